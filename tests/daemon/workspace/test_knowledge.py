@@ -260,8 +260,12 @@ class Colours:
         self.go_on = threading.Event()
         self.go_on.set()
         self.failure: Exception | None = None
+        self.calls = 0
+        self.finds = 0
+        self.loads = 0
 
     def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        self.calls += 1
         assert self.go_on.wait(TIMEOUT_S)
         if self.failure is not None:
             raise self.failure
@@ -272,8 +276,17 @@ class Colours:
 def colours(monkeypatch: pytest.MonkeyPatch) -> Colours:
     model = Colours()
     files = lazy.knowledge.ModelFiles("colours", "/models/colours")
-    monkeypatch.setattr(lazy.knowledge, "find_model", lambda _: files)
-    monkeypatch.setattr(lazy.knowledge, "load_model", lambda _: model)
+
+    def find_model(_: object) -> object:
+        model.finds += 1
+        return files
+
+    def load_model(_: object) -> Colours:
+        model.loads += 1
+        return model
+
+    monkeypatch.setattr(lazy.knowledge, "find_model", find_model)
+    monkeypatch.setattr(lazy.knowledge, "load_model", load_model)
     return model
 
 
@@ -310,6 +323,22 @@ def test_files_are_found_by_meaning(tmp_path: Path, colours: Colours) -> None:
     check(tmp_path, story)
 
 
+def test_the_model_is_loaded_with_the_first_query(tmp_path: Path, colours: Colours) -> None:
+    async def story(folder: Folder) -> None:
+        folder.write("docs/a.md", "red")
+        folder.knowledge.configure(folder.layers("docs", embeddings=MEANING))
+        await wait_until(lambda: colours.finds)
+        await asyncio.sleep(0.05)
+        assert (colours.loads, folder.state.exists()) == (0, False)
+        await folder.until("scarlet", "red")
+        folder.knowledge.changed(None)
+        folder.write("docs/a.md", "bordeaux red")
+        await folder.until("scarlet", "bordeaux red")
+        assert colours.loads == 1
+
+    check(tmp_path, story)
+
+
 def test_the_least_similarity_is_a_setting(tmp_path: Path, colours: Colours) -> None:
     async def story(folder: Folder) -> None:
         folder.write("docs/a.md", "blue")
@@ -330,10 +359,11 @@ def test_a_slow_model_holds_nobody_up(tmp_path: Path, colours: Colours) -> None:
         colours.go_on.set()
         await folder.until("scarlet", "red")
         colours.go_on.clear()
+        before = colours.calls
         for _ in range(3):  # while a message is embedded; only the first waits for it
             assert await folder.ask("scarlet") == []
             assert await folder.ask("red") == ["red"]
-        assert len(threading.enumerate()) < 10
+        assert colours.calls == before + 1
         colours.go_on.set()
         await folder.until("scarlet", "red")
 

@@ -121,7 +121,7 @@ def _model_in(directory: str) -> ModelFiles:
     return ModelFiles(f"{directory} {' '.join(stamps)}", directory)
 
 
-class _StaticModel:
+class StaticEmbedder:
     """A model of model2vec as an Embedder."""
 
     def __init__(self, name: str, model: Any) -> None:
@@ -147,13 +147,13 @@ def _load(files: ModelFiles) -> Embedder:
         from model2vec import StaticModel
 
         if files.weights is None or files.tokenizer is None:
-            return _StaticModel(files.name, StaticModel.from_pretrained(files.directory))
+            return StaticEmbedder(files.name, StaticModel.from_pretrained(files.directory))
         from safetensors import safe_open
         from tokenizers import Tokenizer
 
         with safe_open(files.weights, framework="numpy") as tensors:
             vectors = tensors.get_tensor("embedding.weight")
-        return _StaticModel(files.name, StaticModel(vectors, Tokenizer.from_file(files.tokenizer)))
+        return StaticEmbedder(files.name, StaticModel(vectors, Tokenizer.from_file(files.tokenizer)))
     except Exception as error:
         raise EmbeddingError(
             f"the model in {files.directory} cannot be loaded: {error}. Replace its files"

@@ -3,7 +3,7 @@
 1. A passage is embedded with the titles above it. Its vector is stored at length 1, as 16-bit floats.
 2. A refresh embeds only passages without a vector of this model. A damaged vector counts as none.
 3. At most MOST_VECTORS passages are embedded: they are in memory, 4 bytes a number, and all are compared with
-   a message. That takes 4 ms for 50,000 passages of 256 numbers.
+   a message. That takes 2 ms for 50,000 passages of 256 numbers.
 4. A search uses what the last refresh loaded: it never waits for the model or for a refresh.
 """
 
@@ -51,8 +51,8 @@ class Vectors:
         self.min_similarity = min_similarity
         self._index = index
         self._size = 2 * embedder.dimensions  # bytes of a vector
-        key = f"{embedder.name}\0{embedder.dimensions}"
-        self._model = hashlib.blake2b(key.encode("utf-8", "surrogateescape"), digest_size=8).digest()
+        key = embedder.name.encode("utf-8", "surrogateescape")
+        self._model = hashlib.blake2b(key, digest_size=8).digest()
         self._refreshing = threading.Lock()
         self._loaded: Loaded | None = None
         self._complete: tuple[int, int] | None = None  # the state of the index of which nothing is missing
@@ -95,7 +95,7 @@ class Vectors:
             return []
         half = LONGEST_MESSAGE // 2
         text = message if len(message) <= LONGEST_MESSAGE else f"{message[:half]}\n{message[-half:]}"
-        similarities = loaded.rows @ self._embed([text])[0]
+        similarities = numpy.vecdot(loaded.rows, self._embed([text])[0])  # `@` starts threads for it
         count = min(limit, len(similarities))
         best = numpy.argpartition(-similarities, count - 1)[:count]
         hits = [

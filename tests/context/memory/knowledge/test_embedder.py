@@ -4,7 +4,8 @@ import importlib.util
 import json
 import shutil
 import socket
-import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -153,18 +154,28 @@ def test_the_installed_model(tmp_path: Path) -> None:
     index.close()
 
 
-def test_threads_share_a_model() -> None:
-    model = load_model(find_model())
-    texts = [f"passage number {number}" for number in range(100)]
-    expected = numpy.asarray(model.embed(texts))
-    results: list[bool] = []
+class CountingModel:
+    """A model of model2vec, as far as it is used, that notices threads."""
 
-    def embed() -> None:
-        results.append(bool((numpy.asarray(model.embed(texts)) == expected).all()))
+    dim = 2
 
-    threads = [threading.Thread(target=embed) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert results == [True] * 4
+    def __init__(self) -> None:
+        self.at_work = 0
+        self.batches: list[int] = []
+
+    def encode(self, texts: list[str], *, use_multiprocessing: bool) -> Any:
+        self.at_work += 1
+        time.sleep(0.001)
+        assert (self.at_work, use_multiprocessing) == (1, False)
+        self.batches.append(len(texts))
+        self.at_work -= 1
+        return numpy.ones((len(texts), 2))
+
+
+def test_threads_take_turns_after_each_batch() -> None:
+    counting = CountingModel()
+    model = module.StaticEmbedder("counting", counting)
+    with ThreadPoolExecutor(4) as threads:
+        results = list(threads.map(model.embed, [["text"] * 70] * 8))
+    assert [len(result) for result in results] == [70] * 8
+    assert sorted(counting.batches) == [6] * 8 + [32] * 16
