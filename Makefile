@@ -4,7 +4,7 @@
 # make mutate-vscode  whether those tests notice thirteen deliberate breakages of the extension (a quarter of an hour)
 # make check          format, lint, strict types, tests: what CI runs
 # make coverage       the branches that each suite covers; fails below 95 % of the library
-# make bench          speed beside the npm JSON servers, conversations beside other libraries, the ledger, agents
+# make bench          speed beside the npm JSON servers, conversations beside other libraries, the ledger, agents, knowledge
 # make torture        the ledger under faults, and everything else under attack; some of it needs root
 # make generate       schemas, docs/protocol.md and the TypeScript types, from their source
 # make lock           the versions of the development environment, from pyproject.toml
@@ -58,6 +58,7 @@ bench: $(STAMP)
 	$(BIN)/python -m benchmarks.conversation
 	$(BIN)/python -m benchmarks.ledger
 	$(BIN)/python -m benchmarks.agents
+	$(BIN)/python -m benchmarks.knowledge
 
 torture: $(STAMP)
 	$(BIN)/python -m tests.torture
@@ -73,7 +74,7 @@ fresh: generate
 lock: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group release
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --generate-hashes --no-emit-index-url \
-		--no-header --group test --group lint --output-file $(LOCK) pyproject.toml
+		--no-header --extra embeddings --group test --group lint --output-file $(LOCK) pyproject.toml
 
 changelog: $(STAMP)
 	@test -n "$(VERSION)" || { echo "Which version? make changelog VERSION=0.2.0"; exit 1; }

@@ -16,8 +16,22 @@ if TYPE_CHECKING:
     from nexus_context.frames import ConfigError, format_frame
     from nexus_context.layers.walk import global_directory, user_home
     from nexus_context.ledger import open_ledger
+    from nexus_context.ledger.records import DirectMessage
     from nexus_context.loader import ContextLoader, LoadedContext, LoadedPrompt, PromptLoader, PromptSource
     from nexus_context.manager import ContextManager
+    from nexus_context.memory.events import Event, EventBus
+    from nexus_context.memory.item import MemoryItem
+    from nexus_context.memory.knowledge import (
+        Embedder,
+        EmbeddingError,
+        KnowledgeIndex,
+        KnowledgePath,
+        Passage,
+        Vectors,
+    )
+    from nexus_context.memory.levels import Levels, MemorySettings
+    from nexus_context.memory.sources import DirectSource, EventSource, KnowledgeSource, MemorySource
+    from nexus_context.memory.working import Entry, WorkingMemory
     from nexus_context.prefix import CacheReport, compare
     from nexus_context.prompt.environment import Environment, detect
     from nexus_context.prompt.render import Fragment, Prompt
@@ -67,6 +81,24 @@ __all__ = [  # noqa: RUF022 (by module, in reading order)
     "ContextConfig",
     "ContextManager",
     "open_ledger",
+    "DirectMessage",
+    "Event",
+    "EventBus",
+    "MemoryItem",
+    "MemorySettings",
+    "Entry",
+    "WorkingMemory",
+    "Levels",
+    "MemorySource",
+    "DirectSource",
+    "EventSource",
+    "KnowledgeSource",
+    "KnowledgeIndex",
+    "KnowledgePath",
+    "Passage",
+    "Embedder",
+    "EmbeddingError",
+    "Vectors",
     "CacheReport",
     "compare",
     "AssemblyCache",
@@ -98,6 +130,13 @@ _MODULES = {
     "conversation.compaction.receipt": "CompactionError Receipt",
     "budget": "ContextConfig TokenBudget TokenUsage UsageRow",
     "ledger": "open_ledger",
+    "ledger.records": "DirectMessage",
+    "memory.events": "Event EventBus",
+    "memory.item": "MemoryItem",
+    "memory.working": "Entry WorkingMemory",
+    "memory.levels": "Levels MemorySettings",
+    "memory.sources": "DirectSource EventSource KnowledgeSource MemorySource",
+    "memory.knowledge": "Embedder EmbeddingError KnowledgeIndex KnowledgePath Passage Vectors",
     "manager": "ContextManager",
     "prefix": "CacheReport compare",
     "cache": "AssemblyCache",

@@ -296,6 +296,15 @@ def exists(path: str) -> bool:
     return os.path.lexists(path)
 
 
+def file_stamp(path: str) -> tuple[int, ...] | None:
+    """What changes when a file is replaced or written, links followed; None if there is no regular file."""
+    try:
+        info = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return _identity(info) if stat.S_ISREG(info.st_mode) else None
+
+
 def list_directory(path: str | int, most: int | None = None) -> list[tuple[str, Entry]] | None:
     """Names in a directory (at most `most`), sorted, with the kind of each; None if it cannot be listed.
 

@@ -1,4 +1,4 @@
-"""The library's public names, and the example of docs/library.md."""
+"""The library's public names, and the examples of docs/library.md and docs/memory.md."""
 
 import re
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 import nexus_context
 from nexus_context.loader import ContextLoader, PromptLoader
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "library.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 def check(root: Path, code: str) -> str:
@@ -42,7 +42,9 @@ def test_all_names_can_be_imported_at_once(tmp_path: Path) -> None:
     assert check(tmp_path, code) == "ContextLoader assemble\n"
 
 
-EXAMPLES = re.findall(r"```python\n(.*?)```.*?```text\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+EXAMPLE = re.compile(r"```python\n(.*?)```.*?```text\n(.*?)```", re.DOTALL)
+PAGES = {name: (DOCS / name).read_text(encoding="utf-8") for name in ("library.md", "memory.md")}
+EXAMPLES = [example for page in PAGES.values() for example in EXAMPLE.findall(page)]
 
 
 @pytest.mark.parametrize(("code", "shown"), EXAMPLES, ids=lambda text: text.splitlines()[-1][:40])
@@ -50,8 +52,9 @@ def test_an_example_of_the_documentation_prints_what_it_says(tmp_path: Path, cod
     assert check(tmp_path, code) == shown
 
 
-def test_no_example_of_the_documentation_is_left_out() -> None:
-    assert len(EXAMPLES) == PAGE.read_text(encoding="utf-8").count("```python")
+@pytest.mark.parametrize("page", PAGES.values(), ids=PAGES.keys())
+def test_no_example_of_the_documentation_is_left_out(page: str) -> None:
+    assert len(EXAMPLE.findall(page)) == page.count("```python")
 
 
 def test_a_relative_folder_is_refused() -> None:

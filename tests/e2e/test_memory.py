@@ -136,3 +136,43 @@ def test_tools_of_memory_are_run(editor: Editor) -> None:
     with pytest.raises(ReplyError) as failed:
         editor.ask("memory/query", folder, tool="query_l2_memory", arguments={"limits": 3})
     assert failed.value.error["data"]["code"] == "bad-argument"
+
+
+def test_files_are_found_by_meaning_with_the_installed_model(editor: Editor) -> None:
+    folder = opened(editor)
+    config = folder / ".nexus3" / "config.json"
+    (folder / "docs" / "money.md").write_text("Customers get their money back within thirty days.\n")
+    question = "a refund for a client"
+    check(editor, folder, question)
+    settings = json.loads(config.read_text())
+    settings["memory"]["knowledge"] |= {"embeddings": {"enabled": True}, "top_k": 1}
+    config.write_text(json.dumps(settings))
+    made = check(editor, folder, question, "docs/money.md")
+    assert made["metadata"]["memory"]["included"] == [f"{folder}/docs/money.md (by meaning)"]
+    assert "Customers get their money back" in remembered(made)
+    assert check(editor, folder, "How is a rollback done?", "docs/deploy.md")["metadata"]["memory"][
+        "included"
+    ] == [f"{folder}/docs/deploy.md › Deploy › Rollback (by words and meaning)"]
+
+
+def test_a_missing_model_is_a_warning_at_its_setting(tmp_path: Path) -> None:
+    with Editor(tmp_path / "home") as editor:
+        config = editor.home / ".nexus3" / "config.json"
+        config.parent.mkdir()
+        config.write_text('{"memory": {"knowledge": {"embeddings": {"enabled": true, "model": "~/none"}}}}')
+        folder = Path(editor.tree(FOLDER).root, "a")
+        editor.hello(folder)
+        made = check(editor, folder, "How is a rollback done?", "docs/deploy.md")
+        assert made["metadata"]["memory"]["included"] == [f"{folder}/docs/deploy.md › Deploy › Rollback"]
+        editor.until(lambda: editor.codes(config) == ["config.knowledge"])
+        (problem,) = editor.shown(config)
+        assert problem["message"] == (
+            f"Files are searched by words only: {editor.home}/none is not a directory. "
+            "Correct memory.knowledge.embeddings.model."
+        )
+        at = config.read_text().index('"~/none"')
+        assert problem["range"] == {
+            "start": {"line": 0, "character": at},
+            "end": {"line": 0, "character": at + len('"~/none"')},
+        }
+        editor.goodbye()

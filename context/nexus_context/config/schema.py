@@ -314,6 +314,29 @@ class SkillSection(SettingsSection):
     )
 
 
+class EmbeddingsSection(SettingsSection):
+    """The search of the files by meaning."""
+
+    enabled: bool = Field(
+        default=False,
+        description=(
+            "Search the files by meaning, too, with a model on this machine; it must be installed: "
+            '`pip install "nexusd[embeddings]"`.'
+        ),
+    )
+    model: PathText | None = Field(
+        default=None,
+        description=(
+            "The directory of a model in the form of model2vec, relative to the global directory; set it in "
+            "the global file. Unset, the installed model."
+        ),
+    )
+    min_similarity: Ratio = Field(
+        default=0.15,
+        description="The cosine from which a passage counts as similar; what fits depends on the model.",
+    )
+
+
 class KnowledgeSection(SettingsSection):
     """Files that are searched with each message."""
 
@@ -325,6 +348,9 @@ class KnowledgeSection(SettingsSection):
     )
     max_tokens: TokensOrNone = Field(
         default=2000, description="The most tokens of passages in one message; 0 for none."
+    )
+    embeddings: EmbeddingsSection = Field(
+        default_factory=EmbeddingsSection, description="The search of the files by meaning."
     )
 
 

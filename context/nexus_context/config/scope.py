@@ -2,7 +2,8 @@
 
 A workspace file may not set:
 
-1. `provider.base_url`, `.headers`, `.api_key_env` and everything in `ledger`: global file only.
+1. `provider.base_url`, `.headers`, `.api_key_env`, everything in `ledger`, and
+   `memory.knowledge.embeddings.model`: global file only.
 2. A `permissions.level` wider than the global one, of the folder or of an agent.
 3. `permissions.allow`, of the folder or of an agent, if the global file has such a list and this one allows
    more. If the global file has none everything is allowed, so any list narrows. A list counts or is dropped
@@ -39,6 +40,8 @@ LEVELS = ("worker", "sandboxed", "trusted", "yolo")  # narrowest first
 _WORKER = "worker"  # the role of an agent without one
 
 _GLOBAL_ONLY = ("base_url", "headers", "api_key_env")
+
+_EMBEDDING_MODEL = ("memory", "knowledge", "embeddings", "model")
 
 _DEPTH = ("context", "ancestor_depth")
 
@@ -118,10 +121,14 @@ def _global_settings(value: Any, global_path: str) -> list[tuple[Pointer, str]]:
     pointers: list[tuple[str, str]] = [("provider", key) for key in _GLOBAL_ONLY if key in provider]
     pointers += [("ledger", key) for key in _object(value, "ledger") if not key.startswith(COMMENT_PREFIX)]
     reason = "a file inside a workspace must not decide where your requests, keys and sessions go"
-    return [
+    ignored: list[tuple[Pointer, str]] = [
         (pointer, f'"{pointer[1]}" is ignored here: {reason}. Set it in {global_path}.')
         for pointer in pointers
     ]
+    if "model" in _object(_object(_object(value, "memory"), "knowledge"), "embeddings"):
+        reason = "a file inside a workspace must not decide which model is loaded"
+        ignored.append((_EMBEDDING_MODEL, f'"model" is ignored here: {reason}. Set it in {global_path}.'))
+    return ignored
 
 
 def _wider(value: Any, grants: _GlobalGrants, global_path: str) -> list[tuple[Pointer, str]]:

@@ -73,6 +73,9 @@ class PassageLike(Protocol):
     @property
     def span(self) -> Span | None: ...
 
+    @property
+    def matched_by(self) -> Sequence[str]: ...
+
 
 class GatheredItems(NamedTuple):
     """The items of all sources, and a sentence for each source that failed."""
@@ -212,7 +215,7 @@ def passage_items(passages: Iterable[PassageLike]) -> list[MemoryItem]:
     return [
         MemoryItem(
             "knowledge",
-            one.path if not one.heading else f"{one.path} › {one.heading}",
+            _label(one),
             f"{_place(one)}\n{one.text.strip()}",
             BASE["knowledge"] + share,
             path=one.path,
@@ -224,6 +227,12 @@ def passage_items(passages: Iterable[PassageLike]) -> list[MemoryItem]:
 
 LEVELS: tuple[Level, ...] = ("L4", "L3", "L2", "L1")
 _TOLD_BY = 150  # characters of a sentence that identify it
+
+
+def _label(passage: PassageLike) -> str:
+    """Its name for people, who also want to know why a passage without a word of the message is there."""
+    label = passage.path if not passage.heading else f"{passage.path} › {passage.heading}"
+    return f"{label} (by {' and '.join(passage.matched_by)})" if "meaning" in passage.matched_by else label
 
 
 def _place(passage: PassageLike) -> str:

@@ -9,6 +9,9 @@
    everything if the last full scan is older than RECHECK_S, or than RESCAN_S if not all directories are
    watched or a watch is unconfirmed.
 5. Files are indexed as they are on disk, without the unsaved text of editors.
+6. With `memory.knowledge.embeddings`, passages are embedded after each scan, in a task of its own: words are
+   found at once, and meanings as soon as they are there. A query waits at most MODEL_PATIENCE_S for the
+   model; then words alone answer it, and so they do until the model has finished.
 """
 
 import asyncio
@@ -18,26 +21,33 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from nexus_context.config.merge import Provenance
-from nexus_context.errors import Problem
+from nexus_context.errors import Problem, Severity
 from nexus_context.files import real_path
 from nexus_context.layers.model import Layers
 from nexus_daemon import lazy
 from nexus_daemon.workspace.queue import TaskQueue
 
 if TYPE_CHECKING:
-    from nexus_context.memory.knowledge import KnowledgeIndex, Passage
+    from nexus_context.memory.knowledge import (
+        EmbeddingSettings,
+        KnowledgeIndex,
+        ModelFiles,
+        Passage,
+        Vectors,
+    )
     from nexus_context.tokens import TokenCounter
 
 logger = logging.getLogger(__name__)
 
 PATIENCE_S = 0.1
+MODEL_PATIENCE_S = 0.25
 QUIET_S = 0.03
 MOST_WATCHED = 2_000
 RESCAN_S = 30.0
@@ -67,8 +77,8 @@ class Knowledge:
         environ: Mapping[str, str],
         on_move: Callable[[], None] = lambda: None,
     ) -> None:
-        self.problems: tuple[Problem, ...] = ()
-        """The problems of the settings' paths, and after a scan of the disk also those of the files."""
+        self._file_problems: tuple[Problem, ...] = ()
+        self._model_problems: tuple[Problem, ...] = ()
         self._folder = folder
         self._executor = executor
         self._user_home = user_home
@@ -86,6 +96,14 @@ class Knowledge:
         self._names: frozenset[str] = frozenset()  # the same, each with a separator at its end
         self._standing: frozenset[str] = frozenset()  # the names whose watch is confirmed
         self._looked = 0.0  # when the last full scan began (monotonic seconds)
+        self._embedding_queue: TaskQueue[None] = TaskQueue(self._embed, lambda _, __: None)
+        self._vectors: tuple[ModelFiles, Vectors] | None = None  # of the model that the settings name
+        self._slow_query: Future[list[Passage]] | None = None
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """The problems of the settings, and after a scan of the disk also those of the files."""
+        return self._file_problems + self._model_problems
 
     def configure(self, layers: Layers) -> None:
         """Apply the settings of a new snapshot, and rescan if their paths changed.
@@ -94,7 +112,8 @@ class Knowledge:
         """
         self._layers = layers
         before, self._paths = self._paths, _paths(layers)
-        self.problems = _moved(self.problems, before, self._paths)
+        self._file_problems = _moved(self._file_problems, before, self._paths)
+        self._model_problems = _moved(self._model_problems, before, self._paths)
         if before.keys() != self._paths.keys():
             self._request(None)
 
@@ -144,12 +163,19 @@ class Knowledge:
                 async with asyncio.timeout(max(patience_s, 0.0)):
                     await self._queue.settled()
         ask = partial(self._ask, layers, text, counter, top_k=top_k, max_tokens=max_tokens)
+        if self._vectors is not None and (self._slow_query is None or self._slow_query.done()):
+            self._slow_query = self._executor.submit(partial(ask, vectors=self._vectors[1]))
+            with contextlib.suppress(TimeoutError):
+                answer = asyncio.shield(asyncio.wrap_future(self._slow_query))
+                return await asyncio.wait_for(answer, MODEL_PATIENCE_S)
+            logger.info("the model took too long: passages are found by words only")
         return await asyncio.get_running_loop().run_in_executor(self._executor, ask)
 
     async def close(self) -> None:
         """Stop the work under way after its current file, and close the index."""
         self._stop.set()
         await self._queue.close()
+        await self._embedding_queue.close()
         index, self._index = self._index, None
         if index is not None:
             with contextlib.suppress(RuntimeError):  # the threads have ended, and the process is about to
@@ -181,6 +207,8 @@ class Knowledge:
             look = await asyncio.get_running_loop().run_in_executor(self._executor, work)
             if look is not None and layers is not None:
                 self._take(look, _paths(layers))
+                if _embeds(layers) or self._vectors is not None or self._model_problems:
+                    self._embedding_queue.request(None)
         except Exception:  # a bug, or the threads have ended: the next query tries again
             if not self._stop.is_set():
                 self._looked = 0.0
@@ -193,9 +221,62 @@ class Knowledge:
             self._standing &= look.names
             self._directories, self._names = look.directories, look.names
         if look.problems is not None:
-            self.problems = _moved(look.problems, paths, self._paths)
+            self._file_problems = _moved(look.problems, paths, self._paths)
         if before != (self.problems, self._directories[:MOST_WATCHED]):
             self._on_move()
+
+    async def _embed(self, _: None) -> None:
+        """Embed the passages that have no vector, as the settings say."""
+        layers = self._layers
+        if layers is None or self._stop.is_set():
+            return
+        work = partial(self._embed_passages, layers, begun=self._begun)
+        try:
+            problems = await asyncio.get_running_loop().run_in_executor(self._executor, work)
+        except Exception:  # a bug, or the threads have ended: the next query tries again
+            if not self._stop.is_set():
+                self._looked = 0.0
+                logger.exception("embedding the knowledge base failed")
+            return
+        problems = _moved(problems, _paths(layers), self._paths)
+        if problems != self._model_problems:
+            self._model_problems = problems
+            self._on_move()
+
+    def _embed_passages(self, layers: Layers, *, begun: bool) -> tuple[Problem, ...]:
+        """Check the settings' model and, after the first query, embed passages; in a worker thread."""
+        settings, _ = lazy.knowledge.settings_of(layers, self._user_home)
+        embeddings = settings.embeddings
+        if embeddings is None:
+            self._vectors = None
+            return ()
+        try:
+            files = lazy.knowledge.find_model(embeddings.model)
+            if not begun:
+                return ()
+            vectors = self._loaded_vectors(files, embeddings)
+            if vectors.refresh(stopped=self._stop.is_set).is_limited:
+                most = lazy.knowledge.MOST_VECTORS
+                message = (
+                    f"There are too many passages: only the first {most:,} are searched by meaning. "
+                    "Name fewer directories, or use patterns."
+                )
+                return (_model_problem(embeddings, message),)
+        except lazy.knowledge.EmbeddingError as error:
+            self._vectors = None
+            return (_model_problem(embeddings, f"Files are searched by words only: {error}."),)
+        except (lazy.knowledge.IndexLostError, lazy.knowledge.IndexBusyError) as error:
+            logger.debug("%s", error)
+            self._looked = 0.0  # the next query scans again
+        return ()
+
+    def _loaded_vectors(self, files: "ModelFiles", embeddings: "EmbeddingSettings") -> "Vectors":
+        if self._vectors is None or self._vectors[0] != files:
+            model = lazy.knowledge.load_model(files)
+            self._vectors = files, lazy.knowledge.Vectors(self._opened(), model)
+        vectors = self._vectors[1]
+        vectors.min_similarity = embeddings.min_similarity
+        return vectors
 
     def _look(self, layers: Layers | None, pending: frozenset[str] | None, *, begun: bool) -> "_Look | None":
         """Check the settings' paths and, after the first query, scan the files; in a worker thread."""
@@ -229,6 +310,7 @@ class Knowledge:
         *,
         top_k: int | None,
         max_tokens: int | None,
+        vectors: "Vectors | None" = None,
     ) -> "list[Passage]":
         """Ask the index, in a worker thread."""
         settings, _ = lazy.knowledge.settings_of(layers, self._user_home)
@@ -239,6 +321,7 @@ class Knowledge:
             top_k=settings.top_k if top_k is None else top_k,
             max_tokens=settings.max_tokens if max_tokens is None else max_tokens,
             accepts=settings.covers,
+            vectors=vectors,
         )
 
     def _opened(self) -> "KnowledgeIndex":
@@ -251,12 +334,17 @@ class Knowledge:
             return self._index
 
 
+_EMBEDDINGS = "/memory/knowledge/embeddings"
+
 _Name = tuple[str, str, int]
-"""Identifies a path in the settings: its layer, its text, and how often that layer named it before."""
+"""Identifies a path in the settings: its layer, its text, and how often that layer named it before.
+
+Of the settings of the model, the text is key and value, and the number is -1.
+"""
 
 
 def _paths(layers: Layers) -> dict[_Name, Provenance]:
-    """The paths that the settings of a folder name."""
+    """The paths that the settings of a folder name, and how they are to be embedded."""
     entries: dict[_Name, Provenance] = {}
     paths = layers.effective.get("/memory/knowledge/paths")
     for index in range(len(paths or ())):
@@ -266,7 +354,20 @@ def _paths(layers: Layers) -> dict[_Name, Provenance]:
                 while (layer, text, number) in entries:
                     number += 1
                 entries[layer, text, number] = entry
+    if entries:
+        for key in ("enabled", "model", "min_similarity") if _embeds(layers) else ():
+            for entry in layers.effective.provenance.get(f"{_EMBEDDINGS}/{key}", ()):
+                if entry.wins and entry.document is not None:
+                    entries[entry.layer, f"{key}: {entry.value}", -1] = entry
     return entries
+
+
+def _embeds(layers: Layers) -> bool:
+    return layers.effective.get(f"{_EMBEDDINGS}/enabled") is True
+
+
+def _model_problem(embeddings: "EmbeddingSettings", message: str) -> Problem:
+    return Problem(embeddings.path, embeddings.span, "config.knowledge", Severity.WARNING, message=message)
 
 
 def _moved(

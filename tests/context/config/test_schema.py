@@ -78,7 +78,13 @@ def test_the_defaults() -> None:
         "permissions": {"level": "trusted"},
         "tools": {"summary": False},
         "skills": {"enabled": True},
-        "memory": {"knowledge": {"top_k": 5, "max_tokens": 2000}},
+        "memory": {
+            "knowledge": {
+                "top_k": 5,
+                "max_tokens": 2000,
+                "embeddings": {"enabled": False, "min_similarity": 0.15},
+            }
+        },
         "mcp": {"read_mcp_json": True, "read_vscode": True},
     }
 

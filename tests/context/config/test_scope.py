@@ -56,6 +56,20 @@ def test_where_requests_and_keys_go() -> None:
     )
 
 
+def test_which_model_is_loaded() -> None:
+    where = "a file inside a workspace must not decide which model is loaded"
+    check(
+        """
+        //- /global
+        {"memory": {"knowledge": {"embeddings": {"model": "m"}}}}
+        //- /local
+        {"memory": {"knowledge": {"embeddings": {"enabled": true, "model": "n"}}}}
+        """,
+        {"/memory/knowledge/embeddings/enabled": True, "/memory/knowledge/embeddings/model": "m"},
+        ("local", '"model"', f'"model" is ignored here: {where}. Set it in {GLOBAL}.'),
+    )
+
+
 def test_the_global_file_and_the_defaults_may_set_everything() -> None:
     check(
         """

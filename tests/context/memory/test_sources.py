@@ -38,6 +38,7 @@ class Found(NamedTuple):
     span: Span | None = None
     score: float = 1.0
     tokens: int = 1
+    matched_by: tuple[str, ...] = ("words",)
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import pytest
 
 from nexus_context.layers.model import Layers
 from nexus_context.layers.read_layers import LayerInputs, read_layers
+from nexus_context.memory.knowledge import vectors
 from nexus_context.tokens import SimpleTokenCounter
 from nexus_daemon import lazy
 from nexus_daemon.workspace import knowledge as module
@@ -52,8 +53,8 @@ class Folder:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
-    def layers(self, *paths: str) -> Layers:
-        values = {"memory": {"knowledge": {"paths": paths}}} if paths else {}
+    def layers(self, *paths: str, **more: object) -> Layers:
+        values = {"memory": {"knowledge": {"paths": paths, **more}}} if paths else {}
         self.write(".nexus3/config.json", json.dumps(values))
         above = str(self.path.parent)
         return read_layers(str(self.path), LayerInputs(home=f"{above}/home", user_home=above, environ={}))
@@ -242,3 +243,211 @@ def test_closing_ends_what_is_under_way(tmp_path: Path) -> None:
         folder.knowledge.changed(None)
 
     check(tmp_path, story)
+
+
+# ------------------------------------------------------------ by meaning
+
+MEANING = {"enabled": True}
+
+
+class Colours:
+    """An embedder for which red and scarlet are the same, and everything else is something else."""
+
+    name = "colours"
+    dimensions = 2
+
+    def __init__(self) -> None:
+        self.go_on = threading.Event()
+        self.go_on.set()
+        self.failure: Exception | None = None
+        self.calls = 0
+        self.finds = 0
+        self.loads = 0
+
+    def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        self.calls += 1
+        assert self.go_on.wait(TIMEOUT_S)
+        if self.failure is not None:
+            raise self.failure
+        return [[1.0, 0.0] if "red" in text or "scarlet" in text else [0.0, 1.0] for text in texts]
+
+
+@pytest.fixture
+def colours(monkeypatch: pytest.MonkeyPatch) -> Colours:
+    model = Colours()
+    files = lazy.knowledge.ModelFiles("colours", "/models/colours")
+
+    def find_model(_: object) -> object:
+        model.finds += 1
+        return files
+
+    def load_model(_: object) -> Colours:
+        model.loads += 1
+        return model
+
+    monkeypatch.setattr(lazy.knowledge, "find_model", find_model)
+    monkeypatch.setattr(lazy.knowledge, "load_model", load_model)
+    return model
+
+
+async def problems_are(folder: Folder, *expected: str) -> None:
+    """Sooner or later these are the problems, each with the setting under it."""
+
+    def shown() -> list[str]:
+        return [
+            f"{Path(each.path).read_text()[slice(*each.span)]}: {each.message}"
+            for each in folder.knowledge.problems
+        ]
+
+    async with asyncio.timeout(TIMEOUT_S):
+        while shown() != list(expected):
+            await asyncio.sleep(0.01)
+
+
+def test_files_are_found_by_meaning(tmp_path: Path, colours: Colours) -> None:
+    async def story(folder: Folder) -> None:
+        folder.write("docs/a.md", "red")
+        folder.knowledge.configure(folder.layers("docs", embeddings=MEANING))
+        await folder.until("scarlet", "red")
+        folder.write("docs/b.md", "bordeaux red")
+        folder.knowledge.changed({str(folder.path / "docs/b.md")})
+        await folder.until("scarlet", "red", "bordeaux red")
+        (folder.path / "docs/a.md").unlink()
+        folder.knowledge.changed({str(folder.path / "docs/a.md")})
+        await folder.until("scarlet", "bordeaux red")
+        assert folder.knowledge.problems == ()
+        folder.knowledge.configure(folder.layers("docs", embeddings={"enabled": False}))
+        await folder.until("scarlet")
+        assert await folder.ask("red") == ["bordeaux red"]
+
+    check(tmp_path, story)
+
+
+def test_the_model_is_loaded_with_the_first_query(tmp_path: Path, colours: Colours) -> None:
+    async def story(folder: Folder) -> None:
+        folder.write("docs/a.md", "red")
+        folder.knowledge.configure(folder.layers("docs", embeddings=MEANING))
+        await wait_until(lambda: colours.finds)
+        await asyncio.sleep(0.05)
+        assert (colours.loads, folder.state.exists()) == (0, False)
+        await folder.until("scarlet", "red")
+        folder.knowledge.changed(None)
+        folder.write("docs/a.md", "bordeaux red")
+        await folder.until("scarlet", "bordeaux red")
+        assert colours.loads == 1
+
+    check(tmp_path, story)
+
+
+def test_the_least_similarity_is_a_setting(tmp_path: Path, colours: Colours) -> None:
+    async def story(folder: Folder) -> None:
+        folder.write("docs/a.md", "blue")
+        folder.knowledge.configure(folder.layers("docs", embeddings={**MEANING, "min_similarity": 0}))
+        await folder.until("scarlet", "blue")
+        folder.knowledge.configure(folder.layers("docs", embeddings={**MEANING, "min_similarity": 0.1}))
+        await folder.until("scarlet")
+
+    check(tmp_path, story)
+
+
+def test_a_slow_model_holds_nobody_up(tmp_path: Path, colours: Colours) -> None:
+    async def story(folder: Folder) -> None:
+        colours.go_on.clear()
+        folder.write("docs/a.md", "red")
+        folder.knowledge.configure(folder.layers("docs", embeddings=MEANING))
+        await folder.until("red", "red")  # while passages are embedded
+        colours.go_on.set()
+        await folder.until("scarlet", "red")
+        colours.go_on.clear()
+        before = colours.calls
+        for _ in range(3):  # while a message is embedded; only the first waits for it
+            assert await folder.ask("scarlet") == []
+            assert await folder.ask("red") == ["red"]
+        assert colours.calls == before + 1
+        colours.go_on.set()
+        await folder.until("scarlet", "red")
+
+    check(tmp_path, story)
+
+
+def test_a_model_that_fails_is_one_problem(tmp_path: Path, colours: Colours) -> None:
+    async def story(folder: Folder) -> None:
+        colours.failure = RuntimeError("no memory")
+        folder.write("docs/a.md", "red")
+        folder.knowledge.configure(folder.layers("docs", embeddings=MEANING))
+        await folder.until("red", "red")
+        await problems_are(
+            folder,
+            "true: Files are searched by words only: the model colours failed: RuntimeError('no memory').",
+        )
+        assert await folder.ask("scarlet") == []
+        folder.knowledge.configure(folder.layers("docs"))
+        await problems_are(folder)
+
+    check(tmp_path, story)
+
+
+def test_a_missing_model_is_a_problem_before_the_first_query(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missing = lazy.knowledge.EmbeddingError("model2vec is not installed. Run: pip")
+
+    def find_model(_: object) -> None:
+        raise missing
+
+    monkeypatch.setattr(lazy.knowledge, "find_model", find_model)
+    message = "Files are searched by words only: model2vec is not installed. Run: pip."
+
+    async def story(folder: Folder) -> None:
+        folder.write("docs/a.md", "red")
+        folder.knowledge.configure(folder.layers("docs", embeddings=MEANING))
+        await problems_are(folder, f"true: {message}")
+        assert not folder.state.exists()
+        await folder.until("red", "red")
+        folder.knowledge.configure(folder.layers("docs", top_k=3, embeddings=MEANING))
+        await problems_are(folder, f"true: {message}")
+        assert len(folder.knowledge.problems) == 1
+        folder.knowledge.configure(folder.layers("docs", embeddings={"enabled": False}))
+        await problems_are(folder)
+
+    check(tmp_path, story)
+
+
+def test_more_passages_than_are_embedded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, colours: Colours
+) -> None:
+    monkeypatch.setattr(vectors, "MOST_VECTORS", 1)
+
+    async def story(folder: Folder) -> None:
+        folder.write("docs/a.md", "red")
+        folder.write("docs/b.md", "scarlet blue")
+        folder.knowledge.configure(folder.layers("docs", embeddings=MEANING))
+        await folder.until("red", "red")
+        await problems_are(
+            folder,
+            "true: There are too many passages: only the first 100,000 are searched by meaning. "
+            "Name fewer directories, or use patterns.",
+        )
+
+    check(tmp_path, story)
+
+
+def test_a_bug_in_embedding_is_logged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, colours: Colours
+) -> None:
+    failures, real = iter([ZeroDivisionError()]), lazy.knowledge.find_model
+
+    def fail(directory: str | None) -> Any:
+        for failure in failures:
+            raise failure
+        return real(directory)
+
+    monkeypatch.setattr(lazy.knowledge, "find_model", fail)
+
+    async def story(folder: Folder) -> None:
+        folder.write("docs/a.md", "red")
+        folder.knowledge.configure(folder.layers("docs", embeddings=MEANING))
+        await folder.until("scarlet", "red")
+
+    check(tmp_path, story)
+    assert [record.message for record in caplog.records] == ["embedding the knowledge base failed"]

@@ -34,6 +34,8 @@ NAMED_SUFFIXES = (*SUFFIXES, ".mdx", ".mdc", ".text", ".asciidoc", ".org")
 SKIPPED = frozenset({"node_modules", "__pycache__"})
 TOP_K = 5
 MAX_TOKENS = 2_000
+MIN_SIMILARITY = 0.15
+"""Cosine below which a passage has nothing to do with a message; a property of the model."""
 
 _WILD = ("*", "?", "[")
 
@@ -104,12 +106,25 @@ class KnowledgePath(msgspec.Struct, frozen=True):
         return not self.in_workspace or path.lower().endswith(NAMED_SUFFIXES)
 
 
+class EmbeddingSettings(msgspec.Struct, frozen=True):
+    """The search by meaning, switched on at `path` and `span`.
+
+    `model` is the absolute path of a model's directory; None: the installed model.
+    """
+
+    model: str | None
+    min_similarity: float
+    path: str
+    span: Span
+
+
 class Settings(msgspec.Struct, frozen=True):
-    """What is searched, and how much of it is added to a message."""
+    """What is searched, and how much of it is added to a message; `embeddings`: also by meaning."""
 
     places: tuple[KnowledgePath, ...] = ()
     top_k: int = TOP_K
     max_tokens: int = MAX_TOKENS
+    embeddings: EmbeddingSettings | None = None
 
     def covers(self, path: str) -> bool:
         """Whether the settings select a file at this absolute path."""
@@ -138,8 +153,42 @@ def settings_of(layers: Layers, user_home: str) -> tuple[Settings, tuple[Problem
                 problems.append(problem(place, "config.scope", f"This path is ignored: {reason}."))
     top_k, most = values.get("top_k"), values.get("max_tokens")
     return Settings(
-        tuple(places), TOP_K if top_k is None else top_k, MAX_TOKENS if most is None else most
+        tuple(places),
+        TOP_K if top_k is None else top_k,
+        MAX_TOKENS if most is None else most,
+        embeddings=_embeddings(layers, user_home) if places else None,
     ), tuple(problems)
+
+
+def _embeddings(layers: Layers, user_home: str) -> EmbeddingSettings | None:
+    entries = {
+        key: entry
+        for key in ("enabled", "model")
+        for entry in layers.effective.provenance.get(f"/memory/knowledge/embeddings/{key}", ())
+        if entry.wins and entry.document is not None
+    }
+    switch, model = entries.get("enabled"), entries.get("model")
+    if switch is None or switch.value is not True:
+        return None
+    similarity = layers.effective.get("/memory/knowledge/embeddings/min_similarity")
+    minimum = MIN_SIMILARITY if similarity is None else float(similarity)
+    layer = next((layer for layer in layers.layers if model is not None and layer.name == model.layer), None)
+    if model is None or model.value is None or layer is None:
+        return EmbeddingSettings(None, minimum, switch.path, switch.span)
+    directory = _resolved(layer, str(model.value), user_home)
+    return EmbeddingSettings(directory, minimum, model.path, model.span)
+
+
+def settings_for(*paths: str, top_k: int = TOP_K, max_tokens: int = MAX_TOKENS) -> Settings:
+    """The settings of a program: absolute paths of files, directories or globs, as in the global file."""
+    places: list[KnowledgePath] = []
+    for path in paths:
+        if not os.path.isabs(path):
+            raise ValueError(f"{path!r} must be an absolute path")
+        base, pattern = _split_glob(os.path.normpath(path))
+        root = base if pattern else None
+        places.append(KnowledgePath(base, pattern, root, GLOBAL, directory=base, path=path, span=Span(0, 0)))
+    return Settings(tuple(places), top_k=top_k, max_tokens=max_tokens)
 
 
 def problem(place: KnowledgePath, code: str, message: str) -> Problem:
@@ -153,15 +202,7 @@ def skipped(name: str) -> bool:
 
 
 def _place(layer: Layer, name: str, entry: Provenance, user_home: str) -> KnowledgePath:
-    start = layer.directory
-    if layer.name == GLOBAL:
-        start = layer.config_directory
-        name = os.path.join(user_home, name[2:]) if name.startswith("~/") or name == "~" else name
-    steps = os.path.normpath(os.path.join(start, name)).split(os.sep)
-    wild = (at for at, step in enumerate(steps) if any(mark in step for mark in _WILD))
-    first = next(wild, len(steps))
-    base, pattern = os.sep.join(steps[:first]) or os.sep, tuple(steps[first:])
-    once = tuple(step for at, step in enumerate(pattern) if step != "**" or pattern[at - 1 : at] != ("**",))
+    base, once = _split_glob(_resolved(layer, name, user_home))
     root: str | None = layer.directory
     if not layer.in_workspace:
         root = base if once else None
@@ -174,6 +215,26 @@ def _place(layer: Layer, name: str, entry: Provenance, user_home: str) -> Knowle
         path=entry.path,
         span=entry.span,
         strict=layer.strict,
+    )
+
+
+def _split_glob(path: str) -> tuple[str, tuple[str, ...]]:
+    """The part of an absolute path before its first wildcard, and the other components."""
+    steps = path.split(os.sep)
+    wild = (at for at, step in enumerate(steps) if any(mark in step for mark in _WILD))
+    first = next(wild, len(steps))
+    pattern = tuple(steps[first:])
+    once = tuple(step for at, step in enumerate(pattern) if step != "**" or pattern[at - 1 : at] != ("**",))
+    return os.sep.join(steps[:first]) or os.sep, once
+
+
+def _resolved(layer: Layer, name: str, user_home: str) -> str:
+    """The absolute path that a name in a layer's file stands for."""
+    if layer.name != GLOBAL:
+        return os.path.normpath(os.path.join(layer.directory, name))
+    home = name.startswith("~/") or name == "~"
+    return os.path.normpath(
+        os.path.join(layer.config_directory, os.path.join(user_home, name[2:]) if home else name)
     )
 
 

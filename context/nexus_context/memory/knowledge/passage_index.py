@@ -1,6 +1,8 @@
 """The index of a workspace's knowledge: an SQLite file that can be rebuilt at any time.
 
 1. A file's passages are in `passages` as they are, and in the full-text table `words` as searchable words.
+   `vectors` has what embedding models make of them, by the passage's digest: equal passages share a vector,
+   and one that moved keeps it.
 2. If anything is wrong with it (not a database, damaged, another version), it is emptied in place, since
    other processes may have it open. If it cannot be written, it is kept in memory.
 3. One connection writes, another reads. Processes may share the file: a writer takes the lock at once and
@@ -13,7 +15,7 @@ import itertools
 import os
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -22,7 +24,7 @@ from nexus_context.errors import NexusError, Span
 if TYPE_CHECKING:
     import apsw
 
-VERSION = 1
+VERSION = 2
 """The version of the tables and of how texts become passages and words; another number rebuilds all."""
 
 BUSY_MS = 30_000
@@ -39,9 +41,13 @@ CREATE TABLE files (
 );
 CREATE TABLE passages (
   id INTEGER PRIMARY KEY, file INTEGER NOT NULL, start INTEGER NOT NULL, end INTEGER NOT NULL,
-  heading TEXT NOT NULL, body TEXT NOT NULL
+  heading TEXT NOT NULL, body TEXT NOT NULL, digest BLOB NOT NULL
 );
 CREATE INDEX passages_of_file ON passages (file);
+CREATE INDEX passages_by_digest ON passages (digest);
+CREATE TABLE vectors (
+  model BLOB NOT NULL, digest BLOB NOT NULL, vector BLOB NOT NULL, UNIQUE (model, digest)
+);
 CREATE VIRTUAL TABLE words USING fts5 (
   heading, body, content='', contentless_delete=1, columnsize=1,
   tokenize='porter unicode61 remove_diacritics 2'
@@ -76,8 +82,10 @@ class Changed(msgspec.Struct, frozen=True):
 
 
 class PassageHit(msgspec.Struct, frozen=True):
-    """A passage from a search. A better one has a higher `score`."""
+    """A passage from a search. A better one has a higher `score`; `digest` is of its heading and text."""
 
+    id: int
+    digest: bytes
     path: str
     heading: str
     text: str
@@ -164,15 +172,77 @@ class KnowledgeIndex:
     def best(self, expression: str, limit: int) -> list[PassageHit]:
         """The passages that match a full-text expression best by BM25, the best first."""
         query = (
-            "SELECT f.path, p.heading, p.body, p.start, p.end, -w.rank FROM "
+            "SELECT p.id, p.digest, f.path, p.heading, p.body, p.start, p.end, -w.rank FROM "
             "(SELECT rowid, rank FROM words WHERE words MATCH ? ORDER BY rank LIMIT ?) w "
             "JOIN passages p ON p.id = w.rowid JOIN files f ON f.id = p.file ORDER BY w.rank, f.path, p.start"
         )
         with self._read() as connection:
-            return [
-                PassageHit(path, heading, body, Span(start, end), score=score)
-                for path, heading, body, start, end, score in connection.execute(query, (expression, limit))
-            ]
+            return [_hit(row) for row in connection.execute(query, (expression, limit))]
+
+    def containing(self, term: str) -> set[int]:
+        """The ids of all passages with a full-text term."""
+        with self._read() as connection:
+            rows = connection.execute("SELECT rowid FROM words WHERE words MATCH ?", (term,))
+            return {number for (number,) in rows}
+
+    def with_digest(self, digest: bytes, score: float) -> list[PassageHit]:
+        """The passages with this digest, each with this score, in the order of their files."""
+        query = (
+            "SELECT p.id, p.digest, f.path, p.heading, p.body, p.start, p.end, ? "
+            "FROM passages p JOIN files f ON f.id = p.file WHERE p.digest = ? ORDER BY f.path, p.start"
+        )
+        with self._read() as connection:
+            return [_hit(row) for row in connection.execute(query, (score, digest))]
+
+    def change(self) -> tuple[int, int]:
+        """Something that differs after each change of the index, by any process."""
+        with self._read() as connection:
+            return id(connection), int(connection.pragma("data_version"))
+
+    def without_vector(self, model: bytes, size: int, most: int) -> tuple[list[bytes], bool]:
+        """The digests of passages that have no vector of `size` bytes, in the order of their files.
+
+        Only the first `most` different passages count; also returns whether there are more.
+        """
+        query = (
+            "SELECT d.digest, length(v.vector) FROM "
+            "(SELECT digest, min(id) AS first FROM passages GROUP BY digest ORDER BY first LIMIT ?) d "
+            "LEFT JOIN vectors v ON v.model = ? AND v.digest = d.digest ORDER BY d.first"
+        )
+        with self._read() as connection:
+            rows = list(connection.execute(query, (most + 1, model)))
+        return [digest for digest, length in rows[:most] if length != size], len(rows) > most
+
+    def texts(self, digests: Collection[bytes]) -> dict[bytes, tuple[str, str]]:
+        """Heading and text of the passages with these digests."""
+        query = "SELECT heading, body FROM passages WHERE digest = ? LIMIT 1"
+        with self._read() as connection:
+            return {
+                digest: (heading, body)
+                for digest in digests
+                for heading, body in connection.execute(query, (digest,))
+            }
+
+    def vectors(self, model: bytes) -> list[tuple[bytes, bytes]]:
+        """The vectors of a model, with the digests of their passages."""
+        with self._read() as connection:
+            return list(connection.execute("SELECT digest, vector FROM vectors WHERE model = ?", (model,)))
+
+    def write_vectors(self, model: bytes, vectors: Mapping[bytes, bytes]) -> None:
+        """Add or replace vectors of a model, by the digests of their passages."""
+        with self._write() as connection, _transaction(connection):
+            connection.executemany(
+                "INSERT OR REPLACE INTO vectors (model, digest, vector) VALUES (?, ?, ?)",
+                ((model, digest, vector) for digest, vector in vectors.items()),
+            )
+
+    def drop_vectors(self, model: bytes, damaged: Collection[bytes]) -> None:
+        """Drop the `damaged` vectors of this model, those of other models, and those without a passage."""
+        query = "DELETE FROM vectors WHERE model <> ? OR digest NOT IN (SELECT digest FROM passages)"
+        with self._write() as connection, _transaction(connection):
+            connection.execute(query, (model,))
+            for digest in damaged:
+                connection.execute("DELETE FROM vectors WHERE model = ? AND digest = ?", (model, digest))
 
     def close(self) -> None:
         """Close the file; the next use opens it again."""
@@ -223,6 +293,11 @@ class KnowledgeIndex:
             self._writer = None
             self.location = _in_memory()
             raise IndexLostError(f"the index is kept in memory: {error!r}") from error
+
+
+def _hit(row: Any) -> PassageHit:
+    number, digest, path, heading, body, start, end, score = row
+    return PassageHit(number, digest, path, heading, text=body, span=Span(start, end), score=score)
 
 
 class _OtherVersionError(Exception):
@@ -326,10 +401,14 @@ def _put(connection: "apsw.Connection", changed: Changed) -> None:
     file = connection.last_insert_rowid()
     for each in changed.passages:
         connection.execute(
-            "INSERT INTO passages (file, start, end, heading, body) VALUES (?, ?, ?, ?, ?)",
-            (file, *each.span, each.heading, each.text),
+            "INSERT INTO passages (file, start, end, heading, body, digest) VALUES (?, ?, ?, ?, ?, ?)",
+            (file, *each.span, each.heading, each.text, _digest(each)),
         )
         connection.execute(
             "INSERT INTO words (rowid, heading, body) VALUES (?, ?, ?)",
             (connection.last_insert_rowid(), each.heading_words, each.words),
         )
+
+
+def _digest(passage: IndexedPassage) -> bytes:
+    return hashlib.blake2b(f"{passage.heading}\n{passage.text}".encode(), digest_size=16).digest()

@@ -9,14 +9,20 @@
 4. The best passages come first, as many as fit. If the first is too long alone, it is cut at a line, with a
    mark.
 5. A literal secret in a passage is covered.
+6. With vectors, the passages that are nearest to the message by meaning are ranked together with those found
+   by words (`fusion`). If the model fails, words alone decide.
 """
 
+import logging
 import re
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import msgspec
 
 from nexus_context.errors import Span
+from nexus_context.memory.knowledge.embedder import EmbeddingError
+from nexus_context.memory.knowledge.fusion import LISTED, MatchedBy, RankedHit, coverages, fuse, rarity
 from nexus_context.memory.knowledge.passage_index import (
     IndexBusyError,
     IndexLostError,
@@ -24,6 +30,7 @@ from nexus_context.memory.knowledge.passage_index import (
     PassageHit,
 )
 from nexus_context.memory.knowledge.terms import query_terms
+from nexus_context.memory.knowledge.vectors import Vectors
 from nexus_context.prompt import texts
 from nexus_context.redact import secrets_in_text
 from nexus_context.tokens import TokenCounter
@@ -37,6 +44,8 @@ MORE = 4  # times top_k are fetched, to replace the ones left out
 ALIKE = 0.8
 """Share of common words from which two passages count as the same."""
 
+logger = logging.getLogger(__name__)
+
 _WORDS = re.compile(r"\w+")
 
 
@@ -46,6 +55,7 @@ class Passage(msgspec.Struct, frozen=True):
     `heading` are the titles above it, outermost first, with ` › ` between them. A better passage has a higher
     `score`, comparable within one query only. `tokens` are those of path, heading and text. If `cut`, the
     text ends with a mark, and `span` is the text before it. Each character of a secret is replaced by `*`.
+    `matched_by` says whether its words or its meaning were found.
     """
 
     path: str
@@ -55,6 +65,20 @@ class Passage(msgspec.Struct, frozen=True):
     score: float
     tokens: int
     cut: bool = False
+    matched_by: MatchedBy = ("words",)
+
+
+class _WordSearch(NamedTuple):
+    """Passages found by words, and what was searched for.
+
+    `counts` has the number of passages with each term of the message, up to MOST_ROWS + 1; `chosen` are the
+    terms that were searched for; `required`: each passage has all of them.
+    """
+
+    hits: list[PassageHit]
+    counts: dict[str, int]
+    chosen: list[str]
+    required: bool = False
 
 
 def query(
@@ -65,25 +89,26 @@ def query(
     top_k: int,
     max_tokens: int,
     accepts: Callable[[str], bool] = lambda _: True,
+    vectors: Vectors | None = None,
 ) -> list[Passage]:
     """The best passages for a message, at most `top_k`, of at most `max_tokens` tokens together.
 
-    Only files whose path the caller `accepts` count, since the index may be older than the settings. Empty if
-    the index cannot be read right now.
+    Only files whose path the caller `accepts` count, since the index may be older than the settings. With
+    `vectors` of this index, passages are found by meaning, too. Empty if the index cannot be read right now.
     """
     terms, most = query_terms(message), min(top_k, MOST_PASSAGES)
     if not terms or top_k < 1 or max_tokens < 1:
         return []
     try:
-        rows = _rows(index, terms, most * MORE)
+        ranked = _ranked(index, message, terms, most * MORE, vectors=vectors)
     except (IndexLostError, IndexBusyError):
         return []
     passages: list[Passage] = []
     left = max_tokens
-    for row in _apart([row for row in rows if accepts(row.path)]):
-        passage = _passage(row, row.text, counter)
+    for one in _apart([one for one in ranked if accepts(one.hit.path)]):
+        passage = _passage(one, one.hit.text, counter)
         if passage.tokens > left:
-            shortened = None if passages else _shortened(row, counter, left)
+            shortened = None if passages else _shortened(one, counter, left)
             if shortened is None:
                 continue
             passage = shortened
@@ -94,52 +119,91 @@ def query(
     return passages
 
 
-def _rows(index: KnowledgeIndex, terms: list[str], limit: int) -> list[PassageHit]:
-    counted = [(index.frequency(f'"{term}"', MOST_ROWS + 1), f'"{term}"') for term in terms]
-    rarest = sorted((count, at, term) for at, (count, term) in enumerate(counted) if count)
-    chosen, ranked = [], 0
-    for count, _, term in rarest[:MOST_TERMS]:
-        if ranked + count > MOST_ROWS:
+def _ranked(
+    index: KnowledgeIndex, message: str, terms: list[str], limit: int, *, vectors: Vectors | None
+) -> list[RankedHit]:
+    if vectors is None:
+        return [RankedHit(hit) for hit in _search_words(index, terms, limit).hits]
+    search = _search_words(index, terms, max(limit, LISTED))
+    try:
+        nearest = vectors.nearest(message, LISTED)
+    except EmbeddingError as error:
+        logger.warning("passages are found by words only: %s", error)
+        nearest = []
+    if not nearest:
+        return [RankedHit(hit) for hit in search.hits]
+    return fuse(list(zip(search.hits, _coverages(index, search), strict=True)), nearest)
+
+
+def _search_words(index: KnowledgeIndex, terms: list[str], limit: int) -> _WordSearch:
+    counts = {term: index.frequency(_quoted(term), MOST_ROWS + 1) for term in terms}
+    rarest = sorted((term for term in terms if counts[term]), key=counts.__getitem__)
+    chosen: list[str] = []
+    rows = 0
+    for term in rarest[:MOST_TERMS]:
+        if rows + counts[term] > MOST_ROWS:
             break
         chosen.append(term)
-        ranked += count
+        rows += counts[term]
     if chosen:
-        return index.best(" OR ".join(chosen), limit)
-    common = [term for _, _, term in rarest]
-    for number in range(min(len(common), MOST_TERMS), 0, -1):
-        rows = index.best(" AND ".join(common[:number]), limit)
-        if rows:
-            return rows
-    return []
+        return _WordSearch(index.best(" OR ".join(map(_quoted, chosen)), limit), counts, chosen)
+    for number in range(min(len(rarest), MOST_TERMS), 0, -1):
+        hits = index.best(" AND ".join(map(_quoted, rarest[:number])), limit)
+        if hits:
+            return _WordSearch(hits, counts, rarest[:number], required=True)
+    return _WordSearch([], counts, [])
 
 
-def _apart(rows: list[PassageHit]) -> Iterator[PassageHit]:
+def _coverages(index: KnowledgeIndex, search: _WordSearch) -> list[float]:
+    """The share of the message's words that each passage has, by their rarity."""
+    _, total = index.totals()
+    rarities = {term: rarity(count, total) for term, count in search.counts.items()}
+    every = {hit.id for hit in search.hits}
+    term_passages = [
+        (rarities[term], every if search.required else index.containing(_quoted(term)))
+        for term in search.chosen
+    ]
+    return coverages(search.hits, term_passages, sum(rarities.values()))
+
+
+def _quoted(term: str) -> str:
+    return f'"{term}"'
+
+
+def _apart(ranked: list[RankedHit]) -> Iterator[RankedHit]:
     """The passages without those that repeat a better one."""
     word_sets: list[set[str]] = []
-    for row in rows:
-        words = set(_WORDS.findall(row.text.lower()))
+    for one in ranked:
+        words = set(_WORDS.findall(one.hit.text.lower()))
         if all(len(words & other) < ALIKE * len(words | other) for other in word_sets):
             word_sets.append(words)
-            yield row
+            yield one
 
 
-def _passage(row: PassageHit, text: str, counter: TokenCounter, *, cut: bool = False) -> Passage:
+def _passage(ranked: RankedHit, text: str, counter: TokenCounter, *, cut: bool = False) -> Passage:
+    hit = ranked.hit
     covered = _covered(text)
     displayed = f"{covered}\n{texts.text('knowledge_cut')}" if cut else covered
-    tokens = counter.count(row.path) + counter.count(row.heading) + counter.count(displayed)
-    span = Span(row.span.start, row.span.start + len(text))
     return Passage(
-        path=row.path, heading=row.heading, text=displayed, span=span, score=row.score, tokens=tokens, cut=cut
+        path=hit.path,
+        heading=hit.heading,
+        text=displayed,
+        span=Span(hit.span.start, hit.span.start + len(text)),
+        score=hit.score,
+        tokens=counter.count(hit.path) + counter.count(hit.heading) + counter.count(displayed),
+        cut=cut,
+        matched_by=ranked.matched_by,
     )
 
 
-def _shortened(row: PassageHit, counter: TokenCounter, limit: int) -> Passage | None:
+def _shortened(ranked: RankedHit, counter: TokenCounter, limit: int) -> Passage | None:
     """The passage with as many of its first lines as fit; None if none does."""
-    ends = [match.start() for match in re.finditer(r"(?<=\S)[ \t]*(?:\r\n|\r|\n)", row.text)]
+    text = ranked.hit.text
+    ends = [match.start() for match in re.finditer(r"(?<=\S)[ \t]*(?:\r\n|\r|\n)", text)]
     low, high, best = 0, len(ends), None
     while low < high:  # tokens grow with the text
         middle = (low + high) // 2
-        passage = _passage(row, row.text[: ends[middle]], counter, cut=True)
+        passage = _passage(ranked, text[: ends[middle]], counter, cut=True)
         if passage.tokens <= limit:
             low, best = middle + 1, passage
         else:

@@ -31,9 +31,13 @@ def base(tmp_path: Path) -> Iterator[Callable[[str], Ask]]:
         refresh(index, Settings((KnowledgePath(docs, (), docs, "local", docs, docs, Span(0, 0)),)))
 
         def ask(
-            message: str, *, top_k: int = 5, max_tokens: int = 1000, **more: Callable[[str], bool]
+            message: str,
+            *,
+            top_k: int = 5,
+            max_tokens: int = 1000,
+            accepts: Callable[[str], bool] = lambda _: True,
         ) -> list[Passage]:
-            return query(index, message, COUNTER, top_k=top_k, max_tokens=max_tokens, **more)
+            return query(index, message, COUNTER, top_k=top_k, max_tokens=max_tokens, accepts=accepts)
 
         return ask
 

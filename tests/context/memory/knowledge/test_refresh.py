@@ -570,3 +570,41 @@ def test_patterns_of_a_hostile_file_cost_nothing(tmp_path: Path) -> None:
     made.refresh()
     assert (made.files(), time.process_time() - started < 2) == ([], True)
     made.index.close()
+
+
+@pytest.mark.parametrize(
+    ("globally", "locally", "expected"),
+    [
+        ("", "", None),
+        ('"enabled": false', "", None),
+        ('"enabled": false', '"enabled": true', (None, 0.15, "true")),
+        ('"enabled": true', '"enabled": false', None),
+        ('"enabled": true, "min_similarity": 0.3', "", (None, 0.3, "true")),
+        ('"enabled": true, "model": "m"', "", ("/home/.nexus3/m", 0.15, '"m"')),
+        ('"enabled": true, "model": "~/m"', "", ("/home/m", 0.15, '"~/m"')),
+        ('"enabled": true, "model": "/m/../n"', "", ("/n", 0.15, '"/m/../n"')),
+        ('"model": "m"', '"enabled": true, "model": "x"', ("/home/.nexus3/m", 0.15, '"m"')),
+        ("", '"enabled": true, "model": "x"', (None, 0.15, "true")),
+    ],
+)
+def test_settings_of_the_search_by_meaning(
+    tmp_path: Path, globally: str, locally: str, expected: tuple[str | None, float, str] | None
+) -> None:
+    form = '{"memory": {"knowledge": {"paths": ["docs"], "embeddings": {%s}}}}'
+    fixture = f"//- /home/.nexus3/config.json\n{form % globally}\n"
+    write_fixture(f"{fixture}//- {FOLDER}/.nexus3/config.json\n{form % locally}\n", tmp_path)
+    layers = read_layers(str(tmp_path / FOLDER[1:]), load_inputs(str(tmp_path / "home")))
+    embeddings = settings_of(layers, str(tmp_path / "home"))[0].embeddings
+    read = embeddings and (
+        embeddings.model and embeddings.model.removeprefix(str(tmp_path)),
+        embeddings.min_similarity,
+        layers.texts[embeddings.path][slice(*embeddings.span)],
+    )
+    assert read == expected
+
+
+def test_without_paths_nothing_is_searched_by_meaning(tmp_path: Path) -> None:
+    settings = '{"memory": {"knowledge": {"embeddings": {"enabled": true}}}}'
+    write_fixture(f"//- {FOLDER}/.nexus3/config.json\n{settings}\n", tmp_path)
+    layers = read_layers(str(tmp_path / FOLDER[1:]), load_inputs(str(tmp_path / "home")))
+    assert settings_of(layers, str(tmp_path)) == (Settings(), ())
