@@ -41,7 +41,7 @@ def make_old(path: Path, version: int) -> None:
     connection = apsw.Connection(str(path))
     connection.execute(
         """
-        DROP TABLE session_options; DROP TABLE workspace_options;
+        DROP TABLE session_options; DROP TABLE workspace_options; DROP INDEX message_counter;
         DROP TABLE ledger; DROP TABLE mark; DROP TABLE part; DROP TABLE part_missing;
         DROP TRIGGER message_lost;
         ALTER TABLE turn DROP COLUMN outcome;

@@ -11,6 +11,7 @@ from nexus_context.assembly.event_facts import event_zone
 from nexus_context.assembly.last_message import current_message, git_text, head, takes_memory
 from nexus_context.assembly.request import Options, Request
 from nexus_context.budget import TokenUsage, UsagePart, UsageRow, history_rows, usage
+from nexus_context.config.merge import Effective
 from nexus_context.config.patterns import Patterns
 from nexus_context.conversation.message import Message, content_of
 from nexus_context.conversation.truncation import Strategy
@@ -118,8 +119,13 @@ def spent(snapshot: Snapshot, fixed: FixedPart, view: View, options: Options) ->
 
 def model_of(snapshot: Snapshot, requested: str | None) -> tuple[ModelLimits, TokenCounter]:
     """The limits and the counter of the requested model, else of the configured one."""
-    name = requested or snapshot.effective.get("/provider/model")
-    overrides = snapshot.effective.get("/models") or {}
+    return model_in(snapshot.effective, requested)
+
+
+def model_in(effective: Effective, requested: str | None = None) -> tuple[ModelLimits, TokenCounter]:
+    """As `model_of`, for settings."""
+    name = requested or effective.get("/provider/model")
+    overrides = effective.get("/models") or {}
     return resolve(name, overrides), counter_for(name, overrides)
 
 

@@ -52,6 +52,9 @@ SELECT turn.first FROM compaction JOIN turn ON turn.id = compaction.turn
 WHERE compaction.turn >= ? AND compaction.turn < ? ORDER BY compaction.turn
 """
 _COUNTERS = "SELECT id, name FROM counter"
+_ORIGIN = """
+SELECT origin.name FROM session JOIN session AS origin ON origin.id = session.forked_from WHERE session.id = ?
+"""
 
 
 class _Rows(NamedTuple):
@@ -94,6 +97,7 @@ def excerpt(
         first=rows.first,
         end=rows.end,
         page=tuple(_turns(connection, parts, rows)),
+        forked_from=value(connection, _ORIGIN, place.session),
     )
 
 

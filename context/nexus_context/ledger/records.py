@@ -43,6 +43,7 @@ class Session(msgspec.Struct, frozen=True):
     agent: str | None = None
     forked_from: str | None = None  # name of the session that it was forked from
     sent_tokens: int = 0  # that the next request would send if they fit: without what is compacted
+    counters: frozenset[str] = frozenset()  # names of those that counted the `sent_tokens`
 
 
 class SessionOptions(msgspec.Struct, frozen=True):
@@ -209,6 +210,7 @@ class Excerpt(msgspec.Struct, frozen=True):
     first: int
     end: int
     page: tuple[ExcerptTurn, ...]
+    forked_from: str | None = None  # name of the session that this one was forked from
 
 
 class StoredReceipt(msgspec.Struct, frozen=True):

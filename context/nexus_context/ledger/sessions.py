@@ -22,6 +22,7 @@ from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.lineage import (
     PER_THREAD,
     SHIFT,
+    Range,
     Segment,
     message_ranges,
     segments,
@@ -60,8 +61,12 @@ _INHERIT = """
 INSERT INTO session_options SELECT ?, model, max_tokens, besides FROM session_options WHERE session = ?
 """
 _SUMMARIES = "SELECT count(*), ifnull(sum(tokens), 0) FROM compaction WHERE turn >= ? AND turn < ?"
-_COMPACTION = "SELECT turn.before, kept FROM turn JOIN compaction ON turn = id WHERE id = ?"
+_COMPACTION = "SELECT turn.first, turn.before, kept FROM turn JOIN compaction ON turn = id WHERE id = ?"
 _TOKENS = "SELECT ifnull(sum(tokens), 0) FROM message WHERE id >= ? AND id < ?"
+_COUNTERS = """
+SELECT name FROM counter
+WHERE EXISTS (SELECT 1 FROM message WHERE message.counter = counter.id AND message.id >= ? AND message.id < ?)
+"""
 _THERE = "SELECT 1 FROM session NOT INDEXED WHERE workspace = ? AND name = ?"
 _NAMED = " WHERE session.workspace = ? AND session.name = ?"
 
@@ -311,8 +316,10 @@ def _session(connection: apsw.Connection, columns: tuple[Any, ...]) -> Session:
     *names, agent, origin, key, owner, seq, messages, tokens, thread, in_force, undone = columns
     last = None if owner is None else turn_name(owner, seq)
     head = Head(thread=key, turn=last, seq=seq, messages=messages, tokens=tokens)
-    was_compacted = in_force is not None or undone
-    sent = _sent_tokens(connection, thread, tokens, in_force) if was_compacted else tokens
+    parts = segments(connection, thread)
+    sent = _Sent(tokens, message_ranges(parts))
+    if in_force is not None or undone:
+        sent = _sent(connection, parts, tokens, in_force)
     workspace, name, created, updated = names
     return Session(
         workspace=workspace,
@@ -322,26 +329,38 @@ def _session(connection: apsw.Connection, columns: tuple[Any, ...]) -> Session:
         updated=updated,
         agent=agent,
         forked_from=origin,
-        sent_tokens=sent,
+        sent_tokens=sent.tokens,
+        counters=_counters(connection, sent.messages),
     )
 
 
-def _sent_tokens(connection: apsw.Connection, thread: int, tokens: int, in_force: int | None) -> int:
-    """Tokens that are not compacted away, of a thread with `tokens` in all; all of them if it is damaged.
+class _Sent(NamedTuple):
+    """What is not compacted away. `messages` may include the summaries of undone compactions."""
+
+    tokens: int
+    messages: list[Range]
+
+
+def _sent(connection: apsw.Connection, parts: list[Segment], tokens: int, in_force: int | None) -> _Sent:
+    """What is not compacted away, of a thread with `tokens` in all; all of it if it is damaged.
 
     Only what the compaction kept is read: a list costs the same however long the histories are.
     """
-    parts = segments(connection, thread)
     if in_force is None:  # all compactions were undone
-        return tokens - count_summaries(connection, parts, 0)[1]
+        return _Sent(tokens - count_summaries(connection, parts, 0)[1], message_ranges(parts))
     try:
-        before, kept_ranges = row(connection, _COMPACTION, in_force)
-        places = [ids for start, end in value_of(kept_ranges) for ids in message_ranges(parts, start, end)]
+        first, before, kept_ranges = row(connection, _COMPACTION, in_force)
+        kept = [ids for start, end in value_of(kept_ranges) for ids in message_ranges(parts, start, end)]
     except (TypeError, ValueError):  # opening it reports the damage; the list shows the others
-        return tokens
+        return _Sent(tokens, message_ranges(parts))
     since: int = tokens - before - count_summaries(connection, parts, in_force & (PER_THREAD - 1))[1]
-    kept_tokens: int = sum(value(connection, _TOKENS, *ids) for ids in places)
-    return since + kept_tokens
+    kept_tokens: int = sum(value(connection, _TOKENS, *ids) for ids in kept)
+    return _Sent(since + kept_tokens, [*kept, *message_ranges(parts, first)])
+
+
+def _counters(connection: apsw.Connection, messages: list[Range]) -> frozenset[str]:
+    """The names of the counters that counted some of these messages."""
+    return frozenset(str(name) for ids in messages for (name,) in connection.execute(_COUNTERS, ids))
 
 
 def list_options(connection: apsw.Connection, workspace: str) -> dict[str | None, SessionOptions]:

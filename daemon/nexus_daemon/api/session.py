@@ -1,14 +1,16 @@
 """`nexus/session/*`: lock a conversation, sync it, and change it in a worker thread."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from nexus_context.config.picked_model import ModelChoice
+from nexus_context import assembly
+from nexus_context.config.picked_model import ModelChoice, with_choice
 from nexus_context.conversation.agent_result import AgentResult, ProviderUsage, TurnOutcome
 from nexus_context.errors import RequestError
 from nexus_context.snapshot import Snapshot
+from nexus_context.tokens import TokenCounter
 from nexus_daemon import protocol
 from nexus_daemon.api import transcript as pages
 from nexus_daemon.api.resolve import folder_ledger, using
@@ -18,7 +20,7 @@ from nexus_daemon.sessions.budget_warning import budget_warning
 from nexus_daemon.sessions.sync import TurnInput
 
 if TYPE_CHECKING:
-    from nexus_context.ledger.records import Hit
+    from nexus_context.ledger.records import Hit, Session
     from nexus_daemon.connection import Connection
     from nexus_daemon.sessions.ledger_writer import FolderLedger
 
@@ -32,8 +34,11 @@ async def create(client: "Connection", params: protocol.CreateParams) -> protoco
 
 async def list_sessions(client: "Connection", params: protocol.FolderParams) -> protocol.ListResult:
     """The conversations of a folder with their totals, the most recently changed first."""
-    ledger = await folder_ledger(client, params.workspace_folder)
+    folder = client.daemon.folders.at(params.workspace_folder)
+    snapshot = await folder.current()
+    ledger = await client.daemon.folder_ledger(snapshot, folder)
     sessions = await client.work(ledger.store.sessions, ledger.workspace)
+    counter_of = _counters_of(snapshot)
     return protocol.ListResult(
         [
             protocol.SessionInfo(
@@ -48,6 +53,7 @@ async def list_sessions(client: "Connection", params: protocol.FolderParams) -> 
                 forked_from=one.forked_from,
                 model=choice.model,
                 max_context_tokens=choice.max_tokens,
+                exact=_is_exact(one, counter_of(choice)),
             )
             for one, choice in ((one, _own_choice(ledger, one.name)) for one in sessions)
         ]
@@ -289,3 +295,20 @@ def _hit(hit: "Hit", uris: Mapping[str, str]) -> protocol.SearchHit:
 def _own_choice(ledger: "FolderLedger", session: str) -> ModelChoice:
     options = ledger.session_options(session)
     return ModelChoice() if options is None else options.choice
+
+
+def _counters_of(snapshot: Snapshot) -> Callable[[ModelChoice], TokenCounter]:
+    """The counter of each model that was picked, else of the folder's; each is looked up once."""
+    counters: dict[ModelChoice, TokenCounter] = {}
+
+    def counter_of(choice: ModelChoice) -> TokenCounter:
+        if choice not in counters:
+            chosen = None if choice.model is None else choice
+            _, counters[choice] = assembly.model_in(with_choice(snapshot.effective, chosen))
+        return counters[choice]
+
+    return counter_of
+
+
+def _is_exact(session: "Session", counter: TokenCounter) -> bool:
+    return counter.exact and session.counters <= {counter.name}

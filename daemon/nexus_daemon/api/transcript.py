@@ -79,6 +79,7 @@ def page(scope: SessionScope, params: protocol.TranscriptParams) -> protocol.Tra
         summary=summary,
         kept=[] if summary is None else list(sync.ranges(at for at in later if at < summary)),
         cleared=not excerpt.current,
+        forked_from=None if excerpt.forked_from is None else visible_line(excerpt.forked_from),
     )
 
 

@@ -37,6 +37,8 @@ class SessionInfo(Sparse, frozen=True):
     forked_from: str | None = None  # the conversation that it is a fork of
     model: str | None = None  # the model that the user picked for it in the editor
     max_context_tokens: int | None = None  # this model's limit according to the editor
+    # false: `tokens` are an estimate, or some were counted for another model than the conversation has now
+    exact: bool = True
 
 
 class FocusResult(Sparse, frozen=True):
@@ -361,3 +363,5 @@ class TranscriptResult(Sparse, frozen=True):
     summary: int | None = None
     kept: list[tuple[int, int]] = []  # earlier messages that the summary in force does not replace
     cleared: bool = False  # true: the conversation was cleared since, so nothing of this is sent
+    # the conversation that this one is a fork of; turns whose id does not begin with `thread` are shared
+    forked_from: str | None = None

@@ -502,3 +502,33 @@ def test_what_is_delivered_or_expired_waits_no_more(ledger: Ledger) -> None:
 def direct(name: str, **about: Any) -> DirectMessage:
     given_: dict[str, Any] = {"content": "hello", "created": 100.0} | about
     return DirectMessage(id=name, workspace=FOLDER, source="b", target="a", **given_)
+
+
+# ---------------------------------------------------------------- what counted a session
+
+
+def counted_by(ledger: Ledger, session: str) -> str:
+    found = ledger.find(FOLDER, session)
+    assert found is not None
+    return " ".join(sorted(found.counters))
+
+
+def count_with(ledger: Ledger, counter: str, what: str, session: str = "main") -> None:
+    ledger.append(FOLDER, session, msgspec.structs.replace(turn(what), counter=counter))
+
+
+def test_a_session_names_the_counters_of_what_it_still_sends(ledger: Ledger) -> None:
+    append(ledger, "u1 a1")
+    assert counted_by(ledger, "main") == "letters"
+    ledger.fork(FOLDER, "main", "fork")
+    count_with(ledger, "words", "u2 a2", "fork")
+    assert [counted_by(ledger, name) for name in ("main", "fork")] == ["letters", "letters words"]
+    ledger.compact(FOLDER, "fork", compaction("c", 2, (3, 4)))
+    assert counted_by(ledger, "fork") == "letters words"  # the summary, and what was kept beside it
+    count_with(ledger, "words", "u3 a3")
+    ledger.compact(FOLDER, "main", compaction("d", 2))
+    assert counted_by(ledger, "main") == "letters"
+    ledger.undo(FOLDER, "main")
+    assert counted_by(ledger, "main") == "letters words"
+    ledger.clear(FOLDER, "main")
+    assert counted_by(ledger, "main") == ""

@@ -243,6 +243,23 @@ def test_a_hit_of_a_cleared_conversation_leads_to_its_thread(tmp_path: Path) -> 
     tell_story(tmp_path, story)
 
 
+def test_a_fork_says_of_what_and_which_turns_are_shared(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        talk = await desk.client()
+        await say(desk, talk, user("one"))
+        await desk.ask(talk, 2, "nexus/session/fork", session="main", to="idea")
+        await say(desk, talk, user("two"), session="idea")
+        page = await desk.ask(talk, 3, "nexus/session/transcript", session="idea")
+        assert page["forkedFrom"] == "main"
+        own = [turn["turn"].startswith(f"{page['thread']}-") for turn in page["turns"]]
+        assert own == [False, True]
+        assert "forkedFrom" not in await desk.ask(talk, 4, "nexus/session/transcript", session="main")
+        await desk.ask(talk, 5, "nexus/session/delete", session="main")
+        assert "forkedFrom" not in await desk.ask(talk, 6, "nexus/session/transcript", session="idea")
+
+    tell_story(tmp_path, story)
+
+
 def test_texts_steer_nothing_and_give_no_secret_away(tmp_path: Path) -> None:
     key = "ghp_" + "a1B2" * 9
 

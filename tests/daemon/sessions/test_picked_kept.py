@@ -63,8 +63,8 @@ async def denominators(desk: Desk, talk: Talk, number: int) -> dict[str, str]:
     talk.send(call(number + 4, "textDocument/codeLens", about))
     lens = (await desk.reply(talk, number + 4))["result"][0]["command"]["title"]
     return {
-        "usage": f"{spent['limit']:,}",
-        "problem": problems[0]["message"].partition("window of ")[2].partition(".")[0],
+        "usage": f"{spent['available']:,}",
+        "problem": problems[0]["message"].partition("% of the ")[2].partition(" that")[0],
         "lens": lens.partition(" of ")[2].partition(" ·")[0],
         "prompt": prompt.partition("Model: ")[2].partition("\n")[0],
         "settings": str(effective["provider"].get("model")),
@@ -82,13 +82,13 @@ async def settled(desk: Desk, talk: Talk, number: int, expected: dict[str, str])
 
 
 HOUSE = {
-    "usage": "60,000",
-    "problem": "60,000",
-    "lens": "60k",
+    "usage": "58,000",
+    "problem": "58,000",
+    "lens": "58k",
     "prompt": "house-model",
     "settings": "house-model",
 }
-NOTHING = {"usage": "128,000", "problem": "128,000", "lens": "≈ 128k", "prompt": "", "settings": "None"}
+NOTHING = {"usage": "126,000", "problem": "126,000", "lens": "≈ 126k", "prompt": "", "settings": "None"}
 
 
 def check(tmp_path: Path, story: Any, *, config: str = "{}") -> None:
@@ -212,12 +212,36 @@ def test_each_conversation_has_its_own_and_a_new_one_the_last(tmp_path: Path) ->
     check(tmp_path, story)
 
 
+def test_the_list_says_whose_tokens_are_an_estimate(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        talk = await desk.client()
+        estimated = {"model": "claude-sonnet-4-5"}  # whose tokenizer is not public
+        await turn(desk, talk, 2, OTHER, "exact")
+        await turn(desk, talk, 4, estimated, "guessed")
+        await turn(desk, talk, 6, OTHER, "switched")
+
+        async def estimates() -> set[str]:
+            listed = (await desk.ask(talk, next(numbers), "nexus/session/list"))["sessions"]
+            return {one["session"] for one in listed if not one.get("exact", True)}
+
+        numbers = itertools.count(8)
+        assert await estimates() == {"guessed"}
+        await pick(desk, talk, next(numbers), "switched", **estimated)
+        assert await estimates() == {"guessed", "switched"}
+        # a public tokenizer counts again, but of what is there an estimate is stored
+        await pick(desk, talk, next(numbers), "guessed", **OTHER)
+        await pick(desk, talk, next(numbers), "switched", **OTHER)
+        assert await estimates() == {"guessed"}
+
+    check(tmp_path, story)
+
+
 def test_the_folder_shows_the_model_of_the_conversation_in_focus(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
         talk = await desk.client()
         await turn(desk, talk, 2, PICKED)
         await turn(desk, talk, 4, OTHER, "plan")
-        other = HOUSE | {"problem": "90,000", "lens": "90k", "prompt": "gpt-4o", "settings": "gpt-4o"}
+        other = HOUSE | {"problem": "88,000", "lens": "88k", "prompt": "gpt-4o", "settings": "gpt-4o"}
         await settled(desk, talk, 1_000, other)  # until somebody says what is in focus, the last one
         focus = await desk.ask(talk, 6, "nexus/session/focus", session="main")
         assert focus == {"session": "main", "model": "house-model", "maxContextTokens": 60_000}

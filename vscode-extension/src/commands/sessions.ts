@@ -236,7 +236,7 @@ function sessionItem(one: SessionInfo, focused: string): vscode.QuickPickItem & 
     description: [
       plural(one.turns, "turn"),
       plural(one.messages, "message"),
-      `${one.tokens === 0 ? "" : "≈ "}${plural(one.tokens, "token")}`, // as messages were counted when they came
+      `${one.exact === false ? "≈ " : ""}${plural(one.tokens, "token")}`,
       ...from,
     ].join(" · "),
     ...(one.updated ? { detail: `changed ${new Date(one.updated).toLocaleString()}` } : {}),

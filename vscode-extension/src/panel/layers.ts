@@ -147,7 +147,7 @@ function fileNode(layer: Layer, file: LayerFile, given: LayersGiven, problems: r
     id: `file:${layer.name}:${file.kind}:${file.uri}`,
     label: name,
     ...(parts.length ? { description: parts.join(" · ") } : {}),
-    ...(file.tokens === undefined ? {} : { figure: figure(file.tokens, given) }),
+    ...narrowFigure(file, wrong, given),
     tooltip: [
       `**${plain(pathOf(file.uri, given.folder))}**`,
       `${plain(file.kind)}${status ? `: ${status.says}` : ""}${file.appliesTo === undefined ? "" : ` (${plain(file.appliesTo)})`}${file.tokens === undefined ? "" : `, ${cost(file.tokens, given)}`}`,
@@ -164,6 +164,12 @@ function fileNode(layer: Layer, file: LayerFile, given: LayersGiven, problems: r
       ? {}
       : { command: OPEN, subject: { source: { uri: file.uri, range: first?.range ?? TOP } } }),
   };
+}
+
+/** What a narrow view shows of a file first: what is wrong with it, else its tokens. */
+function narrowFigure(file: LayerFile, wrong: number, given: LayersGiven): { figure?: string } {
+  if (wrong > 0 && STATUS[file.status]) return { figure: `${stateOf(file)} · ${count(wrong)}` };
+  return file.tokens === undefined ? {} : { figure: figure(file.tokens, given) };
 }
 
 /** A file's status, for people; of one for some files only, for which. */

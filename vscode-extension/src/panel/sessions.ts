@@ -42,7 +42,7 @@ export function sessionNodes(given: SessionsGiven): Node[] {
 
 function sessionNode(one: SessionInfo, given: SessionsGiven): Node {
   const isCurrent = one.session === given.current;
-  const isExact = one.tokens === 0; // messages were counted when they came, maybe for another model
+  const isExact = one.exact !== false;
   const changed = when(one.updated, given.now);
   const parts = [
     ...(isCurrent ? ["current"] : []),
@@ -58,7 +58,7 @@ function sessionNode(one: SessionInfo, given: SessionsGiven): Node {
     tooltip: [
       `**${plain(one.session)}**${isCurrent ? " (current)" : ""}`,
       `${plural(one.messages, "message")} in ${plural(one.turns, "turn")}, compacted ones among them`,
-      `${tokensOf(one.tokens, isExact)}, as messages were counted when they came`,
+      `${tokensOf(one.tokens, isExact)}${isExact ? "" : ", as messages were counted when they came"}`,
       ...(one.forkedFrom === undefined ? [] : [`forked from ${plain(one.forkedFrom)}`]),
       ...(one.agent === undefined ? [] : [`of the agent ${plain(one.agent)}`]),
       `begun ${plain(longTime(one.created))}, changed ${plain(longTime(one.updated))}`,

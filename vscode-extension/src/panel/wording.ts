@@ -74,7 +74,7 @@ export function pathOf(uri: string, folder?: string): string {
 export function directoryOf(uri: string, { folder, home }: { folder: string; home?: string | undefined }): string {
   const own = pathOf(uri.slice(0, uri.lastIndexOf("/")), folder);
   const root = pathOf(folder);
-  const path = own === root ? "." : own;
+  const path = own === root ? "this folder" : own;
   if (home === undefined || path === root || !path.startsWith("/")) return path;
   return path === home ? "~" : path.startsWith(`${home}/`) ? `~${path.slice(home.length)}` : path;
 }

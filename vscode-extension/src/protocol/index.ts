@@ -1014,6 +1014,8 @@ export interface SessionInfo {
   model?: string;
   /** this model's limit according to the editor */
   maxContextTokens?: number;
+  /** false: `tokens` are an estimate, or some were counted for another model than the conversation has now */
+  exact?: boolean;
 }
 
 /** A conversation and its thread. */
@@ -1101,6 +1103,8 @@ export interface TranscriptResult {
   kept?: [number, number][];
   /** true: the conversation was cleared since, so nothing of this is sent */
   cleared?: boolean;
+  /** the conversation that this one is a fork of; turns whose id does not begin with `thread` are shared */
+  forkedFrom?: string;
 }
 
 /** A turn with those of its messages that lie within the page. */

@@ -53,7 +53,7 @@ beforeEach(() => {
   focus = makeFocus(memory as unknown as vscode.Memento);
   nexus = fakeNexus({
     "nexus/session/list": {
-      sessions: [{ session: "plan", thread: "t", turns: 2, messages: 5, tokens: 79, updated: "" }],
+      sessions: [{ session: "plan", thread: "t", turns: 2, messages: 5, tokens: 79, exact: false, updated: "" }],
     },
   });
   ranWith = [];
@@ -214,7 +214,7 @@ test("a receipt says what is lost, listed or not", () => {
   expect(text).not.toContain("Errors");
   const whole = { ...RECEIPT, lost: { ...RECEIPT.lost, counts: {}, paths: [] } };
   expect(lossText(whole)).toBe("nothing that matters is lost");
-  expect(changeText({ ...whole, summarizer: "editor", model: "gpt-4.1" })).toContain("by editor (gpt-4.1), ");
+  expect(changeText({ ...whole, summarizer: "editor", model: "gpt-4.1" })).toContain("by gpt-4.1, ");
   expect(receiptText("main", whole, false)).toContain("Nothing that matters.");
 });
 

@@ -153,7 +153,7 @@ Tools | 500 · 0.3 %
 System prompt | 55 · < 0.1 %
   Subagent Configuration (auth) | 5 · < 0.1 %
     NEXUS.md | 10 · < 0.1 % · .nexus3
-    NEXUS.md | 10 · < 0.1 % · .
+    NEXUS.md | 10 · < 0.1 % · this folder
     AGENTS.md | 10 · < 0.1 %
   Notes | 10 · < 0.1 % · ~
   Notes | 10 · < 0.1 % · /opt/notes
@@ -304,9 +304,16 @@ describe("sessions", () => {
       ["session:plan", "session.current", "pass-filled"],
       ["session:main", "session.other", "comment"],
     ]);
-    expect(nodes[1]?.spoken).toMatch(/^plan, current, ≈ 79 tokens, 5 messages, \d\d:00$/);
-    expect(nodes[1]?.figure).toBe("≈ 79");
+    expect(nodes[1]?.spoken).toMatch(/^plan, current, 79 tokens, 5 messages, \d\d:00$/);
+    expect(nodes[1]?.figure).toBe("79");
     expect(nodes[0]?.subject).toEqual({ folder: FOLDER, session: "plan B" });
+  });
+
+  it("counted for another model are an estimate, and say why", () => {
+    const sessions = [{ ...one(1), exact: false }];
+    const [node] = sessionNodes({ sessions, folder: FOLDER, current: "", shown: PAGE, now });
+    expect([node?.figure, node?.description?.split(" · ")[0]]).toEqual(["≈ 30", "≈ 30 tokens"]);
+    expect(textOf(node?.tooltip)).toContain("≈ 30 tokens, as messages were counted when they came");
   });
 
   it("of many: a page, the current one, and how to see more", () => {
@@ -314,8 +321,6 @@ describe("sessions", () => {
     const nodes = sessionNodes({ sessions, folder: FOLDER, current: "s240", shown: PAGE, now });
     expect(nodes.length).toBe(PAGE + 2);
     expect(nodes[0]).toMatchObject({ label: "s240", context: "session.current" });
-    const empty = sessionNodes({ sessions: [{ ...one(1), tokens: 0 }], folder: FOLDER, current: "", shown: PAGE, now });
-    expect(empty[0]?.figure).toBe("0");
     expect(nodes.at(-1)).toMatchObject({ label: "Show 100 more", description: "101 of 250" });
     expect(sessionNodes({ sessions, folder: FOLDER, current: "s240", shown: 300, now }).length).toBe(250);
   });
