@@ -172,9 +172,7 @@ def usage(
     parts: Iterable[UsagePart] = (),
 ) -> TokenUsage:
     """Rows and limits as one value. `max_tokens` can only narrow the window of a known model."""
-    limit = limits.context_window
-    if max_tokens is not None:
-        limit = min(max_tokens, limit) if limits.known else max_tokens
+    limit = limits.limit(max_tokens)
     max_input = limits.max_input if limits.known else limit  # a guess does not narrow the input
     return TokenUsage(
         model=limits.given,

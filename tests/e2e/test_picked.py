@@ -7,8 +7,8 @@ from support.editor import Editor, editor_in, uri_of
 
 LONG = "Always write the tests first.\n" * 10_000  # 60,000 tokens
 OPTIONS: dict[str, Any] = {"model": "house-model", "maxContextTokens": 90_000, "memoryTools": True}
-PICKED = {"usage": ("house-model", 90_000), "problem": "90,000", "lens": "90k", "layers": "90,000"}
-GUESS = {"usage": ("", 128_000), "problem": "128,000", "lens": "≈ 128k", "layers": "128,000"}
+PICKED = {"usage": ("house-model", 88_000), "problem": "88,000", "lens": "88k", "layers": "88,000"}
+GUESS = {"usage": ("", 126_000), "problem": "126,000", "lens": "≈ 126k", "layers": "126,000"}
 
 
 def check(editor: Editor, folder: str, expected: dict[str, Any]) -> None:
@@ -22,7 +22,7 @@ def shown(editor: Editor, folder: str) -> dict[str, Any]:
     file = f"{folder}/AGENTS.md"
     lens = editor.request("textDocument/codeLens", {"textDocument": {"uri": uri_of(file)}})[0]
     return {
-        "usage": (usage["model"], usage["limit"]),
+        "usage": (usage["model"], usage["available"]),
         "problem": window_in(editor.shown(file)),
         "lens": lens["command"]["title"].partition(" of ")[2].partition(" ·")[0],
         "layers": window_in(layers["problems"]),
@@ -31,7 +31,7 @@ def shown(editor: Editor, folder: str) -> dict[str, Any]:
 
 def window_in(problems: list[Any]) -> str:
     sizes = [one["message"] for one in problems if one["code"] == "prompt.size"]  # none until it is counted
-    return " ".join(size.partition("the window of ")[2].partition(".")[0] for size in sizes)
+    return " ".join(size.partition("% of the ")[2].partition(" that")[0] for size in sizes)
 
 
 def folder_in(home: Path) -> str:
@@ -57,7 +57,7 @@ def test_it_is_there_again_after_a_restart_with_the_same_rows(tmp_path: Path) ->
     with editor_in(tmp_path / "home", folder) as editor:
         file = f"{folder}/AGENTS.md"
         # before anybody asks for a conversation: what is open shows it
-        editor.until(lambda: [one for one in editor.shown(file) if "of 90,000" in one["message"]])
+        editor.until(lambda: [one for one in editor.shown(file) if "of the 88,000" in one["message"]])
         check(editor, folder, PICKED)
         rows = editor.ask("context/usage", folder)["rows"]
         fixed = ("system", "tools")

@@ -21,7 +21,8 @@ def test_a_long_file_is_told_once_the_vocabulary_is_there(tmp_path: Path) -> Non
         (told,) = editor.until(lambda: editor.shown(path))
         assert told["code"] == "prompt.size"
         assert (
-            "NEXUS.md takes 61,440 tokens of every request, 31% of the window of 200,000." in told["message"]
+            "NEXUS.md takes 61,440 tokens of every request, 31% of the 198,000 that a request may take."
+            in told["message"]
         )
         assert editor.request("nexus/status", {})["caches"]["vocabularies"] == ["o200k_base"]
         editor.open(path, LINE * 20_480)

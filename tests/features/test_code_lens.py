@@ -22,10 +22,12 @@ from support.fixture import Fixture, write_fixture
 from support.folders import load_folder
 
 NOTHING = "not sent: it is empty, or the prompt has all of it through another file"
-CURSOR = "not sent: it is an instruction file of Cursor."
-BELOW = "it is for packages/api; an agent or a window of that folder reads it"
+CURSOR = "it is an instruction file of Cursor"
+FIRST, IMPORT = "NEXUS.md, AGENTS.md, CLAUDE.md", "Write @CLAUDE.md in AGENTS.md to read it, too"
+BELOW = "it is for packages/api"
 SKILL = "//- /a/.nexus3/skills/dive/SKILL.md\n---\nname: dive\ndescription: Dives.\n---\n# How$0\nDown.\n"
-MODEL = '//- /a/.nexus3/config.json\n{"provider": {"model": "MODEL"}, "context": {"max_tokens": 2000}MORE}\n'
+# a request may take 2,000 of the 4,000: the rest is for the answer
+MODEL = '//- /a/.nexus3/config.json\n{"provider": {"model": "MODEL"}, "context": {"max_tokens": 4000}MORE}\n'
 
 
 def lenses(fixture: Fixture, encoding: str = "utf-16") -> list[tuple[str, str]]:
@@ -248,7 +250,7 @@ def test_an_imported_file_has_lenses_of_its_own(tmp_path: Path) -> None:
         (
             "//- /a/AGENTS.md\nx\n//- /a/.cursorrules\nNo default exports.$0\n",
             "",
-            [("0:0-0", f"{CURSOR} Move its text to a file that is read, such as AGENTS.md")],
+            [("0:0-0", f"not sent: {CURSOR}")],
         ),
         ("//- /a/packages/api/AGENTS.md\n# API$0\n", "", [("0:0-0", f"not sent: {BELOW}")]),
         ("//- /a/packages/api/.claude/CLAUDE.md\n# API$0\n", "", [("0:0-0", f"not sent: {BELOW}")]),
@@ -261,6 +263,36 @@ def test_skills_and_what_is_not_sent(
     tmp_path: Path, text: str, more: str, expected: list[tuple[str, str]]
 ) -> None:
     check(tmp_path, text, expected, more=more)
+
+
+@pytest.mark.parametrize(
+    ("text", "title", "tooltip"),
+    [
+        ("//- /a/AGENTS.md\n$0\n", "", None),
+        (
+            "//- /a/AGENTS.md\nx\n//- /a/.cursorrules\nNo default exports.$0\n",
+            CURSOR,
+            f"{CURSOR}. Move its text to a file that is read, such as AGENTS.md",
+        ),
+        (
+            "//- /a/AGENTS.md\nx\n//- /a/CLAUDE.md\ny$0\n",
+            "it has no effect beside AGENTS.md",
+            f"it has no effect beside AGENTS.md: of {FIRST} the first that exists is read. {IMPORT}",
+        ),
+        (
+            "//- /a/packages/api/AGENTS.md\n# API$0\n",
+            BELOW,
+            f"{BELOW}; an agent or a window of that folder reads it",
+        ),
+    ],
+)
+def test_the_cause_is_in_the_title_and_the_advice_in_the_tooltip(
+    tmp_path: Path, text: str, title: str, tooltip: str | None
+) -> None:
+    fixture = write_fixture(MODEL.replace("MORE", "") + text, tmp_path)
+    command = lenses_of(load_folder(fixture, "/a"), fixture.cursor_path or "", "utf-16")[0]["command"]
+    assert command["title"].partition("not sent: ")[2] == (title or NOTHING.removeprefix("not sent: "))
+    assert command.get("tooltip") == (None if tooltip is None else f"Not sent: {tooltip}")
 
 
 WORDS = st.text("ab \n#@`-é😀\r", max_size=40)

@@ -5,6 +5,7 @@
  *    its way the last lenses stay, marked, where the text has moved to. One that failed says so in their place.
  * 2. The setting `nexus.codeLens` takes effect at once.
  * 3. A click shows what is counted: its place in the system prompt, else its row in the panel.
+ * 4. A title that is cut off still says the figure and the cause; the tooltip has the rest.
  */
 import * as vscode from "vscode";
 import { type Documents, rangeOf } from "./documents";
@@ -26,7 +27,13 @@ export interface LensTarget {
 /** A lens as the server sends it. */
 export interface ServerLens {
   readonly range: Range;
-  readonly command: { readonly title: string; readonly command: string; readonly arguments?: readonly LensTarget[] };
+  readonly command: {
+    readonly title: string;
+    /** More than there is room for in the title. */
+    readonly tooltip?: string;
+    readonly command: string;
+    readonly arguments?: readonly LensTarget[];
+  };
 }
 
 export interface LensServer extends Pick<Nexus, "state" | "detail" | "onDidChangeState"> {
@@ -98,8 +105,9 @@ function isOn(uri: vscode.Uri): boolean {
 }
 
 function lensOf({ range, command }: ServerLens): vscode.CodeLens {
-  const { title, arguments: args = [] } = command;
-  return new vscode.CodeLens(rangeOf(range), { title, command: command.command, arguments: [...args] });
+  const { title, tooltip, arguments: args = [] } = command;
+  const more = tooltip === undefined ? {} : { tooltip };
+  return new vscode.CodeLens(rangeOf(range), { title, ...more, command: command.command, arguments: [...args] });
 }
 
 function marked({ range, command }: vscode.CodeLens): vscode.CodeLens {

@@ -91,12 +91,14 @@ class Remedy(msgspec.Struct, frozen=True):
 class Skipped(msgspec.Struct, frozen=True):
     """A directory or file that could belong to a layer and is not read.
 
-    `remedy` is the edit that would change that, if there is one.
+    `remedy` is the edit that would change that, if there is one. `cause` is the reason without advice, for a
+    single line; empty if the reason has none.
     """
 
     path: str
     reason: str
     remedy: Remedy | None = None
+    cause: str = ""
 
 
 class Reach(msgspec.Struct, frozen=True):

@@ -118,13 +118,13 @@ def _look(directory: str, names: Sequence[str]) -> Presence:
 
 def _reason(
     reading: Reading, layers: Layers, height: int, directory: str, name: str, names: Sequence[str]
-) -> tuple[str, Remedy | None]:
-    """Why a file is not read, and what would change that."""
+) -> tuple[str, Remedy | None, str]:
+    """Why a file is not read, what would change that, and the cause alone."""
     depth, stop, program = layers.reach.depth, layers.reach.stop, _program(name)
     if stop is not None and stop.path == directory:
-        return f"is in a directory that is not read: it {stop.reason}", None
+        return f"is in a directory that is not read: it {stop.reason}", None, ""
     if stop is not None and within(stop.path, directory):
-        return f"is above {stop.path}, which is not read: that {stop.reason}", None
+        return f"is above {stop.path}, which is not read: that {stop.reason}", None, ""
     chosen = _chosen(layers, directory)
     if height > depth and not _is_to_move(name):
         there = LayerPlace("", directory, os.path.join(directory, CONFIG_DIRECTORY))
@@ -135,17 +135,18 @@ def _reason(
             advice, besides = _remedy(directory, name, chosen)
             more = f", and {advice[0].lower()}{advice[1:]}"
             remedy = msgspec.structs.replace(besides or Remedy(), depth=height)
-        return f'is out of reach: "ancestor_depth" in "context" is {depth}. Set it to {height}{more}', remedy
+        cause = f'is out of reach: "ancestor_depth" in "context" is {depth}'
+        return f"{cause}. Set it to {height}{more}", remedy, cause
+    rule = ""
     if program is not None and name not in names:
-        whose = f"is an instruction file of {program}"
+        cause = f"is an instruction file of {program}"
     elif chosen is not None:
-        first = ", ".join(names)
-        beside = os.path.relpath(chosen, directory)
-        whose = f"has no effect beside {beside}: of {first} the first that exists is read"
+        cause = f"has no effect beside {os.path.relpath(chosen, directory)}"
+        rule = f": of {', '.join(names)} the first that exists is read"
     else:
-        whose = 'is not among "instruction_files" in "context"'
+        cause = 'is not among "instruction_files" in "context"'
     advice, remedy = _remedy(directory, name, chosen)
-    return f"{whose}. {advice}", remedy
+    return f"{cause}{rule}. {advice}", remedy, cause
 
 
 def _remedy(directory: str, name: str, chosen: str | None) -> tuple[str, Remedy | None]:

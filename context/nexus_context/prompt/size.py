@@ -1,10 +1,11 @@
-"""How much of the model's window the files of a prompt take: excess is reported, never cut.
+"""How much of what a request may take the files of a prompt take: excess is reported, never cut.
 
-1. A file is too long from FILE_SHARE of the window on, all files together from PROMPT_SHARE. The latter is
+1. A file is too long from FILE_SHARE of that on, all files together from PROMPT_SHARE. The latter is
    reported at the longest file, and only if no single file is too long. An imported file counts separately.
 2. The descriptions of all skills count as one more file, reported at the longest one. A skill's text is sent
    only when active: it is reported if it alone takes FILE_SHARE, and does not count towards the whole.
-3. The window is `context.max_tokens`, else that of the configured model, else the usual one.
+3. A request may take the window without the reserves. The window is `context.max_tokens`, else that of the
+   configured model, else the usual one. Panel, code lenses and status bar count shares of the same figure.
 4. Reported figures come from the model's own counter: "about" marks an estimate.
 5. What cannot be too long is not counted, since a token has at least one byte. Without a vocabulary in
    memory, three letters of a lowercase word count as at most two tokens, so that files of usual length do not
@@ -49,7 +50,7 @@ def measure(
     packaged: Collection[str],
     load: bool,
 ) -> OversizeReport:
-    """A warning for each file that takes too much of the window, or for all of them together.
+    """A warning for each file that takes too much of a request, or for all of them together.
 
     `read` returns the text of a skill's file; no user can shorten the `packaged` paths. `load`: load a
     vocabulary that is needed and not in memory, which takes 0.1 to 0.3 s.
@@ -64,34 +65,37 @@ class _Amount(NamedTuple):
 
     tokens: int
     exact: bool
-    window: int
+    available: int
 
     def __str__(self) -> str:
         return f"{'' if self.exact else 'about '}{self.tokens:,} tokens"
 
     @property
     def share(self) -> str:
-        return f"{self.tokens / self.window:.0%} of the window of {self.window:,}"
+        return f"{self.tokens / self.available:.0%} of the {self.available:,} that a request may take"
 
 
 class _Scale:
-    """The window of one prompt's model, and its counter. `waits_for` is a vocabulary that was needed."""
+    """What a request to one prompt's model may take, and its counter.
+
+    `waits_for` is a vocabulary that was needed.
+    """
 
     def __init__(self, effective: Effective, *, load: bool) -> None:
         name, overrides = effective.get("/provider/model"), effective.get("/models") or {}
         limits = resolve(name, overrides)
-        most = effective.get("/context/max_tokens")
-        self.window = limits.context_window
-        if isinstance(most, int):
-            self.window = min(most, self.window) if limits.known else most
+        reserves = (effective.get(f"/context/{key}") for key in ("reserve_tokens", "reserve_tool_tokens"))
+        most, reserved = effective.get("/context/max_tokens"), sum(one or 0 for one in reserves)
+        # where nothing is left, the window: a share of nothing says nothing
+        self.available = limits.available(most, reserved) or limits.limit(most)
         self.waits_for: str | None = None
         self._counter = counter_for(name, overrides)
         self._encoding, self._factor = limits.encoding, limits.factor
         self._load = load
 
     def too_much(self, texts: Collection[TextSlice], share: float) -> _Amount | None:
-        """The tokens of some texts, if they are known to be that share of the window or more."""
-        least = self.window * share
+        """The tokens of some texts, if they are known to be that share or more."""
+        least = self.available * share
         if sum(map(_length, texts)) * self._factor < least:
             return None
         if not is_loaded(self._encoding):
@@ -104,7 +108,7 @@ class _Scale:
             tokens, exact = sum(_count(self._counter, text) for text in texts), self._counter.exact
         except VocabularyError:  # a damaged installation must not prevent reading the folder
             tokens, exact = sum(_count(_BY_CHARACTERS, text) for text in texts), False
-        return _Amount(tokens, exact, self.window) if tokens >= least else None
+        return _Amount(tokens, exact, self.available) if tokens >= least else None
 
 
 def _by_file(blocks: Iterable[Block | PromptSection], packaged: Collection[str]) -> dict[str, TextSlice]:

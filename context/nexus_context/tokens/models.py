@@ -51,6 +51,18 @@ class ModelLimits(msgspec.Struct, frozen=True):
     cache_minimum: int | None = None
     retires: str | None = None
 
+    def limit(self, max_tokens: int | None) -> int:
+        """The window; `max_tokens` can only narrow that of a known model."""
+        if max_tokens is None:
+            return self.context_window
+        return min(max_tokens, self.context_window) if self.known else max_tokens
+
+    def available(self, max_tokens: int | None, reserved: int) -> int:
+        """What a request may take: the window without the reserve, at most the maximum input; at least 0."""
+        limit = self.limit(max_tokens)
+        max_input = self.max_input if self.known else limit  # a guess does not narrow the input
+        return max(min(limit - reserved, max_input), 0)
+
 
 def resolve(model: str | None, overrides: Mapping[str, Mapping[str, Any]] | None = None) -> ModelLimits:
     """The limits of `model`; `overrides` is the configuration's `models` section. Never raises."""

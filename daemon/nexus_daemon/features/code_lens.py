@@ -1,7 +1,8 @@
 """LSP code lenses: the cost in the prompt of an instruction file, its headings and its imports.
 
-1. The first line shows the file's tokens with its imports, its share of the window, and when it is sent, or
-   why it is not. The figures are sums of those of `nexus/context/layers`.
+1. The first line shows the file's tokens with its imports, its share of what a request may take, and when it
+   is sent, or why it is not: the cause in the title, what would change it in the tooltip. The figures are
+   sums of those of `nexus/context/layers`.
 2. A heading shows the tokens of its part of the prompt with its imports, an import those that it adds; their
    sum never exceeds that of the file (`prompt.token_attribution`). For the text of a skill, and for a file
    that is not sent, only the text itself is counted.
@@ -17,7 +18,6 @@ from os.path import basename, curdir, dirname, pardir, relpath, sep, split
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_context import assembly
-from nexus_context.budget import usage
 from nexus_context.errors import Span
 from nexus_context.layers.model import LayerFile
 from nexus_context.layers.walk import ASSISTANT_DIRECTORIES
@@ -48,6 +48,22 @@ class _Lens(NamedTuple):
     span: Span
     title: str
     counted: Span | None = None
+    tooltip: str = ""
+
+
+class _Reason(NamedTuple):
+    """Why a file is not sent: the cause for the title, and the whole with advice."""
+
+    cause: str
+    whole: str = ""
+
+    @property
+    def title(self) -> str:
+        return f"not sent: {self.cause}"
+
+    @property
+    def tooltip(self) -> str:
+        return f"Not sent: {self.whole}" if self.whole else ""
 
 
 def code_lenses(
@@ -66,7 +82,7 @@ def code_lenses(
     """
     locate = Locator(snapshot.layers, encoding)
     lenses: list[dict[str, Any]] = []
-    for span, title, counted in _lenses(snapshot, path):
+    for span, title, counted, tooltip in _lenses(snapshot, path):
         where = locate.range(path, span)
         target: dict[str, Any] = {
             "workspaceFolder": folder,
@@ -77,6 +93,8 @@ def code_lenses(
         if counted is not None and is_live:
             target["prompt"] = locate.range_in(snapshot.prompt.text, counted)
         command = {"title": title, "command": COMMAND, "arguments": [target]}
+        if tooltip:
+            command["tooltip"] = tooltip
         lenses.append({"range": where, "command": command})
     return lenses
 
@@ -89,7 +107,7 @@ def _lenses(snapshot: "Snapshot", path: str) -> list[_Lens]:
     conditional = _conditional(snapshot, path)
     why = _why_not(snapshot, path) if place is None and skill is None and conditional is None else None
     if text is None:
-        return [] if why is None else [_Lens(_TOP, f"not sent: {why}")]
+        return [] if why is None else [_Lens(_TOP, why.title, tooltip=why.tooltip)]
     if skill is not None:
         prompt, where = alone(path, text, skill.body)
     elif place is not None:
@@ -110,14 +128,14 @@ def _lenses(snapshot: "Snapshot", path: str) -> list[_Lens]:
             f"{tokens_text(total, counter)} · sent with turns about files that match {conditional.applies_to}"
         )
     elif why is not None:
-        top = f"{tokens_text(total, counter)} · not sent: {why}"
+        top = f"{tokens_text(total, counter)} · {why.title}"
     else:
         top = _cost_when_sent(snapshot, path, place, counter)
         top += f" · {tokens_text(total, counter)} when it is activated" if skill is not None else ""
     imports = {"heading": "", "import": " imported"}
     whole = None if why is not None else _place_of(snapshot, path)
     return [
-        _Lens(_TOP, top, whole),
+        _Lens(_TOP, top, whole, "" if why is None else why.tooltip),
         *(_Lens(share.source, f"{tokens}{imports[share.kind]}", span) for share, tokens, span in parts),
     ]
 
@@ -136,17 +154,18 @@ def _cost_when_sent(snapshot: "Snapshot", path: str, where: PlacedFile | None, c
     by_path = tokens_by_path(snapshot.prompt, counter)
     imported = sum(by_path.get(each, 0) for each in where.through) if where is not None else 0
     tokens = by_path.get(path, 0) + imported
-    limits = assembly.model_of(snapshot, None)[0]
-    spent = usage(limits, counter, (), max_tokens=snapshot.effective.get("/context/max_tokens"), reserved=0)
-    share = 100 * tokens / spent.limit if spent.limit else 100
+    get = snapshot.effective.get
+    limits, most = assembly.model_of(snapshot, None)[0], get("/context/max_tokens")
+    available = limits.available(most, get("/context/reserve_tokens") + get("/context/reserve_tool_tokens"))
+    share = 100 * tokens / available if available else 100
     percent = f"{share:.1f} %" if share >= 0.05 or not tokens else "< 0.1 %"
-    sign = "" if spent.limit_known else "≈ "
+    sign = "" if limits.known or most is not None else "≈ "
     figure = (
         f"{tokens_text(tokens, counter)}, {imported:,} of them imported"
         if imported
         else tokens_text(tokens, counter)
     )
-    return f"{figure} · {percent} of {sign}{_short(spent.limit)} · sent with every request"
+    return f"{figure} · {percent} of {sign}{_short(available)} · sent with every request"
 
 
 def _conditional(snapshot: "Snapshot", path: str) -> LayerFile | None:
@@ -155,19 +174,21 @@ def _conditional(snapshot: "Snapshot", path: str) -> LayerFile | None:
     return next((file for file in files if file.path == path and file.status == "conditional"), None)
 
 
-def _why_not(snapshot: "Snapshot", path: str) -> str | None:
+def _why_not(snapshot: "Snapshot", path: str) -> _Reason | None:
     """Say why a file is not in the prompt; None if it does not belong there."""
     files = (file for layer in snapshot.layers.layers for file in layer.files)
     status = next((file.status for file in files if file.path == path and file.kind not in SETTINGS), None)
     if status == "loaded":
-        return "it is empty, or the prompt has all of it through another file"
-    reason = next((one.reason for one in snapshot.layers.not_read if one.path == path), None)
-    if status in NOT_SENT or reason is None:
-        return NOT_SENT.get(status or "") or _below_reason(snapshot, path)
-    return f"it {reason}"
+        return _Reason("it is empty, or the prompt has all of it through another file")
+    skipped = next((one for one in snapshot.layers.not_read if one.path == path), None)
+    if status in NOT_SENT:
+        return _Reason(NOT_SENT[status])
+    if skipped is None:
+        return _below_reason(snapshot, path)
+    return _Reason(f"it {skipped.cause or skipped.reason}", f"it {skipped.reason}" if skipped.cause else "")
 
 
-def _below_reason(snapshot: "Snapshot", path: str) -> str | None:
+def _below_reason(snapshot: "Snapshot", path: str) -> _Reason | None:
     """Say who reads an instruction file below the folder; None for any other file."""
     directory, name = split(path)
     if basename(directory) in ASSISTANT_DIRECTORIES:
@@ -176,7 +197,8 @@ def _below_reason(snapshot: "Snapshot", path: str) -> str | None:
     below = relpath(directory, snapshot.folder)
     if name not in names or below == curdir or below.split(sep, 1)[0] == pardir:
         return None
-    return f"it is for {below}; an agent or a window of that folder reads it"
+    cause = f"it is for {below}"
+    return _Reason(cause, f"{cause}; an agent or a window of that folder reads it")
 
 
 def tokens_text(tokens: int, counter: TokenCounter) -> str:
@@ -185,7 +207,7 @@ def tokens_text(tokens: int, counter: TokenCounter) -> str:
 
 
 def _short(tokens: int) -> str:
-    """Format the size of a window: 200k, 1.05M."""
+    """Format what a request may take: 198k, 1.05M."""
     if tokens < 1_000:
         return f"{tokens}"
     return f"{tokens / 1_000:.4g}k" if tokens < 1_000_000 else f"{tokens / 1_000_000:.3g}M"

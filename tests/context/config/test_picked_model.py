@@ -47,7 +47,7 @@ def check(root: Path, config: str, choice: ModelChoice | None, model: str, limit
     usage = measure(snapshot, ContextManager()).usage
     assert (usage.model, usage.limit) == (model, limit)
     shares = [problem.message for problem in snapshot.problems if problem.code == "prompt.size"]
-    assert [f"the window of {limit:,}." in message for message in shares] == [True]
+    assert [f"of the {usage.available:,} that a request may take." in message for message in shares] == [True]
     named = model or (choice is not None and choice.model) or ""
     assert (f"Model: {named}" in snapshot.prompt.text) is bool(named)
 

@@ -53,30 +53,40 @@ def told(snapshot: Snapshot | PromptContents) -> list[Problem]:
 @pytest.mark.parametrize(
     ("lengths", "expected", "config"),
     [
-        ({f"{FOLDER}/AGENTS.md": 3_300}, {}, CONFIG),
+        ({f"{FOLDER}/AGENTS.md": 3_299}, {}, CONFIG),
         (
             {f"{FOLDER}/AGENTS.md": 10_240},  # 300 KiB
-            {f"{FOLDER}/AGENTS.md": ["AGENTS.md takes 61,440 tokens", " 31% of the window of 200,000"]},
+            {
+                f"{FOLDER}/AGENTS.md": [
+                    "AGENTS.md takes 61,440 tokens",
+                    " 31% of the 198,000 that a request may take",
+                ]
+            },
             CONFIG,
         ),
         (  # where the tokenizer is not public, the number is no exact one
             {f"{FOLDER}/AGENTS.md": 10_240},
-            {f"{FOLDER}/AGENTS.md": ["AGENTS.md takes about 72,500 tokens", " 36% of the window of 200,000"]},
+            {
+                f"{FOLDER}/AGENTS.md": [
+                    "AGENTS.md takes about 72,500 tokens",
+                    " 37% of the 198,000 that a request may take",
+                ]
+            },
             CLAUDE,
         ),
         (  # where the model is not known, the usual window
             {f"{FOLDER}/AGENTS.md": 10_240},
-            {f"{FOLDER}/AGENTS.md": ["about 61,440 tokens", "48% of the window of 128,000"]},
+            {f"{FOLDER}/AGENTS.md": ["about 61,440 tokens", "49% of the 126,000 that a request may take"]},
             "{}",
         ),
         (
             {f"{FOLDER}/AGENTS.md": 200},
-            {f"{FOLDER}/AGENTS.md": ["about 1,200 tokens", "12% of the window of 10,000"]},
+            {f"{FOLDER}/AGENTS.md": ["about 1,200 tokens", "15% of the 8,000 that a request may take"]},
             '{"context": {"max_tokens": 10000}}',
         ),
         (  # a model takes no more than it can
             {f"{FOLDER}/AGENTS.md": 10_240},
-            {f"{FOLDER}/AGENTS.md": [" 31% of the window of 200,000"]},
+            {f"{FOLDER}/AGENTS.md": [" 31% of the 198,000 that a request may take"]},
             '{"provider": {"model": "o3"}, "context": {"max_tokens": 1000000}}',
         ),
         (  # none of them alone, all together; the longest is named
@@ -85,7 +95,7 @@ def told(snapshot: Snapshot | PromptContents) -> list[Problem]:
                 f"{FOLDER}/.nexus3/SOUL.md": 3_200,
                 "/home/c/NEXUS.md": 2_600,
             },
-            {f"{FOLDER}/.nexus3/SOUL.md": ["The 3 files", "51,600 tokens", "26% of the window"]},
+            {f"{FOLDER}/.nexus3/SOUL.md": ["The 3 files", "51,600 tokens", "26% of the 198,000"]},
             CONFIG,
         ),
         (  # one alone is enough to say
@@ -146,7 +156,7 @@ def test_whatever_the_text_the_number_is_what_is_counted(tmp_path: Path, kind: s
     )
     (problem,) = told(load_folder(fixture, FOLDER))
     assert f" {tokens:,} tokens" in problem.message
-    assert f"{tokens / 128_000:.0%} of the window" in problem.message
+    assert f"{tokens / 126_000:.0%} of the 126,000" in problem.message
     for name in vocabulary.ENCODINGS:
         assert TiktokenCounter(name).count(text) <= size.token_ceiling(text)
 
@@ -228,7 +238,7 @@ def test_the_descriptions_of_skills_are_told_once(tmp_path: Path) -> None:
     index = snapshot.prompt.text.partition("file's directory.\n\n")[2].partition("\n\n---")[0]
     tokens = EXACT.count(index)
     assert f"The descriptions of 121 skills take {tokens:,} tokens of every request" in problem.message
-    assert f"{tokens / 200_000:.0%} of the window" in problem.message
+    assert f"{tokens / 198_000:.0%} of the 198,000" in problem.message
     off = {f"{FOLDER}/.nexus3/config.json": '{"provider": {"model": "o3"}, "skills": {"enabled": false}}'}
     assert told(load_folder(fixture, FOLDER, overlays=off, previous=snapshot)) == []
 
@@ -252,9 +262,9 @@ def test_the_text_of_a_skill_is_told_at_its_file(tmp_path: Path) -> None:
     ]
     problem = told(snapshot)[0]
     assert problem.message == (
-        "Activated, the skill s000 takes 24,000 tokens of a request, 12% of the window of 200,000. All "
-        "of it is sent. Shorten it, or move parts of it into files beside it, which the model reads when it "
-        "needs them."
+        "Activated, the skill s000 takes 24,000 tokens of a request, 12% of the 198,000 that a request may "
+        "take. All of it is sent. Shorten it, or move parts of it into files beside it, which the model reads "
+        "when it needs them."
     )
     assert snapshot.layers.texts[problem.path].startswith(LINE, problem.span.start)
 

@@ -56,7 +56,7 @@ test("a folder with nothing but an AGENTS.md has its layers, figures and lenses,
     async () => (await lenses(bench)).flatMap((lens) => lens.split(" | ")),
     (all) => all.length === 3,
   );
-  expect(own).toBe(`${tokens} tokens · < 0.1 % of 128k · sent with every request`);
+  expect(own).toBe(`${tokens} tokens · < 0.1 % of 126k · sent with every request`);
   for (const heading of headings) expect(heading).toMatch(/^\d+ tokens$/);
   await bench.unfold("Layers");
   const rows = await until(

@@ -91,15 +91,17 @@ test("a file that is not read says why, and its quick fix has it read; one that 
   mkdirSync(path.join(folder, ".github/instructions"), { recursive: true });
   writeFileSync(path.join(folder, always), "Prefer tabs.\n");
   writeFileSync(path.join(folder, some), "---\napplyTo: '**/*.py'\n---\nType everything.\n");
-  const why = (entry: string) =>
-    `not sent: it is an instruction file of GitHub Copilot. Add "${entry}" to "instruction_files" in "context" to read it, too`;
+  const why = "not sent: it is an instruction file of GitHub Copilot";
+  const advice = (entry: string) =>
+    `Not sent: it is an instruction file of GitHub Copilot. Add "${entry}" to "instruction_files" in "context" to read it, too`;
   const fix = (entry: string) => `Read this file: add "${entry}" to "instruction_files"`;
   for (const [file, entry] of [
     [always, always],
     [some, ".github/instructions/*.instructions.md"],
   ] as const) {
     await bench.openFile(file);
-    await showsLenses([why(entry)]);
+    await showsLenses([why]);
+    expect(await bench.lens(why).getAttribute("title")).toBe(advice(entry));
     await bench.cursorTo("start");
     expect((await quickFix(bench, fix(entry)))[0]).toBe(fix(entry));
     await bench.lens(/^\d+ tokens · /).waitFor();

@@ -46,8 +46,8 @@ test("before anything is picked, the window is a guess, and the panel offers to 
   await shows(bench, {
     model: "no model yet",
     of: "of 126,000 tokens",
-    lens: "of ≈ 128k",
-    problem: "the window of 128,000",
+    lens: "of ≈ 126k",
+    problem: "the 126,000",
   });
   await bench.webview().locator(".remark-action button", { hasText: "Pick Model" }).waitFor();
 });
@@ -119,8 +119,8 @@ test("the model of the settings takes it back", async () => {
   await shows(bench, {
     model: "o3",
     of: "of 198,000 tokens",
-    lens: "of 200k",
-    problem: "the window of 200,000",
+    lens: "of 198k",
+    problem: "the 198,000",
   });
 });
 
@@ -132,8 +132,8 @@ test("settings that name a provider leave nothing to pick, and say so", async ()
   );
 });
 
-const WREN = { model: "wren", of: "of 88,000 tokens", lens: "of 90k", problem: "the window of 90,000" };
-const PARROT = { model: "parrot", of: "of 198,000 tokens", lens: "of 200k", problem: "the window of 200,000" };
+const WREN = { model: "wren", of: "of 88,000 tokens", lens: "of 88k", problem: "the 88,000" };
+const PARROT = { model: "parrot", of: "of 198,000 tokens", lens: "of 198k", problem: "the 198,000" };
 
 /** Until panel, lens and problem are for this model; and all shares are of the same window. */
 async function shows(where: Workbench, expected: Omit<Shown, "percent">): Promise<void> {
@@ -159,7 +159,7 @@ async function shown(where: Workbench): Promise<Shown> {
     model: await text(".place .model"),
     of: await text(".place .of"),
     lens: /of (≈ )?[\d.]+k/.exec(await lens.innerText())?.[0] ?? "",
-    problem: /the window of [\d,]+\d/.exec((await problem.getAttribute("aria-label")) ?? "")?.[0] ?? "",
+    problem: /the [\d,]+(?= that a request may take)/.exec((await problem.getAttribute("aria-label")) ?? "")?.[0] ?? "",
     percent: await text(".figures .percent"),
   };
 }
