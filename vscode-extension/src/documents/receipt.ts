@@ -24,7 +24,7 @@ export function lostText(receipt: Receipt, kind: Kind): string {
   return plural(lostCount(receipt, kind), kind.slice(0, -1));
 }
 
-/** `21 messages became a summary by extractive, 1,675 → 535 tokens`. */
+/** `21 messages became a summary by gpt-4o, 1,675 → 535 tokens`. */
 export function changeText(receipt: Receipt): string {
   const { replacedMessages, tokensBefore, tokensAfter } = receipt;
   const change = `${exactly(tokensBefore)} → ${exactly(tokensAfter)} tokens`;
@@ -47,7 +47,7 @@ export function receiptText(session: string, receipt: Receipt, inForce: boolean)
     `- when: ${receipt.created}`,
     `- state: ${inForce ? "in force" : "undone: the messages are back"}`,
     `- why: ${receipt.reason}`,
-    `- by: ${writerOf(receipt)}`,
+    `- by: ${receipt.model ? `${receipt.model} (${receipt.summarizer})` : receipt.summarizer}`,
     `- messages replaced: ${exactly(receipt.replacedMessages)}`,
     `- tokens: ${exactly(receipt.tokensBefore)} → ${exactly(receipt.tokensAfter)}`,
     ...receipt.failures.map((failure) => `- failed before: ${failure}`),
@@ -59,8 +59,8 @@ export function receiptText(session: string, receipt: Receipt, inForce: boolean)
 }
 
 /** Who wrote the summary; its model, where the client that was asked names it. */
-function writerOf({ summarizer, model }: Receipt): string {
-  return model ? `${summarizer} (${model})` : summarizer;
+export function writerOf({ summarizer, model }: Receipt): string {
+  return model ?? summarizer;
 }
 
 function lostSection(receipt: Receipt, kind: Kind): string[] {

@@ -12,8 +12,9 @@ import { isFolder } from "../focus";
 import type { Nexus } from "../nexus";
 import type { FolderParams, SessionDidChange } from "../protocol";
 import { type About, aboutOf, SCHEME, uriOf } from "./about";
+import { TranscriptDecorations } from "./decorations";
 import { type Pages, pages } from "./pages";
-import { matchOf, placeOf, type TranscriptText, transcriptText } from "./text";
+import { longMessages, matchOf, placeOf, type TranscriptText, transcriptText } from "./text";
 
 const SETTLE_MS = 50;
 const SHOWN_MS = 10_000; // at most, until the editor has a text that it was told of
@@ -31,6 +32,8 @@ export interface OpenTranscript {
   readonly pages: Pages;
   session: string;
   text: TranscriptText | undefined;
+  /** Numbers of the messages that were folded: whoever unfolds one keeps it so. */
+  readonly folded: Set<number>;
 }
 
 export class TranscriptDocuments implements vscode.Disposable {
@@ -41,6 +44,7 @@ export class TranscriptDocuments implements vscode.Disposable {
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   readonly #files = new ReadOnlyFiles(SCHEME, (uri) => this.#textOf(uri));
+  readonly #decorations = new TranscriptDecorations();
 
   constructor(readonly nexus: Nexus) {}
 
@@ -72,10 +76,12 @@ export class TranscriptDocuments implements vscode.Disposable {
       if (!documentOf(uri)) this.#open.delete(uri.toString());
       throw error;
     }
+    if (target.position !== undefined) transcript.folded.add(target.position); // it is shown, so it stays unfolded
     const document = await vscode.workspace.openTextDocument(uri);
     const selection = transcript.text ? selectionOf(transcript.text, target) : new vscode.Range(0, 0, 0, 0);
     const editor = await vscode.window.showTextDocument(document, { preview: true, selection });
     if (target.position !== undefined) editor.revealRange(selection, vscode.TextEditorRevealType.InCenter);
+    await this.dress();
   }
 
   /** Shows the next page at either end, of the active editor where no document is named. */
@@ -111,6 +117,24 @@ export class TranscriptDocuments implements vscode.Disposable {
     this.schedule();
   }
 
+  /** Colours the visible conversations, and folds long results in the active one, each once. */
+  async dress(): Promise<void> {
+    for (const editor of vscode.window.visibleTextEditors) {
+      const text = this.of(editor.document)?.text;
+      if (text) this.#decorations.show(editor, text);
+    }
+    const active = vscode.window.activeTextEditor;
+    const transcript = active && this.of(active.document);
+    if (!active || !transcript?.text) return;
+    const cursor = active.selection.active.line;
+    const unfolded = longMessages(transcript.text).filter(({ message }) => !transcript.folded.has(message.position));
+    for (const { message } of unfolded) transcript.folded.add(message.position);
+    const selectionLines = unfolded.filter(({ line, last }) => cursor < line || cursor > last).map(({ line }) => line);
+    if (selectionLines.length === 0) return;
+    await vscode.commands.executeCommand("editor.fold", { levels: 1, direction: "down", selectionLines });
+    active.revealRange(active.selection); // where the user has gone meanwhile: folding moves lines
+  }
+
   schedule(): void {
     if (this.#due.size > 0) this.#timer ??= setTimeout(() => this.#refreshDue(), SETTLE_MS);
   }
@@ -118,6 +142,7 @@ export class TranscriptDocuments implements vscode.Disposable {
   dispose(): void {
     clearTimeout(this.#timer);
     this.changed.dispose();
+    this.#decorations.dispose();
     this.#files.dispose();
   }
 
@@ -145,6 +170,7 @@ export class TranscriptDocuments implements vscode.Disposable {
       pages: pages(this.nexus, scope),
       session: about.session,
       text: undefined,
+      folded: new Set(),
     };
     this.#open.set(key, made);
     return made;
@@ -165,6 +191,7 @@ export class TranscriptDocuments implements vscode.Disposable {
     await whenShown;
     this.changed.fire(transcript.uri);
     for (const editor of atEnd) revealEnd(editor);
+    await this.dress();
   }
 }
 

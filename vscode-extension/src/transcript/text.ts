@@ -1,24 +1,40 @@
 /**
  * A conversation as a text, and where everything stands in it. Pure.
  *
- * 1. Headings begin at the margin, everything that somebody said is indented: no message can look like a heading.
- * 2. A message's heading says its number, role and tokens, and whether it is still sent.
- * 3. A compaction says which messages its summary stands for.
+ * 1. Headings begin at the margin, all content is indented: no message can look like a heading.
+ * 2. A message's heading says who speaks, its tokens and number, and whether it is still sent.
+ * 3. A tool call is one line if its arguments are short. A result names the tool, and says how long it is.
+ * 4. A compaction says which messages its summary replaces, a fork where it begins.
  */
 
+import { lossText, writerOf } from "../documents/receipt";
 import type { TranscriptCall, TranscriptMessage, TranscriptResult, TranscriptTurn } from "../protocol";
 import { exactly, plural } from "../usage/figures";
 
 /** Ranges of messages: the first, and the one behind the last. */
 type Spans = readonly (readonly [number, number])[];
 
-import { changeText, lossText } from "../documents/receipt";
+export type Speaker = "user" | "assistant" | "tool" | "summary" | "system";
 
 const INDENT = "  ";
+/** Characters of a tool call that stands on one line. */
+const MOST_CALL = 120;
+/** The message of Nexus that opens a conversation. */
+const OPENING = /^\[Session started: [^\]]*\]$/;
+const NAMES: Readonly<Record<Speaker, string>> = {
+  user: "User",
+  assistant: "Assistant",
+  tool: "Result",
+  summary: "Summary",
+  system: "System",
+};
 
 /** A message in the text: its heading's line, and the last line of what it says. */
 export interface MessagePlace {
   readonly message: TranscriptMessage;
+  readonly speaker: Speaker;
+  /** Whether the next request sends it. */
+  readonly isSent: boolean;
   readonly title: string;
   readonly line: number;
   readonly last: number;
@@ -38,6 +54,8 @@ export interface TranscriptText {
   readonly text: string;
   readonly lines: readonly string[];
   readonly turns: readonly TurnPlace[];
+  /** The line that says that the conversation is a fork, and that what stands above is shared. */
+  readonly fork: number | undefined;
   /** The lines that say that there are more messages before and after. */
   readonly earlier: number | undefined;
   readonly later: number | undefined;
@@ -52,16 +70,46 @@ export interface Match {
 export function transcriptText(page: TranscriptResult): TranscriptText {
   const lines: string[] = [titleOf(page)];
   const earlier = page.first > 0 ? lines.push(`… ${plural(page.first, "earlier message")} not shown`) - 1 : undefined;
+  const writing: Writing = { page, tools: toolsOf(page), lines };
   const turns: TurnPlace[] = [];
+  let fork: number | undefined;
   for (const turn of page.turns) {
+    if (fork === undefined && turns.length > 0 && isShared(turns.at(-1)?.turn, page) && !isShared(turn, page)) {
+      fork = writeFork(writing);
+    }
     lines.push("");
-    turns.push(writeTurn(turn, page, lines));
+    turns.push(writeTurn(turn, writing));
   }
   if (page.turns.length === 0) lines.push("", page.messages > 0 ? "Nothing is shown." : "Nothing was said yet.");
   const rest = page.messages - page.end;
+  if (rest === 0 && isShared(turns.at(-1)?.turn, page)) fork = writeFork(writing);
   let later: number | undefined;
   if (rest > 0) later = lines.push("", `… ${plural(rest, "later message")} not shown`) - 1;
-  return { text: `${lines.join("\n")}\n`, lines, turns, earlier, later };
+  return { text: `${lines.join("\n")}\n`, lines, turns, fork, earlier, later };
+}
+
+/** What a text is made from, and its lines so far. */
+interface Writing {
+  readonly page: TranscriptResult;
+  /** Names of tools by the ids of their calls. */
+  readonly tools: ReadonlyMap<string, string>;
+  readonly lines: string[];
+}
+
+function toolsOf({ turns }: TranscriptResult): ReadonlyMap<string, string> {
+  const calls = turns.flatMap((turn) => turn.messages.flatMap((message) => message.calls ?? []));
+  return new Map(calls.flatMap(({ id, name }) => (id === undefined ? [] : [[id, name] as const])));
+}
+
+/** Whether a turn is also one of another conversation: its id begins with the id of its line of turns. */
+function isShared(turn: TranscriptTurn | undefined, { thread }: TranscriptResult): boolean {
+  return turn !== undefined && !turn.turn.startsWith(`${thread}-`);
+}
+
+function writeFork({ page, lines }: Writing): number {
+  const origin = page.forkedFrom;
+  const title = origin === undefined ? "Fork" : `Fork of ${origin}`;
+  return lines.push("", `${title} · the turns above are shared with ${origin ?? "another conversation"}`) - 1;
 }
 
 /** The place of a message; of one that is not in the text, undefined. */
@@ -103,93 +151,133 @@ function titleOf(page: TranscriptResult): string {
   return parts.join(" · ");
 }
 
-function writeTurn(turn: TranscriptTurn, page: TranscriptResult, lines: string[]): TurnPlace {
+function writeTurn(turn: TranscriptTurn, writing: Writing): TurnPlace {
+  const { page, lines } = writing;
   const title = turnTitle(turn);
   const line = lines.push(title) - 1;
   for (const about of turnLines(turn, page)) lines.push(INDENT + about);
   const messages: MessagePlace[] = [];
   for (const message of turn.messages) {
     lines.push("");
-    messages.push(writeMessage(message, turn, page, lines));
+    messages.push(writeMessage(message, turn, writing));
   }
   return { turn, title, line, last: lines.length - 1, messages };
 }
 
+/** `Turn 2 · 20 Nov 2026, 12:00 · gpt-4o · 3 messages · 39 tokens`. */
 function turnTitle(turn: TranscriptTurn): string {
+  const number = `Turn ${exactly(turn.seq)}`;
+  if (turn.type === "undo") return `Compaction undone · ${number} · ${timeOf(turn.created)}`;
+  if (turn.type === "compaction")
+    return [`Compaction · ${number}`, timeOf(turn.created), ...changeOf(turn)].join(" · ");
   const [first] = turn.messages;
   const isWhole = turn.messages.length === turn.count;
-  const kind = { query: "", compaction: ": compaction", undo: ": compaction taken back" }[turn.type];
   const continued = first && first.position > turn.first ? ", continued" : "";
   const sum = turn.messages.reduce((total, message) => total + message.tokens, 0);
   const exact = turn.messages.every((message) => message.exact !== false);
   return [
-    `Turn ${exactly(turn.seq)}${kind}${continued}`,
+    `${number}${continued}`,
     timeOf(turn.created),
     ...(turn.model ? [turn.model] : []),
     ...(isWhole && turn.count > 0 ? [plural(turn.count, "message"), tokensOf(sum, exact)] : []),
   ].join(" · ");
 }
 
+/** `3 messages → 1 summary`, `1,675 → 535 tokens`. */
+function changeOf({ receipt }: TranscriptTurn): string[] {
+  if (!receipt) return [];
+  const { replacedMessages, tokensBefore, tokensAfter } = receipt;
+  const tokens = `${exactly(tokensBefore)} → ${exactly(tokensAfter)} tokens`;
+  return [`${plural(replacedMessages, "message")} → 1 summary`, tokens];
+}
+
 /** What is said of a turn below its heading. */
 function turnLines(turn: TranscriptTurn, page: TranscriptResult): string[] {
-  const beside = turn.beside?.length ? [`with ${turn.beside.join(", ")}`] : [];
-  const leftOut = turn.leftOut?.length ? [`without ${turn.leftOut.join(", ")}: no room`] : [];
+  const beside = turn.beside?.length ? [`Sent with it: ${turn.beside.join(", ")}`] : [];
+  const leftOut = turn.leftOut?.length ? [`Left out, no room: ${turn.leftOut.join(", ")}`] : [];
   if (turn.type === "query") return [...beside, ...leftOut];
   if (turn.type === "undo") {
     const undone = page.turns.find((one) => one.type === "compaction" && one.compaction === turn.compaction);
     const which = undone ? ` #${exactly(undone.first + 1)}` : "";
-    return [`The summary${which} is not sent any more; the messages that it stood for are.`];
+    return [`The summary${which} is no longer sent; the messages that it replaced are.`];
   }
-  const kept = turn.kept?.length ? `; kept beside it: ${spansText(turn.kept)}` : "";
+  const { receipt, folded, kept } = turn;
   return [
-    ...(turn.receipt ? [`${changeText(turn.receipt)}; ${lossText(turn.receipt)}`] : []),
-    ...(turn.folded?.length ? [`The summary stands for ${spansText(turn.folded)}${kept}`] : []),
+    ...(folded?.length ? [`The summary replaces ${spansText(folded)}.`] : []),
+    ...(kept?.length ? [`Still sent beside it: ${spansText(kept)}.`] : []),
+    ...(receipt ? [`Written by ${writerOf(receipt)}; ${lossText(receipt)}.`] : []),
   ];
 }
 
-function writeMessage(
-  message: TranscriptMessage,
-  turn: TranscriptTurn,
-  page: TranscriptResult,
-  lines: string[],
-): MessagePlace {
-  const title = messageTitle(message, turn, page);
+function writeMessage(message: TranscriptMessage, turn: TranscriptTurn, writing: Writing): MessagePlace {
+  const { page, lines } = writing;
+  const speaker = speakerOf(message, turn);
+  const fate = fateOf(message, turn, page);
+  const title = messageTitle(message, speaker, fate, writing);
   const line = lines.push(title) - 1;
   if (message.text) pushText(lines, message.text, INDENT);
   for (const attachment of message.attachments ?? []) lines.push(`${INDENT}[${attachment}]`);
   const parts = (message.calls ?? []).flatMap((call) => writeCall(call, lines));
   if (lines.length - 1 === line) lines.push(`${INDENT}(empty)`);
-  return { message, title, line, last: lines.length - 1, parts };
+  const isSent = !page.cleared && (fate === undefined || fate === SHORTENED);
+  return { message, speaker, isSent, title, line, last: lines.length - 1, parts };
 }
 
+function speakerOf({ position, role, text }: TranscriptMessage, turn: TranscriptTurn): Speaker {
+  if (turn.type === "compaction") return "summary";
+  return position === 0 && OPENING.test(text) ? "system" : role;
+}
+
+/** A call on one line where it is short: JSON that is joined says the same. */
 function writeCall(call: TranscriptCall, lines: string[]): [number, number][] {
-  const first = lines.push(`${INDENT}→ ${call.name}${call.id ? ` (${call.id})` : ""}`) - 1;
-  if (call.arguments) pushText(lines, call.arguments, INDENT + INDENT);
-  const last = lines.length - 1;
-  return last > first ? [[first, last]] : [];
+  const name = `${INDENT}→ ${call.name}`;
+  const joined = call.arguments.startsWith("{")
+    ? call.arguments.split("\n").map((line) => line.trim()).join(" ") // biome-ignore format: a chain
+    : call.arguments;
+  if (!joined.includes("\n") && joined.length <= MOST_CALL) {
+    lines.push(joined && joined !== "{}" ? `${name} ${joined}` : name);
+    return [];
+  }
+  const first = lines.push(name) - 1;
+  pushText(lines, call.arguments, INDENT + INDENT);
+  return [[first, lines.length - 1]];
 }
 
-/** `#5 tool read · of call_1 · 12 tokens · not sent any more`. */
-function messageTitle(message: TranscriptMessage, turn: TranscriptTurn, page: TranscriptResult): string {
-  const role = turn.type === "compaction" ? "summary" : message.role;
-  const fate = fateOf(message, turn, page);
+/** `Result of read · 12 tokens · 40 lines · #5 · no longer sent`. */
+function messageTitle(
+  message: TranscriptMessage,
+  speaker: Speaker,
+  fate: string | undefined,
+  { tools }: Writing,
+): string {
+  const size = message.text.split("\n").length;
   return [
-    `#${exactly(message.position + 1)} ${role}${message.name ? ` ${message.name}` : ""}`,
-    ...(message.toolCallId ? [`of ${message.toolCallId}`] : []),
+    nameOf(message, speaker, tools),
     tokensOf(message.tokens, message.exact !== false),
+    ...(speaker === "tool" && size > 1 ? [plural(size, "line")] : []),
+    `#${exactly(message.position + 1)}`,
     ...(message.time ? [timeOf(message.time)] : []),
     ...(fate ? [fate] : []),
   ].join(" · ");
 }
 
+function nameOf(message: TranscriptMessage, speaker: Speaker, tools: ReadonlyMap<string, string>): string {
+  const name = message.name ?? (speaker === "tool" ? tools.get(message.toolCallId ?? "") : undefined);
+  if (speaker === "system" && message.role !== "system") return "Nexus";
+  if (name === undefined) return NAMES[speaker];
+  return speaker === "tool" ? `${NAMES.tool} of ${name}` : `${NAMES[speaker]} (${name})`;
+}
+
+const SHORTENED = "sent shortened";
+
 /** What became of a message; nothing of one that is sent as it is. */
 function fateOf({ position }: TranscriptMessage, turn: TranscriptTurn, page: TranscriptResult): string | undefined {
   if (page.cleared) return undefined; // the title says it
-  if (isIn(page.sent ?? [], position)) return page.shortened?.includes(position) ? "sent shortened" : undefined;
+  if (isIn(page.sent ?? [], position)) return page.shortened?.includes(position) ? SHORTENED : undefined;
   const { summary } = page;
   const isFolded = summary !== undefined && position < summary && !isIn(page.kept ?? [], position);
-  if (turn.type === "compaction" && !isFolded) return "not sent any more: taken back";
-  return isFolded ? `not sent any more: #${exactly(summary + 1)} stands for it` : "not sent any more";
+  if (turn.type === "compaction" && !isFolded) return "no longer sent, compaction undone";
+  return isFolded ? `no longer sent, summary: #${exactly(summary + 1)}` : "no longer sent";
 }
 
 function isIn(spans: Spans, position: number): boolean {
@@ -222,4 +310,14 @@ function tokensOf(tokens: number, exact: boolean): string {
 function timeOf(iso: string): string {
   const time = new Date(iso);
   return Number.isNaN(time.getTime()) ? iso : time.toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
+}
+
+/** Lines of a result or a summary that are shown unfolded. */
+const MOST_UNFOLDED = 8;
+
+/** The messages that are folded at first: long results of tools, long summaries. */
+export function longMessages({ turns }: TranscriptText): MessagePlace[] {
+  return turns
+    .flatMap((turn) => turn.messages)
+    .filter(({ speaker, line, last }) => (speaker === "tool" || speaker === "summary") && last - line > MOST_UNFOLDED);
 }

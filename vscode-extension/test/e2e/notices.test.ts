@@ -52,7 +52,7 @@ test("a compaction before a turn is said behind the answer, with the way back an
   expect(answer).toMatch(/^Heard \d+ messages\. You said: two$/);
   expect(notice).toMatch(
     new RegExp(
-      `^Compacted first: ${replacedMessages} messages became a summary by editor \\(parrot\\), ` +
+      `^Compacted first: ${replacedMessages} messages became a summary by parrot, ` +
         `${whole(tokensBefore)} → ${whole(tokensAfter)} tokens; (lost: .*|nothing that matters is lost)\\.$`,
     ),
   );

@@ -45,13 +45,13 @@ test("a row of the list opens what was said, at its end", async () => {
     "",
     `Turn 1 · ${time(created)}${model ? ` · ${model}` : ""} · 3 messages · ${sum} tokens`,
     "",
-    `#1 user · ${opening?.tokens} tokens`,
+    `Nexus · ${opening?.tokens} tokens · #1`,
     `  ${opening?.text}`,
     "",
-    `#2 user · ${question?.tokens} tokens`,
+    `User · ${question?.tokens} tokens · #2`,
     "  Where is the lantern?",
     "",
-    `#3 assistant · ${answer?.tokens} tokens`,
+    `Assistant · ${answer?.tokens} tokens · #3`,
     "  In the cellar.",
     "  Beside a second lantern, unlit.",
     "",
@@ -70,10 +70,10 @@ test("a turn that comes is there by itself", async () => {
   expect(lines.slice(-8)).toEqual([
     expect.stringMatching(/^Turn 2 · .* · 2 messages · \d+ tokens$/),
     "",
-    `#4 user · ${question?.tokens} tokens`,
+    `User · ${question?.tokens} tokens · #4`,
     "  And the key?",
     "",
-    `#5 assistant · ${answer?.tokens} tokens`,
+    `Assistant · ${answer?.tokens} tokens · #5`,
     "  On its hook.",
     "",
   ]);
@@ -121,7 +121,7 @@ test("of a long conversation the last page opens, and the one before when it is 
     "",
     expect.stringMatching(/^Turn 1, continued · /),
     "",
-    `#1,002 user · ${page.turns[0]?.messages[0]?.tokens} tokens`,
+    `User · ${page.turns[0]?.messages[0]?.tokens} tokens · #1,002`,
   ]);
   await bench.page.locator(".codelens-decoration a", { hasText: "Show 200 messages before" }).click();
   expect(await until(cursor, (text) => !text.startsWith("Ln 1,"))).toBe("Ln 606, Col 1");
@@ -140,6 +140,37 @@ test("a hit in the middle of a long conversation opens the messages around it", 
   expect(await until(shown, (lines) => lines.includes("  Only here: a walrus."))).toContain("  Note 300 of many.");
 });
 
+test("a long result is folded, a hit in it unfolds it, and each speaker has a colour", async () => {
+  const result = Array.from({ length: 40 }, (_, index) => `${index + 1}: ${index === 30 ? "a heron" : "water"}`);
+  await append("pond", [
+    { role: "user", content: "What is in the pond?" },
+    { role: "assistant", content: "I look.", toolCalls: [{ id: "c", name: "look", arguments: { at: "pond" } }] },
+    { role: "tool", toolCallId: "c", content: result.join("\n") },
+    { role: "assistant", content: "A heron and water." },
+  ]);
+  const [, , , look, answer] = (await transcript("pond")).turns[0]?.messages ?? [];
+  await bench.row("Conversations", "pond").click();
+  const folded = [
+    '  → look { "at": "pond" }',
+    "",
+    `Result of look · ${look?.tokens} tokens · 40 lines · #4`,
+    "",
+    `Assistant · ${answer?.tokens} tokens · #5`,
+    "  A heron and water.",
+    "",
+  ];
+  await until(shown, (lines) => lines.slice(-folded.length).join("\n") === folded.join("\n"));
+  const colours = await bench.page
+    .locator(".part.editor .editor-group-container.active .view-line span", { hasText: /^(User|Assistant|Result)$/ })
+    .evaluateAll((all) => all.map((one) => getComputedStyle(one).color));
+  expect(new Set(colours).size).toBe(3);
+  await bench.command("Nexus: Search Conversations");
+  await bench.answer("Search Conversations", "heron");
+  await bench.picks("32: water").first().click();
+  expect(await until(cursor, (text) => text.includes("selected"))).toMatch(/^Ln 46, /);
+  expect(await until(shown, (lines) => lines.includes("  31: a heron"))).toContain("  30: water");
+});
+
 test("what a compaction replaced is marked, and a fork begins at its turn", async () => {
   for (let turn = 1; turn <= 8; turn++) {
     await say("folded", `Step ${turn}: what does the module do?`, `In step ${turn} it checks a token. `.repeat(60));
@@ -150,9 +181,9 @@ test("what a compaction replaced is marked, and a fork begins at its turn", asyn
   await bench.row("Conversations", "folded").click();
   await until(tab, (title) => title === "folded (conversation)");
   await bench.page.keyboard.press("Control+Home");
-  const mark = `not sent any more: #${(page.summary ?? 0) + 1} stands for it`;
+  const mark = `no longer sent, summary: #${(page.summary ?? 0) + 1}`;
   const lines = await until(shown, (all) => all[0]?.startsWith("folded · ") ?? false);
-  expect(lines[7]).toBe(`#2 user · ${page.turns[0]?.messages[1]?.tokens} tokens · ${mark}`);
+  expect(lines[7]).toBe(`User · ${page.turns[0]?.messages[1]?.tokens} tokens · #2 · ${mark}`);
   await bench.page.locator(".codelens-decoration a", { hasText: "Fork from Turn 1" }).click();
   await bench.answer("Fork", "early");
   const { sessions } = await until(
@@ -160,6 +191,8 @@ test("what a compaction replaced is marked, and a fork begins at its turn", asyn
     (all) => all.sessions.some((one) => one.session === "early"),
   );
   expect(sessions.find((one) => one.session === "early")).toMatchObject({ turns: 1, messages: 3 });
+  await bench.row("Conversations", "early").click();
+  await until(shown, (lines) => lines.at(-2) === "Fork of folded · the turns above are shared with folded");
 });
 
 test("a reload of the window brings the conversation back, which goes on", async () => {
@@ -181,6 +214,10 @@ function in_(session: string): { workspaceFolder: string; session: string } {
 /** A turn: the user and the assistant say these in turns. */
 async function say(session: string, ...texts: string[]): Promise<void> {
   const messages = texts.map((content, index): Message => ({ role: index % 2 === 0 ? "user" : "assistant", content }));
+  await append(session, messages);
+}
+
+async function append(session: string, messages: Message[]): Promise<void> {
   await other.request("nexus/session/append", { ...in_(session), messages });
 }
 

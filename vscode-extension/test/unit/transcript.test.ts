@@ -2,9 +2,10 @@ import { describe, expect, test } from "vitest";
 import * as vscode from "vscode";
 import type { Receipt, Requests, TranscriptMessage, TranscriptResult, TranscriptTurn } from "../../src/protocol";
 import { aboutOf, uriOf } from "../../src/transcript/about";
+import { marks } from "../../src/transcript/decorations";
 import { folding, lenses, symbols } from "../../src/transcript/editor";
 import { bounded, joined, PAGE, pages } from "../../src/transcript/pages";
-import { matchOf, placeOf, transcriptText } from "../../src/transcript/text";
+import { longMessages, matchOf, placeOf, transcriptText } from "../../src/transcript/text";
 import { fakeNexus } from "./nexus";
 
 const NOON = "2026-11-20T12:00:00.000Z";
@@ -26,7 +27,7 @@ const user = (position: number, text: string, more: Partial<TranscriptMessage> =
 });
 
 const turn = (seq: number, messages: TranscriptMessage[], more: Partial<TranscriptTurn> = {}): TranscriptTurn => ({
-  turn: `t-${seq}`,
+  turn: `t-${seq}`, // the thread's id and the number: one of this conversation alone
   seq,
   type: "query",
   created: NOON,
@@ -89,56 +90,54 @@ main · 9 messages · tokens by o200k_base
 
 Turn 1 · ${SHOWN_NOON} · 2 messages · 21 tokens
 
-#1 user · 10 tokens · not sent any more: #6 stands for it
+User · 10 tokens · #1 · no longer sent, summary: #6
   First.
 
-#2 user · 11 tokens
+User · 11 tokens · #2
   Kept.
 
   # not a heading
 
 Turn 2 · ${SHOWN_NOON} · gpt-4o · 3 messages · ≈ 39 tokens
-  with git state, EXTRA.md
-  without notes.md: no room
+  Sent with it: git state, EXTRA.md
+  Left out, no room: notes.md
 
-#3 assistant · 12 tokens · not sent any more: #6 stands for it
-  → read (c1)
-    {
-      "path": "a.py"
-    }
+Assistant · 12 tokens · #3 · no longer sent, summary: #6
+  → read { "path": "a.py" }
 
-#4 tool read · of c1 · ≈ 13 tokens · not sent any more: #6 stands for it
+Result of read · ≈ 13 tokens · 2 lines · #4 · no longer sent, summary: #6
   x = 1
   y = 2
 
-#5 user · 14 tokens · ${SHOWN_NOON} · not sent any more: #6 stands for it
+User · 14 tokens · #5 · ${SHOWN_NOON} · no longer sent, summary: #6
   [image image/png]
 
-Turn 3: compaction · ${SHOWN_NOON} · 1 message · 15 tokens
-  3 messages became a summary by extractive, 1,675 → 535 tokens; lost: 1 path
-  The summary stands for #1, #3 to #5; kept beside it: #2
+Compaction · Turn 3 · ${SHOWN_NOON} · 3 messages → 1 summary · 1,675 → 535 tokens
+  The summary replaces #1, #3 to #5.
+  Still sent beside it: #2.
+  Written by extractive; lost: 1 path.
 
-#6 summary · 15 tokens
+Summary · 15 tokens · #6
   [CONTEXT SUMMARY]
 
 Turn 4 · ${SHOWN_NOON} · 1 message · 16 tokens
 
-#7 user · 16 tokens · not sent any more
+User · 16 tokens · #7 · no longer sent
   Cut.
 
 Turn 5 · ${SHOWN_NOON} · 1 message · 17 tokens
 
-#8 user · 17 tokens · sent shortened
+User · 17 tokens · #8 · sent shortened
   Long.
 
-Turn 6: compaction · ${SHOWN_NOON} · 1 message · 18 tokens
-  The summary stands for #6 to #8
+Compaction · Turn 6 · ${SHOWN_NOON}
+  The summary replaces #6 to #8.
 
-#9 summary · 18 tokens · not sent any more: taken back
+Summary · 18 tokens · #9 · no longer sent, compaction undone
   [CONTEXT SUMMARY]
 
-Turn 7: compaction taken back · ${SHOWN_NOON}
-  The summary #9 is not sent any more; the messages that it stood for are.
+Compaction undone · Turn 7 · ${SHOWN_NOON}
+  The summary #9 is no longer sent; the messages that it replaced are.
 `;
 
 describe("the text of a conversation", () => {
@@ -154,7 +153,7 @@ main · 1,300 messages · tokens by o200k_base × 1.1, an estimate
 
 Turn 1, continued · ${SHOWN_NOON}
 
-#4 user · 13 tokens
+User · 13 tokens · #4
   a
 
 … 1,296 later messages not shown
@@ -166,8 +165,67 @@ Turn 1, continued · ${SHOWN_NOON}
     expect(transcriptText(cleared).lines[0]).toBe(
       "main · 1 message · tokens by o200k_base · cleared: nothing of this is sent any more",
     );
-    expect(transcriptText(cleared).lines[4]).toBe("#1 user · 10 tokens");
+    expect(transcriptText(cleared).lines[4]).toBe("User · 10 tokens · #1");
     expect(transcriptText(page([])).text).toBe("main · 0 messages · tokens by o200k_base\n\nNothing was said yet.\n");
+  });
+});
+
+test("a call without arguments, or with long ones, and a result whose message does not name its tool", () => {
+  const long = `{\n  "text": "${"x".repeat(120)}"\n}`;
+  const calls = [
+    { name: "list", arguments: "{}" },
+    { name: "write", id: "c", arguments: long },
+    { name: "run", arguments: "rm a\nrm b" },
+  ];
+  const text = transcriptText(
+    page([turn(1, [user(0, "", { role: "assistant", calls }), user(1, "Done.", { role: "tool", toolCallId: "c" })])]),
+  );
+  expect(text.lines.slice(4)).toEqual([
+    "Assistant · 10 tokens · #1",
+    "  → list",
+    "  → write",
+    ...long.split("\n").map((line) => `    ${line}`),
+    "  → run",
+    "    rm a",
+    "    rm b",
+    "",
+    "Result of write · 11 tokens · #2",
+    "  Done.",
+  ]);
+  const parts = folding(text).map(({ start, end }) => [start, end]);
+  expect(parts.slice(2)).toEqual([[6, 9], [10, 12], [14, 15]]); // biome-ignore format: ranges
+});
+
+test.each([
+  ["Nexus", "[Session started: 2026-11-20]", 0, {}],
+  ["User", "[Session started: 2026-11-20] What now?", 0, {}],
+  ["User", "[Session started: 2026-11-20]", 4, {}],
+  ["System", "Be brief.", 0, { role: "system" }],
+  ["User (ann)", "Hello.", 0, { name: "ann" }],
+  ["Result", "Hello.", 0, { role: "tool" }],
+] as const)("who speaks: %s", (name, text, position, more) => {
+  expect(transcriptText(page([turn(1, [user(position, text, more)])])).turns[0]?.messages[0]?.title).toBe(
+    `${name} · ${10 + position} tokens · #${position + 1}`,
+  );
+});
+
+describe("a fork", () => {
+  const shared = turn(1, [user(0, "a")], { turn: "other-1" });
+  const own = turn(2, [user(1, "b")]);
+  const forkOf = (turns: TranscriptTurn[], more: Partial<TranscriptResult> = {}) => {
+    const { fork, lines } = transcriptText(page(turns, more));
+    return fork === undefined ? undefined : [fork, lines[fork]];
+  };
+  test.each([
+    ["before its first turn", [shared, own], {}, [7, "Fork of main · the turns above are shared with main"]],
+    ["without a turn of its own", [shared], {}, [7, "Fork of main · the turns above are shared with main"]],
+    ["whose turns begin on a later page", [shared], { messages: 9 }, undefined],
+    ["whose turns begin on an earlier page", [own], {}, undefined],
+  ] as const)("%s", (_what, turns, more, expected) => {
+    expect(forkOf([...turns], { forkedFrom: "main", ...more })).toEqual(expected);
+  });
+  test("of a conversation that was deleted", () => {
+    expect(forkOf([shared, own])).toEqual([7, "Fork · the turns above are shared with another conversation"]);
   });
 });
 
@@ -185,7 +243,7 @@ describe("what a search found", () => {
     ["a cut beginning", 0, "…and a «needle» two", [6, 8, 14]],
     ["the first one where the context is not there", 0, "elsewhere «needle»", [5, 2, 8]],
     ["upper and lower case", 0, "«NEEDLE»", [5, 2, 8]],
-    ["the arguments of a call", 1, "grep\n«needle»", [11, 14, 20]],
+    ["the arguments of a call", 1, "grep\n«needle»", [9, 19, 25]],
     ["what is not there", 0, "«other»", undefined],
     ["a snippet without a mark", 0, "needle", undefined],
   ] as const)("%s", (_what, position, snippet, expected) => {
@@ -202,9 +260,45 @@ describe("around the text", () => {
   const text = transcriptText(WHOLE);
   test("every turn, message and call can be folded", () => {
     expect(folding(text).map(({ start, end }) => [start, end])).toEqual([
-      ...[[2, 10], [4, 5], [7, 10], [12, 27], [16, 20], [17, 20], [22, 24], [26, 27]],
-      ...[[29, 34], [33, 34], [36, 39], [38, 39], [41, 44], [43, 44], [46, 50], [49, 50], [52, 53]],
+      ...[[2, 10], [4, 5], [7, 10], [12, 24], [16, 17], [19, 21], [23, 24]],
+      ...[[26, 32], [31, 32], [34, 37], [36, 37], [39, 42], [41, 42], [44, 48], [47, 48], [50, 51]],
     ]); // biome-ignore format: ranges
+  });
+
+  test("turns, changes, speakers and what is not sent are marked", () => {
+    const { turns, changes, names, bodies, notSent } = marks(text);
+    const headings = (lines: readonly number[]) => lines.map((line) => text.lines[line]?.split(" · ")[0]);
+    expect(headings(turns)).toEqual(["Turn 1", "Turn 2", "Turn 4", "Turn 5"]);
+    expect(headings(changes)).toEqual(["Compaction", "Compaction", "Compaction undone"]);
+    const named = [...names].map(([speaker, all]) => [
+      speaker,
+      ...all.map(([line, length]) => text.lines[line]?.slice(0, length)),
+    ]);
+    expect(named).toEqual([
+      ["user", ...Array.from({ length: 5 }, () => "User")],
+      ["assistant", "Assistant"],
+      ["tool", "Result of read"],
+      ["summary", "Summary", "Summary"],
+    ]);
+    const [first, last] = bodies.get("tool")?.[0] ?? [];
+    expect(text.lines.slice(first, (last ?? 0) + 1)).toEqual(["  x = 1", "  y = 2"]);
+    expect(notSent.map(([line]) => /#\d+/.exec(text.lines[line] ?? "")?.[0])).toEqual(
+      ["#1", "#3", "#4", "#5", "#7", "#9"], // biome-ignore format: numbers
+    );
+  });
+
+  test("long results and summaries are folded at first, and nothing else", () => {
+    const long = Array.from({ length: 9 }, (_, index) => `line ${index}`).join("\n");
+    const short = long.slice(0, long.lastIndexOf("\n"));
+    const messages = [
+      user(0, long),
+      user(1, long, { role: "assistant" }),
+      user(2, long, { role: "tool" }),
+      user(3, short, { role: "tool" }),
+    ];
+    const summary = turn(2, [user(4, long)], { type: "compaction", compaction: "c" });
+    const folded = longMessages(transcriptText(page([turn(1, messages), summary])));
+    expect(folded.map(({ message }) => message.position)).toEqual([2, 4]);
   });
 
   test("the outline has turns and below them their messages", () => {
@@ -214,8 +308,8 @@ describe("around the text", () => {
     ]);
     expect(outline[0]).toEqual([
       `Turn 1 | ${SHOWN_NOON} · 2 messages · 21 tokens`,
-      "#1 user | First.",
-      "#2 user | Kept. # not a heading",
+      "User | First.",
+      "User | Kept. # not a heading",
     ]);
     expect(outline.length).toBe(7);
   });
@@ -226,14 +320,21 @@ describe("around the text", () => {
     const part = { ...WHOLE, messages: 500 };
     const shown = { ...part, first: 7 };
     const shownPages = { ...pages(fakeNexus(), () => ({ workspaceFolder: "" })), shown };
-    const made = lenses({ uri, about, pages: shownPages, session: "main", text: transcriptText(shown) });
+    const made = lenses({
+      uri,
+      about,
+      pages: shownPages,
+      session: "main",
+      text: transcriptText(shown),
+      folded: new Set(),
+    });
     expect(made.map(({ range, command }) => [range.start.line, command?.title])).toEqual([
       [1, "Show 7 messages before"],
-      ...[3, 13, 30].map((line, index) => [line, `Fork from Turn ${index + 1}`]),
-      [30, "Show Receipt"],
-      [30, "Undo Compaction"],
-      ...[37, 42, 47, 53].map((line, index) => [line, `Fork from Turn ${index + 4}`]),
-      [56, `Show ${PAGE} messages more`],
+      ...[3, 13, 27].map((line, index) => [line, `Fork from Turn ${index + 1}`]),
+      [27, "Show Receipt"],
+      [27, "Undo Compaction"],
+      ...[35, 40, 45, 51].map((line, index) => [line, `Fork from Turn ${index + 4}`]),
+      [54, `Show ${PAGE} messages more`],
     ]);
     expect(made[1]?.command).toMatchObject({ command: "nexus.forkSession", arguments: [{ ...about, turn: "t-1" }] });
     expect(made[0]?.command?.arguments).toEqual([uri.toString()]);
