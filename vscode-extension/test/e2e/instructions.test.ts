@@ -7,7 +7,8 @@ import path from "node:path";
 import type { FrameLocator } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { Daemon, ledger } from "./harness/daemon.ts";
-import { type Heard, heard, photographFailure, prepared, until, window, world } from "./harness/each.ts";
+import { photographFailure, prepared, until, window, world } from "./harness/each.ts";
+import { asPredicted, still } from "./harness/prediction.ts";
 import type { Workbench } from "./harness/workbench.ts";
 import { copyExample } from "./harness/world.ts";
 
@@ -19,12 +20,6 @@ const ALWAYS = ".github/copilot-instructions.md";
 const FOR_SOME = ".github/instructions/*.instructions.md";
 const REPEATS = 2_000;
 const LONG = "Every module has one purpose, and its name says which.\n".repeat(REPEATS);
-/** Tokens around each message but the system prompt, as the daemon counts them. */
-const OVERHEAD = 4;
-/** The conversation's first message, which is sent as one with the user's first. */
-const OPENING = /^\[Session started: [^\]]*\](?=[\s\S])/;
-/** The panel's figure stands still for so long before it is read. */
-const STILL_MS = 1_500;
 
 let folder: string;
 let bench: Workbench;
@@ -61,7 +56,7 @@ beforeEach(photographFailure);
 
 test("the first and the second message cost what the panel says before, and are sent without what is there twice", async () => {
   for (const [turn, prompt] of ["hi", "and again"].entries()) {
-    const { text } = await asPredicted(prompt);
+    const { text } = await asPredicted(bench, other, prompt);
     expect(count(text, "Every module has one purpose")).toBe(REPEATS);
     // VS Code attaches these two; the prompt has AGENTS.md in place of CLAUDE.md
     expect([count(text, CLAUDE), count(text, PYTHON)]).toEqual([1, 1]);
@@ -91,7 +86,7 @@ test("the panel shows what will be attached as rows of their own", async () => {
 
 test("Copilot's files that are switched on are in the system prompt, once, and predicted", async () => {
   await bench.unfold("Context Window");
-  const before = await still();
+  const before = await still(bench);
   const listed = ["NEXUS.md", "AGENTS.md", "CLAUDE.md", ALWAYS, FOR_SOME];
   const settings = { provider: { name: "editor" }, context: { instruction_files: listed } };
   write(".nexus3/config.json", JSON.stringify(settings));
@@ -99,50 +94,10 @@ test("Copilot's files that are switched on are in the system prompt, once, and p
     () => panel.locator(".window .used").first().innerText(),
     (now) => Number(now.replaceAll(/\D/g, "")) !== before,
   );
-  const { system, text } = await asPredicted("now with Copilot's");
+  const { system, text } = await asPredicted(bench, other, "now with Copilot's");
   expect([count(system, COPILOT), count(system, PYTHON), count(system, TYPESCRIPT)]).toEqual([1, 1, 0]);
   expect([count(text, COPILOT), count(text, PYTHON), count(text, CLAUDE)]).toEqual([1, 1, 1]);
 });
-
-/** Sends a message: what the model is sent costs what the panel said before, and what was typed. */
-async function asPredicted(prompt: string): Promise<{ system: string; text: string }> {
-  const predicted = await still();
-  const before = heard().filter(isRequest).length;
-  await bench.ask(prompt);
-  await bench.response(`You said: ${prompt}`).waitFor();
-  const request = heard().filter(isRequest)[before];
-  const messages = request?.messages ?? [];
-  const texts = messages.map((message) => message.text);
-  const definitions = (request?.definitions ?? []).map(({ name, description, inputSchema }) =>
-    JSON.stringify({ name, description, inputSchema }),
-  );
-  const [typed, ...sent] = await tokensOf([prompt, ...texts, ...definitions]);
-  const conversation = messages.length - 1 + texts.filter((text) => OPENING.test(text)).length;
-  const total = sent.reduce((sum, tokens) => sum + tokens, 0) + OVERHEAD * conversation;
-  expect(predicted).toBe(total - (typed ?? 0));
-  return { system: texts[0] ?? "", text: texts.join("\n") };
-}
-
-function isRequest({ event }: Heard): boolean {
-  return event === "request";
-}
-
-async function tokensOf(texts: string[]): Promise<number[]> {
-  return (await other.request("nexus/tokens/count", { texts, model: "parrot" })).counts;
-}
-
-/** The panel's figure, once it stands still. */
-async function still(): Promise<number> {
-  let [last, since] = ["", Date.now()];
-  await until(
-    () => panel.locator(".window .used").first().innerText(),
-    (now) => {
-      if (now !== last) [last, since] = [now, Date.now()];
-      return Date.now() - since > STILL_MS;
-    },
-  );
-  return Number(last.replaceAll(/\D/g, ""));
-}
 
 function count(text: string, part: string): number {
   return text.split(part).length - 1;

@@ -5,7 +5,9 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   root: resolve(import.meta.dirname, "../.."),
   test: {
-    include: [process.env.NEXUS_E2E_SCREENSHOTS ? "test/e2e/screenshots.ts" : "test/e2e/*.test.ts"],
+    include: process.env.NEXUS_E2E_SCREENSHOTS
+      ? ["test/e2e/screenshots.ts", "test/e2e/looks.ts"]
+      : ["test/e2e/*.test.ts"],
     globalSetup: ["test/e2e/setup.ts"],
     testTimeout: 180_000,
     hookTimeout: 240_000,
