@@ -263,8 +263,8 @@ def test_the_text_of_a_skill_is_told_at_its_file(tmp_path: Path) -> None:
     problem = told(snapshot)[0]
     assert problem.message == (
         "Activated, the skill s000 takes 24,000 tokens of a request, 12% of the 198,000 that a request may "
-        "take. All of it is sent. Shorten it, or move parts of it into files beside it, which the model reads "
-        "when it needs them."
+        "take. All of it is sent. Shorten it, or move parts of it into files beside it, which the model "
+        "reads when it needs them."
     )
     assert snapshot.layers.texts[problem.path].startswith(LINE, problem.span.start)
 
