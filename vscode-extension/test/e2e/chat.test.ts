@@ -184,7 +184,7 @@ test("a compaction is made by the chat's model, says what it did, and can be und
   await bench.command("Nexus: Compact Conversation");
   const after = await until(shown, (text) => text !== before);
   expect(after).toContain("Summary by the test model");
-  expect(await bench.told("became a summary")).toContain("editor");
+  expect(await bench.told("became a summary")).toContain("became a summary by parrot, ");
   await bench.command("Nexus: Undo Compaction");
   await until(shown, (text) => text === before);
 });

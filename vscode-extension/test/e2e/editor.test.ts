@@ -37,18 +37,20 @@ afterAll(async () => {
 beforeEach(photographFailure);
 
 test("lenses say what the file and each of its parts cost", async () => {
-  const { limit } = await other.request("nexus/context/usage", here());
+  const { available } = await other.request("nexus/context/usage", here());
   const { layers } = await other.request("nexus/context/layers", { workspaceFolder: uriOf(folder) });
   const own = layers.flatMap((layer) => layer.files).find(({ uri }) => uri === uriOf(inFolder(".nexus3/NEXUS.md")));
   const imported = await tokensOf((one) => isFrom(one, ".nexus3/docs/threats.md"));
   const tokens = (own?.tokens ?? 0) + imported;
-  const share = ((100 * tokens) / limit).toFixed(1);
+  const share = ((100 * tokens) / available).toFixed(1);
   const [file, ...parts] = await until(
     async () => (await lenses(bench)).flatMap((lens) => lens.split(" | ")),
     (all) => all.length === 5,
   );
   const costs = `${tokens} tokens, ${imported} of them imported`;
-  expect(file).toBe(`${costs} · ${share === "0.0" ? "< 0.1" : share} % of ${briefly(limit)} · sent with every request`);
+  expect(file).toBe(
+    `${costs} · ${share === "0.0" ? "< 0.1" : share} % of ${briefly(available)} · sent with every request`,
+  );
   expect(parts.filter((lens) => lens.includes("imported"))).toEqual([`${imported} tokens imported`]);
   for (const lens of parts) expect(lens).toMatch(/^\d+ tokens( imported)?$/);
 });

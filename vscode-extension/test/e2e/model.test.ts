@@ -56,7 +56,10 @@ test("a picked model counts everywhere before the first turn", async () => {
   await bench.webview().locator(".place .model").click();
   await bench.choose(SMALL);
   await shows(bench, WREN);
-  const usage = await other.request("nexus/context/usage", { workspaceFolder: uriOf(folder) });
+  const usage = await until(
+    () => other.request("nexus/context/usage", { workspaceFolder: uriOf(folder) }),
+    ({ model }) => model !== "", // another daemon notices within a second
+  );
   expect({ model: usage.model, limit: usage.limit }).toEqual({ model: "wren", limit: 90_000 });
 });
 
