@@ -341,3 +341,19 @@ def test_of_a_conversation_that_is_cut_all_that_is_summarized_is_sent(tmp_path: 
         assert (receipt["summarizer"], receipt["replacedMessages"]) == ("editor", len(sent))
 
     check(tmp_path, story, more=', "compaction": {"enabled": false}')
+
+
+@pytest.mark.parametrize("reads_again", [True, False])
+def test_a_compaction_reads_the_instruction_files_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reads_again: bool
+) -> None:
+    async def story(desk: Desk, talk: Talk) -> None:
+        requests: list[str] = []
+        (folder,) = desk.daemon.folders
+        monkeypatch.setattr(folder.reload, "request", requests.append)
+        begin(desk, talk, 3, "nexus/session/compact")
+        assert (await desk.reply(talk, 3))["result"]["receipt"]["summarizer"] == "extractive"
+        assert requests == (["instructions"] if reads_again else [])
+
+    more = "" if reads_again else ', "compaction": {"reload_prompt": false}'
+    check(tmp_path, story, model=False, more=more)
