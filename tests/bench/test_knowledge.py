@@ -13,6 +13,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from benchmarks.knowledge import measures, report
 from benchmarks.knowledge.measures import HYBRID, MEANING, WORDS, Question, Rounds, quality
 
+from support.embeddings import needs_model
+
 HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 
 
@@ -40,6 +42,7 @@ def test_quality() -> None:
     assert quality([(one, [])]) == measures.Quality(0.0, 0.0)
 
 
+@needs_model
 def test_everything_is_measured_and_both_ways_find_more(tmp_path: Path) -> None:
     outcome = measures.measure(tmp_path, Rounds(repeats=1, files=5, searches=2))
     assert outcome.passages == 242

@@ -9,6 +9,7 @@ import pytest
 
 import nexus_context
 from nexus_context.loader import ContextLoader, PromptLoader
+from support.embeddings import IS_INSTALLED
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -49,6 +50,8 @@ EXAMPLES = [example for page in PAGES.values() for example in EXAMPLE.findall(pa
 
 @pytest.mark.parametrize(("code", "shown"), EXAMPLES, ids=lambda text: text.splitlines()[-1][:40])
 def test_an_example_of_the_documentation_prints_what_it_says(tmp_path: Path, code: str, shown: str) -> None:
+    if "find_model()" in code and not IS_INSTALLED:
+        pytest.skip("wordllama is not built for this platform")
     assert check(tmp_path, code) == shown
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from support.client import ReplyError
 from support.editor import Editor, editor_in, uri_of
+from support.embeddings import needs_model
 
 FOLDER = """
 //- /a/.nexus3/config.json
@@ -138,6 +139,7 @@ def test_tools_of_memory_are_run(editor: Editor) -> None:
     assert failed.value.error["data"]["code"] == "bad-argument"
 
 
+@needs_model
 def test_files_are_found_by_meaning_with_the_installed_model(editor: Editor) -> None:
     folder = opened(editor)
     config = folder / ".nexus3" / "config.json"

@@ -44,7 +44,6 @@ CREATE TABLE passages (
   heading TEXT NOT NULL, body TEXT NOT NULL, digest BLOB NOT NULL
 );
 CREATE INDEX passages_of_file ON passages (file);
-CREATE INDEX passages_by_digest ON passages (digest);
 CREATE TABLE vectors (
   model BLOB NOT NULL, digest BLOB NOT NULL, vector BLOB NOT NULL, UNIQUE (model, digest)
 );
@@ -237,9 +236,13 @@ class KnowledgeIndex:
             )
 
     def drop_vectors(self, model: bytes, damaged: Collection[bytes]) -> None:
-        """Drop the `damaged` vectors of this model, those of other models, and those without a passage."""
+        """Drop the `damaged` vectors of this model, those of other models, and those without a passage.
+
+        Also makes passages quick to find by digest, which an index without vectors does not need.
+        """
         query = "DELETE FROM vectors WHERE model <> ? OR digest NOT IN (SELECT digest FROM passages)"
         with self._write() as connection, _transaction(connection):
+            connection.execute("CREATE INDEX IF NOT EXISTS passages_by_digest ON passages (digest)")
             connection.execute(query, (model,))
             for digest in damaged:
                 connection.execute("DELETE FROM vectors WHERE model = ? AND digest = ?", (model, digest))

@@ -26,6 +26,7 @@ from nexus_context.memory.knowledge import (
     embedder as module,
 )
 from nexus_context.tokens import SimpleTokenCounter
+from support.embeddings import needs_model
 
 UNKNOWN = "[UNK]"
 
@@ -86,6 +87,7 @@ def test_without_the_installed_model(monkeypatch: pytest.MonkeyPatch, saved: Pat
     assert load_model(find_model(str(saved))).dimensions == 2
 
 
+@needs_model
 def test_an_installed_model_without_its_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_BUNDLED_FILES", ("weights/other", "tokenizers/other"))
     directory = Path(str(importlib.util.find_spec("wordllama").origin)).parent  # type: ignore[union-attr]
@@ -135,6 +137,7 @@ def test_new_files_are_another_model(saved: Path, tmp_path: Path) -> None:
     assert (before.name == after.name, load_model(before) is load_model(after)) == (False, False)
 
 
+@needs_model
 def test_the_installed_model(tmp_path: Path) -> None:
     model = load_model(find_model())
     assert (model.name.split()[0], model.dimensions) == ("wordllama", 256)
