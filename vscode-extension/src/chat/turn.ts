@@ -10,9 +10,11 @@
  * 4. An agent's turn is a turn of the agent's own session; the chat thread stays where it is.
  * 5. A turn past the threshold is compacted by the daemon first: a notice says what that did, with the receipt and
  *    the way back. Where it was not (the settings, or the user took one back), a button asks for it.
+ * 6. A context that the model refuses as too long, before it said anything, is compacted further and sent once more.
  */
 import { randomUUID } from "node:crypto";
 import * as vscode from "vscode";
+import { changeText, lossText } from "../documents/receipt";
 import type { NextTurn, Nexus } from "../nexus";
 import type { AppendResult, AssembledContext, Attachment, Json, Message, ToolCall } from "../protocol";
 import { attachmentsOf, splitReferences } from "./editorFiles";
@@ -72,15 +74,23 @@ export async function takeTurn({ nexus, recorder, nextTurn }: Desk, turn: Turn):
     stream.reference(used);
   }
   notices.add(attached.notes.map(plain));
-  const [context, files] = await Promise.all([
-    assembled(nexus, turn, attached, await attachmentsOf(instructions)),
-    filesOf(nexus, turn),
-  ]);
+  const attachments = await attachmentsOf(instructions);
+  let [context, files] = await Promise.all([assembled(nexus, turn, attached, attachments), filesOf(nexus, turn)]);
   showSources(turn, context, files);
   notices.add(attachmentNotes(context));
   noteContext(turn, context);
-  const answer = await answered(nexus, turn, context);
-  const failure = answer.end === "failed" ? explain(answer.error, request.model.name) : undefined;
+  let answer = await answered(nexus, turn, context);
+  let failure = failureOf(answer, request.model);
+  if (failure?.overflow === true && answer.messages.length === 0) {
+    const refusal = await compactFurther(nexus, turn);
+    if (refusal === undefined) {
+      context = await assembled(nexus, turn, attached, attachments);
+      answer = await answered(nexus, turn, context);
+      failure = failureOf(answer, request.model);
+    } else {
+      failure = { ...failure, message: `${failure.message} Compacting it did not help: ${refusal}` };
+    }
+  }
   const percent = context.metadata.wantedPercent;
   const partial = answer.end !== "whole" && answer.messages.length > 0;
   if (answer.end === "whole" && answer.messages.length === 0) {
@@ -88,6 +98,31 @@ export async function takeTurn({ nexus, recorder, nextTurn }: Desk, turn: Turn):
     return { appended: undefined, failure: { message, actions: [] }, partial, percent };
   }
   return { appended: await written(recorder, turn, attached, context, answer), failure, partial, percent };
+}
+
+function failureOf(answer: Answer, model: vscode.LanguageModelChat): Failure | undefined {
+  return answer.end === "failed" ? explain(answer.error, model.name) : undefined;
+}
+
+/** Compact the conversation because the model refused it as too long. Returns why that was refused, if it was. */
+async function compactFurther(nexus: Nexus, turn: Turn): Promise<string | undefined> {
+  const { folder, session, stream, notices, request, token } = turn;
+  stream.progress(`The context is too long for ${request.model.name}: compacting the conversation`);
+  try {
+    const { receipt } = await nexus.request(
+      "nexus/session/compact",
+      { workspaceFolder: folder, session, ...(turn.agent === undefined ? {} : { agent: turn.agent }), overflow: true },
+      token,
+    );
+    const change = `${plain(changeText(receipt))}; ${lossText(receipt)}`;
+    notices.addChange(
+      [`The context was too long for ${plain(request.model.name)}. Compacted, and sent once more: ${change}.`],
+      [undoAction(folder, session, receipt.id), receiptAction(folder, session, receipt.id)],
+    );
+    return undefined;
+  } catch (error) {
+    return explain(error, request.model.name).message;
+  }
 }
 
 function promptOf(turn: Turn): string {

@@ -33,6 +33,8 @@ describe("what Nexus says of a turn", () => {
   it("comes where the model fails, before the buttons of the failure", async () => {
     desk.daemon.metadata = COMPACTED;
     desk.model.replies = [[new mock.LanguageModelError("too long: exceeds the limit of tokens")]];
+    const error = new NexusError("All messages are new.", "nothing-to-compact");
+    desk.daemon.failures.push({ method: "nexus/session/compact", error });
     const answer = await desk.thread().ask("hi");
     expect(answer.text).toBe(`\n\n${BEGINS}\n>\n> ${SAID}\n\n`);
     expect(answer.titles()).toEqual([

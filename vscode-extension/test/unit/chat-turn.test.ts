@@ -51,6 +51,47 @@ describe("a turn", () => {
     expect(answer.references).toEqual([`${FOLDER}/.nexus3/NEXUS.md`, `${FOLDER}/docs/style.md`]);
   });
 
+  describe("that the model refuses as too long", () => {
+    const refusal = () => new mock.LanguageModelError("context_length_exceeded");
+
+    it("is compacted further, and sent once more", async () => {
+      desk.model.replies = [[refusal()], ["There."]];
+      const answer = await desk.thread().ask("Where is the gate?");
+      expect(desk.daemon.paramsOf("nexus/session/compact")).toEqual([
+        { workspaceFolder: FOLDER, session: "main", overflow: true },
+      ]);
+      expect(desk.daemon.paramsOf("nexus/context/assemble")).toHaveLength(2);
+      expect(answer.text).toContain("There.");
+      expect(answer.text).toContain("The context was too long for Fake. Compacted, and sent once more: ");
+      expect(answer.titles()).toEqual(["Undo Compaction", "Show Receipt"]);
+      expect(answer.result.errorDetails).toBeUndefined();
+      expect(desk.daemon.said("main").map((message) => message.role)).toEqual(["user", "assistant"]);
+    });
+
+    it("fails if it is refused again", async () => {
+      desk.model.replies = [[refusal()], [refusal()], ["never"]];
+      const answer = await desk.thread().ask("Where is the gate?");
+      expect(desk.model.requests).toHaveLength(2);
+      expect(answer.result.errorDetails?.message).toMatch(/^The context is too long for Fake/u);
+      expect(answer.titles()).toEqual(["Undo Compaction", "Show Receipt", "Compact", "Open Context Panel"]);
+    });
+
+    it("fails with the reason if nothing can be compacted", async () => {
+      desk.model.replies = [[refusal()], ["never"]];
+      const error = new NexusError("All messages are new.", "nothing-to-compact");
+      desk.daemon.failures.push({ method: "nexus/session/compact", error });
+      const answer = await desk.thread().ask("Where is the gate?");
+      expect(desk.model.requests).toHaveLength(1);
+      expect(answer.result.errorDetails?.message).toContain("Compacting it did not help: All messages are new.");
+    });
+
+    it("stays as it is if the model had begun to answer", async () => {
+      desk.model.replies = [["It is", refusal()], ["never"]];
+      await desk.thread().ask("Where is the gate?");
+      expect(desk.daemon.paramsOf("nexus/session/compact")).toEqual([]);
+    });
+  });
+
   it("says what was left out, and offers to take a compaction back", async () => {
     desk.daemon.metadata = {
       truncated: true,
@@ -216,7 +257,6 @@ describe("cancellation and failures", () => {
     ["NoPermissions", "not allowed", /^Nexus may not use Fake: not allowed\./, ["Manage Language Model Access"]],
     ["NotFound", "gone", /^Fake is not there any more/, []],
     ["Blocked", "Quota exceeded", /Try again later, or pick another model\.$/, []],
-    ["Unknown", "context_length_exceeded", /^The context is too long for Fake/, ["Compact", "Open Context Panel"]],
   ])("explains %s", async (code, text, message, buttons) => {
     desk.model.replies = [[new mock.LanguageModelError(text, code)]];
     const answer = await desk.thread().ask("hi");
