@@ -168,7 +168,7 @@ def test_every_module_has_its_place_in_the_order(package: Path, order: list[str]
 def test_only_files_reads_the_disk_and_only_the_ledger_writes() -> None:
     found = []
     for name, _, tree in modules(CONTEXT):
-        # the ledger is the one package that writes: it keeps, sets aside and mends its own file
+        # the ledger is the one package that writes: it keeps, sets aside and fixes its own file
         if name in ("files", "config.generate") or name.startswith("ledger."):
             continue
         for node in ast.walk(tree):

@@ -19,7 +19,7 @@ Soul of the project.
 //- /home/a/.nexus3/AGENT.writer.md
 You write.
 //- /home/a/.nexus3/config.json
-{"provider": {"model": "gpt-4o"}, "agents": {"api": {"cwd": "api", "task": "Mend the API."}}}
+{"provider": {"model": "gpt-4o"}, "agents": {"api": {"cwd": "api", "task": "Fix the API."}}}
 //- /home/a/api/AGENTS.md
 Rules of the API.
 //- /home/a/api/.nexus3/SOUL.md
@@ -48,7 +48,7 @@ def check(tree: Fixture, capsys: pytest.CaptureFixture[str], *arguments: str, co
 def test_an_agent_of_the_settings(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
     shown = check(tree, capsys, "--agent", "api")
     assert shown.startswith("## Subagent Configuration\nSource: /home/a/api/AGENTS.md\n\nRules of the API.\n")
-    places = [shown.index(one) for one in ("Soul of the project.", "Rules of the user.", "Mend the API.")]
+    places = [shown.index(one) for one in ("Soul of the project.", "Rules of the user.", "Fix the API.")]
     assert places == sorted(places)
     assert "Soul of the API." not in shown
     assert "Soul of the API." in check(tree, capsys, "--agent", "api", "--role", "manager")

@@ -35,7 +35,7 @@ def test_agents_outlive_a_daemon_that_is_killed(tmp_path: Path) -> None:
         folder = Path(editor.tree(FOLDER).root, "a")
         editor.hello(folder)
         editor.ask("agent/spawn", folder, agentId="api", cwd=uri_of(folder / "api"), role="manager")
-        editor.ask("agent/spawn", folder, agentId="web", cwd="web", parent="api", task="Mend it.")
+        editor.ask("agent/spawn", folder, agentId="web", cwd="web", parent="api", task="Fix it.")
         said = [{"role": "user", "content": "Never log a secret."}]
         editor.ask("session/append", folder, session="agent:web", messages=said)
         check(editor, folder, "api", "web")
@@ -48,7 +48,7 @@ def test_agents_outlive_a_daemon_that_is_killed(tmp_path: Path) -> None:
             f"{folder / 'api'} is not a directory any more. Dispose of the agent."
         )
         assert editor.ask("agent/get", folder, agentId="api")["permissions"]["allow"] == ["[]"]
-        assert (web["parent"], web["task"], "notice" in web) == ("api", "Mend it.", False)
+        assert (web["parent"], web["task"], "notice" in web) == ("api", "Fix it.", False)
         assert "Never log" in str(editor.ask("context/assemble", folder, agent="web", message="x")["history"])
         assert editor.ask("agent/dispose", folder, agentId="api") == {"disposed": ["web", "api"]}
         assert "Never log" in str(editor.ask("session/messages", folder, session="agent:web"))

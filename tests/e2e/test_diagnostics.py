@@ -81,7 +81,7 @@ def test_every_file_of_a_folder_is_checked(editor: Editor) -> None:
 
 
 def test_all_problems_of_a_file_are_shown_at_once(editor: Editor) -> None:
-    """Nobody wants to mend one kind of mistake only to be told of the next."""
+    """Nobody wants to fix one kind of mistake only to be told of the next."""
     found = check(
         editor,
         """

@@ -142,7 +142,7 @@ def test_session(tmp_path: Path) -> None:
                     "message": "Expecting ',' delimiter: write a comma before this.",
                 }
             ],
-            "mended": [],
+            "fixed": [],
             "same_text": True,
         },
         "unsaved": {
@@ -169,7 +169,7 @@ def test_session(tmp_path: Path) -> None:
                     "message": "Illegal trailing comma before end of object: remove it.",
                 }
             ],
-            "mended": [],
+            "fixed": [],
         },
         "followed": {
             "preview": f"{{company}}/{AUTH}/.nexus3/NEXUS.md:5",

@@ -221,7 +221,7 @@ def test_a_company_its_backend_and_one_service(tmp_path: Path) -> None:
     check(
         tmp_path,
         """
-view auth in backend/auth-service as worker below main: Mend the login.
+view auth in backend/auth-service as worker below main: Fix the login.
   worker below main, 1 deep, sandboxed
   Rules of the backend.
   Rules of the service.
@@ -232,7 +232,7 @@ view auth in backend/auth-service as worker below main: Mend the login.
   Rules of the company.
   - deploy: Puts a service into production.
   - rotate-key: Replaces the key.
-  Task: Mend the login.
+  Task: Fix the login.
 
 spawn backend in backend as manager below main: Release it.
   manager below main, 1 deep, trusted
@@ -243,7 +243,7 @@ spawn backend in backend as manager below main: Release it.
   - deploy: Puts a service into production.
   Task: Release it.
 
-spawn auth in backend/auth-service as worker below backend: Mend the login.
+spawn auth in backend/auth-service as worker below backend: Fix the login.
   worker below backend, 2 deep, sandboxed
   Rules of the service.
   Short names.
@@ -254,7 +254,7 @@ spawn auth in backend/auth-service as worker below backend: Mend the login.
   Rules of the company.
   - deploy: Puts a service into production.
   - rotate-key: Replaces the key.
-  Task: Mend the login.
+  Task: Fix the login.
 
 spawn tests in backend as worker below auth: Test the login.
   worker below auth, 3 deep, sandboxed
@@ -268,14 +268,14 @@ spawn tests in backend as worker below auth: Test the login.
   - deploy: Puts a service into production.
   Task: Test the login.
 
-spawn web in frontend as worker below main: Mend the page.
+spawn web in frontend as worker below main: Fix the page.
   worker below main, 1 deep, trusted
   Readme of the frontend.
   Soul of the company.
   Rules of the user.
   Rules of the company.
   - deploy: Puts a service into production.
-  Task: Mend the page.
+  Task: Fix the page.
 
 spawn lead in backend as manager below auth: Lead.
   agent-role: Worker 'auth' may start only workers. Start 'lead' as a worker, or from its manager.

@@ -241,9 +241,9 @@ restart
   auth: worker below backend, in backend/auth-service
   reviewer: worker below auth, in backend/auth-service
 
-turn reviewer: Is it mended?
+turn reviewer: Is it fixed?
   worker, sandboxed, gpt-4.1
-  history: backend 0, auth 39, reviewer 31
+  history: backend 0, auth 39, reviewer 30
 
 spawn oncall
   oncall: unified below main, in backend

@@ -1,4 +1,4 @@
-"""Editing, told as text, of a company, its backend and one service: break, mend, keep the last good value.
+"""Editing, told as text, of a company, its backend and one service: break, fix, keep the last good value.
 
 A step is a line that starts at the margin:
 

@@ -2,7 +2,7 @@
 
 1. A ledger of a few hundred turns is damaged at random, then opened, read through, searched and written
    to by another process, which may neither hang nor end with anything but the ledger's own errors.
-2. Damage is *noticed* if the ledger says so: it was mended, or set aside as it was, under the path that
+2. Damage is *noticed* if the ledger says so: it was fixed, or set aside as it was, under the path that
    the notice tells. The ledger that begins anew takes turns and keeps them.
 3. *Harmless*: everything came back as it had been written. *Unseen*: no error, and yet something is
    missing or different, because SQLite's pages have no checksums: a flipped letter is a letter.
@@ -77,7 +77,7 @@ def run(trials: int, seed: int = 1) -> Outcome:
 
 ENDS = (
     "noticed: set aside, a new one begun",
-    "noticed: mended",
+    "noticed: fixed",
     "noticed: refused as newer or foreign, untouched",
     "noticed: an error says what cannot be read",
     "harmless: all as it was written",
@@ -250,7 +250,7 @@ def _reads(voice: Voice, ledger: Ledger) -> bool:
 
 
 def _again(work: Callable[[], bool]) -> bool | None:
-    """Tried again where damage was found: by then it is mended, or another ledger begun. None: it was not."""
+    """Tried again where damage was found: by then it is fixed, or another ledger begun. None: it was not."""
     for _ in range(3):
         try:
             return work()

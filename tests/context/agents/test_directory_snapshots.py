@@ -121,7 +121,7 @@ def test_who_gives_less_gives_less_to_those_below(tree: Fixture) -> None:
 
 def test_an_agent_comes_back_as_it_was(tree: Fixture) -> None:
     pool = pool_of(tree, "/home/co")
-    made = pool.spawn("auth", "api", "manager", "Mend it.", tools=["fs.*"], parameters={"temperature": 0.5})
+    made = pool.spawn("auth", "api", "manager", "Fix it.", tools=["fs.*"], parameters={"temperature": 0.5})
     pool.spawn("below", "web", parent="auth")
     other = pool_of(tree, "/home/co")
     back = [other.restore(agent.spec) for agent in pool.list()]

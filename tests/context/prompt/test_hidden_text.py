@@ -205,17 +205,17 @@ alphabet = st.sampled_from(
 
 
 @given(st.text(alphabet=alphabet, max_size=30))
-def test_a_mended_text_is_fine_and_loses_nothing_that_is_seen(text: str) -> None:
+def test_a_fixed_text_is_fine_and_loses_nothing_that_is_seen(text: str) -> None:
     problems = list(hidden_text(PATH, text))
-    mended = text
+    repaired = text
     for problem in reversed(problems):
         assert problem.span.start < problem.span.end
-        mended = str(fixed(mended, problem.fix))
-    assert list(hidden_text(PATH, mended)) == []
+        repaired = str(fixed(repaired, problem.fix))
+    assert list(hidden_text(PATH, repaired)) == []
     seen = str.maketrans(
         "", "", "\u200b\u200c\u200d\u200f\u202e\ufe0f\ufe00\ufeff" + tags("gben\x7f") + "\U000e0100"
     )
-    assert mended.translate(seen) == text.translate(seen)
+    assert repaired.translate(seen) == text.translate(seen)
 
 
 def test_a_file_full_of_it_is_reported_up_to_a_limit() -> None:
@@ -259,12 +259,12 @@ def test_every_file_of_the_prompt_is_looked_at(tmp_path: Path) -> None:
         "/home/a/more.md",
         "/home/a/style.md",
     ]
-    mended = load_folder(
+    repaired = load_folder(
         fixture,
         "/home/a",
         overlays={"/home/a/more.md": "More.", "/home/a/style.md": "Style\u2060!"},
         previous=loaded,
     )
-    assert [problem.path for problem in mended.problems if problem.code == "prompt.hidden-text"] == [
+    assert [problem.path for problem in repaired.problems if problem.code == "prompt.hidden-text"] == [
         fixture.path(path) for path in ("/home/.nexus3/NEXUS.md", "/home/a/README.md", "/home/a/style.md")
     ]

@@ -12,7 +12,7 @@ from support.waiting import wait_until
 
 SETTINGS = """{"provider": {"model": "gpt-4o"}, "agents": {
   "lead": {"cwd": "api", "role": "manager"},
-  "hand": {"cwd": "web", "parent": "lead", "task": "Mend it."},
+  "hand": {"cwd": "web", "parent": "lead", "task": "Fix it."},
   "one": {"parent": "two"}, "two": {"parent": "one"}}}"""
 
 
@@ -30,7 +30,7 @@ def check(tmp_path: Path, story: Callable[[Desk, Asking], Any]) -> None:
 def test_an_agent_is_looked_at_before_its_parents_are_started(tmp_path: Path) -> None:
     async def story(desk: Desk, ask: Asking) -> None:
         seen = await ask("context/preview", viewAs={"agentId": "hand"})
-        for words in ("Rules of the web.", "Rules of the api.", "Mend it.", 'Report to "lead" only.'):
+        for words in ("Rules of the web.", "Rules of the api.", "Fix it.", 'Report to "lead" only.'):
             assert words in seen["text"]
         assert (await ask.ids(), ask.told()) == ([], [])
         below = await ask("context/preview", viewAs={"parent": "lead"})

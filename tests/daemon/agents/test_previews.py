@@ -21,7 +21,7 @@ from support.waiting import wait_until, yield_to_loop
 ZOE = "/a/.nexus3/AGENT.zoe.md"
 API_ZOE = "/a/api/.nexus3/AGENT.zoe.md"
 BROKEN = "You are Zoe.\n@missing.md\n"
-MENDED = "You are Zoe.\n"
+FIXED = "You are Zoe.\n"
 IMPORT = ["prompt.import-missing"]
 CONFIGURED = '{"agents": {"zoe": {"cwd": "api"}}}'
 
@@ -57,13 +57,13 @@ def versions(desk: Desk, talk: Talk, path: str) -> list[int | None]:
 def test_a_definition_is_checked_as_it_is_typed(tmp_path: Path) -> None:
     async def story(desk: Desk, ask: Asking) -> None:
         write(desk, ZOE, BROKEN)
-        desk.open(ask.talk, ZOE, MENDED)  # unsaved text counts
+        desk.open(ask.talk, ZOE, FIXED)  # unsaved text counts
         await shows(desk, ask.talk, ZOE, [])
         edit(desk, ask.talk, ZOE, 2, BROKEN)
         await shows(desk, ask.talk, ZOE, IMPORT)
-        edit(desk, ask.talk, ZOE, 3, MENDED)
+        edit(desk, ask.talk, ZOE, 3, FIXED)
         await shows(desk, ask.talk, ZOE, [])
-        edit(desk, ask.talk, ZOE, 4, MENDED)  # each version is answered for
+        edit(desk, ask.talk, ZOE, 4, FIXED)  # each version is answered for
         await wait_until(lambda: versions(desk, ask.talk, ZOE)[-1] == 4)
         edit(desk, ask.talk, ZOE, 5, BROKEN)
         await shows(desk, ask.talk, ZOE, IMPORT)
@@ -100,7 +100,7 @@ def test_what_is_typed_while_a_document_is_looked_at_is_not_missed(
             edit(desk, ask.talk, ZOE, 2, BROKEN)
 
         monkeypatch.setattr(AgentPool, "view_as", slow)
-        desk.open(ask.talk, ZOE, MENDED)
+        desk.open(ask.talk, ZOE, FIXED)
         await shows(desk, ask.talk, ZOE, IMPORT)
         assert looked == ["zoe", "zoe"]
 
@@ -131,7 +131,7 @@ def test_other_files_are_followed(tmp_path: Path) -> None:
 
 def test_the_settings_say_where_it_would_work(tmp_path: Path) -> None:
     async def story(desk: Desk, ask: Asking) -> None:
-        write(desk, API_ZOE, MENDED)
+        write(desk, API_ZOE, FIXED)
         desk.open(ask.talk, ZOE, BROKEN)
         await shows(desk, ask.talk, ZOE, IMPORT)
         desk.open(ask.talk, CONFIG, CONFIGURED)  # there it has another definition
@@ -154,7 +154,7 @@ def test_who_could_not_be_started_is_checked_all_the_same(tmp_path: Path, zoe: s
         assert await ask.refused("agent/spawn", agentId="zoe")
         desk.open(ask.talk, path, BROKEN)
         await shows(desk, ask.talk, path, IMPORT)
-        edit(desk, ask.talk, path, 2, MENDED)
+        edit(desk, ask.talk, path, 2, FIXED)
         await shows(desk, ask.talk, path, [])
 
     check(tmp_path, story)
@@ -166,7 +166,7 @@ def test_a_directory_that_comes_to_be_is_noticed(tmp_path: Path) -> None:
         next(iter(desk.daemon.folders)).reload.request("disk")
         desk.open(ask.talk, ZOE, BROKEN)
         await shows(desk, ask.talk, ZOE, IMPORT)
-        write(desk, "/a/new/.nexus3/AGENT.zoe.md", MENDED)
+        write(desk, "/a/new/.nexus3/AGENT.zoe.md", FIXED)
         desk.daemon.folders.changed([desk.tree.path("/a/new")])
         await shows(desk, ask.talk, ZOE, [])
         shutil.rmtree(desk.tree.path("/a/new"))
@@ -188,7 +188,7 @@ def test_all_that_is_wrong_in_a_prompts_file_is_told(tmp_path: Path, path: str, 
     async def story(desk: Desk, ask: Asking) -> None:
         desk.open(ask.talk, path, text)
         await shows(desk, ask.talk, path, [code])
-        edit(desk, ask.talk, path, 2, MENDED)
+        edit(desk, ask.talk, path, 2, FIXED)
         await shows(desk, ask.talk, path, [])
 
     check(tmp_path, story)
@@ -199,7 +199,7 @@ def test_all_that_is_wrong_in_a_prompts_file_is_told(tmp_path: Path, path: str, 
 
 def test_it_is_the_live_agents_once_that_is_started(tmp_path: Path) -> None:
     async def story(desk: Desk, ask: Asking) -> None:
-        write(desk, API_ZOE, MENDED)
+        write(desk, API_ZOE, FIXED)
         desk.open(ask.talk, ZOE, BROKEN)
         await shows(desk, ask.talk, ZOE, IMPORT)
         before = len(versions(desk, ask.talk, ZOE))
@@ -222,7 +222,7 @@ def test_it_works_where_its_parent_does(tmp_path: Path) -> None:
 
     async def story(desk: Desk, ask: Asking) -> None:
         write(desk, CONFIG, '{"agents": {"lead": {"role": "manager"}, "zoe": {"parent": "lead"}}}')
-        write(desk, API_ZOE, MENDED)
+        write(desk, API_ZOE, FIXED)
         next(iter(desk.daemon.folders)).reload.request("disk")
         desk.open(ask.talk, ZOE, BROKEN)
         await shows(desk, ask.talk, ZOE, IMPORT)
@@ -253,7 +253,7 @@ def test_what_nobody_reads_says_so(tmp_path: Path, directory: str, name: str) ->
         desk.open(ask.talk, path, "Be brief.\n")
         await shows(desk, ask.talk, path, ["layer.no-variant"])
         assert severity(desk, ask.talk) == 3
-        write(desk, f"{directory}/AGENT.zoe.md", MENDED)
+        write(desk, f"{directory}/AGENT.zoe.md", FIXED)
         desk.daemon.folders.changed([desk.tree.path(f"{directory}/AGENT.zoe.md")])
         await wait_until(lambda: severity(desk, ask.talk) == 2)
         edit(desk, ask.talk, path, 2, "")
@@ -389,7 +389,7 @@ def test_a_folder_that_leaves_and_comes(tmp_path: Path) -> None:
         ask.talk.send(moved(added=[folder]))
         await quiet(desk, ask.talk)
         for path in (ZOE, API_ZOE):
-            edit(desk, ask.talk, path, 2, MENDED)
+            edit(desk, ask.talk, path, 2, FIXED)
             await shows(desk, ask.talk, path, [])
 
     check(tmp_path, story)
@@ -440,7 +440,7 @@ def test_a_document_that_was_open_before_its_folder(tmp_path: Path) -> None:
     """As with an editor that restores its documents first."""
 
     async def told(desk: Desk) -> None:
-        write(desk, ZOE, MENDED)
+        write(desk, ZOE, FIXED)
         talk = await desk.client("/lone")
         desk.open(talk, ZOE, BROKEN)
         talk.send(moved(added=[{"uri": desk.uri("/a"), "name": "a"}]))
@@ -466,7 +466,7 @@ def test_two_clients_with_one_document(tmp_path: Path) -> None:
         await shows(desk, ask.talk, ZOE, IMPORT)
         other.link.eof_received()  # without a word
         await ask.talk.settle()
-        edit(desk, ask.talk, ZOE, 2, MENDED)
+        edit(desk, ask.talk, ZOE, 2, FIXED)
         await shows(desk, ask.talk, ZOE, [])
 
     check(tmp_path, story)
@@ -598,7 +598,7 @@ def test_a_document_that_is_typed_in_has_no_other_looked_at_again(
         await desk.daemon.watcher.close()  # which looks at everything once more, now and then
         await quiet(desk, ask.talk)
         counted.watch(AgentPool, "view_as")
-        edit(desk, ask.talk, ZOE, 2, MENDED)
+        edit(desk, ask.talk, ZOE, 2, FIXED)
         await quiet(desk, ask.talk)
         assert desk.shown(ask.talk, ZOE) == []
         assert counted.calls == {"view_as": 1}
@@ -630,7 +630,7 @@ def test_nothing_is_written_for_it(tmp_path: Path) -> None:
         assert folder.ledger is not None
         ledger, workspace = folder.ledger.store, folder.ledger.workspace
         version = ledger.version()
-        edit(desk, ask.talk, ZOE, 2, MENDED)
+        edit(desk, ask.talk, ZOE, 2, FIXED)
         await shows(desk, ask.talk, ZOE, [])
         assert ledger.version() == version
         assert (list(ledger.agents(workspace)), list(ledger.sessions(workspace))) == ([], [])

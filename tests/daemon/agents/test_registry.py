@@ -32,13 +32,13 @@ NOTHING_ELSE = ("role", "task", "parent", "systemPrompt", "model", "tools", "per
 
 def test_an_agent_is_started_listed_and_ended(tmp_path: Path) -> None:
     async def story(desk: Desk, ask: Asking) -> None:
-        made = await ask("agent/spawn", agentId="api", cwd="api", role="manager", task="Mend it.")
+        made = await ask("agent/spawn", agentId="api", cwd="api", role="manager", task="Fix it.")
         usage = made.pop("usage")
         assert made == {
             "agentId": "api",
             "cwd": desk.tree.path("/a/api"),
             "role": "manager",
-            "task": "Mend it.",
+            "task": "Fix it.",
             "depth": 1,
             "session": "agent:api",
         }
@@ -119,12 +119,12 @@ def test_every_request_about_agents_is_a_command_and_takes_null(tmp_path: Path) 
 
 def test_who_is_looked_at_is_not_started(tmp_path: Path) -> None:
     async def story(desk: Desk, ask: Asking) -> None:
-        seen = await ask("context/preview", viewAs={"cwd": "api", "role": "worker", "task": "Mend it."})
+        seen = await ask("context/preview", viewAs={"cwd": "api", "role": "worker", "task": "Fix it."})
         assert "Rules of the api." in seen["text"]
-        assert "Mend it." in seen["text"]
+        assert "Fix it." in seen["text"]
         assert seen["tokens"] == sum(one["tokens"] for one in seen["fragments"])
         assert await ask.ids() == []
-        await ask("agent/spawn", agentId="agent", cwd="api", task="Mend it.")
+        await ask("agent/spawn", agentId="agent", cwd="api", task="Fix it.")
         live = await ask("context/preview", agent="agent")
         assert live == seen
         sources = {one["source"]["uri"] for one in live["fragments"] if one["source"]}
@@ -557,7 +557,7 @@ def test_another_workspace_folder_is_a_place_for_agents_too(tmp_path: Path) -> N
 def test_agents_are_there_when_a_daemon_starts_anew(tmp_path: Path) -> None:
     async def story(desk: Desk, ask: Asking) -> None:
         await ask("agent/spawn", agentId="gone", cwd="api", role="manager", parameters={"temperature": 0.5})
-        await ask("agent/spawn", agentId="below", cwd="web", parent="gone", tools=["fs.*"], task="Mend it.")
+        await ask("agent/spawn", agentId="below", cwd="web", parent="gone", tools=["fs.*"], task="Fix it.")
         await ask("agent/spawn", agentId="web", cwd="web", systemPrompt="You are short.", model="gpt-4.1")
         await ask("agent/spawn", agentId="not", cwd="web")
         await ask("agent/dispose", agentId="not")

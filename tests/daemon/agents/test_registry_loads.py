@@ -61,7 +61,7 @@ def test_who_is_only_looked_at_is_as_its_files_are(tmp_path: Path) -> None:
     async def story(desk: Desk, ask: Asking) -> None:
         new = Path(desk.tree.path("/a/new"))
         new.mkdir()
-        looked: dict[str, Any] = {"viewAs": {"agentId": "new", "cwd": "new", "task": "Mend it."}}
+        looked: dict[str, Any] = {"viewAs": {"agentId": "new", "cwd": "new", "task": "Fix it."}}
 
         async def shows(*words: str) -> bool:
             text = (await ask("context/preview", **looked))["text"]

@@ -52,7 +52,7 @@ def asked(talk: Talk) -> list[Message]:
 
 
 async def question(talk: Talk, number: int = 1) -> Message:
-    """The client's so manieth question."""
+    """The question with this number, from 1."""
     return (await wait_until(lambda: asked(talk)[number - 1 :]))[-1]
 
 

@@ -46,7 +46,7 @@ local function any()
   return true
 end
 
---- A configuration file with nothing to say against it, broken, mended, never saved.
+--- A configuration file with nothing to say against it, broken, fixed, never saved.
 local function edit_config()
   local buffer = observe.open_attached(folder .. '/.nexus3/config.json')
   wait_change(folder_uri, 'opened', any)
@@ -57,12 +57,12 @@ local function edit_config()
   observe.replace_line(buffer, 10, '    "level": "sandboxed"')
   local syntax = observe.wait_diagnostics(buffer, { 'json.missing-comma' })
   observe.replace_line(buffer, 10, '    "level": "sandboxed",')
-  local mended = observe.wait_diagnostics(buffer, {})
+  local fixed = observe.wait_diagnostics(buffer, {})
   seen.config = {
     opened = opened,
     schema = schema,
     syntax = syntax,
-    mended = mended,
+    fixed = fixed,
     same_text = observe.text(buffer) == text,
   }
 end
@@ -93,7 +93,7 @@ local function fix_mcp()
   observe.wait('the quick fix', function()
     return observe.text(buffer) == text
   end)
-  seen.mcp = { opened = opened, broken = broken, mended = observe.wait_diagnostics(buffer, {}) }
+  seen.mcp = { opened = opened, broken = broken, fixed = observe.wait_diagnostics(buffer, {}) }
   vim.bo[buffer].modified = false
 end
 

@@ -131,7 +131,7 @@ test("files of one name say their directory, an agent's file whose it is", async
   await bench.command("Nexus: Back to Your Own View");
 });
 
-test("a syntax error of JSON is one problem, and its mend is the daemon's", async () => {
+test("a syntax error of JSON is one problem, and its fix is the daemon's", async () => {
   const file = path.join(folder, ".nexus3/mcp.json"); // typed, VS Code would close its brackets
   writeFileSync(file, '{ "mcpServers": {} "servers": {} }');
   await bench.openFile(".nexus3/mcp.json");

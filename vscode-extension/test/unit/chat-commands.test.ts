@@ -120,7 +120,7 @@ describe("/agent", () => {
     session: "agent:auth",
     cwd: "/ws/auth",
     role: "worker" as const,
-    task: "Mend | it",
+    task: "Fix | it",
     parent: "main",
     depth: 1,
     usage: { total: 1200, counter: { name: "o200k_base", exact: true } } as never,
@@ -130,7 +130,7 @@ describe("/agent", () => {
     expect((await desk.thread().ask("", { command: "agent" })).text).toMatch(/^No agent is live/);
     desk.daemon.agents = [auth];
     const answer = await desk.thread().ask("", { command: "agent" });
-    expect(answer.text).toContain("| auth | worker | /ws/auth | Mend \\| it | main | 1,250 |");
+    expect(answer.text).toContain("| auth | worker | /ws/auth | Fix \\| it | main | 1,250 |");
     await desk.press(answer.buttons[0]);
     expect(desk.focus.agent).toBe("auth");
   });
@@ -149,11 +149,11 @@ describe("/agent", () => {
 
   it("talks to a live agent, in its session", async () => {
     desk.daemon.agents = [auth];
-    await desk.thread().ask("auth Mend\nthe login.", { command: "agent" });
-    expect(desk.daemon.said("agent:auth").map((one) => one.content)).toEqual(["Mend\nthe login.", "ok"]);
+    await desk.thread().ask("auth Fix\nthe login.", { command: "agent" });
+    expect(desk.daemon.said("agent:auth").map((one) => one.content)).toEqual(["Fix\nthe login.", "ok"]);
     expect(desk.daemon.paramsOf("nexus/context/assemble").at(-1)).toMatchObject({
       agent: "auth",
-      message: "Mend\nthe login.",
+      message: "Fix\nthe login.",
     });
   });
 

@@ -195,7 +195,7 @@ describe("which session a chat thread is in", () => {
       { agentId: "auth", session: "agent:auth", cwd: "/ws", role: "worker", depth: 1, usage: {} as never },
     ];
     desk.focus.setAgent("auth");
-    const answer = await thread.ask("mend it");
+    const answer = await thread.ask("fix it");
     expect(answer.text).toBe("ok\n\n> Agent **auth**, in its conversation **agent:auth**.\n\n");
     expect(desk.daemon.paramsOf("nexus/context/assemble").at(-1)).toMatchObject({
       agent: "auth",
