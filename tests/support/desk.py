@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from nexus_daemon.lsp.convert import path_to_uri
-from nexus_daemon.server import build
+from nexus_daemon.server import METHODS, build
 from nexus_daemon.state import Daemon
 from support.fixture import Fixture, write_fixture
 from support.folders import load_inputs
@@ -44,7 +44,9 @@ class Desk:
         return talk
 
     async def ask(self, talk: Talk, message_id: int, method: str, **params: object) -> Any:
-        talk.send(call(message_id, method, {"workspaceFolder": self.uri("/a"), **params}))
+        if "workspace_folder" in METHODS[method].params.__struct_fields__:
+            params = {"workspaceFolder": self.uri("/a"), **params}
+        talk.send(call(message_id, method, params))
         return (await self.reply(talk, message_id)).get("result")
 
     async def reply(self, talk: Talk, message_id: int) -> Message:

@@ -369,8 +369,9 @@ marks where a long part is cut.
 - **Transport.** Standard input and output, one client for each process. The daemon ends with its client.
 - **Framing.** As in LSP: `Content-Length: <bytes>`, an empty line, then JSON-RPC 2.0 in UTF-8. A header has
   at most 8 KiB, a body at most 32 MiB. A malformed header ends the connection.
-- **Names.** Fields are camelCase. A field written `field?` may be left out. Unknown fields of parameters are
-  ignored.
+- **Names.** Fields are camelCase. A field written `field?` may be left out. In parameters an unknown field,
+  at any depth, and a value of another type are errors (`invalid-params`) whose message names the field, as in
+  ``Unknown field `options.paramters`: did you mean `parameters`?``; a client ignores those of results.
 - **Positions.** Ranges are LSP's: lines and characters from 0, the end not included. The daemon takes the
   first of the client's `general.positionEncodings` that it knows (`utf-8`, `utf-16`, `utf-32`), else
   `utf-16`, and says so in `positionEncoding`.

@@ -11,7 +11,7 @@ import msgspec
 Role = Literal["system", "user", "assistant", "tool"]
 
 
-class ToolCall(msgspec.Struct, frozen=True, gc=False):
+class ToolCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """One tool call of an assistant. `arguments` is any JSON value, unchanged."""
 
     id: str  # the id that the result refers to
@@ -19,7 +19,9 @@ class ToolCall(msgspec.Struct, frozen=True, gc=False):
     arguments: Any = msgspec.field(default_factory=dict)  # any JSON value, unchanged
 
 
-class Message(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
+class Message(
+    msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True, gc=False
+):
     """One message of a conversation.
 
     `content` is text, a list of parts (JSON objects such as `{"type": "text", "text": …}`) or null

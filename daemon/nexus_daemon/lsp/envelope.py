@@ -139,10 +139,18 @@ def params_of(raw: Params, kind: Any) -> Any:
         return structure(cast("framing.Json", raw), kind)
     except msgspec.DecodeError as error:
         if isinstance(error, msgspec.ValidationError) and _is_struct(kind):
+            struct = cast(type[msgspec.Struct], kind)
+            whole = cast("framing.Json", raw)
             with suppress(msgspec.DecodeError):
-                struct = cast(type[msgspec.Struct], kind)
-                return framing.decode(_without_nulls(cast("framing.Json", raw), struct), struct)
-        raise RpcError(failures.INVALID_PARAMS, f"Invalid params: {error}") from error
+                whole = _without_nulls(whole, struct)
+            try:
+                return framing.decode(whole, struct)
+            except msgspec.DecodeError as fault:
+                error = fault  # what is wrong besides nulls
+        from nexus_daemon.lsp.invalid_params import describe  # rarely needed
+
+        message = f"Invalid params: {describe(error, kind)}"
+        raise RpcError(failures.INVALID_PARAMS, message) from error
 
 
 def _without_nulls(raw: framing.Json, kind: type[msgspec.Struct]) -> bytes:

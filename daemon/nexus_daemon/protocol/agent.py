@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from nexus_daemon.protocol.shapes import FolderParams, OneOf, Sparse, TokenUsage, Wire
+from nexus_daemon.protocol.shapes import FolderParams, OneOf, Params, Sparse, TokenUsage, Wire
 
 Role = Annotated[str, OneOf("manager", "worker", "unified")]
 
@@ -24,7 +24,7 @@ class SpawnParams(FolderParams, frozen=True, kw_only=True):
     parameters: dict[str, Any] | None = None  # model parameters by name
 
 
-class ViewAs(Wire, frozen=True, kw_only=True):
+class ViewAs(Params, frozen=True, kw_only=True):
     """An agent that is not started: the parameters of `nexus/agent/spawn`, all of them optional."""
 
     cwd: str | None = None  # its working directory, as a path or a URI

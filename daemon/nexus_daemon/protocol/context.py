@@ -12,6 +12,7 @@ from nexus_daemon.protocol.shapes import (
     Freshness,
     Location,
     OneOf,
+    Params,
     Problem,
     Range,
     Sparse,
@@ -42,7 +43,7 @@ class ConversationParams(FolderParams, frozen=True):
     agent: str | None = None
 
 
-class AssembleOptions(Wire, frozen=True):
+class AssembleOptions(Params, frozen=True):
     """Changes for one request; an absent or null field leaves the configuration in force."""
 
     model: str | None = None  # instead of the picked or configured model
@@ -65,7 +66,7 @@ class AssembleOptions(Wire, frozen=True):
     memory_tools: bool = False
 
 
-class Attachment(Wire, frozen=True):
+class Attachment(Params, frozen=True):
     """An instruction file that the editor attaches to a turn automatically."""
 
     uri: str  # its URI, of any scheme
@@ -73,7 +74,7 @@ class Attachment(Wire, frozen=True):
     text: str | None = None
 
 
-class NextTurnParams(Wire, frozen=True):
+class NextTurnParams(Params, frozen=True):
     """What a client knows about its next turn before the user has written it."""
 
     options: AssembleOptions | None = None  # as in `nexus/context/assemble`

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import msgspec
 
 from nexus_context.conversation.message import Message
-from nexus_daemon.protocol.shapes import Counter, OneOf, SessionParams, Sparse, TokenUsage, Wire
+from nexus_daemon.protocol.shapes import Counter, OneOf, Params, SessionParams, Sparse, TokenUsage, Wire
 
 
 class CreateParams(SessionParams, frozen=True):
@@ -55,7 +55,7 @@ class ListResult(Wire, frozen=True):
     sessions: list[SessionInfo]  # most recently changed first
 
 
-class ProviderUsage(Sparse, frozen=True):
+class ProviderUsage(Params, frozen=True):
     """The tokens of a turn by the provider's own count."""
 
     input_tokens: int  # of the request, without those that its cache read or wrote
@@ -144,7 +144,7 @@ class ExportResult(Wire, frozen=True):
     text: str  # the text
 
 
-class SearchParams(Wire, frozen=True, kw_only=True):
+class SearchParams(Params, frozen=True, kw_only=True):
     """A full-text search."""
 
     # words that must all occur; `"two words"` is a phrase, `word*` a prefix, `-word` must not occur

@@ -20,6 +20,10 @@ class Wire(msgspec.Struct, frozen=True, rename="camel"):
     """Base of everything that crosses the wire."""
 
 
+class Params(Wire, frozen=True, forbid_unknown_fields=True):
+    """Base of everything in a client's request: a field that does not exist is an error."""
+
+
 class Sparse(Wire, frozen=True, omit_defaults=True):
     """A wire value whose absent fields are left out."""
 
@@ -45,7 +49,7 @@ class Location(Wire, frozen=True):
     range: Range  # the range in its text
 
 
-class FolderParams(Wire, frozen=True):
+class FolderParams(Params, frozen=True):
     """The folder that a request is about."""
 
     workspace_folder: str  # URI of a workspace folder, or of anything inside one

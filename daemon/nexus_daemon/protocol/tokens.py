@@ -1,9 +1,9 @@
 """`nexus/tokens/*`: token counts."""
 
-from nexus_daemon.protocol.shapes import Problem, Sparse, Wire
+from nexus_daemon.protocol.shapes import Params, Problem, Sparse
 
 
-class CountParams(Wire, frozen=True):
+class CountParams(Params, frozen=True):
     """Texts and files to count."""
 
     texts: list[str] = []  # texts to count

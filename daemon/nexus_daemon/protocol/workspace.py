@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from nexus_daemon.protocol.shapes import Freshness, Wire
+from nexus_daemon.protocol.shapes import Freshness, Params, Wire
 
 
 class InitResult(Wire, frozen=True):
@@ -12,7 +12,7 @@ class InitResult(Wire, frozen=True):
     existing: list[str]  # URIs of existing files, which were not changed
 
 
-class NoParams(Wire, frozen=True):
+class NoParams(Params, frozen=True):
     """No parameters."""
 
 

@@ -89,18 +89,14 @@ def test_who_has_nothing_left_is_allowed_what_no_name_fits(tmp_path: Path) -> No
 
 def test_every_request_about_agents_is_a_command_and_takes_null(tmp_path: Path) -> None:
     async def story(desk: Desk, ask: Asking) -> None:
-        bare = {
-            "workspaceFolder": desk.uri("/a"),
-            "agentId": "api",
-            "cwd": None,
-            **dict.fromkeys(NOTHING_ELSE),
-        }
+        named = {"workspaceFolder": desk.uri("/a"), "agentId": "api"}
+        bare = named | {"cwd": None, **dict.fromkeys(NOTHING_ELSE)}
         for number, (command, argument) in enumerate(
             (
                 ("nexus.agent.spawn", bare),
                 ("nexus.agent.list", {"workspaceFolder": desk.uri("/a")}),
-                ("nexus.agent.get", bare),
-                ("nexus.agent.dispose", bare),
+                ("nexus.agent.get", named),
+                ("nexus.agent.dispose", named),
             ),
             start=1,
         ):

@@ -22,7 +22,8 @@ SAID = [{"role": "user", "content": "Never log a secret."}]
 
 async def refused(ask: Asking, name: str, methods: Sequence[str] = BY_AGENT) -> set[tuple[str, str]]:
     """What all requests of an agent say: of one that is nobody's each says the same."""
-    return {await ask.refused(method, agent=name, message="Go on.") for method in methods}
+    message = {"context/assemble": {"message": "Go on."}}
+    return {await ask.refused(method, agent=name, **message.get(method, {})) for method in methods}
 
 
 async def start_and_end(ask: Asking, name: str = "api") -> None:

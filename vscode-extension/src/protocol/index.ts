@@ -867,11 +867,11 @@ export interface ProviderUsage {
   /** of the answer */
   outputTokens: number;
   /** of the request, read from the provider's cache */
-  cacheReadTokens?: number;
+  cacheReadTokens?: number | null;
   /** of the request, written to the provider's cache */
-  cacheWriteTokens?: number;
+  cacheWriteTokens?: number | null;
   /** why the model stopped, in the provider's words */
-  stopReason?: string;
+  stopReason?: string | null;
 }
 
 /** The receipt of a compaction. */

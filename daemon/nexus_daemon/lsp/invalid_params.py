@@ -1,0 +1,73 @@
+"""What is wrong with parameters: the message of msgspec's error, with the whole path of an unknown field.
+
+`$.options` and the unknown field `paramters` become `options.paramters`; the nearest field of that object is
+proposed.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from types import NoneType
+from typing import Any, get_args, get_origin
+
+import msgspec
+
+from nexus_context.config.fixes import meant
+
+_UNKNOWN = re.compile(
+    r"Object contains unknown field `(?P<name>.*?)`(?: - at `\$(?P<path>.*)`)?\Z", re.DOTALL
+)
+_STEP = re.compile(r"\.(?P<field>\w+)|\[(?P<index>[^\]]*)\]")
+
+
+def describe(error: msgspec.DecodeError, kind: Any) -> str:
+    """The sentence for an error of decoding a value of type `kind`."""
+    unknown = _UNKNOWN.fullmatch(str(error))
+    if unknown is None:
+        return str(error)
+    path = (unknown["path"] or "").removeprefix(".")
+    fields = _fields_at(kind, unknown["path"] or "")
+    name = unknown["name"]
+    near = meant(name, fields)
+    prefix = f"{path}." if path else ""
+    proposal = f"did you mean `{near}`?" if near else f"known are {', '.join(f'`{one}`' for one in fields)}."
+    if not fields:
+        proposal = "there are no fields."
+    return f"Unknown field `{prefix}{name}`: {proposal}"
+
+
+def _fields_at(kind: Any, path: str) -> list[str]:
+    """The fields of the objects at a path, in the order of their declaration."""
+    kinds = [kind]
+    for step in _STEP.finditer(path):
+        kinds = [inner for one in kinds for inner in _inside(one, step["field"])]
+    structs = [struct for one in kinds for struct in _structs(one)]
+    return [field.encode_name for struct in structs for field in msgspec.structs.fields(struct)]
+
+
+def _inside(kind: Any, field: str | None) -> Iterator[Any]:
+    """The types of a field of the objects of a type; of the items of its arrays without a field."""
+    for one in _parts(kind):
+        if field is None:
+            if get_origin(one) in (list, tuple):
+                yield get_args(one)[0]
+        elif _is_struct(one):
+            yield from (each.type for each in msgspec.structs.fields(one) if each.encode_name == field)
+
+
+def _structs(kind: Any) -> list[type[msgspec.Struct]]:
+    return [one for one in _parts(kind) if _is_struct(one)]
+
+
+@cache
+def _parts(kind: Any) -> tuple[Any, ...]:
+    """The types of a union, without null and annotations; else the type itself."""
+    if hasattr(kind, "__metadata__"):
+        return _parts(get_args(kind)[0])
+    if _is_struct(kind) or get_origin(kind) in (list, tuple, dict) or not get_args(kind):
+        return () if kind is NoneType else (kind,)
+    return tuple(part for one in get_args(kind) for part in _parts(one))
+
+
+def _is_struct(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
