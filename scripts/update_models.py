@@ -72,12 +72,19 @@ EARLIER = {
 ABILITIES = {
     "supports_function_calling": "tools",
     "supports_parallel_function_calling": "parallel_tools",
-    "supports_vision": "images",
-    "supports_pdf_input": "pdf",
+    "supports_vision": "vision",
+    "supports_pdf_input": "documents",
     "supports_prompt_caching": "prompt_caching",
-    "supports_reasoning": "reasoning",
-    "supports_response_schema": "json_schema",
+    "supports_reasoning": "thinking",
+    "supports_response_schema": "json",
 }
+
+CORRECTIONS = {
+    "claude-3-5-haiku": "vision",
+    "claude-3-7-sonnet": "documents",
+    "open-mistral-nemo": "tools",
+}
+"""What the providers' own documentation says beyond litellm's table."""
 
 PRICES = {
     "input_price": "input_cost_per_token",
@@ -146,7 +153,9 @@ def record(name: str, provider: str, entry: dict[str, Any], windows: dict[str, i
             sys.stdout.write(
                 f"{name}: litellm has {max_input} in, genai-prices {windows[name]}; litellm's is used\n"
             )
-    made["supports"] = [ours for theirs, ours in ABILITIES.items() if entry.get(theirs)]
+    made["supports"] = [
+        ours for theirs, ours in ABILITIES.items() if entry.get(theirs) or CORRECTIONS.get(name) == ours
+    ]
     made |= {ours: round(entry[theirs] * 1e6, 4) for ours, theirs in PRICES.items() if entry.get(theirs)}
     if entry.get("prompt_cache_min_tokens"):
         made["cache_minimum"] = int(entry["prompt_cache_min_tokens"])

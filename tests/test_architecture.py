@@ -64,6 +64,7 @@ CONVERSATION_ORDER = [
     "compaction",
     "breakpoints",
     "parameter_fields",
+    "model_features",
     "formats",
     "transcripts",
 ]

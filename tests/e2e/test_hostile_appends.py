@@ -12,6 +12,7 @@ from support.editor import Editor, editor_in, uri_of
 from torture.figures import dice_of
 
 FIELDS = {field.encode_name for field in msgspec.structs.fields(Message)}
+CALL_FIELDS = {"id", "name", "arguments"}
 FORMS = ("openai", "anthropic", "neutral")
 PER_FORM = 60
 
@@ -38,6 +39,13 @@ def check(editor: Editor, folder: str, text: str, session: str) -> bool:
     encoded = body.encode()
     editor.send_bytes(b"Content-Length: %d\r\n\r\n%b" % (len(encoded), encoded))
     reply = editor.wait_reply(session)
+    if "Unknown field" in reply.get("error", {}).get("message", "") and session.count("-") == 1:
+        known = {key: value for key, value in json.loads(text).items() if key in FIELDS}
+        known["toolCalls"] = [
+            {key: value for key, value in call.items() if key in CALL_FIELDS}
+            for call in known.get("toolCalls", ())
+        ]
+        return check(editor, folder, json.dumps(known), f"{session}-known")
     if "error" in reply:
         assert reply["error"]["message"], text
         assert reply["error"]["code"] != -32603, f"{reply['error']} of {text!r:.2000}"

@@ -167,8 +167,8 @@ def test_the_life_of_sessions(tmp_path: Path) -> None:
         editor.ask("session/delete", folder, session="plan")
         assert [hit["session"] for hit in search(editor, folder, "cafe")] == ["station"]
         assert search(editor, folder, "harbour") == []
-        for method in ("delete", "export", "fork", "rename"):
-            assert code_of(editor, folder, f"session/{method}", session="plan", to="x") == "unknown-session"
+        for method, names in (("delete", {}), ("export", {}), ("fork", {"to": "x"}), ("rename", {"to": "x"})):
+            assert code_of(editor, folder, f"session/{method}", session="plan", **names) == "unknown-session"
         assert listed(editor, folder) == ["station"]
         editor.until(lambda: ("deleted", "plan", "self") in changes(editor))
         told = [change[0] for change in changes(editor)]

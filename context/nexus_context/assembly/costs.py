@@ -11,9 +11,11 @@ from nexus_context.assembly.event_facts import event_zone
 from nexus_context.assembly.last_message import current_message, git_text, head, takes_memory
 from nexus_context.assembly.request import Options, Request
 from nexus_context.budget import TokenUsage, UsagePart, UsageRow, history_rows, usage
+from nexus_context.config.features import FEATURES, Feature
 from nexus_context.config.merge import Effective
 from nexus_context.config.patterns import Patterns
 from nexus_context.conversation.message import Message, content_of
+from nexus_context.conversation.repair import Repair
 from nexus_context.conversation.truncation import Strategy
 from nexus_context.conversation.view import View
 from nexus_context.conversation.window import Budget, Policy
@@ -28,6 +30,9 @@ from nexus_context.tokens.estimates import is_image
 
 SANDBOXED, WORKER = "sandboxed", "worker"
 """Permission levels that imply a sandbox; the second is narrower."""
+
+
+_NO_TOOLS = "{model} has no tools"
 
 
 class FixedPart(msgspec.Struct, frozen=True):
@@ -54,6 +59,8 @@ def fixed_part(
     selection = tool_sets.select(
         _memory_tools(options), options.additional_tools, rules=_tool_rules(snapshot, options)
     )
+    if not model.can("tools"):
+        selection = tool_sets.Selection([], _without_tools(selection, model))
     prompt = prompt_for(
         snapshot,
         model=options.model,
@@ -129,6 +136,30 @@ def model_in(effective: Effective, requested: str | None = None) -> tuple[ModelL
     return resolve(name, overrides), counter_for(name, overrides)
 
 
+def lacking(model: ModelLimits) -> list[Feature]:
+    """The features that the model does not have."""
+    return [feature for feature in FEATURES if not model.can(feature)]
+
+
+def left_out_features(
+    model: ModelLimits, left_out: Mapping[str, str], parameters: Mapping[str, Any]
+) -> list[Repair]:
+    """What a body leaves out because the model lacks the feature: tool definitions and a thinking budget."""
+    repairs = []
+    reason = _NO_TOOLS.format(model=model.given)
+    names = [name for name, why in left_out.items() if why == reason]
+    if names:
+        text = f"{model.given} has no tools: {len(names)} tool definitions are left out."
+        repairs.append(Repair("tools-unsupported", text))
+    thinking = parameters.get("thinking") or {}
+    wants = thinking.get("budget") is not None or thinking.get("level") not in (None, "off")
+    if wants and not model.can("thinking"):
+        repairs.append(
+            Repair("thinking-unsupported", f"{model.given} has no thinking: the setting is left out.")
+        )
+    return repairs
+
+
 def system_rows(prompt: Prompt, counter: TokenCounter) -> list[UsageRow]:
     """A row for each file of each layer and for each other section, in the order of the prompt."""
     return _prompt_rows(prompt, fragment_tokens(prompt, counter), counter)
@@ -163,6 +194,12 @@ def _approved(snapshot: Snapshot, options: Options, left_out: Mapping[str, str])
     off = Patterns((*rules.disabled, *rules.deny))
     names = {tool: tool.partition("(")[0] for tool in named}
     return [tool for tool, name in names.items() if name not in left_out and not off.matches(name)]
+
+
+def _without_tools(selection: tool_sets.Selection, model: ModelLimits) -> dict[str, str]:
+    """Why each tool is left out, for a model that has no tools."""
+    reason = _NO_TOOLS.format(model=model.given)
+    return selection.left_out | {tool_sets.name_of(tool): reason for tool in selection.tools}
 
 
 def _memory_tools(options: Options) -> list[dict[str, Any]]:

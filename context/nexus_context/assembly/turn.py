@@ -26,6 +26,7 @@ from nexus_context.budget import TokenUsage
 from nexus_context.conversation import formats, parameter_fields
 from nexus_context.conversation.breakpoints import MINIMUM, Cache
 from nexus_context.conversation.compaction.detection import settings_of, should_compact
+from nexus_context.conversation.model_features import adapted
 from nexus_context.conversation.repair import Repair
 from nexus_context.conversation.view import View, overflow
 from nexus_context.manager import ContextManager
@@ -250,9 +251,11 @@ def _body_of(
         return None, [], _first_repairs(view.sound_messages().repairs)
     model = fixed.model
     values = {name: parameter.value for name, parameter in parameters.items()}
-    thinks = not model.known or not {"thinking", "reasoning"}.isdisjoint(model.supports)
+    thinks = model.can("thinking")
     history, repairs, origins = view.sound_messages()
-    messages = [*history, fixed.current] if fixed.current else history
+    messages, feature_repairs = adapted(
+        [*history, fixed.current] if fixed.current else history, costs.lacking(model), model.given
+    )
     if request.format == "openai":
         fields, unsent = parameter_fields.openai(
             values, thinks=thinks, model=model.given, tools=bool(fixed.tools), limit=model.max_output
@@ -270,7 +273,8 @@ def _body_of(
         body, format_repairs = formats.anthropic(
             model.given, fixed.prompt.text, messages, fixed.tools, settings=fields, cache=cache
         )
-    placed = (_with_index(repair, origins) for repair in format_repairs)
+    placed = (_with_index(repair, origins) for repair in (*feature_repairs, *format_repairs))
+    repairs = [*costs.left_out_features(model, fixed.left_out, values), *repairs]
     return body, [f"parameter {one}" for one in unsent], _first_repairs([*repairs, *placed])
 
 

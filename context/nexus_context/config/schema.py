@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from nexus_context.config.fast_check import COMMENT_PREFIX
+from nexus_context.config.features import Feature
 
 MAX_TOKENS = 100_000_000
 MAX_PATH = 4096  # characters; file systems allow as many bytes
@@ -45,7 +46,6 @@ Level = Literal["yolo", "trusted", "sandboxed", "worker"]
 Role = Literal["manager", "worker", "unified"]
 Strategy = Literal["oldest_first", "smart", "middle_out", "sliding", "simple", "recency"]
 ThinkingLevel = Literal["off", "minimal", "low", "medium", "high"]
-Feature = Literal["tools", "vision", "thinking"]
 
 
 class SettingsSection(BaseModel):
@@ -418,7 +418,13 @@ class ModelSection(SettingsSection):
 
     context_window: Tokens | None = Field(default=None, description="Tokens of input and output together.")
     max_output: Tokens | None = Field(default=None, description="The most tokens of one answer.")
-    supports: list[Feature] | None = Field(default=None, description="What the model can do.")
+    supports: list[Feature] | None = Field(
+        default=None,
+        description=(
+            "All that the model can do, instead of what Nexus knows of it. What is not listed is not sent: "
+            "tools, images (`vision`), PDFs (`documents`), a thinking budget (`thinking`)."
+        ),
+    )
 
 
 class McpSection(SettingsSection):

@@ -8,7 +8,14 @@ from nexus_context.tokens.counter import (
     TokenCounter,
     count_message,
 )
-from nexus_context.tokens.models import ModelLimits, counter_for, get_token_counter, resolve
+from nexus_context.tokens.models import (
+    ModelLimits,
+    counter_for,
+    get_model_limits,
+    get_token_counter,
+    resolve,
+    supports_feature,
+)
 from nexus_context.tokens.vocabulary import is_loaded, load_encoding, loaded_encodings
 
 __all__ = [
@@ -20,6 +27,7 @@ __all__ = [
     "count_message",
     "count_spans",
     "counter_for",
+    "get_model_limits",
     "get_token_counter",
     "is_loaded",
     "load_encoding",
@@ -27,5 +35,6 @@ __all__ = [
     "part_tokens",
     "resolve",
     "span_units",
+    "supports_feature",
     "whole_tokens",
 ]

@@ -5,7 +5,8 @@
    `-0613`, `-v1:0`, `:free`; dots between digits may stand for dashes (`claude-opus-4.5`).
 2. The configuration's `models` section overrides single fields, and adds models.
 3. A name that is not found has a window of UNKNOWN_WINDOW, and `known` is False.
-4. The tokenizer depends on the name alone, so it is right for models that are not in the file, too.
+4. A model whose features nobody states is assumed to have all of them: proxies use names of their own.
+5. The tokenizer depends on the name alone, so it is right for models that are not in the file, too.
 """
 
 import functools
@@ -15,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from nexus_context.config.features import FEATURES, Feature
 from nexus_context.tokens.counter import (
     AdditiveCounter,
     ScaledCounter,
@@ -31,7 +33,8 @@ class ModelLimits(msgspec.Struct, frozen=True):
 
     `given` is the requested name, as a provider spells it; `name` is the registry's.
     `context_window` is input and output together; `max_input` may be less. `known` is False if they are
-    a guess. `encoding`, `factor` and `exact` say how its tokens are counted.
+    a guess, `features_known` if nobody states what it supports. `encoding`, `factor` and `exact` say how its
+    tokens are counted.
     """
 
     given: str
@@ -50,6 +53,11 @@ class ModelLimits(msgspec.Struct, frozen=True):
     output_price: float | None = None
     cache_minimum: int | None = None
     retires: str | None = None
+    features_known: bool = False
+
+    def can(self, feature: Feature) -> bool:
+        """Whether the model has a feature; True where nobody states its features (rule 4)."""
+        return not self.features_known or feature in self.supports
 
     def limit(self, max_tokens: int | None) -> int:
         """The window; `max_tokens` can only narrow that of a known model."""
@@ -93,7 +101,27 @@ def resolve(model: str | None, overrides: Mapping[str, Mapping[str, Any]] | None
         output_price=record.output_price if record else None,
         cache_minimum=record.cache_minimum if record else None,
         retires=record.retires if record else None,
+        features_known=record is not None or "supports" in changes,
     )
+
+
+def get_model_limits(
+    model: str | None, overrides: Mapping[str, Mapping[str, Any]] | None = None
+) -> ModelLimits:
+    """The limits and features of a model, as `resolve`."""
+    return resolve(model, overrides)
+
+
+def supports_feature(
+    model: str | None, feature: Feature, overrides: Mapping[str, Mapping[str, Any]] | None = None
+) -> bool:
+    """Whether a model has a feature; True for a model that is not in the registry.
+
+    ValueError for a feature that is not one of `FEATURES`.
+    """
+    if feature not in FEATURES:
+        raise ValueError(f"There is no feature {feature!r}. Known: {', '.join(FEATURES)}.")
+    return resolve(model, overrides).can(feature)
 
 
 def counter_for(model: str | None, overrides: Mapping[str, Mapping[str, Any]] | None = None) -> TokenCounter:

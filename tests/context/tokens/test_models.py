@@ -9,7 +9,9 @@ import tiktoken.model
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nexus_context.tokens import counter_for, models, resolve
+from nexus_context.config.features import FEATURES, Feature
+from nexus_context.config.schema import ModelSection
+from nexus_context.tokens import counter_for, get_model_limits, models, resolve, supports_feature
 
 
 def check(model: str | None, **override: Any) -> tuple[str, int, int, int | None, bool, str, bool]:
@@ -131,3 +133,35 @@ def test_importing_reads_nothing_and_loads_no_tokenizer() -> None:
         print("tiktoken" in sys.modules, models._registry.cache_info().currsize)"""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False 0\ngpt-4o o200k_base\nFalse 1\n"
+
+
+def test_features_have_one_vocabulary() -> None:
+    every = [resolve(name) for name in models.model_names()]
+    assert {feature for limits in every for feature in limits.supports} == set(FEATURES)
+    assert ModelSection(supports=list(FEATURES)).supports == list(FEATURES)
+
+
+@pytest.mark.parametrize(
+    ("model", "feature", "overrides", "expected"),
+    [
+        ("gpt-4o", "vision", {}, True),
+        ("gpt-4o", "thinking", {}, False),
+        ("gpt-4", "vision", {}, False),
+        ("claude-3-7-sonnet", "thinking", {}, True),
+        ("claude-3-7-sonnet", "documents", {}, True),
+        ("no-such-model", "tools", {}, True),  # nobody states what it can do
+        ("mine", "tools", {"mine": {"context_window": 1000}}, True),
+        ("mine", "tools", {"mine": {"supports": ["vision"]}}, False),
+        ("gpt-4o", "vision", {"gpt-4o": {"supports": ["tools"]}}, False),
+    ],
+)
+def test_supports_feature(model: str, feature: Feature, overrides: dict[str, Any], expected: bool) -> None:
+    assert supports_feature(model, feature, overrides) is expected
+    assert get_model_limits(model, overrides).can(feature) is expected
+
+
+def test_a_feature_that_does_not_exist_is_an_error() -> None:
+    with pytest.raises(
+        ValueError, match=r"There is no feature 'images'\. Known: tools, parallel_tools, vision"
+    ):
+        supports_feature("gpt-4o", "images")  # type: ignore[arg-type]

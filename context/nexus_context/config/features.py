@@ -1,0 +1,6 @@
+"""The features of models: one vocabulary for the registry, the setting `models` and whoever asks."""
+
+from typing import Literal, get_args
+
+Feature = Literal["tools", "parallel_tools", "vision", "documents", "prompt_caching", "thinking", "json"]
+FEATURES: tuple[Feature, ...] = get_args(Feature)
