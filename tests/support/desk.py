@@ -44,7 +44,7 @@ class Desk:
         return talk
 
     async def ask(self, talk: Talk, message_id: int, method: str, **params: object) -> Any:
-        if "workspace_folder" in METHODS[method].params.__struct_fields__:
+        if method not in METHODS or "workspace_folder" in METHODS[method].params.__struct_fields__:
             params = {"workspaceFolder": self.uri("/a"), **params}
         talk.send(call(message_id, method, params))
         return (await self.reply(talk, message_id)).get("result")

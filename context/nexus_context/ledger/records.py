@@ -6,7 +6,7 @@ numbered without gaps: the `seq` of a turn from 1, the `position` of a message f
 the order, never a clock.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -42,6 +42,7 @@ class Session(msgspec.Struct, frozen=True):
     updated: str
     agent: str | None = None
     forked_from: str | None = None  # name of the session that it was forked from
+    parameters: Mapping[str, Any] = {}  # of the model, as the session was created with
     sent_tokens: int = 0  # that the next request would send if they fit: without what is compacted
     counters: frozenset[str] = frozenset()  # names of those that counted the `sent_tokens`
 

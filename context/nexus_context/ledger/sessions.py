@@ -11,6 +11,7 @@
 
 import re
 import secrets
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -48,17 +49,22 @@ LEFT JOIN thread AS owner ON owner.id = iif(thread.seq > thread.base_seq, thread
 """
 
 _SESSION = """
-SELECT session.workspace, session.name, session.created, session.updated, session.agent, origin.name,
-    thread.key, owner.key, thread.seq, thread.messages, thread.tokens, thread.id, last.in_force, last.undone
+SELECT session.workspace, session.name, session.created, session.updated, session.agent, given.parameters,
+    origin.name, thread.key, owner.key, thread.seq, thread.messages, thread.tokens, thread.id,
+    last.in_force, last.undone
 FROM session JOIN thread ON thread.id = session.thread
 LEFT JOIN thread AS owner ON owner.id = iif(thread.seq > thread.base_seq, thread.id, thread.parent)
 LEFT JOIN turn AS last ON last.id = (owner.id << 32) + thread.seq
 LEFT JOIN session AS origin ON origin.id = session.forked_from
+LEFT JOIN session_parameters AS given ON given.session = session.id
 """
 
 
 _INHERIT = """
 INSERT INTO session_options SELECT ?, model, max_tokens, besides FROM session_options WHERE session = ?
+"""
+_INHERIT_PARAMETERS = """
+INSERT INTO session_parameters SELECT ?, parameters FROM session_parameters WHERE session = ?
 """
 _SUMMARIES = "SELECT count(*), ifnull(sum(tokens), 0) FROM compaction WHERE turn >= ? AND turn < ?"
 _COMPACTION = "SELECT turn.first, turn.before, kept FROM turn JOIN compaction ON turn = id WHERE id = ?"
@@ -162,6 +168,7 @@ def begin(
     agent: str | None = None,
     origin: int | None = None,
     base: "Base | None" = None,
+    parameters: Mapping[str, Any] | None = None,
 ) -> SessionPosition:
     """Create a session with an empty thread or one that continues from `base`; LedgerError if it exists."""
     if find(connection, workspace, session) is not None:
@@ -181,6 +188,11 @@ def begin(
     connection.execute("UPDATE thread SET session = ? WHERE id = ?", (number, thread))
     if origin is not None:
         connection.execute(_INHERIT, (number, origin))
+        connection.execute(_INHERIT_PARAMETERS, (number, origin))
+    elif parameters:
+        connection.execute(
+            "INSERT INTO session_parameters VALUES (?, ?)", (number, optional_json(parameters))
+        )
     return SessionPosition(*row(connection, _PLACE + " WHERE session.id = ?", number))
 
 
@@ -313,7 +325,7 @@ def now() -> str:
 
 
 def _session(connection: apsw.Connection, columns: tuple[Any, ...]) -> Session:
-    *names, agent, origin, key, owner, seq, messages, tokens, thread, in_force, undone = columns
+    *names, agent, parameters, origin, key, owner, seq, messages, tokens, thread, in_force, undone = columns
     last = None if owner is None else turn_name(owner, seq)
     head = Head(thread=key, turn=last, seq=seq, messages=messages, tokens=tokens)
     parts = segments(connection, thread)
@@ -328,6 +340,7 @@ def _session(connection: apsw.Connection, columns: tuple[Any, ...]) -> Session:
         created=created,
         updated=updated,
         agent=agent,
+        parameters=optional_value(parameters) or {},
         forked_from=origin,
         sent_tokens=sent.tokens,
         counters=_counters(connection, sent.messages),

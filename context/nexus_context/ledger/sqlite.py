@@ -4,8 +4,9 @@ The work of a method is a function of a connection, in `sessions`, `turn_writer`
 `excerpt`, `search`, `direct_messages` or `agents`.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from typing import Any
 
 from nexus_context.ledger import (
     agents,
@@ -83,9 +84,16 @@ class SqliteLedger:
         with self._connections.reading() as connection:
             return sessions.read_session(connection, workspace, session)
 
-    def create(self, workspace: str, session: str, *, agent: str | None = None) -> Session:
+    def create(
+        self,
+        workspace: str,
+        session: str,
+        *,
+        agent: str | None = None,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> Session:
         with self._connections.writing() as connection:
-            sessions.begin(connection, workspace, session, agent=agent)
+            sessions.begin(connection, workspace, session, agent=agent, parameters=parameters)
             return sessions.read_existing(connection, workspace, session)
 
     def rename(self, workspace: str, session: str, to: str) -> Session:

@@ -4,8 +4,8 @@ Every method may block on the disk, may be called from any thread, and raises Le
 method returns, its data survives the end of the process and a power cut.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Protocol
 
 from nexus_context.ledger.records import (
     Appended,
@@ -59,8 +59,15 @@ class Ledger(Protocol):
 
     def find(self, workspace: str, session: str) -> Session | None: ...
 
-    def create(self, workspace: str, session: str, *, agent: str | None = None) -> Session:
-        """Create a session; `session-exists` if the name is taken."""
+    def create(
+        self,
+        workspace: str,
+        session: str,
+        *,
+        agent: str | None = None,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> Session:
+        """Create a session; `session-exists` if the name is taken. `parameters` are those of the model."""
         ...
 
     def rename(self, workspace: str, session: str, to: str) -> Session: ...

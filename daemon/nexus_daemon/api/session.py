@@ -9,6 +9,7 @@ from nexus_context import assembly
 from nexus_context.config.picked_model import ModelChoice, with_choice
 from nexus_context.conversation.agent_result import AgentResult, ProviderUsage, TurnOutcome
 from nexus_context.errors import RequestError
+from nexus_context.parameters import check as check_parameter
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import TokenCounter
 from nexus_daemon import protocol
@@ -26,9 +27,16 @@ if TYPE_CHECKING:
 
 
 async def create(client: "Connection", params: protocol.CreateParams) -> protocol.SessionPlace:
-    """Create an empty conversation, to reserve its name. An append also creates a missing conversation."""
+    """Create an empty conversation, to reserve its name. An append also creates a missing conversation.
+
+    `parameters` are stored with it and hold for all its requests, with the origin `session`. A parameter that
+    does not exist or is out of range is an error.
+    """
+    for name, value in params.parameters.items():
+        check_parameter(name, value, "session")
+    parameters = {name: value for name, value in params.parameters.items() if value is not None}
     async with using(client, params) as scope:
-        session = await client.work(scope.ledger.create, params.session, params.agent)
+        session = await client.work(scope.ledger.create, params.session, params.agent, parameters)
     return protocol.SessionPlace(session=session.name, thread=session.head.thread)
 
 
@@ -53,6 +61,7 @@ async def list_sessions(client: "Connection", params: protocol.FolderParams) -> 
                 forked_from=one.forked_from,
                 model=choice.model,
                 max_context_tokens=choice.max_tokens,
+                parameters=dict(one.parameters),
                 exact=_is_exact(one, counter_of(choice)),
             )
             for one, choice in ((one, _own_choice(ledger, one.name)) for one in sessions)

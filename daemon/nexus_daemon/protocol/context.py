@@ -117,7 +117,7 @@ class ParameterValue(Wire, frozen=True):
     """A model parameter and where its value comes from."""
 
     value: Any  # the value that wins
-    origin: str  # `request`, the layer that sets it, or `built-in`
+    origin: str  # `request`, `session`, `agent`, the layer that sets it, or `built-in`
 
 
 class AssembledContext(Sparse, frozen=True):

@@ -12,6 +12,9 @@ class CreateParams(SessionParams, frozen=True):
     """A conversation to create."""
 
     agent: str | None = None  # the agent that it belongs to
+    # model parameters by name, for all its requests: they win over the agent's and the configured ones, and
+    # `options.parameters` of a request wins over them. Forks inherit them
+    parameters: dict[str, Any] = {}
 
 
 class SessionPlace(Wire, frozen=True):
@@ -39,6 +42,7 @@ class SessionInfo(Sparse, frozen=True):
     max_context_tokens: int | None = None  # this model's limit according to the editor
     # false: `tokens` are an estimate, or some were counted for another model than the conversation has now
     exact: bool = True
+    parameters: dict[str, Any] = {}  # the model parameters that it was created with
 
 
 class FocusResult(Sparse, frozen=True):

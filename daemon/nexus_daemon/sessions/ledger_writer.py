@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import msgspec
 
@@ -302,8 +302,17 @@ class FolderLedger:
     def undo(self, session: str, compaction: str | None) -> "Appended":
         return self._mark(session, "undone", lambda: self.store.undo(self.workspace, session, compaction))
 
-    def create(self, session: str, agent: str | None) -> "Session":
-        return self._change(lambda: self.store.create(self.workspace, session, agent=agent), "created")
+    def create(
+        self, session: str, agent: str | None, parameters: "Mapping[str, Any] | None" = None
+    ) -> "Session":
+        return self._change(
+            lambda: self.store.create(self.workspace, session, agent=agent, parameters=parameters), "created"
+        )
+
+    def parameters(self, session: str) -> "Mapping[str, Any]":
+        """The model parameters that a conversation was created with."""
+        stored = self.store.find(self.workspace, session)
+        return {} if stored is None else stored.parameters
 
     def clear(self, session: str) -> "Session":
         return self._change(lambda: self.store.clear(self.workspace, session), "cleared")

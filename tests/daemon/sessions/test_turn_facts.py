@@ -34,7 +34,8 @@ async def turn(desk: Desk, talk: Talk, number: int, whose: dict[str, str], **app
         **whose,
     )
     key = {"idempotencyKey": f"k{number}"}
-    await desk.ask(talk, number + 1, "nexus/session/append", messages=SAID, **whose, **key, **appended)
+    session = {name: value for name, value in whose.items() if name == "session"}
+    await desk.ask(talk, number + 1, "nexus/session/append", messages=SAID, **session, **key, **appended)
     return dict(context)
 
 

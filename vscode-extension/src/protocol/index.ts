@@ -602,7 +602,7 @@ export interface NextTurnParams {
 export interface ParameterValue {
   /** the value that wins */
   value: Json;
-  /** `request`, the layer that sets it, or `built-in` */
+  /** `request`, `session`, `agent`, the layer that sets it, or `built-in` */
   origin: string;
 }
 
@@ -776,6 +776,11 @@ export interface CompactResult {
 export interface CreateParams extends SessionParams {
   /** the agent that it belongs to */
   agent?: string | null;
+  /**
+   * model parameters by name, for all its requests: they win over the agent's and the configured ones, and
+   * `options.parameters` of a request wins over them. Forks inherit them
+   */
+  parameters?: Record<string, Json>;
 }
 
 /** The deleted conversation. */
@@ -1016,6 +1021,8 @@ export interface SessionInfo {
   maxContextTokens?: number;
   /** false: `tokens` are an estimate, or some were counted for another model than the conversation has now */
   exact?: boolean;
+  /** the model parameters that it was created with */
+  parameters?: Record<string, Json>;
 }
 
 /** A conversation and its thread. */
