@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from nexus_context.ledger.records import DirectMessage
     from nexus_context.loader import ContextLoader, LoadedContext, LoadedPrompt, PromptLoader, PromptSource
     from nexus_context.manager import ContextManager
-    from nexus_context.memory.events import Event, EventBus
+    from nexus_context.memory.bus import EventBus
+    from nexus_context.memory.events import Event
     from nexus_context.memory.item import MemoryItem
     from nexus_context.memory.knowledge import (
         Embedder,
@@ -131,7 +132,8 @@ _MODULES = {
     "budget": "ContextConfig TokenBudget TokenUsage UsageRow",
     "ledger": "open_ledger",
     "ledger.records": "DirectMessage",
-    "memory.events": "Event EventBus",
+    "memory.bus": "EventBus",
+    "memory.events": "Event",
     "memory.item": "MemoryItem",
     "memory.working": "Entry WorkingMemory",
     "memory.levels": "Levels MemorySettings",

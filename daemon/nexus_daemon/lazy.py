@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from nexus_context.conversation.compaction import run
     from nexus_context.conversation.compaction import summarizer as summarizer
     from nexus_context.ledger import opening as opening
+    from nexus_context.memory import bus as bus
+    from nexus_context.memory import events as events
     from nexus_context.memory import knowledge as knowledge
     from nexus_context.memory import levels as levels
     from nexus_context.memory import node_messages as node_messages
@@ -32,8 +34,10 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "assembly": "nexus_context.assembly",  # 100 ms
+    "bus": "nexus_context.memory.bus",  # with `events`
     "compaction_run": "nexus_context.conversation.compaction.run",  # 50 ms; compactions are rare
     "directory_snapshots": "nexus_context.agents.directory_snapshots",  # most folders have no agents
+    "events": "nexus_context.memory.events",  # 50 ms: with `conversation` and the ledger's records
     "extractive": "nexus_context.conversation.compaction.extractive",  # with `compaction_run`
     "git": "nexus_context.assembly.git",  # with all of `assembly`
     "knowledge": "nexus_context.memory.knowledge",  # most folders have no knowledge base

@@ -95,6 +95,10 @@ METHODS: dict[str, Method] = {
     "nexus/agent/messages": _method(
         protocol.AgentMessagesParams, protocol.AgentMessagesResult, lambda: api.agent.messages
     ),
+    "nexus/event/publish": _method(protocol.PublishParams, protocol.PublishResult, lambda: api.event.publish),
+    "nexus/event/list": _method(
+        protocol.EventListParams, protocol.EventListResult, lambda: api.event.list_events
+    ),
     "nexus/tokens/count": _method(protocol.CountParams, protocol.CountResult, lambda: api.tokens.count),
     "nexus/workspace/init": _method(protocol.FolderParams, protocol.InitResult, lambda: api.workspace.init),
     "nexus/status": _method(protocol.NoParams, protocol.Status, lambda: api.status.status),

@@ -125,6 +125,8 @@ VALUES: dict[str, Any] = {
     "/skills/include": ["open-*"],
     "/skills/exclude": ["open-*"],
     "/skills/paths": ["~/more/skills"],
+    "/memory/levels": ["L2", "L3"],
+    "/memory/events": 0,
     "/memory/l1_messages": 30,
     "/memory/l2_limit": 1,
     "/memory/l3_limit": 0,
@@ -151,6 +153,7 @@ NOT_HERE = {
 MASKS = (
     (re.compile(r'"freshness": \{[^}]*\}'), "(freshness)"),
     (re.compile(r"\b[0-9a-f]{12,64}\b"), "#"),
+    (re.compile(r'"id": "[0-9a-f]{8}-\d+"'), "(event)"),
     (re.compile(r"\d\d\d\d-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?([+-]\d\d:\d\d|Z)?"), "(time)"),
     (re.compile(r'"(assemblyMs|uptime\w*|pid|rssBytes|memory)": ?[\d.]+'), "(figure)"),
 )
@@ -281,6 +284,8 @@ async def _requests(desk: Desk, talk: Talk) -> dict[str, Any]:
     await ask("usage", "context/usage")
     await ask("turn", "context/assemble", **question)
     await ask("body", "context/assemble", **question, format="openai")
+    await ask("event", "event/publish", kind="gate.opened", data={"content": "The gate is open."})
+    await ask("with event", "context/assemble", **question)
     await ask("fork", "session/fork", to="other")
     await ask("compact", "session/compact")
     await ask("overflow", "session/compact", session="other", overflow=True)

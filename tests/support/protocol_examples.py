@@ -38,6 +38,7 @@ TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d")
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d")
 INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 COMPACTION = re.compile(r"[0-9a-f]{12}")
+EVENT = re.compile(r"[0-9a-f]{8}-(\d+)")
 MESSAGE = re.compile(r"[0-9a-f]{32}")
 THREAD = re.compile(r"\A[0-9a-f]{16}(?=-\d+\Z|\Z)")
 WATCHED = {"state": "watched"}
@@ -199,6 +200,10 @@ class _Recorder:
         told = self.told(self.service, "message", "nexus/agent/didChange")
         self.examples["notifications"]["nexus/agent/didChange"] = told
         self.ask("nexus/agent/messages", {**folder, "agent": "reviewer"})
+        red = {"content": "auth/test_tokens.py fails."}
+        event = {"session": "agent:reviewer", "kind": "tests.failed", "data": red}
+        self.ask("nexus/event/publish", {**folder, **event})
+        self.ask("nexus/event/list", {**folder, "agent": "planner", "limit": 2})
         self.ask("nexus/agent/dispose", {**folder, "agentId": "planner"})
         call = {"tool": "query_l4_memory", "arguments": {"query": "callers of sign"}}
         self.ask("nexus/memory/query", {**folder, "session": "review", **call})
@@ -296,6 +301,8 @@ def steadier(home: Path) -> Callable[[Json], Json]:
     def text_of(text: str) -> str:
         if COMPACTION.fullmatch(text):
             return "3f2a9c81d7e4"
+        if EVENT.fullmatch(text):
+            return EVENT.sub(r"7f3a9c21-\1", text)
         if MESSAGE.fullmatch(text):
             return "8c1d5e0f3a7b4926b0c4d8e2f6a1937c"
         text = THREAD.sub(thread, text)

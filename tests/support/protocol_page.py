@@ -70,7 +70,7 @@ CODES = {
     "agent-role": "there is no such role, or a worker tries to start an agent that is not a worker",
     "agent-tools": "an agent would get a tool that its parent does not have",
     "bad-argument": "an argument of a memory tool is not valid; the message names it",
-    "bad-event": "a field of `event` has a wrong type or an unknown time zone; the message names it",
+    "bad-event": "a field of `event`, or of an event of the bus, is not valid; the message names it",
     "bad-message": "a message to an agent is incomplete or out of range; the message says where",
     "bad-option": "an option of the request is out of range, unknown, or excluded by another; the message "
     "names it",
@@ -82,6 +82,7 @@ CODES = {
     "bad-tool": "a tool definition of the request has no name; the message says which",
     "context-overflow": "the request body would not fit the model, even with everything optional left out",
     "empty-append": "there is no message to append",
+    "event-too-large": "the `data` of an event has more than 1 MB as JSON",
     "folder-removed": "the folder left the workspace before the answer was ready",
     "folder-unreadable": "the folder, or an agent's directory, could not be read at all, or not in time",
     "head-moved": "another window or request compacted or cleared the conversation meanwhile; try again",

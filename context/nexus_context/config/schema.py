@@ -46,6 +46,7 @@ Level = Literal["yolo", "trusted", "sandboxed", "worker"]
 Role = Literal["manager", "worker", "unified"]
 Strategy = Literal["oldest_first", "smart", "middle_out", "sliding", "simple", "recency"]
 ThinkingLevel = Literal["off", "minimal", "low", "medium", "high"]
+MemoryLevel = Literal["L1", "L2", "L3", "L4"]
 
 
 class SettingsSection(BaseModel):
@@ -357,6 +358,14 @@ class KnowledgeSection(SettingsSection):
 class MemorySection(SettingsSection):
     """What a request includes beyond the history."""
 
+    levels: Annotated[list[MemoryLevel], Field(max_length=4)] = Field(
+        default=["L1"],
+        description=(
+            "Which levels come with a message: `L1` the newest messages, `L2` the working memory, `L3` the "
+            "summaries, `L4` hits in other sessions. The model can query the others where tools for it are "
+            "offered."
+        ),
+    )
     l1_messages: Count | None = Field(
         default=None, description="How many of the session's newest messages are always included."
     )
@@ -364,6 +373,13 @@ class MemorySection(SettingsSection):
         default=None, description="How many important turns the session's working memory keeps."
     )
     l3_limit: Count | None = Field(default=None, description="How many summaries of the session are kept.")
+    events: Count = Field(
+        default=12,
+        description=(
+            "How many of the newest events come with a message: what agents below did, and what clients "
+            "published; 0 for none."
+        ),
+    )
     knowledge: KnowledgeSection = Field(
         default_factory=KnowledgeSection, description="Files that are searched with each message."
     )

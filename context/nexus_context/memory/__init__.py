@@ -1,7 +1,8 @@
 """What a turn is told beside its history: levels of a ledger, events, knowledge, messages between agents.
 
 item           one item put before the user's message
-events         what agents did, as messages; a bus that keeps the newest events
+events         what agents did, as messages
+bus            the newest events of each workspace, and who hears of new ones
 node_messages  messages from one agent to another
 working        the turns of a session that matter (L2), and its summaries
 levels         L1 to L4 over a ledger

@@ -1,111 +1,54 @@
-"""What agents do, as events and as messages; a bus that keeps the newest events.
+"""What agents do, as events and as messages.
 
 1. Conversion (SPEC §9): thinking → assistant; execute → user; tool call → one line of the assistant. A tool's
    result is left out, since it would repeat large outputs.
 2. A ledger's turn becomes events: the user's messages are `execute`, an assistant's `thinking`, each of its
    calls `tool_call`, a tool's answer `tool_result`.
-3. The bus keeps the newest events of each workspace, within limits. It never writes to the disk.
+3. Clients publish kinds of their own; such an event has `data` and is no message.
 """
 
-import threading
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Literal
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import msgspec
 
 from nexus_context.conversation.message import Message, text_of
 from nexus_context.conversation.shorten_result import shorten_text
 from nexus_context.conversation.summary import is_summary
-from nexus_context.ledger.records import DirectMessage, Turn
+from nexus_context.errors import RequestError
+from nexus_context.ledger.records import DirectMessage
 from nexus_context.memory.item import line
 from nexus_context.prompt import texts
 from nexus_context.tokens.estimates import json_text
 
-Action = Literal["thinking", "execute", "tool_call", "tool_result", "node.message"]
-
-MOST_EVENTS = 1_000
-"""Events of one workspace that are kept."""
-MOST_WORKSPACES = 64
-"""Workspaces whose events are kept: the most recently active ones."""
+MESSAGE_ACTIONS = ("execute", "thinking", "tool_call", "tool_result")
+"""Actions that are parts of a conversation."""
 LONGEST_ARGUMENTS = 200
 """Characters of a call's arguments in a message."""
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that an agent did in a session.
+    """One thing that happened in a workspace: what an agent did in a session, or what a client reports.
 
-    `text` is the thought, the request or the result. A call has `tool` and `arguments`, a message `direct`.
+    `text` is the thought, the request or the result. A call has `tool` and `arguments`, a message that is
+    delivered from the bus `direct`, any other event `data`. `turn` is that of the ledger that has it, too.
+    `above` are the agents above `agent`, which see its events. The bus sets `id`, `number` and `at`, in
+    seconds since the epoch.
     """
 
-    action: Action
+    action: str
     text: str = ""
     tool: str | None = None
     arguments: Any = None
+    data: Any = None
     direct: DirectMessage | None = None
     session: str | None = None
     agent: str | None = None
-
-
-class EventBus:
-    """The newest events of each workspace, and the listeners. For use by any thread."""
-
-    def __init__(self, *, most: int = MOST_EVENTS) -> None:
-        self._most = most
-        self._kept: dict[str, deque[Event]] = {}
-        self._listeners: list[Callable[[str, Event], None]] = []
-        self._lock = threading.Lock()
-
-    def publish(self, workspace: str, events: Iterable[Event]) -> None:
-        """Keep events, in this order, and notify the listeners."""
-        batch = tuple(events)
-        with self._lock:
-            events_kept = self._kept.pop(workspace, None) or deque(maxlen=self._most)
-            events_kept.extend(batch)
-            self._kept[workspace] = events_kept  # the last used one is the last
-            if len(self._kept) > MOST_WORKSPACES:
-                del self._kept[next(iter(self._kept))]
-            listeners = tuple(self._listeners)
-        for event in batch:
-            for listener in listeners:
-                listener(workspace, event)
-
-    def listen(self, listener: Callable[[str, Event], None]) -> Callable[[], None]:
-        """Call `listener(workspace, event)` in the publishing thread until the returned function is
-        called.
-        """
-        with self._lock:
-            self._listeners.append(listener)
-
-        def end() -> None:
-            with self._lock:
-                if listener in self._listeners:
-                    self._listeners.remove(listener)
-
-        return end
-
-    def events(self, workspace: str, *, session: str | None = None) -> list[Event]:
-        """The kept events of a workspace, oldest first; with a session, only that session's."""
-        with self._lock:
-            newest = tuple(self._kept.get(workspace, ()))
-        return [one for one in newest if session is None or one.session == session]
-
-    def replay(
-        self, workspace: str, session: str, turns: Iterable[Turn], *, agent: str | None = None
-    ) -> None:
-        """Publish the events of a ledger's turns."""
-        for turn in turns:
-            if turn.type == "query":
-                self.publish(workspace, events_of(turn.messages, session=session, agent=agent))
-
-    def forget(self, workspace: str, ids: Iterable[str]) -> None:
-        """Drop delivered direct messages."""
-        gone = frozenset(ids)
-        with self._lock:
-            newest = self._kept.get(workspace)
-            if newest is not None and gone:
-                left = [one for one in newest if one.direct is None or one.direct.id not in gone]
-                self._kept[workspace] = deque(left, maxlen=self._most)
+    above: tuple[str, ...] = ()
+    turn: str | None = None
+    id: str = ""
+    number: int = 0
+    at: float = 0.0
 
 
 def events_of(
@@ -120,7 +63,7 @@ def events_of(
         if message.role == "tool":
             yield Event(action="tool_result", text=text, tool=message.name, session=session, agent=agent)
         elif text:
-            action: Action = "execute" if message.role == "user" else "thinking"
+            action = "execute" if message.role == "user" else "thinking"
             yield Event(action=action, text=text, session=session, agent=agent)
         for call in message.tool_calls:
             yield Event(
@@ -139,6 +82,41 @@ def message_of(event: Event) -> Message | None:
         short_arguments = shorten_text(arguments, LONGEST_ARGUMENTS)
         return Message("assistant", line("call", tool=event.tool, arguments=short_arguments))
     return None
+
+
+def data_of(event: Event) -> Any:
+    """What happened, as the value that clients get."""
+    if event.data is not None or event.action not in MESSAGE_ACTIONS:
+        return event.data
+    fields = {"content": event.text, "tool": event.tool, "arguments": event.arguments, "turn": event.turn}
+    needed = ("tool",) if event.action == "tool_call" else ("content",)
+    return {name: value for name, value in fields.items() if value or name in needed}
+
+
+def from_data(action: str, data: Any, **fields: Any) -> Event:
+    """An event that a client publishes. RequestError, code `bad-event`, names what `data` lacks.
+
+    Parts of a conversation need `content` (a text), a tool's call `tool` and optionally `arguments`; the data
+    of other kinds is any JSON value.
+    """
+    if action not in MESSAGE_ACTIONS:
+        return Event(action=action, data=data, **fields)
+    needed = "tool" if action == "tool_call" else "content"
+    values = data if isinstance(data, Mapping) else {}
+    if not isinstance(values.get(needed), str):
+        raise RequestError(
+            f"data of an event of the kind {action} must be an object with the text `{needed}`.",
+            code="bad-event",
+        )
+    tool = values.get("tool")
+    return Event(
+        action=action,
+        text=str(values.get("content", "")),
+        tool=tool if isinstance(tool, str) else None,
+        arguments=values.get("arguments"),
+        data=data,
+        **fields,
+    )
 
 
 def memory_messages(messages: Iterable[Message]) -> list[Message]:

@@ -16,7 +16,7 @@
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -52,12 +52,17 @@ _TRIES = 3
 _T = TypeVar("_T")
 
 
+Level = Literal["L1", "L2", "L3", "L4"]
+
+
 class MemorySettings(msgspec.Struct, frozen=True):
-    """Limits of the levels; 0 switches one off."""
+    """What comes with a message, and limits; 0 switches one off."""
 
     l1_messages: int = 6  # newest messages of the session, which are always included
     l2_limit: int = 20  # important turns that the working memory keeps
     l3_limit: int = 10  # summaries that are kept
+    levels: tuple[Level, ...] = ("L1",)  # that come with a message
+    events: int = 12  # newest events that come with a message
 
 
 def settings_of(section: Mapping[str, Any]) -> MemorySettings:

@@ -9,7 +9,7 @@
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Literal, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -17,15 +17,19 @@ from nexus_context.conversation.message import Message, text_of
 from nexus_context.errors import RequestError, Span
 from nexus_context.ledger.store import Ledger
 from nexus_context.memory import node_messages
-from nexus_context.memory.events import EventBus, memory_messages, message_of
+from nexus_context.memory.bus import EventBus
+from nexus_context.memory.events import MESSAGE_ACTIONS, Event, memory_messages, message_of
 from nexus_context.memory.item import BASE, ORDER, MemoryItem, brief, line
-from nexus_context.memory.levels import Levels, MemorySettings
+from nexus_context.memory.levels import Level, Levels, MemorySettings
 from nexus_context.memory.working import Entry
-
-Level = Literal["L1", "L2", "L3", "L4"]
+from nexus_context.tokens.estimates import json_text
 
 MOST_EVENTS = 12
 """Events in one turn."""
+LONGEST_EVENT = 400
+"""Characters of an event in one turn."""
+RECORDS = ("turn", "compaction")
+"""Kinds of events that say that the ledger has something: for clients, not for models."""
 FOUND = 5
 """Messages of other sessions in one turn, where L4 is requested."""
 SHOWN = 100
@@ -40,6 +44,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     session: str | None = None
     agent: str | None = None  # the receiver of direct messages
     node: str | None = None
+    events_after: int = 0  # number of the newest event that the session's last turn had
     text: str = ""  # the user's present message
     history: Sequence[Message] = ()  # the messages of the history that are sent
     settings: MemorySettings = MemorySettings()
@@ -165,7 +170,14 @@ class DirectSource:
 
 
 class EventSource:
-    """Recent events of a bus: thinking, requests, tool calls, and messages to the query's agent."""
+    """Recent events of a bus, and the direct messages on it for the query's agent.
+
+    1. An agent sees its own events in this session, those of no session, and all events of agents below it.
+       It never sees another agent's.
+    2. Of its own events, those that the ledger has are part of its history (L1), and are left out. Tool
+       results are always left out, and so is what says only that something was recorded.
+    3. The newest `most` come with a turn, each shortened to LONGEST_EVENT characters with a mark.
+    """
 
     name = "events"
 
@@ -174,27 +186,60 @@ class EventSource:
         self._most = most
 
     def items(self, query: Query) -> list[MemoryItem]:
-        events = self._bus.events(query.workspace)
+        events = self._bus.events(query.workspace, after=query.events_after)
         sent = [one.direct for one in events if one.direct is not None and one.direct.target == query.agent]
         mine = [one for one in sent if query.node is None or one.node in (None, query.node)]
         waiting = node_messages.waiting(mine, now=query.now)[: node_messages.MOST_DELIVERED]
         in_history = _texts_by_role(query.history[-SHOWN:])
-        messages: list[tuple[str, Message]] = []
+        lines: list[tuple[str, str]] = []
         for event in events:
-            message = message_of(event)
-            here = query.session is None or event.session == query.session
-            if message is not None and here and (message.role, text_of(message)) not in in_history:
-                messages.append((event.agent or event.action, message))
-        messages = messages[-self._most :] if self._most else []
+            text = _event_line(event, query, in_history) if is_visible(event, query) else None
+            if text is not None:
+                lines.append((event.agent or event.action, text))
+        lines = lines[-self._most :] if self._most else []
         return node_messages.items(waiting) + [
-            MemoryItem(
-                "event",
-                f"event: {who}",
-                line("said", role=message.role, text=brief(text_of(message))),
-                BASE["event"] + share,
-            )
-            for (who, message), share in zip(messages, _shares(len(messages)), strict=True)
+            MemoryItem("event", f"event: {who}", text, BASE["event"] + share)
+            for (who, text), share in zip(lines, _shares(len(lines)), strict=True)
         ]
+
+
+def is_visible(event: Event, query: Query) -> bool:
+    """Whether the query's agent may see an event in its session (EventSource, rules 1 and 2)."""
+    if query.agent is not None and query.agent in event.above:
+        return True
+    if None not in (query.agent, event.agent) and query.agent != event.agent:
+        return False
+    return event.turn is None and (query.session is None or event.session in (None, query.session))
+
+
+def _event_line(event: Event, query: Query, in_history: set[tuple[str, str]]) -> str | None:
+    """What a model reads of an event; None if it reads nothing."""
+    others = event.agent is not None and query.agent is not None and event.agent != query.agent
+    if event.action in MESSAGE_ACTIONS:
+        message = message_of(event)
+        if message is None or (message.role, text_of(message)) in in_history:
+            return None
+        text = brief(text_of(message), LONGEST_EVENT)
+        role = message.role
+        return (
+            line("did", agent=event.agent, role=role, text=text)
+            if others
+            else line("said", role=role, text=text)
+        )
+    if event.data is None or event.action in RECORDS:
+        return None
+    values = event.data if isinstance(event.data, dict) else {}
+    content = values.get("content")
+    text = brief(content if isinstance(content, str) else json_text(event.data), LONGEST_EVENT)
+    if event.action == "node.message":
+        target = values.get("target")
+        return (
+            line("sent", agent=event.agent, target=target, text=text)
+            if others and target != query.agent
+            else None
+        )
+    form = "reported_by" if others else "reported"
+    return line(form, kind=event.action, agent=event.agent, text=text)
 
 
 class KnowledgeSource:

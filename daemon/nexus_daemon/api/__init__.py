@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from nexus_daemon.api import agent as agent
     from nexus_daemon.api import config as config
     from nexus_daemon.api import context as context
+    from nexus_daemon.api import event as event
     from nexus_daemon.api import memory as memory
     from nexus_daemon.api import model as model
     from nexus_daemon.api import session as session
@@ -24,5 +25,16 @@ if TYPE_CHECKING:
 else:  # 100 ms that the reply to `initialize` must not wait for
     __getattr__ = submodules(
         __name__,
-        *("agent", "config", "context", "memory", "model", "session", "status", "tokens", "workspace"),
+        *(
+            "agent",
+            "config",
+            "context",
+            "event",
+            "memory",
+            "model",
+            "session",
+            "status",
+            "tokens",
+            "workspace",
+        ),
     )

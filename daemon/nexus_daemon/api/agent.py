@@ -84,8 +84,10 @@ async def message(client: "Connection", params: protocol.AgentMessageParams) -> 
     ledger = await resolve.folder_ledger(client, params.workspace_folder)
     folder = client.daemon.folders.at(params.workspace_folder)
     await resolve.check_spelling(client, folder, params.target)
-    if await resolve.find(client, folder, params.source, remedy=ANOTHER_NAME) is not None:
+    sender = await resolve.find(client, folder, params.source, remedy=ANOTHER_NAME)
+    if sender is not None:
         (await client.daemon.live_agents(folder)).check_message(params.source, params.target)
+    ledger = ledger.for_agents(resolve.lineage_of(sender, params.source))
     return protocol.AgentMessageResult(await client.work(_send, ledger, params))
 
 

@@ -43,8 +43,10 @@ async def assemble(client: "Connection", params: protocol.AssembleParams) -> pro
     client may end that wait with an error.
 
     Memory goes before the user's message: messages that wait for the `agent` (by default `main`), the newest
-    messages of the conversation if its history does not show them, and passages from the files of
-    `memory.knowledge` that match the message. Memory takes only the room that is left, and is dropped first.
+    messages of the conversation if its history does not show them (`memory.levels` adds other levels), what
+    agents below did and clients published since the last turn (`memory.events`), and passages from the files
+    of `memory.knowledge` that match the message. Memory takes only the room that is left, and is dropped
+    first.
 
     Besides the time, the turn states the git branch of the folder (`context.git`) and, if the client trusts
     the folder, the changed files, provided that git answers at once.

@@ -113,10 +113,31 @@ async def scope_of(
         folder=folder,
         conversation=conversation,
         snapshot=snapshot,
-        ledger=ledger,
+        ledger=ledger if agent is None else ledger.for_agents(lineage_of(agent)),
         locate=convert.Locator(snapshot.layers, client.position_encoding),
         agent=agent,
     )
+
+
+def lineage_of(agent: "Agent | None", name: str | None = None) -> tuple[str, ...]:
+    """The names of the agent and of those above it, up to `main`; nobody is above a `name` that only clients
+    know.
+    """
+    if agent is None:
+        return (name or MAIN,)
+    return (agent.id, *(() if agent.parent is None else lineage_of(agent.parent)))
+
+
+async def lineage(
+    client: "Connection", folder: "LiveFolder", name: str | None, session: str | None
+) -> tuple[str, ...]:
+    """The agent that something in a session is published for, and those above it.
+
+    RequestError, code unknown-agent, by rule 3.
+    """
+    if name is None and session is not None:
+        return lineage_of(await _owner(client, folder, session, turn=False))
+    return lineage_of(await find(client, folder, name), name)
 
 
 async def folder_ledger(client: "Connection", uri: str) -> "FolderLedger":

@@ -100,6 +100,8 @@ class AssembleParams(ConversationParams, frozen=True):
 
     # the user's message: text, a list of parts or a whole message
     message: str | list[Any] | Message | None = None
+    # a node of the agent: messages for its other nodes wait, and those for the whole agent come
+    node: str | None = None
     event: dict[str, Any] | None = None  # facts about this turn, sent before the message (docs/prompt.md)
     # `neutral`, or with a body to send: `openai`, `anthropic`
     format: Annotated[str, OneOf("neutral", "openai", "anthropic")] = "neutral"

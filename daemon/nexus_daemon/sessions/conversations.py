@@ -65,6 +65,8 @@ class Conversation:
         self.options: SessionOptions | None = None  # of the turn under way
         self.rendered: tuple[Snapshot, Snapshot] | None = None  # the folder's, and the same for our model
         self.handed_out: dict[str, tuple[str, ...]] = {}  # ids of messages in each agent's last request
+        self.last_event = 0  # number of the newest event when the last turn was sent
+        self.handed_out_event = 0  # the same of the turn under way
         self.futile = False  # a compaction did not bring the last turn below the threshold
         self.undone = False  # the user undid a compaction and has not requested one since
         self.warned: int | None = 0  # percent of the last warning; None: before the daemon started

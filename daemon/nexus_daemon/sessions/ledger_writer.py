@@ -9,14 +9,16 @@
    are read from the ledger when it is opened, after a write of this process, and when another process has
    written. What the user picks holds in this process at once. A failed write is tried again at each look at
    the ledger, and until then the pick holds in this process alone.
-5. After each turn the thread looks whether messages wait for `main`, so that the next turn need not look
+5. What this process writes is published on the event bus, in memory: turns, compactions and messages. What
+   other processes write is not.
+6. After each turn the thread looks whether messages wait for `main`, so that the next turn need not look
    unless another process has written since.
 """
 
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -41,6 +43,8 @@ if TYPE_CHECKING:  # the first diagnostics need not wait for it
         SessionOptions,
     )
     from nexus_context.ledger.store import Ledger
+    from nexus_context.memory.bus import EventBus
+    from nexus_context.memory.events import Event
     from nexus_context.memory.levels import Levels
 
 logger = logging.getLogger(__name__)
@@ -86,6 +90,7 @@ class LedgerWriter:
         self.options = OptionsCache(on_options)
         self.on_message = on_message
         self._levels: Levels | None = None
+        self._bus: EventBus | None = None
         self._environ = environ
         self._on_change = on_change
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="nexus-ledger")
@@ -151,6 +156,14 @@ class LedgerWriter:
             if self._levels is None:
                 self._levels = lazy.levels.Levels(ledger)
             return self._levels
+
+    @property
+    def bus(self) -> "EventBus":
+        """The events of all workspaces. In a thread that may block, since the first use imports it."""
+        with self._creating:
+            if self._bus is None:
+                self._bus = lazy.bus.EventBus()
+            return self._bus
 
     def names(self, workspace: str) -> list[str]:
         """The sessions of a workspace as last reported; no disk is read."""
@@ -234,8 +247,9 @@ class LedgerWriter:
 class FolderLedger:
     """The sessions of one folder in the ledger. Everything here may block: for worker threads.
 
-    `by` is the client that requests the writes, `since` when it did (`LedgerWriter.submit`). Every failure is
-    a LedgerError, and nothing is half-written.
+    `by` is the client that requests the writes, `since` when it did (`LedgerWriter.submit`). `agents` are the
+    agent that the writes are for and those above it. Every failure is a LedgerError, and nothing is
+    half-written.
     """
 
     def __init__(
@@ -246,7 +260,9 @@ class FolderLedger:
         *,
         by: object = None,
         since: float | None = None,
+        agents: tuple[str, ...] = (MAIN,),
     ) -> None:
+        self.agents = agents
         self.store = store
         self.workspace = workspace
         self._writer = writer
@@ -256,6 +272,23 @@ class FolderLedger:
     def for_client(self, client: object, *, since: float | None = None) -> "FolderLedger":
         """The same ledger, for the writes of one request of a client."""
         return FolderLedger(self._writer, self.store, self.workspace, by=client, since=since)
+
+    def for_agents(self, agents: tuple[str, ...]) -> "FolderLedger":
+        """The same ledger, for writes in the name of an agent; those above it follow the agent."""
+        return FolderLedger(
+            self._writer, self.store, self.workspace, by=self._by, since=self._since, agents=agents
+        )
+
+    @property
+    def bus(self) -> "EventBus":
+        """The events of all workspaces."""
+        return self._writer.bus
+
+    def publish(self, events: "Iterable[Event]") -> "list[Event]":
+        """Publish events in the name of the agent that this is for."""
+        agent, *above = self.agents
+        named = [msgspec.structs.replace(one, agent=agent, above=tuple(above)) for one in events]
+        return self.bus.publish(self.workspace, named)
 
     @property
     def levels(self) -> "Levels":
@@ -283,16 +316,37 @@ class FolderLedger:
                 self._writer.options.read(self.store, self.workspace)
             if appended.forked and not appended.repeated:
                 self._wrote(appended.session, "forked", appended.head, turn=appended.turn)
+                self._publish_turn(turn, appended)
             elif not appended.repeated:
                 if not appended.before.seq and appended.session not in self._writer.names(self.workspace):
                     self._wrote(appended.session, "created", appended.before)
                 self._wrote(
                     appended.session, "appended", appended.head, before=appended.before, turn=appended.turn
                 )
+                self._publish_turn(turn, appended)
             self._look_for_messages()
             return appended
 
         return self._write(job)
+
+    def _publish_turn(self, turn: "NewTurn", appended: "Appended") -> None:
+        """Publish what happened in a turn, then that the ledger has it."""
+
+        def events() -> "Iterator[Event]":
+            messages = [one.message for one in turn.messages]
+            for event in lazy.events.events_of(messages, session=appended.session):
+                yield msgspec.structs.replace(event, turn=appended.turn)
+            data = {"turn": appended.turn, "messages": len(messages)}
+            yield lazy.events.Event(action="turn", data=data, session=appended.session, turn=appended.turn)
+
+        self._publish_written(events)
+
+    def _publish_written(self, events: "Callable[[], Iterable[Event]]") -> None:
+        """Publish what was written. The write has succeeded, whatever becomes of this."""
+        try:
+            self.publish(events())
+        except Exception:  # a bug must not fail a turn that is on the disk
+            logger.exception("an event was not published")
 
     def compact(self, session: str, compaction: "NewCompaction") -> "Appended":
         return self._mark(
@@ -337,6 +391,10 @@ class FolderLedger:
         def job() -> None:
             self.store.send(message)
             self._writer.on_message(message.workspace, message.target)
+            names = ("id", "source", "target", "content", "priority", "node", "task")
+            values = {name: getattr(message, name) for name in names}
+            data = {name: value for name, value in values.items() if value is not None}
+            self._publish_written(lambda: [lazy.events.Event(action="node.message", data=data)])
 
         self._write(job)
 
@@ -379,6 +437,12 @@ class FolderLedger:
         def job() -> "Appended":
             appended = write()
             self._wrote(session, reason, appended.head, before=appended.before, turn=appended.turn)
+            data = {"turn": appended.turn, "reason": reason}
+            self._publish_written(
+                lambda: [
+                    lazy.events.Event(action="compaction", data=data, session=session, turn=appended.turn)
+                ]
+            )
             return appended
 
         return self._write(job)

@@ -195,6 +195,7 @@ def _mark_delivered(conversation: Conversation, ledger: FolderLedger) -> None:
     """The conversation went on: the agents' messages that were handed out no longer wait."""
     ids = [each for sent in conversation.handed_out.values() for each in sent]
     conversation.handed_out = {}
+    conversation.last_event = max(conversation.last_event, conversation.handed_out_event)
     if ids:
         try:
             ledger.delivered(ids)

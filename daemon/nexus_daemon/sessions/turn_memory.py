@@ -1,11 +1,13 @@
-"""What is put before the user's message of one turn: messages of agents, L1, and passages of files.
+"""What is put before the user's message of one turn: messages of agents, levels, events, passages of files.
 
 1. Only a turn has memory: a request with a user's message, or an event. Measuring a conversation reads none.
 2. What the history contains is not read again: mostly that is all of L1.
 3. An agent's message is delivered when the conversation goes on after a turn was assembled with it
    (`sync.append`). Until then every turn of that agent has it, unless it has expired. A turn without an agent
    is for `main`, in any conversation of the folder.
-4. Failures are reported in `metadata.memory.failures`; the turn is assembled without what failed.
+4. Events come once: a turn has those since the conversation went on (`sync.append`). The same holds for every
+   further request of that turn.
+5. Failures are reported in `metadata.memory.failures`; the turn is assembled without what failed.
 
 Everything here may block on the disk: for worker threads, while the conversation is locked.
 """
@@ -36,7 +38,7 @@ from nexus_daemon.sessions.scope import SessionScope
 if TYPE_CHECKING:  # most turns have no memory
     from nexus_context.assembly.git import GitState
     from nexus_context.memory.knowledge import Passage
-    from nexus_context.memory.sources import Query, Source
+    from nexus_context.memory.sources import Source
 
 logger = logging.getLogger(__name__)
 
@@ -49,19 +51,24 @@ MESSAGES_PER_EVENT = 8
 class TurnInputs(msgspec.Struct, frozen=True, kw_only=True):
     """What a turn brings besides the conversation.
 
-    `agent` is whose turn it is: the name that messages wait for. `passages` match the user's message.
+    `agent` is whose turn it is: the name that messages wait for; with a `node`, not those for its other
+    nodes. `passages` match the user's message.
     """
 
     agent: str = MAIN
+    node: str | None = None
     passages: "Sequence[Passage]" = ()
     git: "GitState | None" = None
     attachments: Attachments = NO_ATTACHMENTS
 
 
 class TurnMemory(msgspec.Struct, frozen=True):
-    """The items of a turn, and what failed. `searched`: whether any source was read."""
+    """The items of a turn, and what failed. `searched`: whether any source was read. `events`: the number of
+    the newest event that was there.
+    """
 
     searched: bool = False
+    events: int = 0
     items: Sequence[MemoryItem] = ()
     failures: tuple[str, ...] = ()
 
@@ -76,13 +83,19 @@ def gather(scope: SessionScope, request: Request, inputs: TurnInputs) -> TurnMem
 def _search(scope: SessionScope, request: Request, inputs: TurnInputs) -> TurnMemory:
     conversation, ledger, agent = scope.conversation, scope.ledger, inputs.agent
     settings = settings_of(scope.snapshot.effective.get("/memory") or {})
-    newest = not _has_newest(conversation, settings.l1_messages)
-    if agent == MAIN and not inputs.passages and not newest and not _waits(ledger, agent):
-        return TurnMemory()
+    number = ledger.bus.number
+    levels = settings.levels
+    if levels == ("L1",) and _has_newest(conversation, settings.l1_messages):
+        levels = ()
+    events = settings.events > 0 and _happened(ledger, agent, conversation.last_event)
+    if agent == MAIN and not (inputs.passages or levels or events) and not _waits(ledger, agent):
+        return TurnMemory(events=number)
     sources = lazy.memory_sources
-    chosen: list[Source] = [_Inbox(ledger)]
-    if newest:
-        chosen.append(sources.MemorySource(ledger.levels))
+    chosen: list[Source] = [sources.DirectSource(ledger.store)]
+    if levels:
+        chosen.append(sources.MemorySource(ledger.levels, include=levels))
+    if events:
+        chosen.append(sources.EventSource(ledger.bus, most=settings.events))
     if inputs.passages:
         chosen.append(sources.KnowledgeSource(lambda _: inputs.passages))
     query = sources.Query(
@@ -90,6 +103,8 @@ def _search(scope: SessionScope, request: Request, inputs: TurnInputs) -> TurnMe
         now=time.time(),
         session=conversation.session,
         agent=agent,
+        node=inputs.node,
+        events_after=conversation.last_event,
         text="" if request.message is None else text_of(request.message),
         history=_visible_messages(conversation),
         settings=settings,
@@ -97,11 +112,14 @@ def _search(scope: SessionScope, request: Request, inputs: TurnInputs) -> TurnMe
     items, failures = sources.gather(chosen, query)
     for failure in failures:
         logger.debug("a source of memory failed: %s", failure)
-    return TurnMemory(searched=True, items=items, failures=tuple(failures))
+    return TurnMemory(searched=True, events=number, items=items, failures=tuple(failures))
 
 
-def hand_out(conversation: Conversation, agent: str, messages: Sequence[str]) -> None:
-    """The agent's turn has these messages: once the conversation goes on, they are delivered."""
+def hand_out(conversation: Conversation, agent: str, messages: Sequence[str], events: int) -> None:
+    """The agent's turn has these messages, and the events up to this number: once the conversation goes on,
+    they are delivered.
+    """
+    conversation.handed_out_event = events
     if messages:
         conversation.handed_out[agent] = tuple(messages)
     else:
@@ -128,21 +146,10 @@ def locator_of(locate: Locator, items: Sequence[MemoryItem]) -> Locator:
     return locate.beside(texts) if texts else locate
 
 
-class _Inbox:
-    """The direct messages that wait for the query's agent."""
-
-    name = "messages"
-
-    def __init__(self, ledger: FolderLedger) -> None:
-        self._ledger = ledger
-
-    def items(self, query: "Query") -> list[MemoryItem]:
-        if query.agent is None:
-            return []
-        inbox = lazy.node_messages.inbox(
-            self._ledger.store, query.workspace, query.agent, now=query.now, node=query.node
-        )
-        return lazy.node_messages.items(inbox)
+def _happened(ledger: FolderLedger, agent: str, after: int) -> bool:
+    """Whether the bus has events after a number that the agent's turn might show: its turns are history."""
+    events = ledger.bus.events(ledger.workspace, after=after)
+    return any(event.turn is None or agent in event.above for event in events)
 
 
 def _waits(ledger: FolderLedger, agent: str) -> bool:

@@ -139,7 +139,7 @@ async def _collect_inputs(
         _read_attachments(scope, params.attachments, params.files),
     )
     agent = params.agent or (MAIN if scope.agent is None else scope.agent.id)
-    return TurnInputs(agent=agent, passages=passages, git=git, attachments=attachments)
+    return TurnInputs(agent=agent, node=params.node, passages=passages, git=git, attachments=attachments)
 
 
 async def _search_knowledge(scope: SessionScope, request: assembly.Request) -> "Sequence[Passage]":
@@ -269,8 +269,9 @@ def _result(
     conversation, assembled = scope.conversation, context.assembled
     memory_report = assembled.metadata.get("memory", {})
     attachments = report_attachments(inputs.attachments, memory_report)
-    if memory.searched:
-        turn_memory.hand_out(conversation, inputs.agent, memory_report.get("messages", ()))
+    if memory.searched or memory.events:
+        sent = memory_report.get("messages", ())
+        turn_memory.hand_out(conversation, inputs.agent, sent, memory.events)
     locate = turn_memory.locator_of(scope.locate, memory.items)
     counter = costs.model_of(scope.snapshot, request.options.model)[1]
     cache = compare(conversation.last_prefix, assembled.prefix, counter)

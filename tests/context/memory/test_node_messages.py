@@ -11,7 +11,8 @@ from nexus_context.errors import RequestError
 from nexus_context.ledger import open_ledger
 from nexus_context.ledger.records import DirectMessage
 from nexus_context.memory import node_messages
-from nexus_context.memory.events import Event, EventBus
+from nexus_context.memory.bus import EventBus
+from nexus_context.memory.events import Event
 from nexus_context.memory.sources import DirectSource, EventSource, Query, Source, gather
 
 NOW = 1_800_000_000.0

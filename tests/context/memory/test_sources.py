@@ -14,8 +14,9 @@ from nexus_context.ledger import open_ledger
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.records import Counted, NewTurn
 from nexus_context.ledger.store import Ledger
-from nexus_context.memory import events, node_messages
-from nexus_context.memory.events import Event, EventBus, events_of, memory_messages, message_of
+from nexus_context.memory import node_messages
+from nexus_context.memory.bus import EventBus
+from nexus_context.memory.events import Event, events_of, memory_messages, message_of
 from nexus_context.memory.item import MemoryItem
 from nexus_context.memory.levels import Levels, MemorySettings
 from nexus_context.memory.sources import (
@@ -113,7 +114,7 @@ def test_everything_in_its_order(ledger: Ledger) -> None:
     append(ledger, "other", Message("user", "Always deploy with helm."))
     ledger.send(node_messages.make(workspace=FOLDER, source="boss", target="me", content="Hurry.", now=0))
     bus = EventBus()
-    bus.publish(FOLDER, [Event(action="thinking", text="Hm.", session="main", agent="helper")])
+    bus.publish(FOLDER, [Event(action="thinking", text="Hm.", session="main", agent="me")])
     passages = [Found("/d/a.md", "Top", "Best."), Found("/d/b.md", "", "Next.", Span(3, 8))]
     sources: list[Source] = [
         KnowledgeSource(lambda text: passages if text == "Deploy helm" else []),
@@ -160,7 +161,8 @@ def test_what_the_history_shows_is_not_remembered_beside_it(ledger: Ledger) -> N
     said = [Message("user", "Never push."), Message("assistant", "Understood."), Message("user", "Why?")]
     append(ledger, "main", *said)
     bus = EventBus()
-    bus.replay(FOLDER, "main", ledger.turns(FOLDER, "main"))
+    for turn in ledger.turns(FOLDER, "main"):
+        bus.publish(FOLDER, events_of(turn.messages, session="main"))
     levels = Levels(ledger)
     every = MemorySource(levels, include=("L1", "L2"))
     check([every, EventSource(bus)], [], history=said)
@@ -196,25 +198,48 @@ def test_a_source_that_fails_takes_nothing_with_it() -> None:
     assert issubclass(LedgerError, RequestError)
 
 
-def test_a_bus_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "MOST_WORKSPACES", 2)
-    bus = EventBus(most=3)
-    heard: list[str] = []
-    end = bus.listen(lambda workspace, event: heard.append(f"{workspace} {event.text}"))
-    bus.publish("a", [Event(action="thinking", text=str(number)) for number in range(5)])
-    end()
-    end()
-    assert [each.text for each in bus.events("a")] == ["2", "3", "4"]
-    for workspace in ("b", "a", "c"):
-        bus.publish(workspace, [Event(action="thinking", text="x")])
-    assert ([each.text for each in bus.events("a")], bus.events("b")) == (["3", "4", "x"], [])
-    assert heard == [f"a {number}" for number in range(5)]
+THOUGHT = {"action": "thinking", "text": "Hm."}
+VISIBLE: list[tuple[dict[str, Any], list[str]]] = [
+    (THOUGHT | {"agent": "me", "session": "main"}, ["event: assistant: Hm."]),
+    (THOUGHT | {"agent": "me"}, ["event: assistant: Hm."]),
+    (THOUGHT | {"agent": "me", "session": "other"}, []),
+    (THOUGHT | {"agent": "me", "session": "main", "turn": "t-1"}, []),
+    (THOUGHT | {"agent": "helper", "session": "main"}, []),
+    (THOUGHT | {"agent": "boss", "session": "main", "above": ("main",)}, []),
+    (
+        THOUGHT | {"agent": "helper", "session": "agent:helper", "above": ("me", "main"), "turn": "t-1"},
+        ["event: helper (assistant): Hm."],
+    ),
+    ({"action": "build", "agent": "me", "data": {"content": "It fails."}}, ["event: [build] It fails."]),
+    ({"action": "build", "agent": "me", "data": [1, {"a": None}]}, ['event: [build] [1,{"a":null}]']),
+    (
+        {"action": "build", "agent": "helper", "above": ("me",), "data": "red"},
+        ["event: helper [build] red"],
+    ),
+    (
+        {"action": "node.message", "agent": "a", "above": ("me",), "data": {"target": "b", "content": "Go."}},
+        ["event: a to b: Go."],
+    ),
+    ({"action": "node.message", "agent": "a", "above": ("me",), "data": {"target": "me"}}, []),
+    ({"action": "node.message", "agent": "me", "data": {"target": "b", "content": "Go."}}, []),
+    ({"action": "turn", "agent": "a", "above": ("me",), "data": {"messages": 2}}, []),
+    ({"action": "tool_result", "text": "long", "agent": "me"}, []),
+]
 
 
-def test_delivered_messages_leave_the_bus() -> None:
+@pytest.mark.parametrize(("fields", "expected"), VISIBLE)
+def test_an_agent_sees_itself_and_those_below_it(fields: dict[str, Any], expected: list[str]) -> None:
     bus = EventBus()
-    sent = [node_messages.make(workspace=FOLDER, source="boss", target="me", content=c, now=0) for c in "ab"]
-    bus.publish(FOLDER, [Event(action="node.message", direct=one) for one in sent])
-    items = check([EventSource(bus)], ["message: From boss:\na", "message: From boss:\nb"])
-    bus.forget(FOLDER, [items[0].id or ""])
-    check([EventSource(bus)], ["message: From boss:\nb"])
+    bus.publish(FOLDER, [Event(**fields)])
+    check([EventSource(bus)], expected)
+
+
+def test_events_of_a_turn_are_bounded() -> None:
+    bus = EventBus()
+    bus.publish(FOLDER, [Event(action="report", data="x" * 1_000_000) for _ in range(20)])
+    short = f"event: [report] {'x' * 267} [… 999600 characters left out …] {'x' * 133}"
+    check([EventSource(bus, most=1)], [short])
+    check([EventSource(bus, most=0)], [])
+    check([EventSource(bus)], [], events_after=bus.number)
+    bus.publish(FOLDER, [Event(action="report", data=str(number)) for number in range(100)])
+    check([EventSource(bus)], [f"event: [report] {number}" for number in range(88, 100)])

@@ -26,7 +26,7 @@ async def told(ask: Asking, **params: object) -> list[str]:
     """The ids of the messages that a turn is given; what they say stands before what the user does."""
     made = await ask("context/assemble", **{"message": "Go on.", **params})
     memory: dict[str, Any] = made["metadata"].get("memory", {})
-    rows = [row["label"] for row in made["usage"]["rows"] if row["category"] == "memory"]
+    rows = [row["label"] for row in made["usage"]["rows"] if row["label"].startswith("message from")]
     ids: list[str] = memory.get("messages", [])
     assert len(rows) == len(ids)
     assert all(f"Report {one}." in str(made["currentMessage"]["content"]) for one in ids)

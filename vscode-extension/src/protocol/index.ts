@@ -39,6 +39,8 @@ export interface Requests {
   "nexus/agent/dispose": { params: AgentParams; result: AgentDisposed };
   "nexus/agent/message": { params: AgentMessageParams; result: AgentMessageResult };
   "nexus/agent/messages": { params: AgentMessagesParams; result: AgentMessagesResult };
+  "nexus/event/publish": { params: PublishParams; result: PublishResult };
+  "nexus/event/list": { params: EventListParams; result: EventListResult };
   "nexus/tokens/count": { params: CountParams; result: CountResult };
   "nexus/workspace/init": { params: FolderParams; result: InitResult };
   "nexus/status": { params: Record<string, never>; result: Status };
@@ -381,6 +383,8 @@ export interface AssembleOptions {
 export interface AssembleParams extends ConversationParams {
   /** the user's message: text, a list of parts or a whole message */
   message?: string | Json[] | Message | null;
+  /** a node of the agent: messages for its other nodes wait, and those for the whole agent come */
+  node?: string | null;
   /** facts about this turn, sent before the message (docs/prompt.md) */
   event?: Record<string, Json> | null;
   /** `neutral`, or with a body to send: `openai`, `anthropic` */
@@ -636,6 +640,71 @@ export interface SkippedLayer {
 export interface UsageParams extends ConversationParams {
   /** null: the usage without what only a turn adds */
   nextTurn?: NextTurnParams | null;
+}
+
+/** Something that happened. */
+export interface EventInfo {
+  /** its id; ids of one daemon are in the order of the events */
+  id: string;
+  /**
+   * `execute`, `thinking`, `tool_call`, `tool_result` (parts of a turn), `turn`, `compaction`, `node.message`, or what
+   * a client published
+   */
+  kind: string;
+  /** who it is of */
+  agent?: string;
+  /** the conversation; absent: it is about the folder */
+  session?: string;
+  /** when it was published, in UTC */
+  at: string;
+  /** what happened */
+  data: Json;
+}
+
+/** Which events to list. */
+export interface EventListParams extends FolderParams {
+  /** only of this conversation */
+  session?: string | null;
+  /** only of this agent and those below it: what this agent may see */
+  agent?: string | null;
+  /** id of an event: list the next ones; null: the newest */
+  since?: string | null;
+  /** how many at most, from 1 to 1000 */
+  limit?: number;
+}
+
+/** Events, oldest first. */
+export interface EventListResult {
+  /** at most `limit` */
+  events: EventInfo[];
+  /** with `since`: later events match, too; ask again with the last id */
+  more?: boolean;
+  /** events after `since` are gone: too many came, or `since` is of a daemon that has ended */
+  missed?: boolean;
+}
+
+/** An event to publish. */
+export interface PublishParams extends FolderParams {
+  /** the conversation that it is about; null: the whole folder */
+  session?: string | null;
+  /** who it is of: a live agent, or a name that only the client uses; null: the agent of the session, or `main` */
+  agent?: string | null;
+  /**
+   * `execute` (a request), `thinking`, `tool_call`, `tool_result`, or a name of the client such as `build.failed`: at
+   * most 64 ASCII letters, digits, `.`, `_` and `-`, a letter first
+   */
+  kind: string;
+  /**
+   * `execute`, `thinking` and `tool_result` need an object with a text `content`, `tool_call` one with a text `tool`;
+   * of other kinds any value, of at most 1 MB as JSON
+   */
+  data?: Json;
+}
+
+/** The published event. */
+export interface PublishResult {
+  /** its id, for `since` of `nexus/event/list` */
+  id: string;
 }
 
 /** A call of a memory tool, as a model made it. */
