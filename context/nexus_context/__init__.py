@@ -9,15 +9,29 @@ if TYPE_CHECKING:
     from nexus_context.assembly import AssembledContext, Options, Request, assemble, measure, usage_of
     from nexus_context.budget import ContextConfig, TokenBudget, TokenUsage, UsageRow
     from nexus_context.cache import AssemblyCache
+    from nexus_context.config.schema import Config
     from nexus_context.conversation.compaction.detection import CompactionSettings
     from nexus_context.conversation.compaction.receipt import CompactionError, Receipt
+    from nexus_context.conversation.compaction.run import CompactionResult, select_messages_for_compaction
+    from nexus_context.conversation.compaction.summarizer import build_summarize_prompt
     from nexus_context.conversation.message import Message, ToolCall
+    from nexus_context.conversation.summary import create_summary_message
     from nexus_context.errors import ContextOverflowError, NexusError, Problem, RequestError, Severity, Span
     from nexus_context.frames import ConfigError, format_frame
     from nexus_context.layers.walk import global_directory, user_home
     from nexus_context.ledger import open_ledger
     from nexus_context.ledger.records import DirectMessage
-    from nexus_context.loader import ContextLoader, LoadedContext, LoadedPrompt, PromptLoader, PromptSource
+    from nexus_context.loader import (
+        ContextLayer,
+        ContextLoader,
+        ContextSources,
+        FilePromptSource,
+        LoadedContext,
+        LoadedPrompt,
+        PromptLoader,
+        PromptSource,
+        get_system_info,
+    )
     from nexus_context.manager import ContextManager
     from nexus_context.memory.bus import EventBus
     from nexus_context.memory.events import Event
@@ -38,6 +52,7 @@ if TYPE_CHECKING:
     from nexus_context.prompt.render import Fragment, Prompt
     from nexus_context.snapshot import LoadInputs, Snapshot, load, prompt_for
     from nexus_context.tokens import (
+        MinimalCounter,
         ModelLimits,
         SimpleTokenCounter,
         TiktokenCounter,
@@ -55,6 +70,7 @@ __all__ = [  # noqa: RUF022 (by module, in reading order)
     "Span",
     "ConfigError",
     "format_frame",
+    "MinimalCounter",
     "ModelLimits",
     "SimpleTokenCounter",
     "TiktokenCounter",
@@ -74,8 +90,12 @@ __all__ = [  # noqa: RUF022 (by module, in reading order)
     "Message",
     "ToolCall",
     "CompactionError",
+    "CompactionResult",
     "CompactionSettings",
     "Receipt",
+    "build_summarize_prompt",
+    "create_summary_message",
+    "select_messages_for_compaction",
     "TokenBudget",
     "TokenUsage",
     "UsageRow",
@@ -111,23 +131,32 @@ __all__ = [  # noqa: RUF022 (by module, in reading order)
     "usage_of",
     "Agent",
     "AgentPool",
+    "Config",
+    "ContextLayer",
     "ContextLoader",
+    "ContextSources",
+    "FilePromptSource",
     "LoadedContext",
     "LoadedPrompt",
     "PromptLoader",
     "PromptSource",
+    "get_system_info",
 ]
 
 _MODULES = {
     "errors": "ContextOverflowError NexusError Problem RequestError Severity Span",
     "frames": "ConfigError format_frame",
-    "tokens": "ModelLimits SimpleTokenCounter TiktokenCounter TokenCounter counter_for get_token_counter",
+    "tokens": "MinimalCounter ModelLimits SimpleTokenCounter TiktokenCounter TokenCounter counter_for "
+    "get_token_counter",
     "layers.walk": "global_directory user_home",
     "prompt.environment": "Environment detect",
     "prompt.render": "Fragment Prompt",
     "snapshot": "LoadInputs Snapshot load prompt_for",
     "conversation.message": "Message ToolCall",
     "conversation.compaction.detection": "CompactionSettings",
+    "conversation.summary": "create_summary_message",
+    "conversation.compaction.run": "CompactionResult select_messages_for_compaction",
+    "conversation.compaction.summarizer": "build_summarize_prompt",
     "conversation.compaction.receipt": "CompactionError Receipt",
     "budget": "ContextConfig TokenBudget TokenUsage UsageRow",
     "ledger": "open_ledger",
@@ -144,7 +173,9 @@ _MODULES = {
     "cache": "AssemblyCache",
     "assembly": "AssembledContext Options Request assemble measure usage_of",
     "agents": "Agent AgentPool",
-    "loader": "ContextLoader LoadedContext LoadedPrompt PromptLoader PromptSource",
+    "config.schema": "Config",
+    "loader": "ContextLayer ContextLoader ContextSources FilePromptSource LoadedContext LoadedPrompt "
+    "PromptLoader PromptSource get_system_info",
 }
 
 

@@ -14,6 +14,11 @@ from nexus_context.tokens import ModelLimits, TokenCounter
 
 Category = Literal["system", "tools", "history", "memory", "event"]
 
+FIGURES = ("system", "tools", "messages", "memory", "event", "total", "budget", "available", "remaining")
+"""What `usage[name]` knows. `messages` are those of the history; `budget` is the whole window, `available`
+what the context may take of it.
+"""
+
 
 class ContextConfig(msgspec.Struct, frozen=True):
     """How much a context may hold, and what leaves first. Sizes are in tokens."""
@@ -110,6 +115,8 @@ class TokenUsage(msgspec.Struct, frozen=True):
     least 0. `limit_known`: the limit is the model's or the configuration's, not a guess for an unknown model.
     `parts` are the system prompt's tokens again, by kind of text; empty if the prompt's sources are unknown.
     Σ parts.tokens = Σ tokens of system rows.
+
+    `usage["total"]`, `usage["budget"]`, `usage["available"]` and the other FIGURES are the same in tokens.
     """
 
     model: str
@@ -142,6 +149,20 @@ class TokenUsage(msgspec.Struct, frozen=True):
     @property
     def over(self) -> bool:
         return self.total > self.available
+
+    def __getitem__(self, name: str) -> int:
+        """A figure in tokens by its name: see `FIGURES`. KeyError for another name."""
+        if name not in FIGURES:
+            raise KeyError(f"{name!r} is not a figure of the usage. Figures: {', '.join(FIGURES)}.")
+        if name in ("total", "available", "remaining"):
+            return int(getattr(self, name))
+        if name == "budget":
+            return self.limit
+        return self.by_category().get("history" if name == "messages" else name, 0)
+
+    def keys(self) -> tuple[str, ...]:
+        """The names of the figures, so that `dict(usage)` has them all."""
+        return FIGURES
 
     def budget(self, *, reserve_tools: int = 0) -> TokenBudget:
         """The budget. `reserve_tools` are the tokens of `reserved` for tool results."""

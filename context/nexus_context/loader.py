@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import msgspec
 
 from nexus_context.config.mcp import McpServer
+from nexus_context.config.schema import Config
 from nexus_context.errors import Severity, Span
 from nexus_context.files import PROMPT_LIMIT, read_text
 from nexus_context.frames import ConfigError
@@ -37,13 +38,30 @@ class ContextSources(msgspec.Struct, frozen=True):
     mcp_sources: tuple[Path, ...]
 
 
+class ContextLayer(msgspec.Struct, frozen=True):
+    """One layer as its files have it: `prompt` the instructions, `config` and `mcp` the JSON objects.
+
+    `name` is `global`, `ancestor:<directory>` or `local`, else `defaults`; `path` is its `.nexus3`. A part is
+    None if the layer has no such file.
+    """
+
+    name: str
+    path: Path
+    prompt: str | None = None
+    config: dict[str, Any] | None = None
+    mcp: dict[str, Any] | None = None
+
+
 class LoadedContext(msgspec.Struct, frozen=True):
-    """A folder's context. `config` are the merged settings with their defaults."""
+    """A folder's context. `config` are the merged settings with their defaults; `layers`, the most important
+    last, is what they were merged from.
+    """
 
     system_prompt: str
-    config: dict[str, Any]
+    config: Config
     mcp_servers: tuple[McpServer, ...]
     sources: ContextSources
+    layers: tuple["ContextLayer", ...] = ()
 
 
 class LoadedPrompt(msgspec.Struct, frozen=True):
@@ -111,7 +129,13 @@ class ContextLoader:
             raise ConfigError(snapshot.problems, snapshot.layers.texts)
         layers = snapshot.layers
         servers = tuple(server for server in layers.servers if server.shadowed_by is None)
-        return LoadedContext(snapshot.prompt.text, layers.effective.values, servers, _sources(layers))
+        return LoadedContext(
+            system_prompt=snapshot.prompt.text,
+            config=Config.model_validate(layers.effective.values),
+            mcp_servers=servers,
+            sources=_sources(layers),
+            layers=tuple(_context_layer(layer, layers) for layer in layers.layers),
+        )
 
 
 class PromptLoader:
@@ -144,13 +168,12 @@ class PromptLoader:
             [(block.pieces, block.path) for block in blocks if block.layer.name in (GLOBAL, DEFAULTS)]
         )
         project = [block for block in blocks if block.layer.name == LOCAL]
-        host = detect("repl" if is_repl else "server", environ=self._environ)
         groups = [
             texts.fill("personal", {"content": personal}) if personal else [],
             *(texts.fill("project", {"content": block.pieces}) for block in project[:1]),
-            _system(folder, host),
         ]
-        content = "\n\n".join("".join(piece.text for piece in group) for group in groups if group)
+        parts = ["".join(piece.text for piece in group) for group in groups if group]
+        content = "\n\n".join([*parts, get_system_info(is_repl, Path(folder), environ=self._environ)])
         return LoadedPrompt(content, personal_path, Path(project[0].path) if project else None)
 
     def _personal_text(
@@ -183,10 +206,37 @@ def _without_bootstrap(layers: Layers) -> Layers:
     return replace(layers, layers=tuple(kept_layers), skills=())
 
 
-def _system(folder: str, host: Environment) -> list[Piece]:
+def get_system_info(
+    is_repl: bool = True, cwd: Path | None = None, *, environ: Mapping[str, str] | None = None
+) -> str:
+    """The prompt's section about the machine: folder, system, terminal, mode. It has no time.
+
+    `cwd` is absolute, by default the process's own directory; ValueError otherwise.
+    """
+    folder = _absolute(Path.cwd() if cwd is None else cwd)
+    host = detect("repl" if is_repl else "server", environ=os.environ if environ is None else environ)
     values = {"folder": folder, "os": host.os, "terminal": host.terminal, "mode": host.mode}
-    return texts.fill(
+    pieces = texts.fill(
         "system", {key: None if value is None else [Piece(value)] for key, value in values.items()}
+    )
+    return "".join(piece.text for piece in pieces)
+
+
+def _context_layer(layer: Layer, layers: Layers) -> ContextLayer:
+    """The files of a layer that count."""
+    loaded = [file for file in layer.files if file.status == "loaded"]
+
+    def text(*kinds: str) -> str | None:
+        return next((file.text for file in loaded if file.kind in kinds), None)
+
+    def value(kind: str) -> dict[str, Any] | None:
+        own = (file for file in loaded if file.kind == kind and Path(file.path).parent == path)
+        document = next((layers.documents.get(file.path) for file in own), None)
+        return document.value if document is not None and isinstance(document.value, dict) else None
+
+    path = Path(layer.config_directory)
+    return ContextLayer(
+        layer.name, path, prompt=text("instructions", "readme"), config=value("config"), mcp=value("mcp")
     )
 
 

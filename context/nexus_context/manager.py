@@ -19,7 +19,15 @@ from nexus_context.conversation.view import View, overflow
 from nexus_context.conversation.window import Budget, Policy, Window
 from nexus_context.errors import RequestError
 from nexus_context.prompt import texts
-from nexus_context.tokens import TokenCounter, count_message, counter_for, get_token_counter, resolve
+from nexus_context.tokens import (
+    MinimalCounter,
+    TokenCounter,
+    complete,
+    count_message,
+    counter_for,
+    get_token_counter,
+    resolve,
+)
 from nexus_context.tools import check_tool, tool_rows
 
 if TYPE_CHECKING:
@@ -55,7 +63,7 @@ class ContextManager:
         config: ContextConfig | None = None,
         *,
         model: str | None = None,
-        counter: TokenCounter | None = None,
+        counter: MinimalCounter | TokenCounter | None = None,
         started: datetime | None = None,
     ) -> None:
         """`started`, a local time, opens the session with a message that tells when it began.
@@ -64,7 +72,7 @@ class ContextManager:
         """
         self._config = config or ContextConfig()
         self._limits = resolve(model)
-        self._counter = counter or (counter_for(model) if model else get_token_counter())
+        self._counter = complete(counter or (counter_for(model) if model else get_token_counter()))
         self._system_prompt = ""
         self._tools: list[dict[str, Any]] = []
         self._policy = self._config.policy

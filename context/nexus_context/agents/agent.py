@@ -13,7 +13,7 @@ from nexus_context.manager import ContextManager
 from nexus_context.prompt.blocks import MANAGER, UNIFIED, WORKER
 from nexus_context.prompt.render import Prompt
 from nexus_context.snapshot import Snapshot
-from nexus_context.tokens import TokenCounter
+from nexus_context.tokens import MinimalCounter, TokenCounter
 
 ROLES = (MANAGER, WORKER, UNIFIED)
 
@@ -106,6 +106,8 @@ class Agent:
         """Its system prompt with the source of every character."""
         return self.snapshot.prompt
 
-    def usage(self, *, counter: TokenCounter | None = None, now: datetime | None = None) -> TokenUsage:
+    def usage(
+        self, *, counter: MinimalCounter | TokenCounter | None = None, now: datetime | None = None
+    ) -> TokenUsage:
         """What its next request costs before its own message (`assembly.usage_of`)."""
         return usage_of(self.snapshot, self.conversation, counter=counter, now=now)

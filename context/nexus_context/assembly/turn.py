@@ -34,7 +34,7 @@ from nexus_context.memory.item import MemoryItem
 from nexus_context.parameters import Parameter
 from nexus_context.prefix import Prefix
 from nexus_context.snapshot import Snapshot, active_skills
-from nexus_context.tokens import TokenCounter
+from nexus_context.tokens import MinimalCounter, TokenCounter, complete
 
 MOST_REPAIRS = 100
 DEFAULT_MAX_OUTPUT = 4_096  # tokens; for a model whose own limit is unknown
@@ -117,7 +117,7 @@ def usage_of(
     snapshot: Snapshot,
     conversation: ContextManager,
     *,
-    counter: TokenCounter | None = None,
+    counter: MinimalCounter | TokenCounter | None = None,
     now: datetime | None = None,
 ) -> TokenUsage:
     """What the next request would cost before its own message. `counter` replaces the model's own.
@@ -132,7 +132,7 @@ def measure(
     conversation: ContextManager,
     *,
     request: Request | None = None,
-    counter: TokenCounter | None = None,
+    counter: MinimalCounter | TokenCounter | None = None,
     now: datetime | None = None,
     memory: Sequence[MemoryItem] = (),
 ) -> Measure:
@@ -142,6 +142,7 @@ def measure(
     and needs `now`.
     """
     request = request or Request()
+    counter = None if counter is None else complete(counter)
     bare = fixed = costs.fixed_part(snapshot, request, counter=counter, now=now)
     view, spent = costs.fitted(snapshot, conversation, bare, request.options, looking=True)
     if now is not None and memory:

@@ -24,15 +24,18 @@ _TICKS = re.compile(r"`{3,}")
 
 
 def create_summary_message(
-    summary_text: str, made_at: datetime, replaced: int, *, unread: int = 0
+    summary_text: str, made_at: datetime | None = None, replaced: int | None = None, *, unread: int = 0
 ) -> Message:
     """The message that stands for `replaced` messages, `unread` of which the summarizer did not read.
 
-    `made_at` is a local time.
+    `made_at` is a local time, by default the present one. Without `replaced`, the message does not say for
+    how many messages it stands.
     """
+    made_at = made_at or datetime.now().astimezone()
     note = f" {texts.text('summary_unread').format(unread=unread)}" if unread else ""
+    count = "" if replaced is None else f"{replaced} "
     content = texts.text("summary_message").format(
-        made=f"{made_at:%Y-%m-%d %H:%M}", replaced=replaced, unread=note, summary=summary_text.strip()
+        made=f"{made_at:%Y-%m-%d %H:%M}", replaced=count, unread=note, summary=summary_text.strip()
     )
     return Message("user", content)
 

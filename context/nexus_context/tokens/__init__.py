@@ -16,14 +16,18 @@ from nexus_context.tokens.models import (
     resolve,
     supports_feature,
 )
+from nexus_context.tokens.plain_counter import MinimalCounter, PlainCounter, complete
 from nexus_context.tokens.vocabulary import is_loaded, load_encoding, loaded_encodings
 
 __all__ = [
+    "MinimalCounter",
     "ModelLimits",
+    "PlainCounter",
     "ScaledCounter",
     "SimpleTokenCounter",
     "TiktokenCounter",
     "TokenCounter",
+    "complete",
     "count_message",
     "count_spans",
     "counter_for",

@@ -43,7 +43,12 @@ import msgspec
 from nexus_context.conversation.compaction.detection import READ_TOKENS, CompactionSettings, Reason
 from nexus_context.conversation.compaction.extract_facts import Fact, Facts, extract_facts
 from nexus_context.conversation.compaction.receipt import MOST_LISTED, CompactionError, Lost, Receipt
-from nexus_context.conversation.compaction.summarizer import SummaryRequest, Written, build_instruction
+from nexus_context.conversation.compaction.summarizer import (
+    SUMMARY_TOKENS,
+    SummaryRequest,
+    Written,
+    build_summarize_prompt,
+)
 from nexus_context.conversation.groups import Grouping, group_starts
 from nexus_context.conversation.history import Gap, History
 from nexus_context.conversation.identifiers import IdentifierIndex, arguments_of, leaves
@@ -58,11 +63,10 @@ from nexus_context.conversation.summary import (
 )
 from nexus_context.conversation.window import Budget
 from nexus_context.errors import RequestError
-from nexus_context.tokens import TokenCounter, count_message
+from nexus_context.tokens import MinimalCounter, TokenCounter, complete, count_message
 
 TURN_SHARE = 0.5
 SUMMARY_SHARE = 0.25
-SUMMARY_TOKENS = 4_000
 LEAST_SUMMARY = 256
 """Tokens that a summary may take even if the target leaves no room: a shorter one says nothing."""
 LEAD_SHARE = 0.1
@@ -159,11 +163,11 @@ class Plan(msgspec.Struct, frozen=True):
         preserved = len(self.messages) - self.start
         if room is not None and room < self.summary_limit:
             sent, preserved = self.older, 0
-        question = build_instruction(
+        question = build_summarize_prompt(
             limit=self.summary_limit, preserved=preserved, pins=self.pins, instructions=self.instructions
         )
         return SummaryRequest(
-            messages=(*(self.messages if sent is None else sent), question),
+            messages=(*(self.messages if sent is None else sent), Message("user", question)),
             replaced=self.replaced,
             limit=self.summary_limit,
             pins=self.pins,
@@ -253,6 +257,23 @@ def select(history: History, counter: TokenCounter, *, budget: int, turns: int =
     if earliest or not all(map(is_summary, messages[:with_turns])):
         return with_turns
     return 0 if all(map(is_summary, messages[:start])) else start
+
+
+def select_messages_for_compaction(
+    messages: Iterable[Message],
+    token_counter: MinimalCounter | TokenCounter,
+    available_budget: int,
+    recent_preserve_ratio: float = 0.25,
+) -> tuple[list[Message], list[Message]]:
+    """Messages to summarize, and messages to preserve, both oldest first, by rules 1, 2 and 4.
+
+    The preserved ones take at most `recent_preserve_ratio` of the `available_budget` tokens; the newest group
+    stays even if it takes more.
+    """
+    history = History(messages)
+    budget = int(available_budget * recent_preserve_ratio)
+    start = select(history, complete(token_counter), budget=budget)
+    return history.messages[:start], history.messages[start:]
 
 
 class _Room(NamedTuple):

@@ -16,10 +16,13 @@ import msgspec
 
 from nexus_context.conversation.compaction.extract_facts import Facts
 from nexus_context.conversation.compaction.receipt import CompactionError
-from nexus_context.conversation.message import Message
+from nexus_context.conversation.message import Message, text_of
 from nexus_context.prompt import texts
 from nexus_context.tokens import TokenCounter
+from nexus_context.tokens.estimates import json_text
 
+SUMMARY_TOKENS = 4_000
+"""The most tokens of a summary."""
 MOST_OVER = 1.5
 """Times the limit that a model's summary may take; the instruction asks for less than there is room for."""
 
@@ -90,11 +93,21 @@ def find_flaw(answer: str, *, limit: int, counter: TokenCounter) -> str | None:
     return None
 
 
-def build_instruction(
-    *, limit: int, preserved: int = 0, pins: Sequence[str] = (), instructions: str | None = None
-) -> Message:
-    """The last message of a request for a summary; the newest `preserved` messages before it stay."""
-    parts = [texts.text("compaction_instruction").format(limit=limit)]
+def build_summarize_prompt(
+    messages: Iterable[Message] = (),
+    *,
+    limit: int = SUMMARY_TOKENS,
+    preserved: int = 0,
+    pins: Sequence[str] = (),
+    instructions: str | None = None,
+) -> str:
+    """What to ask a model for a summary of at most `limit` tokens.
+
+    `messages` precede the question as text, for a model that takes one text. A request that holds the
+    messages themselves needs none here (`Plan.request`); the newest `preserved` of them stay.
+    """
+    parts = [transcript] if (transcript := _transcript(messages)) else []
+    parts.append(texts.text("compaction_instruction").format(limit=limit))
     if preserved:
         parts.append(texts.text("compaction_kept").format(kept=preserved))
     if pins:
@@ -102,4 +115,15 @@ def build_instruction(
         parts.append(texts.text("compaction_pins").format(pins=pinned))
     if instructions and instructions.strip():
         parts.append(texts.text("compaction_own").format(instructions=instructions.strip()))
-    return Message("user", "\n\n".join(parts))
+    return "\n\n".join(parts)
+
+
+def _transcript(messages: Iterable[Message]) -> str:
+    """Messages as text: who speaks, what is said, and the tool calls with their arguments."""
+    blocks = []
+    for message in messages:
+        calls = [f"{call.name} {json_text(call.arguments)}" for call in message.tool_calls]
+        speaker = f"{message.role} {message.name}" if message.name else message.role
+        lines = [line for line in (text_of(message), *calls) if line]
+        blocks.append("\n".join([f"[{speaker}]", *lines]))
+    return "\n\n".join(blocks)

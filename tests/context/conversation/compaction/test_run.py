@@ -21,7 +21,7 @@ from nexus_context.conversation.compaction.run import (
     plan,
     select,
 )
-from nexus_context.conversation.compaction.summarizer import Written
+from nexus_context.conversation.compaction.summarizer import SUMMARY_TOKENS, Written
 from nexus_context.conversation.groups import Grouping, group_starts
 from nexus_context.conversation.history import History
 from nexus_context.conversation.message import Message, text_of
@@ -74,7 +74,7 @@ def test_the_newest_turns_stay_if_they_fit(
         grouping.add(message)
     sums = history.sums(COUNTER)
     goal = int(available * (own.overflow_target if overflow else own.target))
-    fitting = [at for at in grouping.turns[-turns:] if sums[-1] - sums[at] + run.SUMMARY_TOKENS <= goal]
+    fitting = [at for at in grouping.turns[-turns:] if sums[-1] - sums[at] + SUMMARY_TOKENS <= goal]
     if fitting and fitting[0] > 0:  # else nothing precedes them
         assert compaction.start <= fitting[0]
 

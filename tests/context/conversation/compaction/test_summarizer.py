@@ -9,11 +9,10 @@ from nexus_context.conversation.compaction.receipt import CompactionError
 from nexus_context.conversation.compaction.summarizer import (
     SummaryRequest,
     Written,
-    build_instruction,
+    build_summarize_prompt,
     find_flaw,
     first_summary,
 )
-from nexus_context.conversation.message import text_of
 from support.histories import Letters
 
 
@@ -70,13 +69,11 @@ def test_cancellation_is_not_a_failure() -> None:
 
 
 def test_the_instruction_names_what_is_required() -> None:
-    plain = text_of(build_instruction(limit=900))
+    plain = build_summarize_prompt(limit=900)
     assert plain.startswith("The context of this conversation has to be shortened.")
     assert "at most 900 tokens" in plain
-    full = text_of(
-        build_instruction(
-            limit=900, preserved=4, pins=["Never push.", "{x}"], instructions=" Keep the schema. "
-        )
+    full = build_summarize_prompt(
+        limit=900, preserved=4, pins=["Never push.", "{x}"], instructions=" Keep the schema. "
     )
     assert full.removeprefix(plain) == snapshot("""\
 
