@@ -21,7 +21,7 @@ from nexus_context.config.generate import json_schema
 from nexus_daemon.server import build
 from support.desk import Desk
 from support.fixture import write_fixture
-from support.talk import HELLO, Talk, result
+from support.talk import HELLO, Talk, call, result
 from support.waiting import wait_until
 
 FILES = """\
@@ -258,7 +258,7 @@ async def _requests(desk: Desk, talk: Talk) -> dict[str, Any]:
 
     async def ask(name: str, method: str, **params: Any) -> None:
         number = len(observed) + 1
-        await desk.ask(talk, number, f"nexus/{method}", **folder, **params)
+        talk.send(call(number, f"nexus/{method}", {**folder, **params} if method != "status" else {}))
         reply = await desk.reply(talk, number)
         observed[name] = reply.get("result", reply.get("error"))
 
@@ -268,13 +268,13 @@ async def _requests(desk: Desk, talk: Talk) -> dict[str, Any]:
     await ask("layers", "context/layers")
     await ask("preview", "context/preview")
     for number in range(24):
-        call = {"id": f"c{number}", "name": "read", "arguments": {"path": f"docs/gate_{number}.md"}}
+        tool_call = {"id": f"c{number}", "name": "read", "arguments": {"path": f"docs/gate_{number}.md"}}
         turn = [
             {
                 "role": "user",
                 "content": f"Always read page {number} first; the code is gate_{number}_{number * 7919}.",
             },
-            {"role": "assistant", "content": None, "toolCalls": [call]},
+            {"role": "assistant", "content": None, "toolCalls": [tool_call]},
             {"role": "tool", "toolCallId": f"c{number}", "content": f"The gate has {number} bars. " * 6},
             {"role": "assistant", "content": f"Decided: bar {number} is painted green."},
         ]
