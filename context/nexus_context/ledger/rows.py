@@ -24,6 +24,7 @@ _decode = msgspec.json.Decoder().decode
 _decode_message = msgspec.json.Decoder(Message).decode
 _SAID_APART = "\n"
 _set = msgspec.structs.force_setattr
+_FIELDS = frozenset(field.encode_name for field in msgspec.structs.fields(Message))
 _ROLES = frozenset(("user", "assistant", "tool", "system"))
 _POSITION = (1 << 32) - 1
 _NO_COUNTER = {0: ""}
@@ -111,7 +112,10 @@ def _decoded(data: bytes) -> Message:
     try:
         return _decode_message(data)
     except (msgspec.DecodeError, UnicodeError):
-        return msgspec.convert(json.loads(data), Message)
+        values = json.loads(data)
+        if isinstance(values, dict):  # a later version of Nexus may write other fields, too
+            values = {name: value for name, value in values.items() if name in _FIELDS}
+        return msgspec.convert(values, Message)
 
 
 def searchable(message: Message) -> str:

@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
-from types import NoneType
-from typing import Any, Literal, cast, get_args
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, cast, get_args, get_origin
 
 import attrs
 import msgspec
@@ -22,6 +22,7 @@ from nexus_daemon.lsp import failures, framing
 from nexus_daemon.lsp.failures import RpcError
 from nexus_daemon.lsp.lsp_types import HOT
 
+_TOKENS = frozenset(("workDoneToken", "partialResultToken"))
 LONG_BODY = 64 * 1024  # bytes
 _HEAD = 256  # bytes; what comes before the parameters is short
 _METHOD = re.compile(rb'"method"\s*:\s*"([A-Za-z/]+)"')
@@ -123,7 +124,8 @@ def _is_empty_array(raw: Params) -> bool:
 def params_of(raw: Params, kind: Any) -> Any:
     """Decode parameters into `kind`; raises `RpcError`.
 
-    Missing parameters count as an empty object, and null for an optional field as absent.
+    Missing parameters count as an empty object, and null for an optional field as absent. The tokens that LSP
+    allows in any request (`workDoneToken`, `partialResultToken`) are ignored where `kind` does not have them.
     """
     if kind is None:
         return None
@@ -142,7 +144,7 @@ def params_of(raw: Params, kind: Any) -> Any:
             struct = cast(type[msgspec.Struct], kind)
             whole = cast("framing.Json", raw)
             with suppress(msgspec.DecodeError):
-                whole = _without_nulls(whole, struct)
+                whole = _without_nulls(_without_tokens(whole), struct)
             try:
                 return framing.decode(whole, struct)
             except msgspec.DecodeError as fault:
@@ -151,6 +153,11 @@ def params_of(raw: Params, kind: Any) -> Any:
 
         message = f"Invalid params: {describe(error, kind)}"
         raise RpcError(failures.INVALID_PARAMS, message) from error
+
+
+def _without_tokens(raw: framing.Json) -> bytes:
+    members = framing.decode(raw, dict[str, msgspec.Raw])
+    return msgspec.json.encode({name: value for name, value in members.items() if name not in _TOKENS})
 
 
 def _without_nulls(raw: framing.Json, kind: type[msgspec.Struct]) -> bytes:
@@ -170,7 +177,8 @@ def _without_nulls(raw: framing.Json, kind: type[msgspec.Struct]) -> bytes:
 
 def _inner(kind: Any) -> type[msgspec.Struct] | None:
     """Return the struct of a field whose type is a struct, or a struct or null; else None."""
-    one = [each for each in get_args(kind) or (kind,) if each is not NoneType]
+    is_union = get_origin(kind) in (Union, UnionType)
+    one = [each for each in (get_args(kind) if is_union else (kind,)) if each is not NoneType]
     return one[0] if len(one) == 1 and _is_struct(one[0]) else None
 
 

@@ -3,6 +3,7 @@
 import os
 import stat
 import threading
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -497,3 +498,12 @@ def run(*jobs: Callable[[], None]) -> None:
         thread.join()
     if failed:
         raise failed[0]
+
+
+def test_a_message_with_a_field_of_a_later_version_is_read() -> None:
+    number, turn, role, tokens, length, said, data, _ = row_of(Message("user", "Hi", name="ada"), 1, 1, 2)
+    assert data is not None
+    later = data.replace("{", '{"mood":"calm",', 1)
+    crc = zlib.crc32(later.encode(), zlib.crc32(said.encode(), number + turn + tokens + (length or 0)))
+    row = (number, turn, role, tokens, length, said.encode(), later.encode(), crc)
+    assert message_of(row) == Message("user", "Hi", name="ada")

@@ -133,3 +133,14 @@ def _wrong(kind: Any) -> Any:
     if list in taken or tuple in taken:
         return True
     return next((value for value in (True, [1], 1) if type(value) not in taken), None)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_tokens_of_lsp_are_no_unknown_fields(method: str) -> None:
+    params = METHODS[method].params
+    tokens = {"workDoneToken": 1, "partialResultToken": "p"}
+    required = {
+        field.encode_name: _example(field.type) for field in msgspec.structs.fields(params) if field.required
+    }
+    given = msgspec.Raw(json.dumps(required | tokens).encode())
+    assert params_of(given, params) == params_of(msgspec.Raw(json.dumps(required).encode()), params)
