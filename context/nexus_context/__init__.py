@@ -46,6 +46,13 @@ if TYPE_CHECKING:
     )
     from nexus_context.memory.levels import Levels, MemorySettings
     from nexus_context.memory.sources import DirectSource, EventSource, KnowledgeSource, MemorySource
+    from nexus_context.memory.task_context import (
+        EventBusContextSource,
+        MemoryContextSource,
+        MemoryTools,
+        Task,
+        TaskContextManager,
+    )
     from nexus_context.memory.working import Entry, WorkingMemory
     from nexus_context.prefix import CacheReport, compare
     from nexus_context.prompt.environment import Environment, detect
@@ -114,6 +121,11 @@ __all__ = [  # noqa: RUF022 (by module, in reading order)
     "DirectSource",
     "EventSource",
     "KnowledgeSource",
+    "Task",
+    "TaskContextManager",
+    "MemoryContextSource",
+    "EventBusContextSource",
+    "MemoryTools",
     "KnowledgeIndex",
     "KnowledgePath",
     "Passage",
@@ -166,6 +178,7 @@ _MODULES = {
     "memory.item": "MemoryItem",
     "memory.working": "Entry WorkingMemory",
     "memory.levels": "Levels MemorySettings",
+    "memory.task_context": "EventBusContextSource MemoryContextSource MemoryTools Task TaskContextManager",
     "memory.sources": "DirectSource EventSource KnowledgeSource MemorySource",
     "memory.knowledge": "Embedder EmbeddingError KnowledgeIndex KnowledgePath Passage Vectors",
     "manager": "ContextManager",

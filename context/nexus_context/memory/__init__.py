@@ -7,6 +7,7 @@ node_messages  messages from one agent to another
 working        the turns of a session that matter (L2), and its summaries
 levels         L1 to L4 over a ledger
 queries        the levels as tools that a model calls
+task_context   the messages of one task, from these sources
 sources        where items come from, and `gather`
 knowledge/     files that are searched with each message
 """

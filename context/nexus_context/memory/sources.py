@@ -15,6 +15,7 @@ import msgspec
 
 from nexus_context.conversation.message import Message, text_of
 from nexus_context.errors import RequestError, Span
+from nexus_context.ledger.records import DirectMessage
 from nexus_context.ledger.store import Ledger
 from nexus_context.memory import node_messages
 from nexus_context.memory.bus import EventBus
@@ -186,21 +187,24 @@ class EventSource:
         self._most = most
 
     def items(self, query: Query) -> list[MemoryItem]:
-        events = self._bus.events(query.workspace, after=query.events_after)
-        sent = [one.direct for one in events if one.direct is not None and one.direct.target == query.agent]
-        mine = [one for one in sent if query.node is None or one.node in (None, query.node)]
-        waiting = node_messages.waiting(mine, now=query.now)[: node_messages.MOST_DELIVERED]
         in_history = _texts_by_role(query.history[-SHOWN:])
         lines: list[tuple[str, str]] = []
-        for event in events:
+        for event in self._bus.events(query.workspace, after=query.events_after):
             text = _event_line(event, query, in_history) if is_visible(event, query) else None
             if text is not None:
                 lines.append((event.agent or event.action, text))
         lines = lines[-self._most :] if self._most else []
-        return node_messages.items(waiting) + [
+        return node_messages.items(self.direct_messages(query)) + [
             MemoryItem("event", f"event: {who}", text, BASE["event"] + share)
             for (who, text), share in zip(lines, _shares(len(lines)), strict=True)
         ]
+
+    def direct_messages(self, query: Query) -> list[DirectMessage]:
+        """The direct messages for the query's agent, in the order of delivery."""
+        events = self._bus.events(query.workspace, after=query.events_after)
+        sent = [one.direct for one in events if one.direct is not None and one.direct.target == query.agent]
+        mine = [one for one in sent if query.node is None or one.node in (None, query.node)]
+        return node_messages.waiting(mine, now=query.now)[: node_messages.MOST_DELIVERED]
 
 
 def is_visible(event: Event, query: Query) -> bool:

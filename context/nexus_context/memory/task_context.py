@@ -1,0 +1,344 @@
+"""The context of one task: system prompt, memory, knowledge and the task itself, as messages (SPEC §9).
+
+1. Order: the system prompt; what the sources remember, direct messages first; knowledge that matches the
+   task, as a system message; the task.
+2. A task becomes a message like an event (`events`): `execute` of the user, `node.thinking` and
+   `node.tool_call` of the assistant, `node.tool_result` none. A direct message (`node.message`) is one of the
+   user, which names the sender; an expired one is left out.
+3. What does not fit into `max_tokens` is left out, the oldest memory first, then knowledge, then direct
+   messages. The system prompt and the task always stay.
+4. A source that fails is logged, and the others go on.
+"""
+
+import asyncio
+import inspect
+import logging
+import time
+from bisect import bisect_left
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from nexus_context.conversation.message import Message, text_of
+from nexus_context.errors import ContextOverflowError, RequestError
+from nexus_context.ledger.records import DirectMessage
+from nexus_context.memory import node_messages, queries
+from nexus_context.memory.bus import EventBus
+from nexus_context.memory.events import Event, message_of
+from nexus_context.memory.item import MemoryItem, line, table
+from nexus_context.memory.levels import Levels, MemorySettings
+from nexus_context.memory.sources import (
+    EventSource,
+    MemorySource,
+    PassageLike,
+    Query,
+    is_visible,
+    passage_items,
+)
+
+logger = logging.getLogger(__name__)
+
+NODE = "node."
+"""Prefix of what an agent does by itself."""
+DIRECT = "node.message"
+MOST_EVENTS = 12
+"""Events of a bus in one context."""
+DEFAULT_MAX_TOKENS = 4_000
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """What an agent is to do, or what it did: an action with its parameters."""
+
+    task_id: str = ""
+    action: str = "execute"
+    parameters: Mapping[str, Any] = {}
+    session_id: str | None = None
+    source_agent: str | None = None
+    target_agent: str | None = None
+    created: float | None = None  # seconds since the epoch; None: now
+
+
+class TaskSource(Protocol):
+    """Where remembered tasks come from. `messages` may block on the disk; it runs in a thread."""
+
+    @property
+    def name(self) -> str:
+        """Its name for people."""
+        ...
+
+    def messages(self, task: Task) -> Iterable[Message]:
+        """What it remembers for a task, oldest first; `direct_messages` come apart."""
+        ...
+
+    def direct_messages(self, task: Task) -> Iterable[DirectMessage]:
+        """The direct messages that wait for the task's agent."""
+        ...
+
+
+class KnowledgeBase(Protocol):
+    """Passages that match a text, the best first; the result may be awaitable."""
+
+    def query(self, text: str) -> Iterable[PassageLike | str] | Awaitable[Iterable[PassageLike | str]]: ...
+
+
+class MessageCounter(Protocol):
+    """Counts the tokens of messages."""
+
+    def count_messages(self, messages: Iterable[Message]) -> int: ...
+
+
+class MemoryContextSource:
+    """L1 and L2 of a ledger, in the task's session, and the direct messages for its agent."""
+
+    name = "memory"
+
+    def __init__(
+        self,
+        memory: Levels,
+        *,
+        workspace: str,
+        settings: MemorySettings = MemorySettings(),  # noqa: B008 (frozen)
+    ) -> None:
+        self._levels = memory
+        self._workspace = workspace
+        self._settings = settings
+
+    def messages(self, task: Task) -> list[Message]:
+        """Working memory that the newest messages do not show, then those messages."""
+        newest = self._levels.newest(self._workspace, task.session_id, limit=self._settings.l1_messages)
+        recent = [message for _, message in newest]
+        query = _query(task, self._workspace, history=recent, settings=self._settings)
+        items = MemorySource(self._levels, include=("L2",)).items(query)
+        return [*_system_message("memory", items), *recent]
+
+    def direct_messages(self, task: Task) -> list[DirectMessage]:
+        """Reading them does not deliver them: see `Ledger.delivered`."""
+        if task.target_agent is None:
+            return []
+        return node_messages.inbox(
+            self._levels.ledger,
+            self._workspace,
+            task.target_agent,
+            now=time.time(),
+            node=task.parameters.get("target_node_id"),
+        )
+
+
+class EventBusContextSource:
+    """Thinking and tool calls from a bus, in the task's session, and the direct messages for its agent."""
+
+    name = "events"
+
+    def __init__(self, event_bus: EventBus, *, workspace: str = "", most: int = MOST_EVENTS) -> None:
+        self._bus = event_bus
+        self._workspace = workspace
+        self._most = most
+
+    def messages(self, task: Task) -> list[Message]:
+        query = _query(task, self._workspace)
+        events = [
+            event
+            for event in self._bus.events(self._workspace)
+            if event.action in ("thinking", "tool_call") and is_visible(event, query)
+        ]
+        messages = [message_of(event) for event in events[-self._most :]]
+        return [message for message in messages if message is not None]
+
+    def direct_messages(self, task: Task) -> list[DirectMessage]:
+        query = _query(task, self._workspace)
+        return EventSource(self._bus).direct_messages(query)
+
+
+class TaskContextManager:
+    """Builds the messages that a model needs for a task."""
+
+    def __init__(
+        self,
+        *,
+        token_counter: MessageCounter,
+        sources: Sequence[TaskSource] = (),
+        max_tokens: int = DEFAULT_MAX_TOKENS,
+        system_prompt: str = "",
+        knowledge_base: KnowledgeBase | None = None,
+    ) -> None:
+        if max_tokens < 1:
+            raise RequestError(f"max_tokens is {max_tokens}; it must be at least 1.", code="bad-option")
+        self._counter = token_counter
+        self._sources = tuple(sources)
+        self._max_tokens = max_tokens
+        self._system_prompt = system_prompt
+        self._knowledge_base = knowledge_base
+
+    async def build_context(self, task: Task) -> list[dict[str, Any]]:
+        """The messages `{"role", "content"}` for a task, in at most `max_tokens` tokens.
+
+        RequestError: `bad-task` for a task that is no message; `context-overflow` if system prompt and task
+        alone do not fit.
+        """
+        current = message_of_task(task)
+        if current is None:
+            raise RequestError(
+                f"A task with the action {task.action!r} has no message; use `execute`, `node.thinking`, "
+                "`node.tool_call` or `node.message`.",
+                code="bad-task",
+            )
+        system = [Message("system", self._system_prompt)] if self._system_prompt else []
+        memory, directs = await asyncio.to_thread(self._remembered, task)
+        if memory and (memory[-1].role, text_of(memory[-1])) == (current.role, text_of(current)):
+            memory = memory[:-1]  # the task was appended already
+        knowledge = await self._knowledge(text_of(current))
+        return [
+            {"role": message.role, "content": text_of(message)}
+            for message in self._fit(system, memory, directs, knowledge, current)
+        ]
+
+    def _remembered(self, task: Task) -> tuple[list[Message], list[Message]]:
+        """The messages of all sources, and the direct messages apart. No source repeats an earlier one."""
+        memory: list[Message] = []
+        directs: dict[str, DirectMessage] = {}
+        for source in self._sources:
+            earlier = {(message.role, text_of(message)) for message in memory}
+            try:
+                memory += [one for one in source.messages(task) if (one.role, text_of(one)) not in earlier]
+                directs |= {one.id: one for one in source.direct_messages(task)}
+            except (RequestError, OSError) as error:
+                logger.warning("a source of memory failed: %s: %s", source.name, error)
+        waiting = node_messages.waiting(directs.values(), now=time.time())
+        return memory, [Message("user", node_messages.rendered(one)) for one in waiting]
+
+    async def _knowledge(self, text: str) -> list[Message]:
+        """The passages for a text as one system message, if there are any."""
+        if self._knowledge_base is None or not text.strip():
+            return []
+        base = self._knowledge_base
+        try:
+            result = await asyncio.to_thread(base.query, text)
+            passages = list(await result if inspect.isawaitable(result) else result)
+        except (RequestError, OSError) as error:
+            logger.warning("the knowledge base failed: %s", error)
+            return []
+        items = [
+            item
+            for one in passages
+            for item in (
+                [MemoryItem("knowledge", "knowledge", one)] if isinstance(one, str) else passage_items([one])
+            )
+        ]
+        return _system_message("knowledge", items)
+
+    def _fit(
+        self,
+        system: list[Message],
+        memory: list[Message],
+        directs: list[Message],
+        knowledge: list[Message],
+        current: Message,
+    ) -> list[Message]:
+        """All of it without as much as rule 3 leaves out."""
+        last = len(memory) + len(knowledge) + len(directs)
+
+        def without(count: int) -> list[Message]:
+            more = max(count - len(memory), 0)
+            passages = knowledge[more:]
+            least = max(more - len(knowledge), 0)
+            return [*system, *directs[: len(directs) - least], *memory[count:], *passages, current]
+
+        def fits(count: int) -> bool:
+            return self._counter.count_messages(without(count)) <= self._max_tokens
+
+        if not fits(last):
+            tokens = self._counter.count_messages(without(last))
+            raise ContextOverflowError(
+                f"The system prompt and the task need {tokens:,} tokens; "
+                f"max_tokens is {self._max_tokens:,}. Shorten them, or raise max_tokens."
+            )
+        return without(bisect_left(range(last), True, key=fits))
+
+
+class MemoryTools:
+    """Runs the memory tools that a model calls (`queries.definitions`)."""
+
+    def __init__(self, levels: Levels, *, workspace: str, session: str | None = None) -> None:
+        self._levels = levels
+        self._workspace = workspace
+        self._session = session
+
+    async def execute(self, tool_name: str, arguments: Mapping[str, Any] | str | None = None) -> str:
+        """The answer to a call. RequestError names an argument that is not valid (`queries.run`)."""
+        return await asyncio.to_thread(
+            queries.run,
+            tool_name,
+            arguments,
+            levels=self._levels,
+            workspace=self._workspace,
+            session=self._session,
+        )
+
+
+def event_of(task: Task) -> Event:
+    """The task as an event; a direct message is checked. RequestError names what is not valid."""
+    parameters = task.parameters
+    fields: dict[str, Any] = {"session": task.session_id, "agent": task.source_agent}
+    if task.action == DIRECT:
+        return Event(action=DIRECT, direct=_direct_message(task), **fields)
+    return Event(
+        action=task.action.removeprefix(NODE),
+        text=str(parameters.get("content", "")),
+        tool=parameters.get("tool_name"),
+        arguments=parameters.get("arguments"),
+        **fields,
+    )
+
+
+def message_of_task(task: Task) -> Message | None:
+    """The task as a message; None for what the context leaves out, an expired direct message included."""
+    event = event_of(task)
+    if event.direct is not None:
+        expired = node_messages.is_expired(event.direct, now=time.time())
+        return None if expired else Message("user", node_messages.rendered(event.direct))
+    return message_of(event)
+
+
+def _direct_message(task: Task) -> DirectMessage:
+    parameters = task.parameters
+    return node_messages.make(
+        workspace="tasks",
+        source=task.source_agent or "",
+        target=task.target_agent or "",
+        content=parameters.get("content", ""),
+        now=time.time() if task.created is None else task.created,
+        priority=parameters.get("priority", node_messages.DEFAULT_PRIORITY),
+        ttl=parameters.get("ttl_seconds"),
+        node=parameters.get("target_node_id"),
+        task=parameters.get("parent_task_id"),
+        metadata=parameters.get("metadata"),
+        session=task.session_id,
+        id=task.task_id or None,
+    )
+
+
+def _query(
+    task: Task,
+    workspace: str,
+    *,
+    history: Sequence[Message] = (),
+    settings: MemorySettings = MemorySettings(),  # noqa: B008 (frozen)
+) -> Query:
+    return Query(
+        workspace=workspace,
+        now=time.time(),
+        session=task.session_id,
+        agent=task.target_agent,
+        node=task.parameters.get("target_node_id"),
+        history=history,
+        settings=settings,
+    )
+
+
+def _system_message(source: str, items: Sequence[MemoryItem]) -> list[Message]:
+    """The items under their heading, as a system message; none without items."""
+    if not items:
+        return []
+    heading = line("heading", title=table("memory_headings")[source])
+    return [Message("system", "\n\n".join([heading, *(item.text for item in items)]))]

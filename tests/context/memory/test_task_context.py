@@ -1,0 +1,219 @@
+"""The context of a task: its order, what leaves first, sources that fail; and the examples of seed 004."""
+
+import asyncio
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nexus_context.conversation.message import Message, text_of
+from nexus_context.errors import RequestError
+from nexus_context.ledger import open_ledger
+from nexus_context.ledger.errors import LedgerError
+from nexus_context.ledger.records import Counted, DirectMessage, NewTurn
+from nexus_context.ledger.store import Ledger
+from nexus_context.memory import node_messages
+from nexus_context.memory.bus import EventBus
+from nexus_context.memory.events import Event
+from nexus_context.memory.levels import Levels
+from nexus_context.memory.task_context import (
+    EventBusContextSource,
+    MemoryContextSource,
+    Task,
+    TaskContextManager,
+    message_of_task,
+)
+
+FOLDER = "/home/a"
+EXAMPLES = sorted((Path(__file__).resolve().parents[3] / "examples" / "seeds").glob("seed_004_*.py"))
+GO = Task(parameters={"content": "Go."}, target_agent="me", session_id="main")
+
+
+class Letters:
+    """A counter: a token a character."""
+
+    def count_messages(self, messages: Iterable[Message]) -> int:
+        return sum(len(text_of(message)) for message in messages)
+
+
+class Memory:
+    """A source with these messages."""
+
+    name = "test"
+
+    def __init__(self, *texts: str, direct: Iterable[str] = (), fails: bool = False) -> None:
+        self._texts = texts
+        self._direct = direct
+        self._fails = fails
+
+    def messages(self, task: Task) -> list[Message]:
+        if self._fails:
+            raise LedgerError("The disk failed.", code="ledger-io")
+        return [Message("user", text) for text in self._texts]
+
+    def direct_messages(self, task: Task) -> list[DirectMessage]:
+        fields: Any = {"workspace": FOLDER, "source": "a", "target": "me", "now": 0.0}
+        return [
+            node_messages.make(content=text, priority=1 - number / 10, **fields)
+            for number, text in enumerate(self._direct)
+        ]
+
+
+class Answers:
+    """A knowledge base that answers in time."""
+
+    async def query(self, text: str) -> list[str]:
+        return [f"About {text}"]
+
+
+def check(expected: list[str], *sources: Any, task: Task = GO, **options: Any) -> None:
+    """The messages: `role: text`, in order."""
+    manager = TaskContextManager(token_counter=Letters(), sources=sources, **options)
+    messages = asyncio.run(manager.build_context(task))
+    assert [f"{message['role']}: {message['content']}" for message in messages] == expected
+
+
+ALL: dict[str, Any] = {"system_prompt": "S", "knowledge_base": Answers()}
+DIRECT = "user: From a, priority 1:\nd"
+KNOWLEDGE = "system: ## From the knowledge base\n\nAbout Go."
+
+
+@pytest.mark.parametrize(
+    ("max_tokens", "expected"),
+    [
+        (4000, ["system: S", DIRECT, "user: 1", "user: 2", KNOWLEDGE, "user: Go."]),
+        (64, ["system: S", DIRECT, "user: 1", "user: 2", KNOWLEDGE, "user: Go."]),
+        (63, ["system: S", DIRECT, "user: 2", KNOWLEDGE, "user: Go."]),
+        (62, ["system: S", DIRECT, KNOWLEDGE, "user: Go."]),
+        (61, ["system: S", DIRECT, "user: Go."]),
+        (25, ["system: S", DIRECT, "user: Go."]),
+        (24, ["system: S", "user: Go."]),
+        (4, ["system: S", "user: Go."]),
+    ],
+)
+def test_what_does_not_fit_leaves_in_order(max_tokens: int, expected: list[str]) -> None:
+    check(expected, Memory("1", "2", direct=["d"]), max_tokens=max_tokens, **ALL)
+
+
+def test_what_must_be_sent_does_not_fit() -> None:
+    with pytest.raises(RequestError) as refusal:
+        check([], max_tokens=3, **ALL)
+    assert str(refusal.value) == (
+        "The system prompt and the task need 4 tokens; max_tokens is 3. Shorten them, or raise max_tokens."
+    )
+    assert refusal.value.code == "context-overflow"
+
+
+@given(st.lists(st.text("abc", min_size=1, max_size=9), max_size=9), st.integers(3, 60))
+def test_the_newest_stay_and_the_limit_holds(texts: list[str], max_tokens: int) -> None:
+    manager = TaskContextManager(token_counter=Letters(), sources=[Memory(*texts)], max_tokens=max_tokens)
+    messages = [one["content"] for one in asyncio.run(manager.build_context(GO))]
+    assert messages == [*texts[len(texts) - len(messages) + 1 :], "Go."]
+    assert sum(map(len, messages)) <= max_tokens
+    if len(messages) <= len(texts):
+        assert sum(map(len, messages)) + len(texts[-len(messages)]) > max_tokens
+
+
+def test_sources_do_not_repeat_each_other_and_one_that_fails_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        check(
+            ["user: a", "user: a", "user: b", "user: Go."],
+            Memory("a", "a"),
+            Memory(fails=True),
+            Memory("a", "b"),
+        )
+    assert caplog.messages == ["a source of memory failed: test: The disk failed."]
+
+
+@pytest.mark.parametrize(
+    ("task", "message"),
+    [
+        (Task(action="node.thinking", parameters={"content": "Hm."}), Message("assistant", "Hm.")),
+        (Task(parameters={"content": "Read X"}), Message("user", "Read X")),
+        (
+            Task(action="node.tool_call", parameters={"tool_name": "read", "arguments": {"path": "x"}}),
+            Message("assistant", '[Calling read({"path":"x"})]'),
+        ),
+        (Task(action="node.tool_result", parameters={"content": "long"}), None),
+        (Task(action="node.error", parameters={"content": "long"}), None),
+    ],
+)
+def test_a_task_as_a_message(task: Task, message: Message | None) -> None:
+    assert message_of_task(task) == message
+    if message is None:
+        with pytest.raises(RequestError) as refusal:
+            check([], task=task)
+        assert refusal.value.code == "bad-task"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "field"),
+    [
+        ({}, "content"),
+        ({"content": "x", "priority": 2}, "priority"),
+        ({"content": "x", "ttl_seconds": 0}, "ttl"),
+    ],
+)
+def test_a_direct_message_that_is_not_valid_names_the_field(parameters: dict[str, Any], field: str) -> None:
+    with pytest.raises(RequestError) as refusal:
+        message_of_task(
+            Task(action="node.message", source_agent="a", target_agent="b", parameters=parameters)
+        )
+    assert (refusal.value.code, str(refusal.value).split()[0]) == ("bad-message", field)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    ledger = open_ledger(str(tmp_path / "ledger.db"))
+    yield ledger
+    ledger.close()
+
+
+def test_memory_and_events_of_the_session(ledger: Ledger) -> None:
+    for session in ("main", "other"):
+        for number in range(8):
+            turn = Message("user", f"Never push page {number} of {session}."), Message("assistant", "Yes.")
+            counted = tuple(Counted(message, 5) for message in turn)
+            ledger.append(FOLDER, session, NewTurn(messages=counted, counter="test"))
+    ledger.send(node_messages.make(workspace=FOLDER, source="a", target="me", content="Hurry.", now=2e9))
+    bus = EventBus()
+    bus.publish(FOLDER, [Event(action="thinking", text=text, session=text) for text in ("main", "other")])
+    bus.publish(FOLDER, [Event(action="thinking", text="hidden", session="main", agent="another")])
+    important = [f"user: Never push page {number} of main." for number in range(5)]
+    check(
+        [
+            "user: From a:\nHurry.",
+            "system: ## From this workspace's conversations\n\n" + "\n\n".join(important),
+            *(
+                text
+                for number in range(5, 8)
+                for text in (f"user: Never push page {number} of main.", "assistant: Yes.")
+            ),
+            "assistant: main",
+            "user: Go.",
+        ],
+        MemoryContextSource(Levels(ledger), workspace=FOLDER),
+        EventBusContextSource(bus, workspace=FOLDER),
+    )
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_the_examples_of_the_seed_run(path: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, "-W", "error", str(path)], capture_output=True, text=True, env=dict(os.environ)
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout
+
+
+def test_there_are_examples() -> None:
+    assert len(EXAMPLES) == 4
