@@ -93,6 +93,11 @@ class ContextManager:
         return len(self._history) + self._history.gap.messages
 
     @property
+    def counter(self) -> TokenCounter:
+        """Counts the tokens of this conversation."""
+        return self._counter
+
+    @property
     def gap(self) -> tuple[int, int]:
         """The number of messages that are not loaded (`restore`), and their tokens."""
         return self._history.gap[1:]
@@ -199,11 +204,11 @@ class ContextManager:
 
     def get_token_usage(self) -> TokenUsage:
         """What `build_messages` and the tools cost, row by row."""
-        return self._usage([*self._fixed_rows(), *history_rows(self._view(), self._counter)])
+        return self._usage([*self._fixed_rows(), *history_rows(self._view(), self.counter)])
 
     def is_over_budget(self) -> bool:
         """Whether all messages together exceed the budget, so that `build_messages` leaves some out."""
-        budget, tokens = self._budget(), self._history.tokens(self._counter)
+        budget, tokens = self._budget(), self._history.tokens(self.counter)
         return self._history.gap.messages > 0 or budget.fixed + tokens > budget.available
 
     # ------------------------------------------------------------ compaction
@@ -224,22 +229,21 @@ class ContextManager:
 
         Raises CompactionError, without a change, if there is nothing to replace or nothing to gain.
         """
-        from nexus_context.conversation.compaction.detection import CompactionSettings
         from nexus_context.conversation.compaction.extractive import extract
         from nexus_context.conversation.compaction.run import finish
 
         budget = self._budget()
         plan = self.plan_compaction(
-            self._counter,
+            self.counter,
             budget,
-            settings=settings or CompactionSettings(),
+            settings=settings or self._settings(),
             pins=pins,
             instructions=instructions,
             overflow=overflow,
         )
-        written = extract(plan.request(), self._counter)
-        result = finish(plan, written, counter=self._counter, made_at=made_at)
-        self.apply(result, self._counter)
+        written = extract(plan.request(), self.counter)
+        result = finish(plan, written, counter=self.counter, made_at=made_at)
+        self.apply(result, self.counter)
         return result.receipt
 
     def plan_compaction(
@@ -287,7 +291,7 @@ class ContextManager:
         """
         from nexus_context.conversation.compaction.run import new_id
 
-        history = self._history.remade([summary_message, *preserved_messages], self._counter)
+        history = self._history.remade([summary_message, *preserved_messages], self.counter)
         prompts = None if new_system_prompt is None else (self._system_prompt, new_system_prompt)
         self._compactions.append(_Compaction(new_id(), self._history, len(history), prompts))
         self._replace(history)
@@ -354,13 +358,18 @@ class ContextManager:
 
     # ------------------------------------------------------------ inside
 
+    def _settings(self) -> "CompactionSettings":
+        from nexus_context.conversation.compaction.detection import CompactionSettings
+
+        return CompactionSettings()
+
     def _replace(self, history: History) -> None:
         self._history = history
         self._replaced += 1
         self._windows.clear()
 
     def _view(self) -> View:
-        return self.view(self._counter, self._policy, self._budget(), limit=self._config.max_tokens)
+        return self.view(self.counter, self._policy, self._budget(), limit=self._config.max_tokens)
 
     def _budget(self) -> Budget:
         if self._room is None:
@@ -371,14 +380,14 @@ class ContextManager:
     def _usage(self, rows: Iterable[UsageRow]) -> TokenUsage:
         config = self._config
         return usage(
-            self._limits, self._counter, rows, max_tokens=config.max_tokens, reserved=config.reserve_tokens
+            self._limits, self.counter, rows, max_tokens=config.max_tokens, reserved=config.reserve_tokens
         )
 
     def _fixed_rows(self) -> tuple[UsageRow, ...]:
         if self._fixed is None:
-            rows = tool_rows(self._tools, self._counter)
+            rows = tool_rows(self._tools, self.counter)
             if self._system_prompt:
-                tokens = count_message(self._counter, self._system_prompt)
-                rows.insert(0, UsageRow("system", "system prompt", tokens, self._counter.exact))
+                tokens = count_message(self.counter, self._system_prompt)
+                rows.insert(0, UsageRow("system", "system prompt", tokens, self.counter.exact))
             self._fixed = tuple(rows)
         return self._fixed
