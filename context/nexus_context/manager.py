@@ -4,7 +4,8 @@ A `ContextManager` serves a Python program by itself: a system prompt, tools, me
 In the daemon it holds a session's messages, and `assembly` adds the rest from the folder's snapshot.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,7 +15,8 @@ import msgspec
 from nexus_context.budget import ContextConfig, TokenUsage, UsageRow, history_rows, usage
 from nexus_context.conversation import coercion
 from nexus_context.conversation.history import Gap, History
-from nexus_context.conversation.message import Message, ToolCall
+from nexus_context.conversation.message import Message, ToolCall, content_of
+from nexus_context.conversation.summary import is_summary
 from nexus_context.conversation.view import View, overflow
 from nexus_context.conversation.window import Budget, Policy, Window
 from nexus_context.errors import RequestError
@@ -34,9 +36,14 @@ if TYPE_CHECKING:
     from nexus_context.conversation.compaction.detection import CompactionSettings, Reason
     from nexus_context.conversation.compaction.receipt import Receipt
     from nexus_context.conversation.compaction.run import CompactionResult, Plan
+    from nexus_context.ledger.bound_session import BoundSession
+    from nexus_context.ledger.records import Counted
+    from nexus_context.ledger.store import Ledger
 
 # Compaction is imported where it is used: most conversations end before they are long enough.
 
+TIME_GAP = "\n\n"
+"""Separates the time of day from the user's text."""
 WINDOWS = 8
 """Cuts that a conversation remembers: one for each model window and policy in use."""
 
@@ -58,17 +65,27 @@ class ContextManager:
     order.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - a session of a ledger takes three
         self,
         config: ContextConfig | None = None,
         *,
         model: str | None = None,
         counter: MinimalCounter | TokenCounter | None = None,
         started: datetime | None = None,
+        clock: Callable[[], datetime] | None = None,
+        ledger: "Ledger | None" = None,
+        folder: str | os.PathLike[str] | None = None,
+        session: str = "main",
     ) -> None:
         """`started`, a local time, opens the session with a message that tells when it began.
 
-        `counter` counts tokens; the default is that of `model`, else cl100k_base.
+        `counter` counts tokens; the default is that of `model`, else cl100k_base. `clock` returns the local
+        time with its zone: the last user message that is sent then begins with it.
+
+        With a `ledger`, the conversation is the `session` of an absolute `folder`: what is stored is read at
+        once, each `add` is on the disk before it is in memory, and so are compactions. `clock` and, for a new
+        session, `started` are then the computer's. LedgerError where the ledger cannot be read or written;
+        nothing has changed then. ValueError without an absolute folder.
         """
         self._config = config or ContextConfig()
         self._limits = resolve(model)
@@ -82,15 +99,25 @@ class ContextManager:
         self._windows: dict[tuple[str, Policy, int], Window] = {}
         self._replaced = 0
         self._compactions: list[_Compaction] = []
-        if started is not None:
-            began = texts.text("session_started").format(started=f"{started:%Y-%m-%d %H:%M}")
-            self._history.append(Message("user", began))
+        self._clock = clock
+        self._stored = False  # whether the ledger has the opening message
+        self._session = None if ledger is None else _bind(ledger, folder, session)
+        if self._session is not None:
+            self._clock = clock or _local_time
+            self._follow(started)
+        elif started is not None:
+            self._history.append(_opening(started))
 
     # ------------------------------------------------------------ messages
 
     def __len__(self) -> int:
         """All messages since the last compaction, including those that are not loaded."""
         return len(self._history) + self._history.gap.messages
+
+    @property
+    def counter(self) -> TokenCounter:
+        """Counts the tokens of this conversation."""
+        return self._counter
 
     @property
     def gap(self) -> tuple[int, int]:
@@ -113,11 +140,24 @@ class ContextManager:
         return self._view().messages()
 
     def add(self, messages: Iterable[Message]) -> None:
-        self._history.extend(messages)
+        """Add messages; with a ledger they are one turn, which is stored first."""
+        batch = tuple(messages)
+        if self._session is None or not batch:
+            self._history.extend(batch)
+            return
+        opening = self._history.messages[0] if not self._stored else None
+        turn = self._counted([*([opening] if opening else []), *batch])
+        first = turn.pop(0) if opening else None
+        follows = self._session.append(turn, counter=self.counter.name, opening=first)
+        self._stored = True
+        if follows:
+            self._history.extend(batch)
+        else:
+            self._follow()
 
     def add_user_message(self, content: str | Sequence[Any]) -> None:
         """Add a user message: text, or parts such as `{"type": "text", "text": …}`."""
-        self._history.append(Message("user", coercion.content_from(content)))
+        self.add([Message("user", coercion.content_from(content))])
 
     def add_assistant_message(
         self,
@@ -128,18 +168,24 @@ class ContextManager:
         form.
         """
         parts = None if content is None else coercion.content_from(content)
-        self._history.append(Message("assistant", parts, coercion.tool_calls_from(tool_calls)))
+        self.add([Message("assistant", parts, coercion.tool_calls_from(tool_calls))])
 
     def add_tool_result(self, tool_call_id: str, name: str, result: Any) -> None:
         """Add a tool's result for the call of that id: text, parts, or a value that is sent as JSON."""
         call = coercion.text_from(tool_call_id, "tool_call_id")
         tool = coercion.text_from(name, "name")
-        self._history.append(Message("tool", coercion.result_from(result), tool_call_id=call, name=tool))
+        self.add([Message("tool", coercion.result_from(result), tool_call_id=call, name=tool)])
 
     def clear_messages(self) -> None:
-        """Forget all messages and compactions; system prompt and tools stay."""
+        """Forget all messages and compactions; system prompt and tools stay.
+
+        With a ledger, the session begins anew; what was stored stays in the ledger.
+        """
         self._compactions.clear()
         self._replace(History())
+        if self._session is not None:
+            self._session.clear()
+            self._follow()
 
     def restore(
         self,
@@ -155,8 +201,14 @@ class ContextManager:
 
         `tokens` are those of each message, by the counter of that name: they are not counted again. Behind
         the first `lead` messages, `gap_messages` of `gap_tokens` are missing: these are not sent, and
-        whatever needs them raises RequestError, `history-not-loaded`.
+        whatever needs them raises RequestError, `history-not-loaded`. So does `bound-session`: a conversation
+        with a ledger reads it itself.
         """
+        if self._session is not None:
+            raise RequestError(
+                "This conversation is a session of a ledger; it reads its history itself.",
+                code="bound-session",
+            )
         history = History.restored(messages, tokens, counter, Gap(lead, gap_messages, gap_tokens))
         self._compactions.clear()
         self._replace(history)
@@ -193,17 +245,23 @@ class ContextManager:
         if view.over:
             raise overflow(view, self._budget().available)
         sent = view.sound_messages().messages
+        place, time = self._time_in(sent)
+        if place is not None:
+            sent[place] = _with_time(sent[place], time)
         if self._system_prompt:
             sent.insert(0, Message("system", self._system_prompt))
         return sent
 
     def get_token_usage(self) -> TokenUsage:
         """What `build_messages` and the tools cost, row by row."""
-        return self._usage([*self._fixed_rows(), *history_rows(self._view(), self._counter)])
+        view = self._view()
+        place, _ = self._time_in(view.sound_messages().messages) if self._clock else (None, "")
+        time = self._time_rows() if place is not None else []
+        return self._usage([*self._fixed_rows(), *history_rows(view, self.counter), *time])
 
     def is_over_budget(self) -> bool:
         """Whether all messages together exceed the budget, so that `build_messages` leaves some out."""
-        budget, tokens = self._budget(), self._history.tokens(self._counter)
+        budget, tokens = self._budget(), self._history.tokens(self.counter)
         return self._history.gap.messages > 0 or budget.fixed + tokens > budget.available
 
     # ------------------------------------------------------------ compaction
@@ -224,22 +282,21 @@ class ContextManager:
 
         Raises CompactionError, without a change, if there is nothing to replace or nothing to gain.
         """
-        from nexus_context.conversation.compaction.detection import CompactionSettings
         from nexus_context.conversation.compaction.extractive import extract
         from nexus_context.conversation.compaction.run import finish
 
         budget = self._budget()
         plan = self.plan_compaction(
-            self._counter,
+            self.counter,
             budget,
-            settings=settings or CompactionSettings(),
+            settings=settings or self._settings(),
             pins=pins,
             instructions=instructions,
             overflow=overflow,
         )
-        written = extract(plan.request(), self._counter)
-        result = finish(plan, written, counter=self._counter, made_at=made_at)
-        self.apply(result, self._counter)
+        written = extract(plan.request(), self.counter)
+        result = finish(plan, written, counter=self.counter, made_at=made_at)
+        self.apply(result, self.counter)
         return result.receipt
 
     def plan_compaction(
@@ -272,6 +329,10 @@ class ContextManager:
 
     def apply(self, result: "CompactionResult", counter: TokenCounter) -> None:
         """Replace messages by their summary, until `undo_compaction`."""
+        if not self._store_compaction(
+            result.receipt.id, result.summary_message, result.preserved_messages, result.receipt
+        ):
+            return
         history = self._history.remade(result.messages, counter)
         self._compactions.append(_Compaction(result.receipt.id, self._history, len(history)))
         self._replace(history)
@@ -287,9 +348,12 @@ class ContextManager:
         """
         from nexus_context.conversation.compaction.run import new_id
 
-        history = self._history.remade([summary_message, *preserved_messages], self._counter)
+        preserved, compaction = tuple(preserved_messages), new_id()
+        if not self._store_compaction(compaction, summary_message, preserved, {}):
+            return
+        history = self._history.remade([summary_message, *preserved], self.counter)
         prompts = None if new_system_prompt is None else (self._system_prompt, new_system_prompt)
-        self._compactions.append(_Compaction(new_id(), self._history, len(history), prompts))
+        self._compactions.append(_Compaction(compaction, self._history, len(history), prompts))
         self._replace(history)
         if new_system_prompt is not None:
             self.set_system_prompt(new_system_prompt)
@@ -297,7 +361,9 @@ class ContextManager:
     @property
     def compactions(self) -> list[str]:
         """The ids of the compactions that can be undone, oldest first."""
-        return [one.id for one in self._compactions]
+        ids = [one.id for one in self._compactions]
+        stored = self._session.compaction if self._session is not None else None
+        return ids if stored is None or stored in ids else [stored, *ids]
 
     def undo_compaction(self, compaction: str | None = None) -> None:
         """Undo the last compaction, or the one of an id with all later ones; later messages stay.
@@ -310,14 +376,18 @@ class ContextManager:
             from nexus_context.conversation.compaction.receipt import nothing_to_undo
 
             raise RequestError(nothing_to_undo(compaction, ids), code="unknown-compaction")
-        while True:
+        if self._session is not None:
+            self._session.undo(compaction)
+        while self._compactions:
             last = self._compactions.pop()
             last.history.take_over(self._history, last.length)
             self._replace(last.history)
             if last.prompts is not None and self._system_prompt == last.prompts[1]:
                 self.set_system_prompt(last.prompts[0])
             if compaction in (None, last.id):
-                return
+                break
+        if self._session is not None:
+            self._follow()
 
     # ------------------------------------------------------------ for assembly
 
@@ -354,31 +424,124 @@ class ContextManager:
 
     # ------------------------------------------------------------ inside
 
+    def _settings(self) -> "CompactionSettings":
+        from nexus_context.conversation.compaction.detection import CompactionSettings
+
+        return CompactionSettings()
+
+    def _follow(self, started: datetime | None = None) -> None:
+        """Read the session's history from the ledger, or open a new session."""
+        assert self._session is not None  # noqa: S101 - only called with a ledger
+        stored = self._session.load()
+        self._stored = stored is not None
+        history = History([_opening(started or _local_time())])
+        if stored is not None:
+            name = self.counter.name
+            tokens = [
+                one.tokens if one.counter == name else self._tokens(one.message) for one in stored.messages
+            ]
+            messages = [one.message for one in stored.messages]
+            history = History.restored(messages, tokens, name, Gap(0, 0, 0))
+        self._compactions.clear()
+        self._replace(history)
+
+    def _tokens(self, message: Message) -> int:
+        return count_message(self.counter, content_of(message), message.tool_calls)
+
+    def _counted(self, messages: Iterable[Message]) -> "list[Counted]":
+        from nexus_context.ledger.records import Counted
+
+        return [Counted(message, self._tokens(message)) for message in messages]
+
+    def _store_compaction(
+        self, compaction: str, summary: Message, preserved: Sequence[Message], receipt: Any
+    ) -> bool:
+        """Whether to change the messages in memory: they are not what the ledger has if another wrote."""
+        if self._session is None:
+            return True
+        from nexus_context.ledger.records import NewCompaction
+
+        new = NewCompaction(
+            id=compaction,
+            seq=0,
+            summary=self._counted([summary])[0],
+            counter=self.counter.name,
+            kept=(),
+            receipt=msgspec.to_builtins(receipt),
+        )
+        follows = self._session.compact(self._history.messages, preserved, new)
+        if not follows:
+            self._follow()
+        return follows
+
+    def _time_text(self) -> str:
+        return (
+            "" if self._clock is None else texts.text("event_time").format(**texts.moment(self._clock(), {}))
+        )
+
+    def _time_in(self, messages: Sequence[Message]) -> tuple[int | None, str]:
+        """The index of the message that begins with the time, and the text."""
+        time = self._time_text()
+        if not time:
+            return None, ""
+        users = (at for at in range(len(messages) - 1, -1, -1) if messages[at].role == "user")
+        return next((at for at in users if not is_summary(messages[at])), None), time
+
+    def _time_rows(self) -> list[UsageRow]:
+        """What the time of day costs."""
+        time = self._time_text()
+        tokens = self.counter.count(f"{time}{TIME_GAP}") if time else 0
+        return [UsageRow("event", "time of day", tokens, self.counter.exact)] if time else []
+
     def _replace(self, history: History) -> None:
         self._history = history
         self._replaced += 1
         self._windows.clear()
 
     def _view(self) -> View:
-        return self.view(self._counter, self._policy, self._budget(), limit=self._config.max_tokens)
+        return self.view(self.counter, self._policy, self._budget(), limit=self._config.max_tokens)
 
     def _budget(self) -> Budget:
         if self._room is None:
-            fixed = self._usage(self._fixed_rows())
+            fixed = self._usage([*self._fixed_rows(), *self._time_rows()])
             self._room = Budget(fixed.available, fixed.total)
         return self._room
 
     def _usage(self, rows: Iterable[UsageRow]) -> TokenUsage:
         config = self._config
         return usage(
-            self._limits, self._counter, rows, max_tokens=config.max_tokens, reserved=config.reserve_tokens
+            self._limits, self.counter, rows, max_tokens=config.max_tokens, reserved=config.reserve_tokens
         )
 
     def _fixed_rows(self) -> tuple[UsageRow, ...]:
         if self._fixed is None:
-            rows = tool_rows(self._tools, self._counter)
+            rows = tool_rows(self._tools, self.counter)
             if self._system_prompt:
-                tokens = count_message(self._counter, self._system_prompt)
-                rows.insert(0, UsageRow("system", "system prompt", tokens, self._counter.exact))
+                tokens = count_message(self.counter, self._system_prompt)
+                rows.insert(0, UsageRow("system", "system prompt", tokens, self.counter.exact))
             self._fixed = tuple(rows)
         return self._fixed
+
+
+def _bind(ledger: "Ledger", folder: str | os.PathLike[str] | None, session: str) -> "BoundSession":
+    from nexus_context.ledger.bound_session import BoundSession  # most conversations have no ledger
+
+    if folder is None:
+        raise ValueError("a conversation with a ledger needs the absolute path of its folder: folder=…")
+    return BoundSession(ledger, folder, session)
+
+
+def _local_time() -> datetime:
+    return datetime.now().astimezone()
+
+
+def _opening(started: datetime) -> Message:
+    """The message with the time at which a session began."""
+    return Message("user", texts.text("session_started").format(started=f"{started:%Y-%m-%d %H:%M}"))
+
+
+def _with_time(message: Message, time: str) -> Message:
+    content = content_of(message)
+    if isinstance(content, str):
+        return msgspec.structs.replace(message, content=f"{time}{TIME_GAP}{content}")
+    return msgspec.structs.replace(message, content=[{"type": "text", "text": f"{time}{TIME_GAP}"}, *content])

@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
+from nexus_context.agents.conversation import AgentConversation
 from nexus_context.agents.permissions import AgentPermissions
-from nexus_context.assembly import usage_of
+from nexus_context.assembly import Request, measure
 from nexus_context.budget import TokenUsage
-from nexus_context.manager import ContextManager
 from nexus_context.prompt.blocks import MANAGER, UNIFIED, WORKER
 from nexus_context.prompt.render import Prompt
 from nexus_context.snapshot import Snapshot
@@ -71,7 +71,8 @@ class Agent:
         self.permissions = AgentPermissions()
         self.tools: tuple[tuple[str, ...], ...] = ()
         self.parameters: dict[str, Any] = {}
-        self.conversation = ContextManager()
+        self.conversation = AgentConversation(lambda: self.snapshot)
+        """Its messages, with its prompt, tools and budget."""
         self.notice: str | None = None
         """What went wrong since the agent started: its folder is gone, or its parent grants less."""
 
@@ -109,5 +110,9 @@ class Agent:
     def usage(
         self, *, counter: MinimalCounter | TokenCounter | None = None, now: datetime | None = None
     ) -> TokenUsage:
-        """What its next request costs before its own message (`assembly.usage_of`)."""
-        return usage_of(self.snapshot, self.conversation, counter=counter, now=now)
+        """What its next request costs before its own message: see `assembly.usage_of`.
+
+        The tools of `conversation.set_tool_definitions` are included.
+        """
+        request = Request(options=self.conversation.options)
+        return measure(self.snapshot, self.conversation, request=request, counter=counter, now=now).usage

@@ -100,7 +100,7 @@ def fitted(
 ) -> tuple[View, TokenUsage]:
     """The part of the conversation that fits, and the cost of everything. `looking`: nothing is sent."""
     get = snapshot.effective.get
-    empty = _usage(snapshot, fixed, (*fixed.before, *fixed.after), options)
+    empty = empty_usage(snapshot, fixed, options)
     policy = Policy(
         strategy=cast("Strategy | None", options.truncation_strategy) or get("/context/truncation_strategy"),
         target=get("/context/truncation_target"),
@@ -116,6 +116,11 @@ def fitted(
         looking=looking,
     )
     return view, spent(snapshot, fixed, view, options)
+
+
+def empty_usage(snapshot: Snapshot, fixed: FixedPart, options: Options) -> TokenUsage:
+    """The cost of everything but the conversation."""
+    return _usage(snapshot, fixed, (*fixed.before, *fixed.after), options)
 
 
 def spent(snapshot: Snapshot, fixed: FixedPart, view: View, options: Options) -> TokenUsage:

@@ -1,0 +1,107 @@
+"""The conversation of an agent: prompt, tools and budget are the agent's, and follow its files.
+
+1. `system_prompt` and `get_tool_definitions` are what the agent's next request would be sent with.
+2. `get_token_usage` is `Agent.usage`, and `build_messages` sends what that counts.
+3. `set_tool_definitions` offers tools to the agent; those that it may not use are left out.
+"""
+
+from collections.abc import Callable, Iterable
+from copy import deepcopy
+from typing import Any
+
+from nexus_context.assembly import costs
+from nexus_context.assembly.costs import FixedPart
+from nexus_context.assembly.request import Options, Request
+from nexus_context.budget import TokenUsage
+from nexus_context.conversation.compaction.detection import CompactionSettings, settings_of
+from nexus_context.conversation.message import Message
+from nexus_context.conversation.view import View, overflow
+from nexus_context.conversation.window import Budget
+from nexus_context.errors import RequestError
+from nexus_context.manager import ContextManager
+from nexus_context.snapshot import Snapshot
+from nexus_context.tokens import TokenCounter
+
+
+class AgentConversation(ContextManager):
+    """The messages of an agent, with its prompt, tools and budget."""
+
+    def __init__(self, snapshot: Callable[[], Snapshot]) -> None:
+        """`snapshot` returns the agent's present one."""
+        self._snapshot = snapshot
+        super().__init__()
+
+    @property
+    def counter(self) -> TokenCounter:
+        """The counter of the agent's model."""
+        return costs.model_of(self._snapshot(), None)[1]
+
+    @property
+    def options(self) -> Options:
+        """The options of the agent's next request: the tools that it is offered."""
+        return Options(additional_tools=tuple(self._tools))
+
+    @property
+    def system_prompt(self) -> str:
+        """The agent's prompt, by its files as they are now."""
+        return self._fixed_part().prompt.text
+
+    def set_system_prompt(self, text: str) -> None:  # noqa: ARG002 - the base class has it
+        """RequestError: the prompt comes from the agent's files, or from `spawn(system_prompt=…)`."""
+        raise RequestError(
+            "The system prompt of an agent comes from its files. Start the agent with system_prompt to give "
+            "it another.",
+            code="agent-prompt",
+        )
+
+    def get_tool_definitions(self) -> list[dict[str, Any]]:
+        """Copies of the tools that the agent is offered, without those that it may not use."""
+        return deepcopy(self._fixed_part().tools)
+
+    def build_messages(self) -> list[Message]:
+        """System prompt and messages to send, cut to the budget of the agent's model.
+
+        Raises ContextOverflowError if not even the newest message fits.
+        """
+        fixed = self._fixed_part()
+        view, spent = costs.fitted(self._snapshot(), self, fixed, self.options)
+        if spent.over:
+            raise overflow(view, spent.available)
+        system = [Message("system", fixed.prompt.text)] if fixed.prompt.text else []
+        return [*system, *view.sound_messages().messages]
+
+    def get_token_usage(self) -> TokenUsage:
+        """What `build_messages` and the tools cost, row by row: the same as `Agent.usage`."""
+        fixed = self._fixed_part()
+        return costs.fitted(self._snapshot(), self, fixed, self.options, looking=True)[1]
+
+    def apply_compaction(
+        self,
+        summary_message: Message,
+        preserved_messages: Iterable[Message],
+        new_system_prompt: str | None = None,
+    ) -> None:
+        """Replace the history by a summary and the preserved messages; the prompt follows its files anyway.
+
+        RequestError for a new system prompt.
+        """
+        if new_system_prompt is not None:
+            self.set_system_prompt(new_system_prompt)
+        super().apply_compaction(summary_message, preserved_messages)
+
+    # ------------------------------------------------------------ inside
+
+    def _fixed_part(self) -> FixedPart:
+        return costs.fixed_part(self._snapshot(), Request(options=self.options), now=None)
+
+    def _settings(self) -> CompactionSettings:
+        return settings_of(self._snapshot().effective)
+
+    def _view(self) -> View:
+        fixed = self._fixed_part()
+        return costs.fitted(self._snapshot(), self, fixed, self.options, looking=True)[0]
+
+    def _budget(self) -> Budget:
+        fixed = self._fixed_part()
+        empty = costs.empty_usage(self._snapshot(), fixed, self.options)
+        return Budget(empty.available, empty.total)

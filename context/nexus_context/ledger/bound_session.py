@@ -1,0 +1,90 @@
+"""One session of a ledger, as a conversation in memory writes and follows it.
+
+1. What is appended is on the disk before `append` returns.
+2. If another program wrote in between, `append` and `compact` return False: read the session again.
+"""
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from nexus_context.conversation.message import Message
+from nexus_context.errors import RequestError
+from nexus_context.ledger.records import Appended, Counted, Head, NewCompaction, NewTurn, StoredHistory
+from nexus_context.ledger.store import Ledger
+
+
+class BoundSession:
+    """A session of a folder. `compaction` is the id of the one in force; None: there is none."""
+
+    def __init__(self, ledger: Ledger, folder: str | os.PathLike[str], session: str) -> None:
+        path = os.fspath(folder)
+        if not os.path.isabs(path):
+            raise ValueError(f"the folder must be an absolute path, not {path!r}")
+        self._ledger = ledger
+        self._folder = os.path.realpath(path)
+        self._session = session
+        self._positions: list[int] = []  # in the ledger, of each message in memory
+        self._head: Head | None = None
+        self.compaction: str | None = None
+
+    def load(self) -> StoredHistory | None:
+        """The whole history; None if nothing was appended yet."""
+        history = self._ledger.history(self._folder, self._session)
+        self._positions = [one.position for one in history.messages] if history else []
+        self._head = history.head if history else None
+        self.compaction = history.compaction if history else None
+        return history if history and history.messages else None
+
+    def append(self, messages: Sequence[Counted], *, counter: str, opening: Counted | None) -> bool:
+        """Append a turn; False if it does not follow what is in memory. LedgerError: nothing was written."""
+        turn = NewTurn(messages=tuple(messages), counter=counter, opening=opening)
+        return self._follows(self._ledger.append(self._folder, self._session, turn))
+
+    def compact(
+        self, history: Sequence[Message], preserved: Iterable[Message], compaction: NewCompaction
+    ) -> bool:
+        """Put a compaction in force. `preserved` are messages of the `history` in memory.
+
+        RequestError for another message, HeadMovedError if another program compacted.
+        """
+        places = {id(message): at for message, at in zip(history, self._positions, strict=False)}
+        try:
+            kept = [places[id(message)] for message in preserved]
+        except KeyError:
+            raise RequestError(
+                "A preserved message is not one of this conversation: pass objects of `messages`.",
+                code="unknown-message",
+            ) from None
+        assert self._head is not None  # noqa: S101 - a message has a position only after an append
+        ranges = tuple((at, at + 1) for at in sorted(kept))
+        complete: dict[str, Any] = {"seq": self._head.seq, "thread": self._head.thread, "kept": ranges}
+        written = NewCompaction(
+            **{name: getattr(compaction, name) for name in compaction.__struct_fields__} | complete
+        )
+        appended = self._ledger.compact(self._folder, self._session, written)
+        if appended.before != self._head:
+            return False
+        self._positions = [appended.before.messages, *kept]
+        self._head = appended.head
+        self.compaction = compaction.id
+        return True
+
+    def undo(self, compaction: str | None) -> None:
+        """Take back a compaction, by default the one in force. LedgerError `unknown-compaction`."""
+        self._ledger.undo(self._folder, self._session, compaction)
+
+    def clear(self) -> None:
+        """Begin an empty thread; what was written stays in the ledger."""
+        if self._head is not None:
+            self._ledger.clear(self._folder, self._session)
+        self.load()
+
+    def _follows(self, appended: Appended) -> bool:
+        before = self._head.messages if self._head else 0
+        same = appended.before.messages == before and not appended.forked
+        if same and self._head is not None:
+            same = appended.before == self._head
+        self._positions.extend(range(appended.before.messages, appended.head.messages))
+        self._head = appended.head
+        return same
