@@ -49,13 +49,15 @@ MESSAGES_PER_EVENT = 8
 class TurnInputs(msgspec.Struct, frozen=True, kw_only=True):
     """What a turn brings besides the conversation.
 
-    `agent` is whose turn it is: the name that messages wait for. `passages` match the user's message.
+    `agent` is whose turn it is: the name that messages wait for. `passages` match the user's message. `tools`
+    are definitions that the client offers in this turn only.
     """
 
     agent: str = MAIN
     passages: "Sequence[Passage]" = ()
     git: "GitState | None" = None
     attachments: Attachments = NO_ATTACHMENTS
+    tools: Sequence[dict[str, Any]] = ()
 
 
 class TurnMemory(msgspec.Struct, frozen=True):
