@@ -121,7 +121,9 @@ def test_copilots_files_that_are_sources(tmp_path: Path, about: tuple[str, ...])
 
 
 def test_tools_of_one_turn_are_predicted_and_sent_with_that_turn_only(tmp_path: Path) -> None:
-    read, write_tool = ({"name": f"{verb}_notes", "description": f"{verb} the notes"} for verb in ("read", "write"))
+    read, write_tool = (
+        {"name": f"{verb}_notes", "description": f"{verb} the notes"} for verb in ("read", "write")
+    )
 
     async def story(desk: Desk) -> None:
         talk = await desk.client()
@@ -146,7 +148,8 @@ def test_a_tool_that_the_next_turn_will_not_have_breaks_what_the_provider_reuses
         usages = [
             await desk.ask(talk, number, "nexus/context/usage", **next_turn)
             for number, next_turn in enumerate(
-                [{}, {"nextTurn": {"options": MODEL, "turnTools": [tool]}}, {"nextTurn": {"options": MODEL}}], 2
+                [{}, {"nextTurn": {"options": MODEL, "turnTools": [tool]}}, {"nextTurn": {"options": MODEL}}],
+                2,
             )
         ]
         assert ["broke" in usage["cache"] for usage in usages] == [False, False, True]

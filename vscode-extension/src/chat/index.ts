@@ -128,7 +128,6 @@ async function noticed(
   const notices = new Notices();
   notices.addFirst(chat.unseen.get(thread ?? "") ?? []);
   chat.unseen.delete(thread ?? "");
-  noteNotRun(notices, call);
   try {
     return await turn(notices);
   } finally {
@@ -152,13 +151,6 @@ function placeButtons({ reason, instead }: ThreadSession, folder: string): vscod
   if (reason !== "fresh" || instead === undefined) return [];
   const title = `Go On in ${instead} Instead`;
   return [{ title, command: "nexus.chat.useSession", arguments: [folder, instead] }];
-}
-
-function noteNotRun(notices: Notices, { request }: Call): void {
-  const names = request.toolReferences.map((tool) => plain(tool.name));
-  if (names.length > 0) {
-    notices.add([`Not run: ${names.join(", ")}. @nexus runs no tools of other extensions yet.`]);
-  }
 }
 
 function resultOf(call: Call, answer: AnswerMetadata, failure: Failure | undefined): vscode.ChatResult {

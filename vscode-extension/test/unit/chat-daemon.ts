@@ -9,6 +9,7 @@ import type {
   Message,
   ModelCompleteParams,
   ModelCompleteResult,
+  ParameterValue,
   Requests,
   SessionInfo,
   TokenUsage,
@@ -47,6 +48,11 @@ export class FakeDaemon implements Nexus {
   metadata: Record<string, unknown> = {};
   rows: UsageRow[] = [row("system", "Project Configuration", 29, `${FOLDER}/.nexus3/NEXUS.md`)];
   tools: Record<string, Json>[] = [];
+  /** Tools of a turn that the settings leave out, with the reason. */
+  leftOut: Record<string, string> = {};
+  parameters: Record<string, ParameterValue> = {};
+  /** Fields of the body besides model, messages and tools. */
+  fields: Record<string, Json> = {};
   percent = 10;
   starts = 0;
   complete: ((params: ModelCompleteParams, token: api.CancellationToken) => Promise<ModelCompleteResult>) | undefined;
@@ -196,7 +202,7 @@ export class FakeDaemon implements Nexus {
   }
 
   private assemble(session: string, params: Params<"nexus/context/assemble">): unknown {
-    const { message, options } = params;
+    const { message, options, turnTools = [] } = params;
     const history = this.said(session).map(inBody);
     const asked = message === undefined || message === null ? [] : [{ role: "user", content: message }];
     const parentTurn = this.sessions.get(session)?.turns.at(-1)?.id;
@@ -204,12 +210,26 @@ export class FakeDaemon implements Nexus {
       revision: 1,
       workspaceFolder: params.workspaceFolder,
       session,
-      tools: options?.memoryTools === true ? this.tools : [],
+      tools: [
+        ...(options?.memoryTools === true ? this.tools : []),
+        ...turnTools.filter((tool) => !(String(tool.name) in this.leftOut)),
+      ],
+      parameters: this.parameters,
       model: options?.model ?? "",
       usage: this.usage(),
-      metadata: { truncated: false, shouldCompact: false, wantedPercent: 10, ...this.metadata },
+      metadata: {
+        truncated: false,
+        shouldCompact: false,
+        wantedPercent: 10,
+        ...(Object.keys(this.leftOut).length === 0 ? {} : { toolsLeftOut: this.leftOut }),
+        ...this.metadata,
+      },
       problems: [],
-      request: { messages: [{ role: "system", content: "You are Nexus." }, ...history, ...asked] },
+      request: {
+        model: "fake-1",
+        ...this.fields,
+        messages: [{ role: "system", content: "You are Nexus." }, ...history, ...asked],
+      },
       ...(parentTurn === undefined ? {} : { parentTurn }),
     };
   }
