@@ -145,12 +145,14 @@ def test_a_tool_that_the_next_turn_will_not_have_breaks_what_the_provider_reuses
     async def story(desk: Desk) -> None:
         talk = await desk.client()
         await desk.ask(talk, 1, "nexus/context/assemble", message=MESSAGE, options=MODEL, turnTools=[tool])
+        next_turns: list[dict[str, Any] | None] = [
+            None,
+            {"options": MODEL, "turnTools": [tool]},
+            {"options": MODEL},
+        ]
         usages = [
-            await desk.ask(talk, number, "nexus/context/usage", **next_turn)
-            for number, next_turn in enumerate(
-                [{}, {"nextTurn": {"options": MODEL, "turnTools": [tool]}}, {"nextTurn": {"options": MODEL}}],
-                2,
-            )
+            await desk.ask(talk, number, "nexus/context/usage", nextTurn=next_turn)
+            for number, next_turn in enumerate(next_turns, 2)
         ]
         assert ["broke" in usage["cache"] for usage in usages] == [False, False, True]
 
