@@ -149,6 +149,7 @@ def build_layers(snapshot: Snapshot, locate: Locator) -> protocol.LayersResult:
     for path, layer_name in _layers_by_path(snapshot).items():
         by_layer[layer_name] = by_layer.get(layer_name, 0) + tokens.get(path, 0)
     tree = _Tree(snapshot, locate, tokens)
+    skills = {each.skill.path: each.skill for each in snapshot.layers.skills}
     return protocol.LayersResult(
         revision=snapshot.revision,
         layers=[
@@ -163,6 +164,8 @@ def build_layers(snapshot: Snapshot, locate: Locator) -> protocol.LayersResult:
                         tokens=tokens.get(file.path),
                         imports=tree.below(file.path) if file.status == "loaded" else None,
                         applies_to=file.applies_to,
+                        name=skills[file.path].name if file.path in skills else None,
+                        description=skills[file.path].description if file.path in skills else None,
                     )
                     for file in layer.files
                 ],

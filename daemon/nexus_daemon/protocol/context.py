@@ -80,6 +80,7 @@ class NextTurnParams(Params, frozen=True):
     options: AssembleOptions | None = None  # as in `nexus/context/assemble`
     attachments: list[Attachment] = []  # instruction files that the editor will attach automatically
     files: list[str] = []  # URIs of the files that the turn will be about
+    turn_tools: list[dict[str, Any]] = []  # tool definitions that the client will send for this turn
 
 
 class UsageParams(ConversationParams, frozen=True):
@@ -113,6 +114,9 @@ class AssembleParams(ConversationParams, frozen=True):
     # URIs of the files that the turn is about: attached, referenced or edited. Instruction files with
     # `applyTo` are sent like attachments if it matches one of these
     files: list[str] = []
+    # tool definitions for this turn only, in addition to those of `options`: the next turn is not expected to
+    # have them unless `nextTurn` names them
+    turn_tools: list[dict[str, Any]] = []
 
 
 class ParameterValue(Wire, frozen=True):
@@ -212,6 +216,8 @@ class LayerFile(Sparse, frozen=True):
     # the files that it imports, each followed by its own imports
     imports: list[ImportedFile] | None = None
     applies_to: str | None = None  # the globs of a `conditional` file, separated by commas
+    name: str | None = None  # of a skill in force: its name
+    description: str | None = None  # of a skill in force: what it does and when to use it
 
 
 class Layer(Wire, frozen=True):

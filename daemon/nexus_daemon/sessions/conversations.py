@@ -11,9 +11,9 @@
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -61,7 +61,8 @@ class Conversation:
         self.loaded: int | None = None  # tokens that were requested when it was read; None: all
         self.facts: TurnFacts | None = None  # of the turn under way: what its last request was made with
         self.last_prefix: Prefix | None = None  # of the last request that was made for a message
-        self.last_options: Options | None = None  # of the same request
+        self.last_options: Options | None = None  # of the same request, without its turn tools
+        self.last_turn_tools: Sequence[dict[str, Any]] = ()  # of the same request
         self.options: SessionOptions | None = None  # of the turn under way
         self.rendered: tuple[Snapshot, Snapshot] | None = None  # the folder's, and the same for our model
         self.handed_out: dict[str, tuple[str, ...]] = {}  # ids of messages in each agent's last request
@@ -123,6 +124,7 @@ class Conversation:
         self.manager.clear_messages()
         self.head = self.compaction = self.loaded = self.facts = None
         self.last_prefix = self.last_options = None
+        self.last_turn_tools = ()
         self.positions = []
         self.handed_out = {}
         self.options = None

@@ -98,6 +98,19 @@ def expected(scope: "SessionScope", options: Options) -> tuple[Snapshot, Options
     return _rendered(snapshot, conversation, choice), without_choice
 
 
+def with_turn_tools(options: Options, tools: Sequence[dict[str, Any]]) -> Options:
+    """The options of a turn that has these tools besides. They never become the conversation's."""
+    if not tools:
+        return options
+    return msgspec.structs.replace(options, additional_tools=[*options.additional_tools, *tools])
+
+
+def without_turn_tools(options: Options, tools: Sequence[dict[str, Any]]) -> Options:
+    """The options that `with_turn_tools` added these to."""
+    own = options.additional_tools[: len(options.additional_tools) - len(tools)]
+    return msgspec.structs.replace(options, additional_tools=own)
+
+
 def pick_options(
     conversation: Conversation, ledger: FolderLedger, options: SessionOptions
 ) -> "Future[None] | None":

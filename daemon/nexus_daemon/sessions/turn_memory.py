@@ -52,7 +52,8 @@ class TurnInputs(msgspec.Struct, frozen=True, kw_only=True):
     """What a turn brings besides the conversation.
 
     `agent` is whose turn it is: the name that messages wait for; with a `node`, not those for its other
-    nodes. `passages` match the user's message.
+    nodes. `passages` match the user's message. `tools` are definitions that the client offers in
+    this turn only.
     """
 
     agent: str = MAIN
@@ -60,6 +61,7 @@ class TurnInputs(msgspec.Struct, frozen=True, kw_only=True):
     passages: "Sequence[Passage]" = ()
     git: "GitState | None" = None
     attachments: Attachments = NO_ATTACHMENTS
+    tools: Sequence[dict[str, Any]] = ()
 
 
 class TurnMemory(msgspec.Struct, frozen=True):

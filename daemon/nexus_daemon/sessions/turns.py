@@ -99,6 +99,7 @@ async def predict_usage(
         agent=agent,
         attachments=next_turn.attachments,
         files=next_turn.files,
+        turn_tools=next_turn.turn_tools,
     )
     request = request_of(params)
     inputs = await _collect_inputs(scope, request, params)
@@ -139,7 +140,14 @@ async def _collect_inputs(
         _read_attachments(scope, params.attachments, params.files),
     )
     agent = params.agent or (MAIN if scope.agent is None else scope.agent.id)
-    return TurnInputs(agent=agent, node=params.node, passages=passages, git=git, attachments=attachments)
+    return TurnInputs(
+        agent=agent,
+        node=params.node,
+        passages=passages,
+        git=git,
+        attachments=attachments,
+        tools=params.turn_tools,
+    )
 
 
 async def _search_knowledge(scope: SessionScope, request: assembly.Request) -> "Sequence[Passage]":
@@ -206,7 +214,8 @@ def _begin(scope: SessionScope, params: protocol.AssembleParams, inputs: TurnInp
         snapshot = next_request.snapshot_for_turn(scope, request.options)
         scope = msgspec.structs.replace(scope, snapshot=snapshot)
     request = next_request.without_repetition(request, scope.snapshot)
-    options = request.options
+    options = next_request.with_turn_tools(request.options, inputs.tools)
+    request = msgspec.structs.replace(request, options=options)
     tokens = sync.tokens_to_send(
         scope.snapshot,
         model=options.model,
@@ -278,7 +287,9 @@ def _result(
     attached = [*attachments.get("instructions", ()), *attachments.get("attachments", ())]
     record = context_json(scope.snapshot, assembled, request, now=turn.now, attachments=attached)
     if request.message is not None:
-        conversation.last_prefix, conversation.last_options = assembled.prefix, request.options
+        options = next_request.without_turn_tools(request.options, inputs.tools)
+        conversation.last_prefix, conversation.last_options = assembled.prefix, options
+        conversation.last_turn_tools = inputs.tools
     if _is_turn(request, conversation):
         conversation.facts = TurnFacts(
             model=assembled.model or None,

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
@@ -60,11 +61,12 @@ def read_next_usage(
     snapshot, options = next_request.expected(scope, request.options)
     scope = msgspec.structs.replace(scope, snapshot=snapshot)
     scope.follow()
+    options = next_request.with_turn_tools(options, inputs.tools)
     request = msgspec.structs.replace(request, options=options, git=inputs.git)
     memory = turn_memory.gather(scope, request, inputs)
     locate = turn_memory.locator_of(scope.locate, memory.items)
     spent, _ = _measure(scope, request, locate, memory=memory.items)
-    return with_cache(spent, snapshot, scope.conversation, locate)
+    return with_cache(spent, snapshot, scope.conversation, locate, turn_tools=inputs.tools)
 
 
 def current_usage(
@@ -90,15 +92,23 @@ def current_usage(
 
 
 def with_cache(
-    usage: protocol.TokenUsage, snapshot: Snapshot, conversation: Conversation, locate: Locator
+    usage: protocol.TokenUsage,
+    snapshot: Snapshot,
+    conversation: Conversation,
+    locate: Locator,
+    *,
+    turn_tools: Sequence[dict[str, Any]] | None = None,
 ) -> protocol.TokenUsage:
     """The usage with a cache report: what an edit breaks, before it is paid for.
 
     There is no report before the first request, nor if a request like the last one is no longer possible.
+    `turn_tools` are those of the next turn; None: those of the last one.
     """
     before, options = conversation.last_prefix, conversation.last_options
     if before is None or options is None:
         return usage
+    tools = conversation.last_turn_tools if turn_tools is None else turn_tools
+    options = next_request.with_turn_tools(options, tools)
     try:
         prefix = assembly.prefix_of(snapshot, conversation.manager, options, now=datetime.now().astimezone())
     except RequestError:  # a skill that the request named is gone

@@ -1,6 +1,6 @@
 """What is predicted of a turn is what it is sent with: to the token, row by row."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +23,13 @@ async def check(
     files: tuple[str, ...] = (),
     *,
     options: Mapping[str, object] = {},
+    turn_tools: Sequence[Mapping[str, object]] = (),
 ) -> tuple[Any, Any]:
     """Predict a turn and take it: all rows but that of the message are equal; that differs by the text."""
     attachments = [{"uri": desk.uri(path)} for path in attached]
     about = [desk.uri(path) for path in files]
-    next_turn = {"attachments": attachments, "options": options, "files": about}
+    tools = list(turn_tools)
+    next_turn = {"attachments": attachments, "options": options, "files": about, "turnTools": tools}
     predicted = await desk.ask(talk, number, "nexus/context/usage", nextTurn=next_turn)
     turn = await desk.ask(
         talk,
@@ -37,6 +39,7 @@ async def check(
         attachments=attachments[::-1],
         files=about,
         options=options,
+        turnTools=tools,
     )
     *rows, message = predicted["rows"]
     *sent, spoken = turn["usage"]["rows"]
@@ -113,5 +116,55 @@ def test_copilots_files_that_are_sources(tmp_path: Path, about: tuple[str, ...])
         rows = [row["label"] for row in predicted["rows"] if row["category"] == "memory"]
         label = "For these files: .github/instructions/python.instructions.md"
         assert rows == ([label] if about else [])
+
+    tell_story(tmp_path, story)
+
+
+def test_tools_of_one_turn_are_predicted_and_sent_with_that_turn_only(tmp_path: Path) -> None:
+    read, write_tool = (
+        {"name": f"{verb}_notes", "description": f"{verb} the notes"} for verb in ("read", "write")
+    )
+
+    async def story(desk: Desk) -> None:
+        talk = await desk.client()
+        predicted, turn = await check(desk, talk, 1, options=MODEL, turn_tools=[read])
+        assert [tool["name"] for tool in turn["tools"] if "notes" in tool["name"]] == ["read_notes"]
+        said = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"}]
+        await desk.ask(talk, 10, "nexus/session/append", messages=said)
+        await check(desk, talk, 20, options=MODEL, turn_tools=[read, write_tool])
+        await desk.ask(talk, 30, "nexus/session/append", messages=said)
+        predicted, turn = await check(desk, talk, 40, options=MODEL)
+        assert [row["label"] for row in predicted["rows"] if "notes" in row["label"]] == []
+
+    tell_story(tmp_path, story)
+
+
+def test_a_tool_that_the_next_turn_will_not_have_breaks_what_the_provider_reuses(tmp_path: Path) -> None:
+    tool = {"name": "read_notes", "description": "Read the notes"}
+
+    async def story(desk: Desk) -> None:
+        talk = await desk.client()
+        await desk.ask(talk, 1, "nexus/context/assemble", message=MESSAGE, options=MODEL, turnTools=[tool])
+        next_turns: list[dict[str, Any] | None] = [
+            None,
+            {"options": MODEL, "turnTools": [tool]},
+            {"options": MODEL},
+        ]
+        usages = [
+            await desk.ask(talk, number, "nexus/context/usage", nextTurn=next_turn)
+            for number, next_turn in enumerate(next_turns, 2)
+        ]
+        assert ["broke" in usage["cache"] for usage in usages] == [False, False, True]
+
+    tell_story(tmp_path, story)
+
+
+def test_a_tool_of_one_turn_is_disabled_like_any_other(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        write(desk, "/a/.nexus3/config.json", '{"tools": {"disabled": ["read_*"]}}')
+        tools = [{"name": "read_notes"}, {"name": "write_notes"}]
+        _, turn = await check(desk, await desk.client(), 1, turn_tools=tools)
+        assert [tool["name"] for tool in turn["tools"]] == ["write_notes"]
+        assert turn["metadata"]["toolsLeftOut"] == {"read_notes": "disabled"}
 
     tell_story(tmp_path, story)

@@ -5,7 +5,7 @@ import type { AgentInfo, FolderParams, TokenUsage } from "../protocol";
 import { listAgents, withNextUsage } from "../usage/nextUsage";
 import type { AnswerMetadata } from "./followups";
 import { windowOf } from "./lm";
-import { agentsTable, plain, receiptText, tokens, usageTable } from "./markdown";
+import { agentsTable, plain, receiptText, skillsTable, tokens, usageTable } from "./markdown";
 import { freeName, type Mark } from "./threadSession";
 import type { Threads } from "./threads";
 import { receiptAction, undoAction } from "./turn";
@@ -36,9 +36,15 @@ export interface Task {
   isNew?: boolean;
 }
 
-type Command = (chat: Chat, call: Call) => Promise<AnswerMetadata | Task>;
+/** A message with skills: the handler runs it as a turn where the chat is. */
+export interface SkillTurn {
+  skills: readonly string[];
+  prompt: string;
+}
 
-export const COMMANDS: Readonly<Record<string, Command>> = { context, compact, fork, agent, init };
+type Command = (chat: Chat, call: Call) => Promise<AnswerMetadata | Task | SkillTurn>;
+
+export const COMMANDS: Readonly<Record<string, Command>> = { context, compact, fork, agent, skill, init };
 
 /** The folder's own agent: always there, and not among the live ones. */
 const MAIN = "main";
@@ -132,6 +138,30 @@ function listFiles(stream: vscode.ChatResponseStream, title: string, uris: reado
   stream.markdown("\n\n");
 }
 
+/** The first word of a prompt, and the rest. */
+function firstWord(prompt: string): [string, string] {
+  const [, word = "", rest = ""] = /^(\S*)\s*([\s\S]*)$/u.exec(prompt.trim()) ?? [];
+  return [word, rest];
+}
+
+// ---------------------------------------------------------------- skills
+
+async function skill({ nexus, threads }: Chat, call: Call): Promise<AnswerMetadata | SkillTurn> {
+  const { request, context: history, stream, token } = call;
+  const [name, message] = firstWord(request.prompt);
+  if (name !== "") {
+    return { skills: [name], prompt: message === "" ? `Use the skill ${name}.` : message };
+  }
+  const mark = threads.markIn(history);
+  const folder = threads.folderOf(mark);
+  const viewed = await threads.agentIn(folder, token);
+  const agent = viewed === undefined ? {} : { agent: viewed.agentId };
+  const { layers, counter } = await nexus.request("nexus/context/layers", { workspaceFolder: folder, ...agent }, token);
+  const files = layers.flatMap((layer) => layer.files.filter((file) => file.name !== undefined));
+  stream.markdown(skillsTable(files, counter.exact));
+  return { kind: "skill", ...(mark === undefined ? {} : { mark }) };
+}
+
 // ---------------------------------------------------------------- agents
 
 async function agent(chat: Chat, call: Call): Promise<AnswerMetadata | Task> {
@@ -140,7 +170,7 @@ async function agent(chat: Chat, call: Call): Promise<AnswerMetadata | Task> {
   const mark = threads.markIn(history);
   const folder = threads.folderOf(mark);
   const cancellable: Pick<Nexus, "request"> = { request: (method, params) => nexus.request(method, params, token) };
-  const [, word = "", task = ""] = /^(\S*)\s*([\s\S]*)$/u.exec(request.prompt.trim()) ?? [];
+  const [word, task] = firstWord(request.prompt);
   if (word === "") {
     const agents = await listAgents(cancellable, nextTurn, folder);
     showAgents(call, folder, agents, focus.folder?.toString() === folder ? focus.agent : undefined);

@@ -43,6 +43,8 @@ export function explain(error: unknown, model: string): Failure {
         actions: [COMPACT, OPEN_PANEL],
         overflow: true,
       };
+    case "unknown-skill":
+      return { message: text, actions: [ask("List Skills", "/skill")] };
     case "unknown-folder":
       return {
         message: text,

@@ -4,7 +4,7 @@ import type { Mark } from "./threadSession";
 export interface AnswerMetadata {
   mark?: Mark;
   /** The kind of answer. */
-  kind: "turn" | "context" | "compact" | "fork" | "agent" | "init" | "none" | "failed";
+  kind: "turn" | "context" | "compact" | "fork" | "agent" | "skill" | "init" | "none" | "failed";
   /** How full the conversation is, in percent, as the daemon counted. */
   percent?: number;
   /** The context was too long for the model. */
@@ -44,6 +44,7 @@ export function suggestions(answer: AnswerMetadata | undefined): Suggestion[] {
     case "compact":
     case "fork":
     case "agent":
+    case "skill":
     case "init":
       return [SHOW];
     case "failed":

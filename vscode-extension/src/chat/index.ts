@@ -5,7 +5,7 @@
 import * as vscode from "vscode";
 import { remediesOf, showRemedies } from "../commands/commandContext";
 import type { Focus, NextTurn, Nexus } from "../nexus";
-import { type Call, type Chat, COMMANDS, focusOn, type Task } from "./commands";
+import { type Call, type Chat, COMMANDS, focusOn, type SkillTurn, type Task } from "./commands";
 import { complete } from "./complete";
 import { explain, type Failure } from "./failures";
 import { type AnswerMetadata, metadataOf, readAnswer, suggestions } from "./followups";
@@ -72,7 +72,10 @@ async function answer(chat: Talk, call: Call): Promise<vscode.ChatResult> {
       return await talk(chat, call);
     }
     const answer = await command(chat, call);
-    return "kind" in answer ? { metadata: metadataOf(answer) } : await talkToAgent(chat, call, answer);
+    if ("kind" in answer) {
+      return { metadata: metadataOf(answer) };
+    }
+    return "agent" in answer ? await talkToAgent(chat, call, answer) : await talk(chat, call, answer);
   } catch (error) {
     return token.isCancellationRequested ? {} : failed(call, explain(error, request.model.name));
   } finally {
@@ -80,9 +83,11 @@ async function answer(chat: Talk, call: Call): Promise<vscode.ChatResult> {
   }
 }
 
-async function talk(chat: Talk, call: Call): Promise<vscode.ChatResult> {
+/** A turn where the chat is: in its conversation, or with the agent in view. */
+async function talk(chat: Talk, call: Call, skillTurn?: SkillTurn): Promise<vscode.ChatResult> {
   const { request, stream, context } = call;
-  if (request.prompt.trim() === "" && request.references.length === 0) {
+  const { prompt, skills } = skillTurn ?? { prompt: request.prompt };
+  if (prompt.trim() === "" && request.references.length === 0) {
     stream.markdown("Ask something, or try `/context` to see what the model would be sent.");
     return { metadata: metadataOf({ kind: "none" }) };
   }
@@ -91,13 +96,13 @@ async function talk(chat: Talk, call: Call): Promise<vscode.ChatResult> {
   if (viewed !== undefined) {
     const folder = chat.threads.folderOf(known);
     const { agentId: agent, session } = viewed;
-    return talkToAgent(chat, call, { mark: known, folder, agent, session, prompt: request.prompt });
+    return talkToAgent(chat, call, { mark: known, folder, agent, session, prompt }, skills);
   }
-  const { place, mark } = await chat.threads.take(context, request.prompt, call.token);
+  const { place, mark } = await chat.threads.take(context, prompt, call.token);
   const taken = await noticed(chat, call, mark.chat, (notices) => {
     introduce(chat, notices, place, mark.folder);
     const { folder, session } = mark;
-    return takeTurn(chat, { ...call, notices, folder, session });
+    return takeTurn(chat, { ...call, notices, folder, session, prompt, ...(skills && { skills }) });
   });
   const { appended } = taken;
   const now = appended === undefined ? mark : { ...mark, turn: appended.turn };
@@ -107,13 +112,13 @@ async function talk(chat: Talk, call: Call): Promise<vscode.ChatResult> {
 }
 
 /** A turn of an agent, in its own session. */
-async function talkToAgent(chat: Talk, call: Call, task: Task): Promise<vscode.ChatResult> {
+async function talkToAgent(chat: Talk, call: Call, task: Task, skills?: readonly string[]): Promise<vscode.ChatResult> {
   const { mark, folder, agent, session, prompt, isNew } = task;
   const taken = await noticed(chat, call, mark?.chat, (notices) => {
     const place = `Agent **${plain(agent)}**, in its conversation **${plain(session)}**.`;
     if (isNew === true) notices.addChange([`${place} It was started for this.`]);
     else notices.add([place]);
-    return takeTurn(chat, { ...call, notices, folder, session, agent, prompt });
+    return takeTurn(chat, { ...call, notices, folder, session, agent, prompt, ...(skills && { skills }) });
   });
   return resultOf(call, answerOfTurn(taken, mark, agent), taken.failure);
 }
@@ -128,7 +133,6 @@ async function noticed(
   const notices = new Notices();
   notices.addFirst(chat.unseen.get(thread ?? "") ?? []);
   chat.unseen.delete(thread ?? "");
-  noteNotRun(notices, call);
   try {
     return await turn(notices);
   } finally {
@@ -152,13 +156,6 @@ function placeButtons({ reason, instead }: ThreadSession, folder: string): vscod
   if (reason !== "fresh" || instead === undefined) return [];
   const title = `Go On in ${instead} Instead`;
   return [{ title, command: "nexus.chat.useSession", arguments: [folder, instead] }];
-}
-
-function noteNotRun(notices: Notices, { request }: Call): void {
-  const names = request.toolReferences.map((tool) => plain(tool.name));
-  if (names.length > 0) {
-    notices.add([`Not run: ${names.join(", ")}. @nexus runs no tools of other extensions yet.`]);
-  }
 }
 
 function resultOf(call: Call, answer: AnswerMetadata, failure: Failure | undefined): vscode.ChatResult {

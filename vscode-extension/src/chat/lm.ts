@@ -4,11 +4,22 @@ import type { AssembleOptions } from "../protocol";
 import type { Abilities, ModelMessage, Part } from "./modelMessages";
 import type { Model, Piece, Tool } from "./toolLoop";
 
-/** An editor's model as one that can be asked. `justification` is shown where the editor asks for consent. */
-export function modelOf(chat: vscode.LanguageModelChat, justification: string): Model {
+/**
+ * An editor's model as one that can be asked. `justification` is shown where the editor asks for consent;
+ * `modelOptions` are parameters by the names that the model's extension knows.
+ */
+export function modelOf(
+  chat: vscode.LanguageModelChat,
+  justification: string,
+  modelOptions: Readonly<Record<string, unknown>> = {},
+): Model {
   return {
     async *send(messages, tools, token): AsyncGenerator<Piece> {
-      const options = tools.length === 0 ? { justification } : { justification, tools: tools.map(toolOf) };
+      const options = {
+        justification,
+        ...(tools.length === 0 ? {} : { tools: tools.map(toolOf) }),
+        ...(Object.keys(modelOptions).length === 0 ? {} : { modelOptions }),
+      };
       const response = await chat.sendRequest(messages.map(messageOf), options, token);
       for await (const part of response.stream) {
         if (part instanceof vscode.LanguageModelTextPart) {

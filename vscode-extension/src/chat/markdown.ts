@@ -1,7 +1,7 @@
 /** What the chat shows of the daemon's figures, as Markdown. Every number is the daemon's own. No VS Code here. */
 
 import { changeText, KINDS, lossText, lostCount, lostText } from "../documents/receipt";
-import type { AgentInfo, AssembledContext, Receipt, TokenUsage, UsageRow } from "../protocol";
+import type { AgentInfo, AssembledContext, LayerFile, Receipt, TokenUsage, UsageRow } from "../protocol";
 import { exactly, percentText, plural, TITLES } from "../usage/figures";
 import type { ThreadSession } from "./threadSession";
 
@@ -156,4 +156,21 @@ export function agentsTable(agents: readonly AgentInfo[], viewed: string | undef
     return `| ${name} | ${plain(agent.role)} | ${plain(agent.cwd)} | ${plain(agent.task ?? "")} | ${plain(agent.parent ?? "")} | ${used} |`;
   });
   return ["| Agent | Role | Directory | Task | Below | Tokens |", "|---|---|---|---|---|--:|", ...lines].join("\n");
+}
+
+/** The skills of a folder. `isExact`: the token counts are. */
+export function skillsTable(files: readonly LayerFile[], isExact: boolean): string {
+  if (files.length === 0) {
+    return "This folder has no skills. A skill is a directory with a `SKILL.md`, in `.nexus3/skills` or `.claude/skills`.";
+  }
+  const lines = files.map(({ name = "", description = "", tokens: listed = 0 }) => {
+    return `| ${plain(name)} | ${plain(description)} | ${tokens(listed, isExact)} |`;
+  });
+  return [
+    "`/skill NAME [message]` sends a message with the whole text of a skill. These are listed for the model in every request:",
+    "",
+    "| Skill | What it does | Tokens in the list |",
+    "|---|---|--:|",
+    ...lines,
+  ].join("\n");
 }

@@ -18,21 +18,21 @@ import { changeText, lossText } from "../documents/receipt";
 import type { NextTurn, Nexus } from "../nexus";
 import type { AppendResult, AssembledContext, Attachment, Json, Message, ToolCall } from "../protocol";
 import { attachmentsOf, splitReferences } from "./editorFiles";
+import { definitionOf, toolsOfMessage } from "./editorTools";
 import { COMPACT, explain, type Failure } from "./failures";
 import type { AnswerMetadata } from "./followups";
 import { abilitiesOf, modelOf, turnOptions } from "./lm";
 import { attachmentNotes, contextNotes, plain } from "./markdown";
-import { inputOf, isRecord, modelMessagesOf } from "./modelMessages";
+import { modelMessagesOf } from "./modelMessages";
 import type { Notices } from "./notices";
+import { explainOptions, type ModelOption, modelOptionsOf } from "./parameters";
 import type { Recorder } from "./record";
 import { type Attached, messageWith } from "./references";
 import type { Mark } from "./threadSession";
-import { type Answer, answerOf, type Tool } from "./toolLoop";
+import { type Answer, answerOf } from "./toolLoop";
+import { isDaemonTool, offeredTool, runnersOf } from "./turnTools";
 
 const JUSTIFICATION = "@nexus sends the folder's assembled context to the model that you picked in the chat.";
-
-/** Tools that the daemon runs for us; others are not offered. */
-const MEMORY_TOOLS: ReadonlySet<string> = new Set(["query_l2_memory", "query_l3_memory", "query_l4_memory"]);
 
 export interface Turn {
   request: vscode.ChatRequest;
@@ -45,6 +45,8 @@ export interface Turn {
   agent?: string;
   /** The message, where it is not the request's prompt. */
   prompt?: string;
+  /** Names of skills that the turn activates. */
+  skills?: readonly string[];
 }
 
 export interface Taken {
@@ -63,6 +65,13 @@ export interface Desk {
   nextTurn: NextTurn;
 }
 
+/** What a turn sends besides the conversation. */
+interface Inputs {
+  attached: Attached;
+  attachments: Attachment[];
+  tools: readonly vscode.LanguageModelToolInformation[];
+}
+
 /** Run a turn. Rejects where the daemon refuses to assemble it: then nothing was sent. */
 export async function takeTurn({ nexus, recorder, nextTurn }: Desk, turn: Turn): Promise<Taken> {
   const { request, stream, notices } = turn;
@@ -75,18 +84,22 @@ export async function takeTurn({ nexus, recorder, nextTurn }: Desk, turn: Turn):
   }
   notices.add(attached.notes.map(plain));
   const attachments = await attachmentsOf(instructions);
-  let [context, files] = await Promise.all([assembled(nexus, turn, attached, attachments), filesOf(nexus, turn)]);
+  const { tools, notes } = toolsOfMessage(request, isDaemonTool);
+  notices.add(notes.map(plain));
+  const inputs = { attached, attachments, tools };
+  let [context, files] = await Promise.all([assembled(nexus, turn, inputs), filesOf(nexus, turn)]);
   showSources(turn, context, files);
   notices.add(attachmentNotes(context));
   noteContext(turn, context);
-  let answer = await answered(nexus, turn, context);
-  let failure = failureOf(answer, request.model);
+  noteToolsLeftOut(turn, context, tools);
+  let answer = await answered(nexus, turn, inputs, context);
+  let failure = failureOf(answer, request.model, context);
   if (failure?.overflow === true && answer.messages.length === 0) {
     const refusal = await compactFurther(nexus, turn);
     if (refusal === undefined) {
-      context = await assembled(nexus, turn, attached, attachments);
-      answer = await answered(nexus, turn, context);
-      failure = failureOf(answer, request.model);
+      context = await assembled(nexus, turn, inputs);
+      answer = await answered(nexus, turn, inputs, context);
+      failure = failureOf(answer, request.model, context);
     } else {
       failure = { ...failure, message: `${failure.message} Compacting it did not help: ${refusal}` };
     }
@@ -100,8 +113,12 @@ export async function takeTurn({ nexus, recorder, nextTurn }: Desk, turn: Turn):
   return { appended: await written(recorder, turn, attached, context, answer), failure, partial, percent };
 }
 
-function failureOf(answer: Answer, model: vscode.LanguageModelChat): Failure | undefined {
-  return answer.end === "failed" ? explain(answer.error, model.name) : undefined;
+function failureOf(answer: Answer, model: vscode.LanguageModelChat, context: AssembledContext): Failure | undefined {
+  return answer.end === "failed" ? explainOptions(explain(answer.error, model.name), optionsOf(context)) : undefined;
+}
+
+function optionsOf({ request, parameters }: AssembledContext): ModelOption[] {
+  return modelOptionsOf(request, parameters);
 }
 
 /** Compact the conversation because the model refused it as too long. Returns why that was refused, if it was. */
@@ -130,7 +147,7 @@ function promptOf(turn: Turn): string {
 }
 
 /** The conversation's context for the turn, for the model that the user picked. */
-function assembled(nexus: Nexus, turn: Turn, attached: Attached, attachments: Attachment[]): Promise<AssembledContext> {
+function assembled(nexus: Nexus, turn: Turn, { attached, attachments, tools }: Inputs): Promise<AssembledContext> {
   return nexus.request(
     "nexus/context/assemble",
     {
@@ -140,42 +157,37 @@ function assembled(nexus: Nexus, turn: Turn, attached: Attached, attachments: At
       message: attached.content,
       ...(attachments.length === 0 ? {} : { attachments }),
       ...(attached.used.length === 0 ? {} : { files: urisOf(attached) }),
+      ...(tools.length === 0 ? {} : { turnTools: tools.map(definitionOf) }),
       format: "openai",
-      options: turnOptions(turn.request.model),
+      options: {
+        ...turnOptions(turn.request.model),
+        ...(turn.skills === undefined ? {} : { skills: [...turn.skills] }),
+      },
     },
     turn.token,
   );
 }
 
-function answered(nexus: Nexus, turn: Turn, context: AssembledContext): Promise<Answer> {
+function answered(nexus: Nexus, turn: Turn, inputs: Inputs, context: AssembledContext): Promise<Answer> {
   const { request, stream, token } = turn;
-  const tools = context.tools.flatMap(toolOf);
+  const runners = runnersOf(nexus, turn, inputs.tools);
+  const tools = context.tools.flatMap((definition) => offeredTool(definition, runners));
   const can = { ...abilitiesOf(request.model), tools: tools.length > 0 };
   const question = {
     messages: modelMessagesOf(context.request?.messages, can),
     tools,
     show: (text: string) => stream.markdown(text),
-    run: (call: ToolCall) => {
-      stream.progress(`Asking memory (${call.name})`);
-      return remembered(nexus, turn, call);
+    run: async (call: ToolCall) => {
+      const runner = runners.get(call.name);
+      if (runner === undefined) {
+        throw new Error(`nobody runs ${call.name}`);
+      }
+      stream.progress(`${runner.doing} (${call.name})`);
+      return runner.run(call);
     },
   };
-  return answerOf(modelOf(request.model, JUSTIFICATION), question, token);
-}
-
-async function remembered(nexus: Nexus, turn: Turn, call: ToolCall): Promise<string> {
-  const { folder, session, token } = turn;
-  const params = { workspaceFolder: folder, session, tool: call.name, arguments: inputOf(call.arguments) };
-  return (await nexus.request("nexus/memory/query", params, token)).text;
-}
-
-function toolOf(definition: Record<string, Json>): Tool[] {
-  const { name, description, inputSchema } = definition;
-  if (typeof name !== "string" || !MEMORY_TOOLS.has(name)) {
-    return [];
-  }
-  const schema = isRecord(inputSchema) ? inputSchema : { type: "object", properties: {} };
-  return [{ name, description: typeof description === "string" ? description : name, inputSchema: schema }];
+  const options = Object.fromEntries(optionsOf(context).map(({ name, value }) => [name, value]));
+  return answerOf(modelOf(request.model, JUSTIFICATION, options), question, token);
 }
 
 // ---------------------------------------------------------------- the ledger
@@ -211,6 +223,9 @@ async function written(
 function asSaid(turn: Turn, attached: Attached): Message {
   const references = urisOf(attached);
   const meta: Record<string, Json> = { client: "vscode" };
+  if (turn.skills !== undefined) {
+    meta.skills = [...turn.skills];
+  }
   if (references.length > 0) {
     Object.assign(meta, { prompt: promptOf(turn), references });
   }
@@ -300,6 +315,16 @@ function noteContext({ notices, folder, session }: Turn, context: AssembledConte
     const isDue = compaction === undefined || compaction.problem !== undefined;
     notices.add(lines, isDue ? [COMPACT, panel] : [panel]);
   }
+}
+
+/** Why the folder's settings leave out tools that the user chose. */
+function noteToolsLeftOut({ notices }: Turn, { metadata }: AssembledContext, tools: Inputs["tools"]): void {
+  const reasons = metadata.toolsLeftOut ?? {};
+  const lines = tools.flatMap(({ name }) => {
+    const reason = reasons[name];
+    return reason === undefined ? [] : [`${plain(name)}: not offered, because of the settings (${plain(reason)})`];
+  });
+  notices.add(lines);
 }
 
 /** The button that takes a compaction back. */

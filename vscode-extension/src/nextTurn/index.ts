@@ -5,12 +5,16 @@
  *    the last message: what came with it besides will come again, and what did not come will not. Messages to
  *    which the user attached files say nothing: the editor picks instructions by them.
  * 2. The model is the picked one, which the daemon knows; until one is picked, every figure is for the settings. The
- *    model that the chat used last, else the only one there is, says only whether memory tools are offered.
+ *    model that the chat used last, else the only one there is, says only whether tools are offered.
+ * 3. The editor's tools that the setting `nexus.chat.tools` names are sent with every message. Those that the user
+ *    attaches to a message are for that message only.
  */
 import * as vscode from "vscode";
 import { attachmentsOf } from "../chat/editorFiles";
+import { definitionOf, toolsOfSetting } from "../chat/editorTools";
 import { offersMemoryTools } from "../chat/lm";
 import { usedModel } from "../chat/models";
+import { isDaemonTool } from "../chat/turnTools";
 import type { NextTurn } from "../nexus";
 import type { NextTurnParams } from "../protocol";
 import { affectsEditorInstructions, findEditorInstructions } from "./editorInstructions";
@@ -18,6 +22,7 @@ import { affectsEditorInstructions, findEditorInstructions } from "./editorInstr
 const CORRECTIONS = "nexus.editorInstructions";
 /** For how long the first figures wait for the editor to say which models it has. */
 const PATIENCE_MS = 1_000;
+const SETTINGS = ["nexus.chat.memoryTools", "nexus.chat.tools"];
 const WATCHED = ["**/{AGENTS,CLAUDE,CLAUDE.local}.md", "**/{.github,.claude}/**/*.md"];
 
 /** URIs by which the last message differed from what was expected. */
@@ -43,7 +48,7 @@ export function makeNextTurn(context: vscode.ExtensionContext): NextTurn & vscod
     vscode.workspace.onDidChangeWorkspaceFolders(filesChanged),
     vscode.workspace.onDidChangeConfiguration((change) => {
       if (affectsEditorInstructions(change)) filesChanged();
-      else if (change.affectsConfiguration("nexus.chat.memoryTools")) changed.fire();
+      else if (SETTINGS.some((name) => change.affectsConfiguration(name))) changed.fire();
     }),
     vscode.lm.onDidChangeChatModels(() => void findModel()),
   ];
@@ -69,7 +74,9 @@ export function makeNextTurn(context: vscode.ExtensionContext): NextTurn & vscod
       const uris = new Set([...(await expected()), ...added]);
       for (const uri of absent) uris.delete(uri);
       const attachments = await attachmentsOf([...uris].map((uri) => vscode.Uri.parse(uri)));
-      return { attachments, options: { memoryTools: offersMemoryTools(model) } };
+      const turnTools = toolsOfSetting(model, isDaemonTool).map(definitionOf);
+      const options = { memoryTools: offersMemoryTools(model) };
+      return { attachments, options, ...(turnTools.length === 0 ? {} : { turnTools }) };
     },
     async learn(attached, isPlain): Promise<void> {
       void findModel();

@@ -401,6 +401,11 @@ export interface AssembleParams extends ConversationParams {
    * like attachments if it matches one of these
    */
   files?: string[];
+  /**
+   * tool definitions for this turn only, in addition to those of `options`: the next turn is not expected to have them
+   * unless `nextTurn` names them
+   */
+  turnTools?: Record<string, Json>[];
 }
 
 /** One assembled turn. */
@@ -574,6 +579,10 @@ export interface LayerFile {
   imports?: ImportedFile[];
   /** the globs of a `conditional` file, separated by commas */
   appliesTo?: string;
+  /** of a skill in force: its name */
+  name?: string;
+  /** of a skill in force: what it does and when to use it */
+  description?: string;
 }
 
 /** The layers of a folder's context. */
@@ -600,6 +609,8 @@ export interface NextTurnParams {
   attachments?: Attachment[];
   /** URIs of the files that the turn will be about */
   files?: string[];
+  /** tool definitions that the client will send for this turn */
+  turnTools?: Record<string, Json>[];
 }
 
 /** A model parameter and where its value comes from. */

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { NexusError } from "../../src/nexus";
+import type { AgentInfo } from "../../src/protocol";
 import { FOLDER, row } from "./chat-daemon";
 import { Desk } from "./chat-desk";
 import * as mock from "./vscode";
@@ -50,6 +51,72 @@ describe("/context", () => {
     await second.ask("", { command: "context" });
     expect((await second.ask("two")).text).toBe("ok");
     expect(desk.daemon.said("main")).toHaveLength(4);
+  });
+});
+
+describe("/skill", () => {
+  const sent = () =>
+    desk.daemon.paramsOf("nexus/context/assemble").map(({ message, options }) => ({ message, options }));
+  const options = { model: "fake-1", maxContextTokens: 32000, memoryTools: true };
+
+  beforeEach(() => {
+    desk.daemon.skills = ["review", "rotate-key"];
+  });
+
+  it.each([
+    ["review Look at my\nlast change.", "Look at my\nlast change."],
+    ["review", "Use the skill review."],
+  ])("sends %j with the text of the skill, for this turn only", async (prompt, message) => {
+    const thread = desk.thread();
+    await thread.ask(prompt, { command: "skill" });
+    await thread.ask("and now?");
+    expect(sent()).toEqual([
+      { message, options: { ...options, skills: ["review"] } },
+      { message: "and now?", options },
+    ]);
+    expect(desk.daemon.said("main")[0]).toEqual({
+      role: "user",
+      content: message,
+      meta: { client: "vscode", skills: ["review"] },
+    });
+  });
+
+  it("goes to the agent in view", async () => {
+    desk.daemon.agents = [{ agentId: "checker", session: "agent:checker" } as AgentInfo];
+    desk.focus.agent = "checker";
+    await desk.thread().ask("review this", { command: "skill" });
+    expect(desk.daemon.paramsOf("nexus/context/assemble")[0]).toMatchObject({
+      agent: "checker",
+      session: "agent:checker",
+      message: "this",
+      options: { skills: ["review"] },
+    });
+  });
+
+  it("lists the skills with their tokens without a name, and sends nothing", async () => {
+    const answer = await desk.thread().ask(" ", { command: "skill" });
+    expect(answer.text.split("\n").slice(2)).toEqual([
+      "| Skill | What it does | Tokens in the list |",
+      "|---|---|--:|",
+      "| review | Does review \\| well. | ≈ 12 |",
+      "| rotate\\-key | Does rotate\\-key \\| well. | ≈ 12 |",
+    ]);
+    expect(desk.model.requests).toEqual([]);
+    expect(answer.result.metadata?.nexus.kind).toBe("skill");
+  });
+
+  it("says where skills come from where there are none", async () => {
+    desk.daemon.skills = [];
+    const answer = await desk.thread().ask("", { command: "skill" });
+    expect(answer.text).toContain("This folder has no skills.");
+  });
+
+  it("says which there are where the name is unknown", async () => {
+    const answer = await desk.thread().ask("revue this", { command: "skill" });
+    expect(answer.result.errorDetails?.message).toBe("There is no skill revue. Skills: review, rotate-key.");
+    expect(answer.titles()).toEqual(["List Skills"]);
+    expect(desk.model.requests).toEqual([]);
+    expect(desk.daemon.said("main")).toEqual([]);
   });
 });
 

@@ -6,9 +6,11 @@ import type {
   AgentInfo,
   AppendResult,
   Json,
+  LayerFile,
   Message,
   ModelCompleteParams,
   ModelCompleteResult,
+  ParameterValue,
   Requests,
   SessionInfo,
   TokenUsage,
@@ -47,6 +49,13 @@ export class FakeDaemon implements Nexus {
   metadata: Record<string, unknown> = {};
   rows: UsageRow[] = [row("system", "Project Configuration", 29, `${FOLDER}/.nexus3/NEXUS.md`)];
   tools: Record<string, Json>[] = [];
+  /** Tools of a turn that the settings leave out, with the reason. */
+  leftOut: Record<string, string> = {};
+  parameters: Record<string, ParameterValue> = {};
+  /** Names of the folder's skills. */
+  skills: string[] = [];
+  /** Fields of the body besides model, messages and tools. */
+  fields: Record<string, Json> = {};
   percent = 10;
   starts = 0;
   complete: ((params: ModelCompleteParams, token: api.CancellationToken) => Promise<ModelCompleteResult>) | undefined;
@@ -141,11 +150,15 @@ export class FakeDaemon implements Nexus {
             {
               name: "local",
               path: "/ws/.nexus3",
-              files: [{ kind: "instructions", uri: `${FOLDER}/.nexus3/NEXUS.md`, status: "loaded" }],
+              files: [
+                { kind: "instructions", uri: `${FOLDER}/.nexus3/NEXUS.md`, status: "loaded" },
+                ...this.skills.map((skill) => skillFile(skill)),
+              ],
             },
           ],
           skipped: [],
           problems: [],
+          counter: { name: "o200k_base", exact: false },
         };
       case "nexus/memory/query":
         return { text: `found by ${String(params.tool)}` };
@@ -196,7 +209,12 @@ export class FakeDaemon implements Nexus {
   }
 
   private assemble(session: string, params: Params<"nexus/context/assemble">): unknown {
-    const { message, options } = params;
+    const { message, options, turnTools = [] } = params;
+    const unknown = options?.skills?.find((skill) => !this.skills.includes(skill));
+    if (unknown !== undefined) {
+      const names = this.skills.join(", ");
+      throw new NexusError(`There is no skill ${unknown}. Skills: ${names}.`, "unknown-skill");
+    }
     const history = this.said(session).map(inBody);
     const asked = message === undefined || message === null ? [] : [{ role: "user", content: message }];
     const parentTurn = this.sessions.get(session)?.turns.at(-1)?.id;
@@ -204,12 +222,26 @@ export class FakeDaemon implements Nexus {
       revision: 1,
       workspaceFolder: params.workspaceFolder,
       session,
-      tools: options?.memoryTools === true ? this.tools : [],
+      tools: [
+        ...(options?.memoryTools === true ? this.tools : []),
+        ...turnTools.filter((tool) => !(String(tool.name) in this.leftOut)),
+      ],
+      parameters: this.parameters,
       model: options?.model ?? "",
       usage: this.usage(),
-      metadata: { truncated: false, shouldCompact: false, wantedPercent: 10, ...this.metadata },
+      metadata: {
+        truncated: false,
+        shouldCompact: false,
+        wantedPercent: 10,
+        ...(Object.keys(this.leftOut).length === 0 ? {} : { toolsLeftOut: this.leftOut }),
+        ...this.metadata,
+      },
       problems: [],
-      request: { messages: [{ role: "system", content: "You are Nexus." }, ...history, ...asked] },
+      request: {
+        model: "fake-1",
+        ...this.fields,
+        messages: [{ role: "system", content: "You are Nexus." }, ...history, ...asked],
+      },
       ...(parentTurn === undefined ? {} : { parentTurn }),
     };
   }
@@ -255,6 +287,11 @@ export const RECEIPT = {
 export function row(category: UsageRow["category"], label: string, tokens: number, uri?: string): UsageRow {
   const range = { start: { line: 2, character: 0 }, end: { line: 4, character: 0 } };
   return { category, label, tokens, exact: false, ...(uri === undefined ? {} : { source: { uri, range } }) };
+}
+
+function skillFile(name: string): LayerFile {
+  const uri = `${FOLDER}/.nexus3/skills/${name}/SKILL.md`;
+  return { kind: "skill", uri, status: "loaded", tokens: 12, name, description: `Does ${name} | well.` };
 }
 
 function info(session: string, one: Session): SessionInfo {

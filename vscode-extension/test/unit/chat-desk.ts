@@ -42,7 +42,10 @@ export class FakeModel {
   readonly version = "1";
   maxInputTokens = 32000;
   capabilities: Record<string, boolean> | undefined;
-  readonly requests: { messages: mock.LanguageModelChatMessage[]; options: { tools?: { name: string }[] } }[] = [];
+  readonly requests: {
+    messages: mock.LanguageModelChatMessage[];
+    options: { tools?: { name: string }[]; modelOptions?: object };
+  }[] = [];
   replies: Reply[][] = [];
 
   async sendRequest(

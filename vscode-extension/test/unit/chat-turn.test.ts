@@ -196,6 +196,160 @@ describe("tools", () => {
   });
 });
 
+describe("the editor's tools", () => {
+  const schema = { type: "object", properties: { id: { type: "number" } } };
+  const tool = (name: string) => ({ name, description: `Does ${name}.`, inputSchema: schema, tags: [] });
+  const definition = (name: string) => ({ name, description: `Does ${name}.`, inputSchema: schema });
+  const offered = () => desk.model.requests.map((one) => one.options.tools?.map(({ name }) => name));
+  const result = () => desk.daemon.said("main").find((message) => message.role === "tool")?.content;
+  const text = (value: string) => ({ content: [new mock.LanguageModelTextPart(value)] });
+  const call = (name: string) => [{ call: name, input: { id: 7 }, id: "a" }];
+
+  beforeEach(() => {
+    mock.lm.tools = [tool("jira_read"), tool("jira_write"), tool("deploy"), tool("query_l2_memory")];
+  });
+
+  it("offers none that the user did not choose", async () => {
+    await desk.thread().ask("hi");
+    expect(desk.daemon.paramsOf("nexus/context/assemble")[0]).not.toHaveProperty("turnTools");
+    expect(offered()).toEqual([undefined]);
+  });
+
+  it.each([
+    [["jira_*"], ["jira_read", "jira_write"]],
+    [
+      ["deploy", "jira_read"],
+      ["deploy", "jira_read"],
+    ],
+    [["*"], ["deploy", "jira_read", "jira_write"]],
+    [["jira.read", "JIRA_*", "other", 7], undefined],
+  ])("offers those that the setting names: %j", async (setting, names) => {
+    mock.mock.settings.set("nexus.chat.tools", setting);
+    await desk.thread().ask("hi");
+    const { turnTools } = desk.daemon.paramsOf("nexus/context/assemble")[0] ?? {};
+    expect([turnTools, offered()]).toEqual([names?.map(definition), [names]]);
+  });
+
+  it("offers an attached one for its message, runs its calls, and writes them", async () => {
+    mock.lm.invoke = () => text("Issue 7: open");
+    desk.model.replies = [call("jira_read"), ["It is open."], ["ok"]];
+    const thread = desk.thread();
+    const more = { toolReferences: [{ name: "jira_read" }], toolInvocationToken: "the request's" };
+    const answer = await thread.ask("is #jira_read 7 open?", more);
+    expect(mock.lm.invoked).toEqual([["jira_read", { input: { id: 7 }, toolInvocationToken: "the request's" }]]);
+    expect(answer.steps).toEqual(["Running (jira_read)"]);
+    expect(desk.daemon.said("main").slice(1)).toEqual([
+      { role: "assistant", content: null, toolCalls: [{ id: "a", name: "jira_read", arguments: { id: 7 } }] },
+      { role: "tool", content: "Issue 7: open", toolCallId: "a", name: "jira_read" },
+      { role: "assistant", content: "It is open." },
+    ]);
+    await thread.ask("thanks");
+    expect(offered()).toEqual([["jira_read"], ["jira_read"], undefined]);
+  });
+
+  it.each([
+    ["an error", () => Promise.reject(new Error("no network")), "The call failed: no network."],
+    [
+      "a refusal",
+      () => Promise.reject(new mock.CancellationError()),
+      "The user did not allow this call. Do not repeat it; go on without it, or ask.",
+    ],
+    ["nothing", () => ({ content: [] }), "The tool returned nothing."],
+    [
+      "parts of all kinds",
+      () => ({
+        content: [
+          new mock.LanguageModelTextPart("plain"),
+          {
+            value: {
+              node: {
+                children: [
+                  { type: 2, text: "one" },
+                  { type: 2, text: "two", lineBreakBefore: true },
+                ],
+              },
+            },
+          },
+          { mimeType: "application/json", data: new TextEncoder().encode('{"a":1}') },
+          { mimeType: "image/png", data: new Uint8Array(3) },
+          { value: 7 },
+        ],
+      }),
+      'plain\none\ntwo\n{"a":1}\n[Left out: image/png, 3 bytes]\n[Left out: a part that is not text]',
+    ],
+  ])("makes a result for the model of %s", async (_what, invoke, content) => {
+    mock.mock.settings.set("nexus.chat.tools", ["deploy"]);
+    mock.lm.invoke = invoke;
+    desk.model.replies = [call("deploy"), ["I see."]];
+    await desk.thread().ask("deploy");
+    expect(result()).toBe(content);
+  });
+
+  it("says which tools that the user attached are not offered, and why", async () => {
+    desk.daemon.leftOut = { deploy: "disabled" };
+    const toolReferences = ["deploy", "gone", "query_l2_memory"].map((name) => ({ name }));
+    const answer = await desk.thread().ask("hi", { toolReferences });
+    expect(offered()).toEqual([undefined]);
+    expect(answer.text.split("\n").filter((line) => line.includes("not offered"))).toEqual([
+      "> gone: not offered, because the editor has no such tool",
+      "> query\\_l2\\_memory: not offered, because Nexus has a tool of this name",
+      "> deploy: not offered, because of the settings (disabled)",
+    ]);
+  });
+
+  it("offers none to a model that cannot call tools", async () => {
+    mock.mock.settings.set("nexus.chat.tools", ["*"]);
+    desk.model.capabilities = { supportsToolCalling: false };
+    const answer = await desk.thread().ask("hi", { toolReferences: [{ name: "deploy" }] });
+    expect(desk.daemon.paramsOf("nexus/context/assemble")[0]).not.toHaveProperty("turnTools");
+    expect(answer.text).toContain("deploy: not offered, because Fake cannot call tools");
+  });
+});
+
+describe("model parameters", () => {
+  const set = (value: unknown, origin = "local") => ({ value, origin }) as never;
+
+  it("are sent as the settings, the session or the request set them, and no others", async () => {
+    desk.daemon.fields = {
+      temperature: 0.2,
+      top_p: 0.9,
+      max_completion_tokens: 500,
+      reasoning_effort: "low",
+      prompt_cache_key: "k",
+      tools: [],
+      stream: true,
+    };
+    desk.daemon.parameters = {
+      temperature: set(0.2),
+      top_p: set(0.9, "built-in"),
+      max_tokens: set(500, "session"),
+      thinking: set({ level: "low" }, "global"),
+    };
+    await desk.thread().ask("hi");
+    expect(desk.model.requests[0]?.options.modelOptions).toEqual({
+      temperature: 0.2,
+      max_tokens: 500,
+      reasoning_effort: "low",
+    });
+  });
+
+  it("are not sent where nothing sets one", async () => {
+    await desk.thread().ask("hi");
+    expect(desk.model.requests[0]?.options).not.toHaveProperty("modelOptions");
+  });
+
+  it("that the model refuses are named, with who set them", async () => {
+    desk.daemon.fields = { temperature: 2, top_p: 0.9 };
+    desk.daemon.parameters = { temperature: set(2), top_p: set(0.9, "global") };
+    desk.model.replies = [[new Error("Unsupported value: 'temperature' does not support 2")]];
+    const answer = await desk.thread().ask("hi");
+    expect(answer.result.errorDetails?.message).toBe(
+      "Fake failed: Unsupported value: 'temperature' does not support 2. Try again. The request had `parameters.temperature` (local): change it there, or pick another model.",
+    );
+    expect(answer.titles()).toEqual(["Show Effective Configuration"]);
+  });
+});
+
 describe("cancellation and failures", () => {
   it("writes what was said before the user cancelled, marked as partial, and stays in the session", async () => {
     const source = new mock.CancellationTokenSource();

@@ -85,3 +85,16 @@ test("files are looked for again when a setting of VS Code changes", async () =>
   events.configuration.fire({ affectsConfiguration: (section: string) => section === "chat" });
   expect([await uris(), changed.mock.calls.length]).toEqual([[], 1]);
 });
+
+test("tools that the setting names are sent with every message; those of a model that can call none are not", async () => {
+  const tool = { name: "jira_read", description: "Reads.", inputSchema: undefined };
+  const definition = { name: "jira_read", description: "Reads.", inputSchema: { type: "object", properties: {} } };
+  lm.tools = [tool, { ...tool, name: "deploy" }];
+  const { made, changed } = begin();
+  expect((await made.params()).turnTools).toBeUndefined();
+  mock.settings.set("nexus.chat.tools", ["jira_*"]);
+  events.configuration.fire({ affectsConfiguration: (section: string) => section === "nexus.chat.tools" });
+  expect([(await made.params()).turnTools, changed.mock.calls.length]).toEqual([[definition], 1]);
+  lm.models = [MODEL];
+  expect((await begin().made.params()).turnTools).toBeUndefined();
+});

@@ -27,6 +27,7 @@ export const mock = {
     }
     workspace.workspaceFolders = undefined;
     workspace.isTrusted = true;
+    Object.assign(lm, { tools: [], invoked: [], invoke: () => ({ content: [] }) });
     window.activeTextEditor = undefined;
   },
 };
@@ -286,4 +287,12 @@ export const lm = {
   models: [] as unknown[],
   selectChatModels: async (): Promise<unknown[]> => lm.models,
   onDidChangeChatModels: emitters.other.event,
+  /** The tools of the editor, and what each does. */
+  tools: [] as { name: string; description: string; inputSchema: object | undefined }[],
+  invoked: [] as unknown[],
+  invoke: (_name: string): unknown => ({ content: [] }),
+  async invokeTool(name: string, options: object): Promise<unknown> {
+    lm.invoked.push([name, options]);
+    return lm.invoke(name);
+  },
 };

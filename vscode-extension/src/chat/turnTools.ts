@@ -1,0 +1,69 @@
+/** Who runs a call of the model: a table of tool names. Only tools in it are offered. */
+import type * as vscode from "vscode";
+import type { Nexus } from "../nexus";
+import type { Json, ToolCall } from "../protocol";
+import { runEditorTool } from "./editorTools";
+import { inputOf, isRecord } from "./modelMessages";
+import type { Tool } from "./toolLoop";
+
+/** What the daemon's tools need to know of the turn. */
+export interface TurnScope {
+  folder: string;
+  session: string;
+  token: vscode.CancellationToken;
+  request: vscode.ChatRequest;
+}
+
+interface DaemonTool {
+  /** What the chat shows while it runs. */
+  doing: string;
+  run(nexus: Nexus, scope: TurnScope, call: ToolCall): Promise<string>;
+}
+
+const MEMORY: DaemonTool = { doing: "Asking memory", run: askMemory };
+
+/** Tools that the daemon offers and runs. */
+const DAEMON_TOOLS: Readonly<Record<string, DaemonTool>> = {
+  query_l2_memory: MEMORY,
+  query_l3_memory: MEMORY,
+  query_l4_memory: MEMORY,
+};
+
+export function isDaemonTool(name: string): boolean {
+  return Object.hasOwn(DAEMON_TOOLS, name);
+}
+
+export interface Runner {
+  doing: string;
+  run(call: ToolCall): Promise<string>;
+}
+
+/** Each tool that can be run in a turn, by its name. */
+export function runnersOf(
+  nexus: Nexus,
+  scope: TurnScope,
+  editorTools: readonly vscode.LanguageModelToolInformation[],
+): ReadonlyMap<string, Runner> {
+  const ofDaemon = Object.entries(DAEMON_TOOLS).map(([name, { doing, run }]): [string, Runner] => [
+    name,
+    { doing, run: (call) => run(nexus, scope, call) },
+  ]);
+  const run = (call: ToolCall) => runEditorTool(call, scope.request.toolInvocationToken, scope.token);
+  const ofEditor = editorTools.map(({ name }): [string, Runner] => [name, { doing: "Running", run }]);
+  return new Map([...ofEditor, ...ofDaemon]);
+}
+
+/** A definition of the context as the model takes it; none where nobody runs its calls. */
+export function offeredTool(definition: Record<string, Json>, runners: ReadonlyMap<string, Runner>): Tool[] {
+  const { name, description, inputSchema } = definition;
+  if (typeof name !== "string" || !runners.has(name)) {
+    return [];
+  }
+  const schema = isRecord(inputSchema) ? inputSchema : { type: "object", properties: {} };
+  return [{ name, description: typeof description === "string" ? description : name, inputSchema: schema }];
+}
+
+async function askMemory(nexus: Nexus, { folder, session, token }: TurnScope, call: ToolCall): Promise<string> {
+  const params = { workspaceFolder: folder, session, tool: call.name, arguments: inputOf(call.arguments) };
+  return (await nexus.request("nexus/memory/query", params, token)).text;
+}
