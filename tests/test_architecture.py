@@ -42,6 +42,7 @@ ORDER = [
     "prefix",
     "cache",
     "assembly",
+    "assembler",
     "agents",
     "loader",
     "init",

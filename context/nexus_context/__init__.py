@@ -6,6 +6,18 @@ The names below are the public ones. Each is imported on its first use: `import 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from nexus_context.agents import Agent, AgentPool
+    from nexus_context.assembler import (
+        ActiveSkill,
+        ContextAssembler,
+        FolderSkills,
+        LedgerStore,
+        ModelContext,
+        SessionStore,
+        SkillProvider,
+        ToolExecutor,
+        ToolList,
+        create_context_assembler,
+    )
     from nexus_context.assembly import AssembledContext, Options, Request, assemble, measure, usage_of
     from nexus_context.budget import ContextConfig, TokenBudget, TokenUsage, UsageRow
     from nexus_context.cache import AssemblyCache
@@ -65,7 +77,9 @@ if TYPE_CHECKING:
         TiktokenCounter,
         TokenCounter,
         counter_for,
+        get_model_limits,
         get_token_counter,
+        supports_feature,
     )
 
 __all__ = [  # noqa: RUF022 (by module, in reading order)
@@ -83,7 +97,9 @@ __all__ = [  # noqa: RUF022 (by module, in reading order)
     "TiktokenCounter",
     "TokenCounter",
     "counter_for",
+    "get_model_limits",
     "get_token_counter",
+    "supports_feature",
     "global_directory",
     "user_home",
     "Environment",
@@ -141,6 +157,16 @@ __all__ = [  # noqa: RUF022 (by module, in reading order)
     "assemble",
     "measure",
     "usage_of",
+    "ActiveSkill",
+    "ContextAssembler",
+    "FolderSkills",
+    "LedgerStore",
+    "ModelContext",
+    "SessionStore",
+    "SkillProvider",
+    "ToolExecutor",
+    "ToolList",
+    "create_context_assembler",
     "Agent",
     "AgentPool",
     "Config",
@@ -159,7 +185,7 @@ _MODULES = {
     "errors": "ContextOverflowError NexusError Problem RequestError Severity Span",
     "frames": "ConfigError format_frame",
     "tokens": "MinimalCounter ModelLimits SimpleTokenCounter TiktokenCounter TokenCounter counter_for "
-    "get_token_counter",
+    "get_model_limits get_token_counter supports_feature",
     "layers.walk": "global_directory user_home",
     "prompt.environment": "Environment detect",
     "prompt.render": "Fragment Prompt",
@@ -185,6 +211,10 @@ _MODULES = {
     "prefix": "CacheReport compare",
     "cache": "AssemblyCache",
     "assembly": "AssembledContext Options Request assemble measure usage_of",
+    "assembler": (
+        "ActiveSkill ContextAssembler FolderSkills LedgerStore ModelContext SessionStore SkillProvider"
+        " ToolExecutor ToolList create_context_assembler"
+    ),
     "agents": "Agent AgentPool",
     "config.schema": "Config",
     "loader": "ContextLayer ContextLoader ContextSources FilePromptSource LoadedContext LoadedPrompt "

@@ -26,6 +26,11 @@ class Statistics(msgspec.Struct, frozen=True, rename="camel"):
     misses: int = 0
     entries: int = 0
 
+    @property
+    def hit_rate(self) -> float:
+        """The share of requests that were answered from a cache, 0 to 1; 0 without requests."""
+        return self.hits / (self.hits + self.misses) if self.hits else 0.0
+
     def __add__(self, other: "Statistics") -> "Statistics":
         return Statistics(self.hits + other.hits, self.misses + other.misses, self.entries + other.entries)
 

@@ -25,6 +25,7 @@ from nexus_context.layers.read_layers import LayerInputs, finish_layers, open_la
 from nexus_context.layers.recheck import recheck
 from nexus_context.layers.text_reader import Reading
 from nexus_context.layers.unread import unread_files
+from nexus_context.prompt import sections
 from nexus_context.prompt.blocks import UNIFIED, AgentGrant, blocks_of, paths_of
 from nexus_context.prompt.environment import Environment
 from nexus_context.prompt.gather import PromptContents, gather
@@ -304,6 +305,22 @@ def active_skills(
     only = None if skill_filter is None else tuple(skill_filter)
     facts = PromptFacts(skip_skills=skip_skills, skill_filter=only, skills=tuple(names))
     return activated_skills(snapshot.layers, facts)
+
+
+def offered_skills(
+    snapshot: Snapshot, *, skill_filter: Sequence[str] | None = None
+) -> tuple[LayerSkill, ...]:
+    """The skills that a request lists in the prompt, in its order."""
+    only = None if skill_filter is None else tuple(skill_filter)
+    return tuple(sections.offered_skills(snapshot.layers, PromptFacts(skill_filter=only)))
+
+
+def skill_text(snapshot: Snapshot, name: str) -> str:
+    """The text of a skill, as an active one has it in the prompt; RequestError, code unknown-skill."""
+    skills = active_skills(snapshot, [name])
+    return "".join(
+        piece.text for part in sections.skill_bodies(snapshot.layers, skills) for piece in part.pieces
+    )
 
 
 def _granted(layers: Layers, grant: AgentGrant) -> Layers:

@@ -83,6 +83,7 @@ METHODS: dict[str, Method] = {
     "nexus/memory/query": _method(
         protocol.MemoryQueryParams, protocol.MemoryQueryResult, lambda: api.memory.query
     ),
+    "nexus/skill/read": _method(protocol.SkillReadParams, protocol.SkillReadResult, lambda: api.skill.read),
     "nexus/agent/spawn": _method(protocol.SpawnParams, protocol.AgentInfo, lambda: api.agent.spawn),
     "nexus/agent/list": _method(
         protocol.FolderParams, protocol.AgentListResult, lambda: api.agent.list_agents

@@ -207,10 +207,11 @@ class _Recorder:
         self.ask("nexus/agent/dispose", {**folder, "agentId": "planner"})
         call = {"tool": "query_l4_memory", "arguments": {"query": "callers of sign"}}
         self.ask("nexus/memory/query", {**folder, "session": "review", **call})
+        self.ask("nexus/skill/read", {**folder, "arguments": {"name": "rotate-key"}})
 
     def ask_of_sessions(self, folder: Json) -> None:
         plan = {**folder, "session": "plan"}
-        self.ask("nexus/session/create", plan)
+        self.ask("nexus/session/create", {**plan, "parameters": {"temperature": 0.2}})
         made = self.client.request("nexus/session/append", {**plan, "messages": TURN})
         self.client.request("nexus/session/append", {**plan, "messages": [ANSWER]})
         self.ask("nexus/session/fork", {**plan, "turn": made["turn"], "to": "another plan"})

@@ -2,16 +2,19 @@
 
 from nexus_context.assembly.costs import model_in, model_of, system_rows
 from nexus_context.assembly.request import FORMATS, AssembledContext, Format, Options, Request
+from nexus_context.assembly.reuse import LARGEST_KEY, assemble_cached
 from nexus_context.assembly.turn import Measure, assemble, measure, prefix_of, usage_of, view_of
 
 __all__ = [
     "FORMATS",
+    "LARGEST_KEY",
     "AssembledContext",
     "Format",
     "Measure",
     "Options",
     "Request",
     "assemble",
+    "assemble_cached",
     "measure",
     "model_in",
     "model_of",

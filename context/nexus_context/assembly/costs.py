@@ -56,8 +56,15 @@ def fixed_part(
     options = request.options
     model, exact = model_of(snapshot, options.model)
     counter = counter or exact
+    active = active_skills(
+        snapshot, options.skills, skip_skills=options.skip_skills, skill_filter=options.skill_filter
+    )
     selection = tool_sets.select(
-        _memory_tools(options), options.additional_tools, rules=_tool_rules(snapshot, options)
+        [tool for one in active for tool in one.skill.tools],
+        _memory_tools(options),
+        _skill_tools(snapshot, options),
+        options.additional_tools,
+        rules=_tool_rules(snapshot, options),
     )
     if not model.can("tools"):
         selection = tool_sets.Selection([], _without_tools(selection, model))
@@ -213,6 +220,14 @@ def _memory_tools(options: Options) -> list[dict[str, Any]]:
     from nexus_context.memory.queries import definitions  # rarely needed
 
     return definitions()
+
+
+def _skill_tools(snapshot: Snapshot, options: Options) -> list[dict[str, Any]]:
+    if not options.skill_tools:
+        return []
+    from nexus_context.assembly.skill_tool import definitions  # rarely needed
+
+    return definitions(snapshot, skip_skills=options.skip_skills, skill_filter=options.skill_filter)
 
 
 def _tool_rules(snapshot: Snapshot, options: Options) -> tool_sets.Filter:

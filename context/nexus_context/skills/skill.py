@@ -7,12 +7,15 @@
 3. Fields that are not in the specification get a hint. `allowed-tools` is a text; a list is read, too.
 4. `priority` in `metadata` is an integer: skills with a higher one come first in the prompt. The default is
    0, also for a value that is not an integer.
-5. `examples` in `metadata` are sample requests, one per line; MAX_EXAMPLES of them are used.
+5. `tools` in `metadata` are tool definitions as JSON: an array of objects with a name. The tools of an active
+   skill are offered with a request; without a readable definition there are none.
+6. `examples` in `metadata` are sample requests, one per line; MAX_EXAMPLES of them are used.
 """
 
 import os
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
@@ -26,6 +29,7 @@ MAX_NAME = 64  # characters, as the next two
 MAX_DESCRIPTION = 1024
 MAX_COMPATIBILITY = 500
 MAX_EXAMPLES = 20
+MAX_TOOLS = 50
 
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*\Z")
 _PRIORITY = re.compile(r"[+-]?[0-9]{1,6}\Z")
@@ -53,6 +57,7 @@ class Skill(msgspec.Struct, frozen=True):
     examples: tuple[str, ...] = ()
     examples_span: Span = Span(0, 0)
     priority: int = 0
+    tools: tuple[dict[str, Any], ...] = ()
 
 
 class ReadSkill(msgspec.Struct, frozen=True):
@@ -86,11 +91,15 @@ def read_skill(path: str, text: str) -> ReadSkill:
         )
         place = Span(front.body.start, front.body.start)
         problems.append(Problem(path, place, "skill.empty", Severity.WARNING, message=message))
+    metadata = _metadata(front.fields.get("metadata"))
+    offered_tools, wrong = _tools(metadata.get("tools", ""))
+    if wrong:
+        place = _place(front.fields.get("metadata"), "tools")
+        problems.append(Problem(path, place, "skill.tools", Severity.WARNING, message=wrong))
     ordered = tuple(sorted(problems, key=lambda problem: problem.span))
     name_span = front.fields["name"].value.span if name else front.span
     if not name or not description:
         return ReadSkill(text, name or directory, name_span, None, problems=ordered)
-    metadata = _metadata(front.fields.get("metadata"))
     priority = metadata.get("priority", "")
     skill = Skill(
         path,
@@ -107,6 +116,7 @@ def read_skill(path: str, text: str) -> ReadSkill:
         examples=_examples(metadata.get("examples", "")),
         examples_span=_place(front.fields.get("metadata"), "examples"),
         priority=int(priority) if _PRIORITY.match(priority) else 0,
+        tools=offered_tools,
     )
     return ReadSkill(text, name, name_span, skill, problems=ordered)
 
@@ -205,6 +215,25 @@ def _place(member: Member | None, inner: str | None = None) -> Span:
     if member is None or inner is None:
         return Span(0, 0) if member is None else member.value.span
     return _place(next((one for one in member.value.members or () if one.name == inner), None))
+
+
+def _tools(text: str) -> tuple[tuple[dict[str, Any], ...], str]:
+    """The tool definitions of a text, and what is wrong with it."""
+    if not text.strip():
+        return (), ""
+    remedy = 'Write a JSON array of definitions: [{"name": "…", "inputSchema": {…}}].'
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError) as error:
+        return (), f"The tools of the skill are not valid JSON ({error}) and are left out. {remedy}"
+    if not isinstance(value, list):
+        return (), f"The tools of the skill are not an array and are left out. {remedy}"
+    good = tuple(
+        one for one in value[:MAX_TOOLS] if isinstance(one, dict) and str(one.get("name") or "").strip()
+    )
+    if len(good) < len(value):
+        return good, f"{len(value) - len(good)} tools of the skill have no name, or are too many. {remedy}"
+    return good, ""
 
 
 def _examples(text: str) -> tuple[str, ...]:

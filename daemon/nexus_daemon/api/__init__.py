@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from nexus_daemon.api import memory as memory
     from nexus_daemon.api import model as model
     from nexus_daemon.api import session as session
+    from nexus_daemon.api import skill as skill
     from nexus_daemon.api import status as status
     from nexus_daemon.api import tokens as tokens
     from nexus_daemon.api import workspace as workspace
@@ -33,6 +34,7 @@ else:  # 100 ms that the reply to `initialize` must not wait for
             "memory",
             "model",
             "session",
+            "skill",
             "status",
             "tokens",
             "workspace",

@@ -6,6 +6,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from nexus_context.cache import Statistics
 from nexus_context.errors import Severity
 from nexus_context.tokens import loaded_encodings
@@ -34,12 +36,18 @@ async def status(connection: "Connection", _: protocol.NoParams) -> protocol.Sta
         connections=len(daemon.clients),
         caches={
             "vocabularies": loaded_encodings(),
-            "assemblies": sum((folder.conversations.statistics() for folder in daemon.folders), Statistics()),
+            "assemblies": _statistics(daemon),
         },
         memory=_resident(),
         uptime=round(time.monotonic() - daemon.started, 3),
         ledger=_ledger(daemon, sessions),
     )
+
+
+def _statistics(daemon: Daemon) -> dict[str, Any]:
+    """How often an assembled context was reused, over all conversations."""
+    total = sum((folder.conversations.statistics() for folder in daemon.folders), Statistics())
+    return {**msgspec.to_builtins(total), "hitRate": round(total.hit_rate, 3)}
 
 
 def _ledger(daemon: Daemon, sessions: int) -> protocol.LedgerStatus | None:

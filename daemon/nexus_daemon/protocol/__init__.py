@@ -19,6 +19,7 @@ from nexus_daemon.protocol.session import *
 from nexus_daemon.protocol.session import SessionDidChange
 from nexus_daemon.protocol.shapes import *
 from nexus_daemon.protocol.shapes import Wire
+from nexus_daemon.protocol.skill import *
 from nexus_daemon.protocol.tokens import *
 from nexus_daemon.protocol.workspace import *
 

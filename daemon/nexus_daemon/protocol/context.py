@@ -64,6 +64,9 @@ class AssembleOptions(Params, frozen=True):
     permissions: list[str] | None = None  # patterns; only tools that match one are offered
     # true: also offer the memory tools; `nexus/memory/query` runs their calls
     memory_tools: bool = False
+    # true: also offer `read_skill`, which reads a skill that the prompt lists; `nexus/skill/read` runs its
+    # calls
+    skill_tools: bool = False
 
 
 class Attachment(Params, frozen=True):

@@ -27,7 +27,6 @@ from nexus_context.conversation.message import Message, text_of
 from nexus_context.layers.agent_definitions import MAIN
 from nexus_context.ledger.records import TurnFacts
 from nexus_context.prefix import compare
-from nexus_context.prompt import texts
 from nexus_daemon import protocol, results
 from nexus_daemon.sessions import next_request, sync, turn_memory, usage
 from nexus_daemon.sessions.attachments import (
@@ -44,9 +43,6 @@ from nexus_daemon.sessions.turn_memory import TurnInputs, TurnMemory
 if TYPE_CHECKING:
     from nexus_context.assembly.git import GitState
     from nexus_context.memory.knowledge import Passage
-
-LARGEST_KEY = 64 * 1024
-"""Bytes of a request as JSON that is looked up: comparing more costs as much as assembling."""
 
 
 class _Turn(NamedTuple):
@@ -233,20 +229,16 @@ def _begin(scope: SessionScope, params: protocol.AssembleParams, inputs: TurnInp
 def _assemble(turn: _Turn) -> _Context:
     snapshot, conversation, request = turn.scope.snapshot, turn.scope.conversation, turn.request
     memory = turn_memory.gather(turn.scope, request, turn.inputs)
-    moment = texts.moment(turn.now, snapshot.effective.get("/context/datetime") or {})
-    encoded = msgspec.json.encode(request)
-    items = tuple(memory.items)
     revision = conversation.manager.revision
-    versions = (snapshot.agent, snapshot.revision, snapshot.choice, revision)
-    key = (*versions, tuple(moment.values()), encoded, items)
-    if len(encoded) <= LARGEST_KEY:
-        assembled = conversation.assembled.get(key)
-        if assembled is not None:
-            return _Context(assembled, memory, revision, cached=True)
-    assembled = assembly.assemble(snapshot, conversation.manager, request, now=turn.now, memory=items)
-    if len(encoded) <= LARGEST_KEY:
-        conversation.assembled.put(key, assembled)
-    return _Context(assembled, memory, revision, cached=False)
+    assembled, cached = assembly.assemble_cached(
+        conversation.assembled,
+        snapshot,
+        conversation.manager,
+        request,
+        now=turn.now,
+        memory=memory.items,
+    )
+    return _Context(assembled, memory, revision, cached=cached)
 
 
 def _is_due(turn: _Turn, context: AssembledContext) -> bool:

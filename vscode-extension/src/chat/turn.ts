@@ -128,7 +128,7 @@ async function compactFurther(nexus: Nexus, turn: Turn): Promise<string | undefi
   try {
     const { receipt } = await nexus.request(
       "nexus/session/compact",
-      { workspaceFolder: folder, session, ...(turn.agent === undefined ? {} : { agent: turn.agent }), overflow: true },
+      { workspaceFolder: folder, session, overflow: true },
       token,
     );
     const change = `${plain(changeText(receipt))}; ${lossText(receipt)}`;

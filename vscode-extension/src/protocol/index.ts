@@ -33,6 +33,7 @@ export interface Requests {
   "nexus/session/focus": { params: SessionParams; result: FocusResult };
   "nexus/model/pick": { params: PickParams; result: PickResult };
   "nexus/memory/query": { params: MemoryQueryParams; result: MemoryQueryResult };
+  "nexus/skill/read": { params: SkillReadParams; result: SkillReadResult };
   "nexus/agent/spawn": { params: SpawnParams; result: AgentInfo };
   "nexus/agent/list": { params: FolderParams; result: AgentListResult };
   "nexus/agent/get": { params: AgentParams; result: AgentDetails };
@@ -369,6 +370,8 @@ export interface AssembleOptions {
   permissions?: string[] | null;
   /** true: also offer the memory tools; `nexus/memory/query` runs their calls */
   memoryTools?: boolean;
+  /** true: also offer `read_skill`, which reads a skill that the prompt lists; `nexus/skill/read` runs its calls */
+  skillTools?: boolean;
 }
 
 /**
@@ -1459,6 +1462,18 @@ export interface UsageRow {
   source?: Location;
   /** in `history`: number of its first message, from 0 */
   message?: number;
+}
+
+/** A call of the tool `read_skill`, as a model made it. */
+export interface SkillReadParams extends AgentViewParams {
+  /** the call's arguments, `{"name": …}`, as an object or as JSON text */
+  arguments: Record<string, Json> | string;
+}
+
+/** The result of the call. */
+export interface SkillReadResult {
+  /** for the model: the skill's text, its tools and examples */
+  text: string;
 }
 
 /** Texts and files to count. */

@@ -1,0 +1,316 @@
+"""`ContextAssembler`: one object that assembles contexts of sessions, for programs that have their own parts.
+
+1. The pipeline is `assembly.assemble`; this object only brings its inputs together.
+2. A folder's files and the session's messages are looked at with every call. A context is reused while
+   nothing that it depends on has changed, the minute included, at most `cache.TTL` seconds.
+3. Messages that were counted once are not counted again while the session only grows.
+4. A setting in `config` counts like one of the global `config.json`.
+"""
+
+import os
+import time
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from nexus_context.assembler.sources import ActiveSkill, SessionStore, SkillProvider, ToolExecutor, ToolList
+from nexus_context.assembly import AssembledContext, Options, Request, assemble_cached, measure
+from nexus_context.cache import AssemblyCache, Statistics
+from nexus_context.config.fixes import meant
+from nexus_context.conversation.compaction.detection import settings_of
+from nexus_context.conversation.message import Message
+from nexus_context.errors import RequestError
+from nexus_context.layers.walk import global_directory, user_home
+from nexus_context.manager import ContextManager
+from nexus_context.prompt import texts
+from nexus_context.prompt.environment import detect
+from nexus_context.snapshot import LoadInputs, Snapshot, load
+from nexus_context.tools import Tool
+
+_SHORTCUTS = {
+    "temperature": ("temperature",),
+    "max_tokens": ("max_tokens",),
+    "top_p": ("top_p",),
+    "top_k": ("top_k",),
+    "thinking_level": ("thinking", "level"),
+    "thinking_budget": ("thinking", "budget"),
+}
+"""Options that stand for a parameter of the model."""
+_RENAMED = {"model_id": "model", "sandbox_mode": "sandbox"}
+_REQUEST = ("message", "event", "format")
+
+
+class ContextCache(Protocol):
+    """Contexts of one session by key; `AssemblyCache` is ours."""
+
+    def get(self, key: Hashable) -> AssembledContext | None: ...
+
+    def put(self, key: Hashable, value: AssembledContext) -> None: ...
+
+    def invalidate(self) -> None: ...
+
+    def statistics(self) -> Statistics: ...
+
+
+class ContextMetadata(msgspec.Struct, frozen=True):
+    """What was assembled. `token_estimate` has the keys `system_prompt`, `messages`, `tools` and
+    `total`; `assembly_time` is in milliseconds.
+    """
+
+    session_id: str
+    model_id: str
+    token_estimate: dict[str, int]
+    truncated: bool
+    truncation_info: dict[str, Any] | None
+    should_compact: bool
+    compaction_reason: str | None
+    active_skills: list[str]
+    assembly_time: float
+    cached: bool
+
+
+class ModelContext(msgspec.Struct, frozen=True):
+    """What a model is sent. `assembled` is the whole result, with a row for every token."""
+
+    system_prompt: str
+    messages: list[Message]
+    tools: list[Tool]
+    parameters: dict[str, Any]
+    metadata: ContextMetadata
+    assembled: AssembledContext
+
+
+class CompactionCheck(msgspec.Struct, frozen=True):
+    """Whether a session should be compacted, and why. `threshold` is in tokens."""
+
+    needed: bool
+    reason: str | None
+    current_tokens: int
+    threshold: int
+
+
+class _Session:
+    """A session as it was last read."""
+
+    def __init__(self, cache: ContextCache) -> None:
+        self.cache = cache
+        self.conversation = ContextManager()
+        self.stored: list[Message] = []
+
+    def follow(self, messages: Sequence[Message]) -> ContextManager:
+        """The conversation with exactly these messages."""
+        if messages[: len(self.stored)] != self.stored:
+            self.conversation = ContextManager()
+            self.stored = []
+        self.conversation.add(messages[len(self.stored) :])
+        self.stored = list(messages)
+        return self.conversation
+
+
+class ContextAssembler:
+    """Assembles contexts of the sessions of one folder. Not safe for several threads at once."""
+
+    def __init__(
+        self,
+        session_store: SessionStore,
+        tool_executor: ToolExecutor | None = None,
+        *,
+        folder: str | Path,
+        skill_provider: SkillProvider | None = None,
+        config: Mapping[str, Any] | None = None,
+        new_cache: Callable[[], ContextCache] | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        """`folder` is an absolute path. `new_cache` makes the cache of a session.
+
+        `config` replaces the global `config.json`.
+        """
+        self._store = session_store
+        self._executor = tool_executor or ToolList()
+        self._skills = skill_provider
+        self._folder = str(folder)
+        self._environ = os.environ if environ is None else environ
+        self._environment = detect("repl", environ=self._environ)
+        self._overlays = {}
+        if config is not None:
+            path = os.path.join(global_directory(self._environ), "config.json")
+            self._overlays[path] = msgspec.json.encode(config).decode()
+        self._new_cache = new_cache or (lambda: AssemblyCache(time.monotonic))
+        self._snapshots: dict[str | None, Snapshot] = {}
+        self._sessions: dict[str, _Session] = {}
+        self._dropped = Statistics()
+
+    def snapshot(self, agent_id: str | None = None) -> Snapshot:
+        """The folder as it is now, for a named agent or for none."""
+        inputs = LoadInputs(
+            home=global_directory(self._environ),
+            user_home=user_home(self._environ),
+            environ=self._environ,
+            environment=self._environment,
+            overlays=self._overlays,
+            agent=agent_id,
+        )
+        snapshot = load(self._folder, inputs, previous=self._snapshots.get(agent_id))
+        self._snapshots[agent_id] = snapshot
+        return snapshot
+
+    def assemble(self, session_id: str, agent_id: str | None = None, **options: Any) -> ModelContext:
+        """The context of a session's next request.
+
+        `options` are `message`, `event` and `format` of `Request`, the fields of `Options`, and shortcuts
+        for parameters: `temperature`, `max_tokens`, `top_p`, `top_k`, `thinking_level`, `thinking_budget`;
+        `model_id` and `sandbox_mode` are other names of `model` and `sandbox`.
+
+        Raises RequestError as `assembly.assemble`, and `bad-option` for an option that does not exist.
+        """
+        began = time.perf_counter()
+        snapshot = self.snapshot(agent_id)
+        session = self._session(session_id)
+        conversation = session.follow(self._messages(session_id))
+        request, skills = self._request(snapshot, session_id, agent_id, options)
+        context, cached = assemble_cached(
+            session.cache, snapshot, conversation, request, now=_now(), versions=(agent_id,)
+        )
+        return _model_context(context, session_id, skills, cached=cached, began=began)
+
+    def check_compaction(self, session_id: str, agent_id: str | None = None) -> CompactionCheck:
+        """Whether a session should be compacted before its next request."""
+        snapshot = self.snapshot(agent_id)
+        conversation = self._session(session_id).follow(self._messages(session_id))
+        measured = measure(snapshot, conversation, now=_now())
+        available = measured.usage.available
+        return CompactionCheck(
+            needed=measured.compaction_reason is not None,
+            reason=measured.compaction_reason,
+            current_tokens=round(measured.wanted_percent * available / 100),
+            threshold=round(settings_of(snapshot.effective).threshold * available),
+        )
+
+    def invalidate_cache(self, session_id: str) -> None:
+        """Forget the contexts of a session. Changed messages do that by themselves."""
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            statistics = session.cache.statistics()
+            self._dropped += Statistics(statistics.hits, statistics.misses)
+            session.cache.invalidate()
+
+    def get_cache_stats(self) -> Statistics:
+        """Hits, misses, entries and the hit rate over all sessions."""
+        return sum((each.cache.statistics() for each in self._sessions.values()), self._dropped)
+
+    def _session(self, session_id: str) -> _Session:
+        return self._sessions.setdefault(session_id, _Session(self._new_cache()))
+
+    def _messages(self, session_id: str) -> list[Message]:
+        messages = self._store.get_messages(session_id)
+        return [one if isinstance(one, Message) else msgspec.convert(one, Message) for one in messages]
+
+    def _request(
+        self, snapshot: Snapshot, session_id: str, agent_id: str | None, values: Mapping[str, Any]
+    ) -> tuple[Request, list[str]]:
+        """The request, and the names of the provider's skills."""
+        options = _options_of(values)
+        skills = self._active_skills(snapshot, options, agent_id, session_id)
+        tools = [*self._executor.get_for_model(options), *(tool for one in skills for tool in one.tools)]
+        prompt = [*([options.additional_system_prompt] if options.additional_system_prompt else [])]
+        options = msgspec.structs.replace(
+            options,
+            additional_tools=[*tools, *options.additional_tools],
+            additional_system_prompt="\n\n".join([*map(_skill_prompt, skills), *prompt]) or None,
+        )
+        metadata = self._store.get_metadata(session_id)
+        message = values.get("message")
+        request = Request(
+            message=Message("user", message) if isinstance(message, str | list) else message,
+            event=values.get("event"),
+            format=values.get("format", "neutral"),
+            options=options,
+            session=session_id,
+            session_parameters=metadata.get("parameters") or {},
+            agent_parameters=metadata.get("agent_parameters") or {},
+        )
+        return request, [one.name for one in skills]
+
+    def _active_skills(
+        self, snapshot: Snapshot, options: Options, agent_id: str | None, session_id: str
+    ) -> list[ActiveSkill]:
+        """The provider's active skills, by priority."""
+        if self._skills is None or options.skip_skills or not snapshot.effective.get("/skills/enabled"):
+            return []
+        skills = self._skills.get_active_skills(agent_id, session_id)
+        only = options.skill_filter
+        offered = [one for one in skills if only is None or one.name in only or one.id in only]
+        return sorted(offered, key=lambda one: (-one.priority, one.name))
+
+
+def create_context_assembler(
+    session_store: SessionStore, tool_executor: ToolExecutor | None = None, **options: Any
+) -> ContextAssembler:
+    """A `ContextAssembler`; `options` are the other arguments of its constructor."""
+    return ContextAssembler(session_store, tool_executor, **options)
+
+
+def _now() -> datetime:
+    return datetime.now().astimezone()
+
+
+def _options_of(values: Mapping[str, Any]) -> Options:
+    fields: dict[str, Any] = {}
+    parameters: dict[str, Any] = {**(values.get("parameters") or {})}
+    known = (*Options.__struct_fields__, *_SHORTCUTS, *_RENAMED, *_REQUEST)
+    for name, value in values.items():
+        if name in _SHORTCUTS:
+            outer, *inner = _SHORTCUTS[name]
+            parameters[outer] = {**parameters.get(outer, {}), inner[0]: value} if inner else value
+        elif name in Options.__struct_fields__ or name in _RENAMED:
+            fields[_RENAMED.get(name, name)] = value
+        elif name not in _REQUEST:
+            near = meant(name, known)
+            proposal = f"did you mean {near}?" if near else f"known are {', '.join(known)}."
+            raise RequestError(f"There is no option {name}: {proposal}", code="bad-option")
+    return Options(**{**fields, "parameters": parameters})
+
+
+def _skill_prompt(skill: ActiveSkill) -> str:
+    parts = [f"{texts.text('skill_active').format(name=skill.name)}\n\n{skill.instructions}"]
+    if skill.examples:
+        rows = "\n".join(f"- {example}" for example in skill.examples)
+        parts.append(texts.text("skill_examples").format(rows=rows))
+    return "\n\n".join(parts)
+
+
+def _token_estimate(context: AssembledContext) -> dict[str, int]:
+    """Tokens of the system prompt, of the tools, of all messages, and of everything."""
+    tokens, total = context.metadata["tokens"], context.usage.total
+    prompt, tools = tokens.get("system", 0), tokens.get("tools", 0)
+    return {"system_prompt": prompt, "messages": total - prompt - tools, "tools": tools, "total": total}
+
+
+def _model_context(
+    context: AssembledContext, session_id: str, skills: list[str], *, cached: bool, began: float
+) -> ModelContext:
+    get = context.metadata.get
+    metadata = ContextMetadata(
+        session_id=session_id,
+        model_id=context.model,
+        token_estimate=_token_estimate(context),
+        truncated=context.metadata["truncated"],
+        truncation_info=get("truncation"),
+        should_compact=context.metadata["shouldCompact"],
+        compaction_reason=get("compactionReason"),
+        active_skills=[*context.metadata["activeSkills"], *skills],
+        assembly_time=round((time.perf_counter() - began) * 1000, 3),
+        cached=cached,
+    )
+    current = [] if context.current_message is None else [context.current_message]
+    return ModelContext(
+        system_prompt=context.system_prompt,
+        messages=[*context.history, *current],
+        tools=context.tools,
+        parameters={name: parameter.value for name, parameter in context.parameters.items()},
+        metadata=metadata,
+        assembled=context,
+    )

@@ -1,0 +1,138 @@
+"""What an assembler takes its input from: protocols of one to four methods, and our own of each.
+
+| Protocol | Ours |
+|---|---|
+| `SessionStore` | `LedgerStore`: the sessions of a folder in a ledger |
+| `ToolExecutor` | `ToolList`: definitions, filtered by the assembler itself |
+| `SkillProvider` | `FolderSkills`: the skills of the folder |
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from nexus_context.assembly import Options
+from nexus_context.conversation.message import Message
+from nexus_context.errors import RequestError
+from nexus_context.layers.model import LayerSkill
+from nexus_context.ledger.store import Ledger
+from nexus_context.snapshot import Snapshot, active_skills, skill_text
+from nexus_context.tools import Tool
+
+
+class SessionStore(Protocol):
+    """Where the messages of sessions are."""
+
+    def get_messages(self, session_id: str) -> Sequence[Message | Mapping[str, Any]]:
+        """The messages of a session, oldest first; none for a session that does not exist."""
+        ...
+
+    def get_metadata(self, session_id: str) -> Mapping[str, Any]:
+        """Facts of a session; `parameters` and `agent_parameters` are model parameters by name."""
+        ...
+
+
+class ToolExecutor(Protocol):
+    """Who runs tools."""
+
+    def list(self) -> Sequence[Tool]:
+        """All definitions."""
+        ...
+
+    def get_for_model(self, options: Options) -> Sequence[Tool]:
+        """The definitions for a request; the assembler filters them by the settings and the request."""
+        ...
+
+
+class ActiveSkill(msgspec.Struct, frozen=True):
+    """A skill in use. `id` is its name for the provider."""
+
+    id: str
+    name: str
+    instructions: str = ""
+    tools: tuple[Tool, ...] = ()
+    examples: tuple[str, ...] = ()
+    priority: int = 0
+
+
+class SkillProvider(Protocol):
+    """Who knows skills."""
+
+    def get_active_skills(self, agent_id: str | None, session_id: str) -> Sequence[ActiveSkill]:
+        """The skills that an agent uses in a session."""
+        ...
+
+    def get_skill_instructions(self, skill_id: str) -> str: ...
+
+    def get_skill_tools(self, skill_id: str) -> Sequence[Tool]: ...
+
+    def get_skill_priority(self, skill_id: str) -> int:
+        """Skills with a higher priority come first."""
+        ...
+
+
+class LedgerStore:
+    """The sessions of one folder in a ledger."""
+
+    def __init__(self, ledger: Ledger, workspace: str) -> None:
+        """`workspace` is the absolute real path of the folder."""
+        self._ledger = ledger
+        self._workspace = workspace
+
+    def get_messages(self, session_id: str) -> Sequence[Message]:
+        """What the next request is made of: everything since the last compaction."""
+        history = self._ledger.history(self._workspace, session_id)
+        return [] if history is None else [one.message for one in history.messages]
+
+    def get_metadata(self, session_id: str) -> Mapping[str, Any]:
+        session = self._ledger.find(self._workspace, session_id)
+        return {} if session is None else {"agent": session.agent, "parameters": session.parameters}
+
+
+class ToolList:
+    """Definitions of tools."""
+
+    def __init__(self, tools: Sequence[Tool] = ()) -> None:
+        self._tools = list(tools)
+
+    def list(self) -> Sequence[Tool]:
+        return self._tools
+
+    def get_for_model(self, options: Options) -> Sequence[Tool]:  # noqa: ARG002 - the assembler filters
+        return self._tools
+
+
+class FolderSkills:
+    """The skills of a folder; `active` are the names of those in use."""
+
+    def __init__(self, snapshot: Snapshot, active: Sequence[str] = ()) -> None:
+        """RequestError, `unknown-skill`, for a name that the folder does not have."""
+        self._snapshot = snapshot
+        self._active = [one.skill.name for one in active_skills(snapshot, active)]
+
+    def get_active_skills(self, agent_id: str | None, session_id: str) -> Sequence[ActiveSkill]:  # noqa: ARG002
+        return [self._skill(name) for name in self._active]
+
+    def get_skill_instructions(self, skill_id: str) -> str:
+        """The text that an active skill has in the prompt."""
+        return skill_text(self._snapshot, skill_id)
+
+    def get_skill_tools(self, skill_id: str) -> Sequence[Tool]:
+        return self._find(skill_id).skill.tools
+
+    def get_skill_priority(self, skill_id: str) -> int:
+        return self._find(skill_id).skill.priority
+
+    def _skill(self, name: str) -> ActiveSkill:
+        skill = self._find(name).skill
+        text = self.get_skill_instructions(name)
+        return ActiveSkill(
+            name, name, text, tools=skill.tools, examples=skill.examples, priority=skill.priority
+        )
+
+    def _find(self, name: str) -> LayerSkill:
+        matches = active_skills(self._snapshot, [name])
+        if not matches:
+            raise RequestError("The settings switch skills off (`skills.enabled`).", code="unknown-skill")
+        return matches[0]
