@@ -231,3 +231,23 @@ def test_equal_files_give_equal_bytes(tmp_path_factory: pytest.TempPathFactory, 
         first, second = (load_folder(Fixture(str(root), {}), "/home/a") for _ in range(2))
         assert first.prompt.text.encode() == second.prompt.text.encode()
         assert first.problems == second.problems
+
+
+@pytest.mark.parametrize(
+    ("tools", "names", "message"),
+    [
+        ('[{"name": "a"}, {"name": "b", "inputSchema": {}}]', ["a", "b"], None),
+        ("", [], None),
+        ('{"name": "a"}', [], "The tools of the skill are not an array and are left out. "),
+        ('[{"name": "a"}, {"title": "b"}, 3]', ["a"], "2 tools of the skill have no name, or are too many. "),
+        ("[" * 10_000, [], "The tools of the skill are not valid JSON ("),
+    ],
+)
+def test_tools(tools: str, names: list[str], message: str | None) -> None:
+    text = front(f"name: pdf-forms\ndescription: Fills forms.\nmetadata:\n  tools: |\n    {tools}")
+    read = read_skill(PATH, text)
+    assert read.skill is not None
+    assert [tool["name"] for tool in read.skill.tools] == names
+    wrong = [problem.message for problem in read.problems if problem.code == "skill.tools"]
+    assert len(wrong) == (message is not None)
+    assert wrong == [] or wrong[0].startswith(message or "")
