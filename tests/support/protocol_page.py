@@ -77,6 +77,7 @@ CODES = {
     "bad-parameter": "a model parameter of the request, or of an agent, does not exist or is out of range",
     "bad-pin": "a pin is empty, has no message or is too large for the summary; the message names it",
     "bad-session-name": "a conversation's new name is blank, too long, not on one line or not plain text",
+    "bad-task": "a caller of the library requested the context of a task that is not a message",
     "bad-text": "a name contains characters that cannot be stored",
     "bad-usage": "a number of tokens in `providerUsage` is negative; the message names it",
     "bad-tool": "a tool definition of the request has no name; the message says which",

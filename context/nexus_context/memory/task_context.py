@@ -190,7 +190,7 @@ class TaskContextManager:
         knowledge = await self._knowledge(text_of(current))
         return [
             {"role": message.role, "content": text_of(message)}
-            for message in self._fit(system, memory, directs, knowledge, current)
+            for message in self._fit([*system, current], memory, directs=directs, knowledge=knowledge)
         ]
 
     def _remembered(self, task: Task) -> tuple[list[Message], list[Message]]:
@@ -229,13 +229,14 @@ class TaskContextManager:
 
     def _fit(
         self,
-        system: list[Message],
+        needed: list[Message],
         memory: list[Message],
+        *,
         directs: list[Message],
         knowledge: list[Message],
-        current: Message,
     ) -> list[Message]:
-        """All of it without as much as rule 3 leaves out."""
+        """All of it without as much as rule 3 leaves out. The task is the last of what is `needed`."""
+        *system, current = needed
         last = len(memory) + len(knowledge) + len(directs)
 
         def without(count: int) -> list[Message]:

@@ -7,11 +7,15 @@
    messages (`meta.pinned`, a pin of a compaction) matter most.
 3. Only the last SCANNED turns are read, each once: reading continues where it ended, and an exchange is
    analysed when it is first requested. The result depends on the thread alone, not on when it was read.
-4. Summaries of compactions are collected on the way (L3), without those that were undone.
+4. A later order or decision replaces an earlier one about the same subject (`subjects`), and says so; the
+   earlier one is left out. So does a pinned message with the same `meta.subject`. What the assistant decides
+   replaces no order of the user.
+5. Summaries of compactions are collected on the way (L3), without those that were undone.
 """
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -22,6 +26,7 @@ from nexus_context.ledger.records import Head, Turn
 from nexus_context.ledger.store import Ledger
 from nexus_context.memory.events import events_of
 from nexus_context.memory.item import brief, line
+from nexus_context.memory.subjects import subject_of
 
 SCANNED = 512
 """Turns at the end of a thread that are read."""
@@ -58,6 +63,8 @@ class ExchangeNotes(msgspec.Struct, frozen=True):
     lines: tuple[str, ...]
     failed: dict[str, tuple[str, ...]] = {}  # command → its errors
     fine: dict[str, str] = {}  # command → how it ended
+    subjects: dict[str, str] = {}  # line → what it is about
+    opening: tuple[str, ...] = ()  # the lines that say only how it began
 
 
 class Summary(msgspec.Struct, frozen=True):
@@ -190,15 +197,75 @@ def note(messages: Sequence[Message], *, seq: int, created: str) -> ExchangeNote
     pinned = [line("said", role=one.role, text=brief(text_of(one))) for one in fresh if _is_pinned(one)]
     if pinned:
         weight += PINNED
-    elif weight >= IMPORTANT and not facts.of("instructions"):
-        notes = [*_opening(fresh), *notes]
+    opening = [] if pinned or weight < IMPORTANT or facts.of("instructions") else _opening(fresh)
+    notes = [*opening, *notes]
     failed: dict[str, tuple[str, ...]] = {}
     for one in failures:
         if not one.resolved:
             failed[one.where] = (*failed.get(one.where, ()), one.text)
     fine = {run.command: run.outcome for run in facts.activity.runs if not run.failed}
     unique = dict.fromkeys([*pinned, *(brief(each, LONGEST_LINE) for each in notes)])
-    return ExchangeNotes(seq, created, weight, tuple(unique)[:MOST_LINES], failed=failed, fine=fine)
+    subjects = {brief(note, LONGEST_LINE): subject for note, subject in _subjects(facts)}
+    subjects |= {
+        pin: subject
+        for one, pin in zip(filter(_is_pinned, fresh), pinned, strict=True)
+        if (subject := _named_subject(one))
+    }
+    return ExchangeNotes(
+        seq,
+        created,
+        weight,
+        tuple(unique)[:MOST_LINES],
+        failed=failed,
+        fine=fine,
+        subjects=subjects,
+        opening=tuple(opening),
+    )
+
+
+def _subjects(facts: Facts) -> Iterator[tuple[str, str]]:
+    """The lines that have a subject, each with it."""
+    for role, items in (("user", facts.of("instructions")), ("assistant", facts.of("decisions"))):
+        for item in items:
+            subject = subject_of(item.text)
+            if subject is not None:
+                yield line("said", role=role, text=item.text), subject
+
+
+def _named_subject(message: Message) -> str | None:
+    """The subject that a client names for a pinned message."""
+    subject = message.meta.get("subject") if isinstance(message.meta, dict) else None
+    return f"named {subject.strip().casefold()}" if isinstance(subject, str) and subject.strip() else None
+
+
+class _Replaced(NamedTuple):
+    """Lines by the place of their exchange: those that a later one replaced, and those that replaced one."""
+
+    gone: set[tuple[int, str]]
+    marked: dict[int, dict[str, str]]
+
+
+def _replaced(noted: Sequence[ExchangeNotes]) -> _Replaced:
+    """What later lines replaced (rule 4)."""
+    result = _Replaced(set(), {})
+    latest: dict[str, tuple[int, str]] = {}
+    orders = line("said", role="user", text="")
+    for place, one in enumerate(noted):
+        for text in one.lines:
+            subject = one.subjects.get(text)
+            if subject is None:
+                continue
+            before = latest.get(subject)
+            if before is not None and before[1].startswith(orders) and not text.startswith(orders):
+                continue
+            latest[subject] = place, text
+            if before is None or before == (place, text):
+                continue
+            result.gone.add(before)
+            if before[1] != text:
+                mark = line("replaces", text=text, turn=noted[before[0]].seq)
+                result.marked.setdefault(place, {})[text] = mark
+    return result
 
 
 def _is_pinned(message: Message) -> bool:
@@ -246,9 +313,13 @@ def _important_entries(noted: Sequence[ExchangeNotes], session: str) -> list[Ent
         for command in one.failed:
             fails.setdefault(command, []).append(place)
     entries = []
+    replaced = _replaced(noted)
     for place, one in enumerate(noted):
         better = {brief(old, LONGEST_LINE): new for old, new in resolved.get(place, {}).items()}
-        notes = [*(better.get(each, each) for each in one.lines), *dict.fromkeys(fixes.get(place, ()))]
+        left = [each for each in one.lines if (place, each) not in replaced.gone]
+        left = [] if len(left) < len(one.lines) and set(left) <= set(one.opening) else left
+        better |= replaced.marked.get(place, {})
+        notes = [*(better.get(each, each) for each in left), *dict.fromkeys(fixes.get(place, ()))]
         weight = one.weight + (FIXED if place in fixes else 0)
         if weight >= IMPORTANT and notes:
             entries.append(Entry(session, one.seq, one.created, "\n".join(notes), weight=weight))
