@@ -284,7 +284,7 @@ def test_every_form_of_a_message(editor: Editor, tree: Fixture) -> None:
 def test_the_event_is_part_of_the_current_message_and_of_its_row(editor: Editor, tree: Fixture) -> None:
     event = {"platform": "slack", "hook": {"class": [1, 2]}}
     result = check(editor, tree, message="Why?", event=event)
-    assert "platform: slack" in result["currentMessage"]["content"]
+    assert "Platform: slack" in result["currentMessage"]["content"]
     assert "platform" not in result["systemPrompt"]
     with_event = [row for row in result["usage"]["rows"] if row["category"] == "event"]
     without = [

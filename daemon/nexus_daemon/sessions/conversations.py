@@ -11,7 +11,7 @@
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -64,6 +64,7 @@ class Conversation:
         self.last_options: Options | None = None  # of the same request, without its turn tools
         self.last_turn_tools: Sequence[dict[str, Any]] = ()  # of the same request
         self.options: SessionOptions | None = None  # of the turn under way
+        self.parameters: Mapping[str, Any] = {}  # of the model, that it was created with
         self.rendered: tuple[Snapshot, Snapshot] | None = None  # the folder's, and the same for our model
         self.handed_out: dict[str, tuple[str, ...]] = {}  # ids of messages in each agent's last request
         self.last_event = 0  # number of the newest event when the last turn was sent
@@ -128,6 +129,7 @@ class Conversation:
         self.positions = []
         self.handed_out = {}
         self.options = None
+        self.parameters = {}
         self.futile = self.undone = False
         self.changed()
         self._answers.clear()

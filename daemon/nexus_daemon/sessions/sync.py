@@ -217,6 +217,8 @@ def ranges(positions: Iterable[int]) -> Ranges:
 def _read(conversation: Conversation, ledger: FolderLedger, snapshot: Snapshot, tokens: int | None) -> None:
     """Read the history, or its last `tokens`."""
     first = conversation.head is None
+    if first:
+        conversation.parameters = ledger.parameters(conversation.session)
     history = _load(conversation, ledger, costs.model_of(snapshot, None)[1], tokens)
     if history is None:
         conversation.forget()

@@ -220,9 +220,7 @@ def _begin(scope: SessionScope, params: protocol.AssembleParams, inputs: TurnInp
         reserve=options.reserve_tokens,
     )
     sync.follow(scope.conversation, scope.ledger, scope.snapshot, tokens=tokens)
-    request = msgspec.structs.replace(
-        request, session_parameters=scope.ledger.parameters(scope.conversation.session)
-    )
+    request = msgspec.structs.replace(request, session_parameters=scope.conversation.parameters)
     return _Turn(scope, params, inputs, request, now=now, began=began)
 
 

@@ -63,7 +63,7 @@ def test_an_instruction_file_below_the_folder_says_who_reads_it(tmp_path: Path) 
         desk.open(talk, NEXUS, "# A\n")
         await titles(desk, talk, 2)
         desk.open(talk, "/a/packages/api/AGENTS.md", "# API\n")
-        expected = "not sent: it is for packages/api; an agent or a window of that folder reads it"
+        expected = "not sent: it is for packages/api"
         assert await titles(desk, talk, 3, "/a/packages/api/AGENTS.md") == [expected]
         assert await titles(desk, talk, 4, "/a/packages/api/README.md") == []
         assert await titles(desk, talk, 5, "/elsewhere/AGENTS.md") == []
