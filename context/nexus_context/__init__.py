@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from nexus_context.conversation.summary import create_summary_message
     from nexus_context.errors import ContextOverflowError, NexusError, Problem, RequestError, Severity, Span
     from nexus_context.frames import ConfigError, format_frame
+    from nexus_context.init import InitPlan, plan_init
     from nexus_context.layers.walk import global_directory, user_home
     from nexus_context.ledger import open_ledger
     from nexus_context.ledger.records import DirectMessage
@@ -179,6 +180,8 @@ __all__ = [  # noqa: RUF022 (by module, in reading order)
     "PromptLoader",
     "PromptSource",
     "get_system_info",
+    "InitPlan",
+    "plan_init",
 ]
 
 _MODULES = {
@@ -219,6 +222,7 @@ _MODULES = {
     "config.schema": "Config",
     "loader": "ContextLayer ContextLoader ContextSources FilePromptSource LoadedContext LoadedPrompt "
     "PromptLoader PromptSource get_system_info",
+    "init": "InitPlan plan_init",
 }
 
 

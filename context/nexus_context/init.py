@@ -6,7 +6,9 @@ import os
 
 import msgspec
 
-from nexus_context.files import PROMPT_LIMIT, exists, read_text
+from nexus_context.config.adopt import AdoptedServer, LeftServer, adopt_servers
+from nexus_context.files import JSON_LIMIT, PROMPT_LIMIT, exists, read_text
+from nexus_context.jsontext import parse
 from nexus_context.layers.read_layers import DEFAULTS_DIRECTORY
 from nexus_context.layers.walk import CONFIG_DIRECTORY
 
@@ -22,19 +24,63 @@ INSTRUCTIONS = (
 """Where a folder may have instructions without `.nexus3`, the most important first."""
 
 
+MCP_SOURCES = (".mcp.json", ".vscode/mcp.json")
+"""Where a folder may have MCP servers already, the most important first."""
+
+
 class InitPlan(msgspec.Struct, frozen=True):
-    """`create` are absolute paths and texts of files to write; `existing` are paths to leave alone."""
+    """`create` are absolute paths and texts of files to write; `existing` are paths to leave alone.
+
+    `adopted` are servers of other programs that the new mcp.json has, `left` those that it has not.
+    """
 
     directory: str
     create: tuple[tuple[str, str], ...]
     existing: tuple[str, ...]
+    adopted: tuple[AdoptedServer, ...] = ()
+    left: tuple[LeftServer, ...] = ()
 
 
-def plan_init(folder: str) -> InitPlan:
-    """The templates for a project: `<folder>/.nexus3/`.
+def plan_init(folder: str, *, adopt: bool = False) -> InitPlan:
+    """The templates for a project: `<folder>/.nexus3/`. Nothing is written: the plan is a preview as well.
 
-    The new NEXUS.md wins over the folder's existing instructions, so it begins by importing them.
+    The new NEXUS.md wins over the folder's existing instructions, so it begins by importing them. `adopt`: a
+    new mcp.json has the servers of `.mcp.json` and `.vscode/mcp.json`, without their secrets
+    (`config.adopt`); these files stay as they are. The plan lists the servers that are `adopted` and `left`.
     """
+    plan = _plan_project(folder)
+    return _adopt(plan, folder) if adopt else plan
+
+
+def _adopt(plan: InitPlan, folder: str) -> InitPlan:
+    target = os.path.join(plan.directory, "mcp.json")
+    documents, left = [], []
+    for name in MCP_SOURCES:
+        path = os.path.join(folder, *name.split("/"))
+        if not exists(path):
+            continue
+        if target in plan.existing:
+            left.append(LeftServer("", path, f"{target} exists already, and is never changed."))
+            continue
+        read = read_text(path, limit=JSON_LIMIT) if _lies_in(path, folder) else None
+        if read is None or read.text is None:
+            left.append(LeftServer("", path, "It cannot be read, or lies outside the folder."))
+            continue
+        documents.append(parse(path, read.text))
+    adoption = adopt_servers(documents, folder)
+    text = adoption.text if adoption.adopted else None
+    create = tuple((path, text if text and path == target else own) for path, own in plan.create)
+    return msgspec.structs.replace(
+        plan, create=create, adopted=adoption.adopted, left=(*left, *adoption.left)
+    )
+
+
+def _lies_in(path: str, folder: str) -> bool:
+    root = os.path.realpath(folder)
+    return os.path.commonpath([os.path.realpath(path), root]) == root
+
+
+def _plan_project(folder: str) -> InitPlan:
     plan = _plan(os.path.join(folder, CONFIG_DIRECTORY), os.path.join(DEFAULTS_DIRECTORY, "templates"))
     already = next((name for name in INSTRUCTIONS if exists(os.path.join(folder, name))), None)
     if already is None:

@@ -181,11 +181,12 @@ class ContextManager:
 
         With a ledger, the session begins anew; what was stored stays in the ledger.
         """
-        self._compactions.clear()
-        self._replace(History())
         if self._session is not None:
             self._session.clear()
             self._follow()
+            return
+        self._compactions.clear()
+        self._replace(History())
 
     def restore(
         self,
@@ -201,13 +202,13 @@ class ContextManager:
 
         `tokens` are those of each message, by the counter of that name: they are not counted again. Behind
         the first `lead` messages, `gap_messages` of `gap_tokens` are missing: these are not sent, and
-        whatever needs them raises RequestError, `history-not-loaded`. So does `bound-session`: a conversation
-        with a ledger reads it itself.
+        whatever needs them raises RequestError, `history-not-loaded`. A conversation with a
+        ledger reads it itself and refuses (`bad-option`).
         """
         if self._session is not None:
             raise RequestError(
                 "This conversation is a session of a ledger; it reads its history itself.",
-                code="bound-session",
+                code="bad-option",
             )
         history = History.restored(messages, tokens, counter, Gap(lead, gap_messages, gap_tokens))
         self._compactions.clear()

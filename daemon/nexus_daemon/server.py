@@ -101,7 +101,7 @@ METHODS: dict[str, Method] = {
         protocol.EventListParams, protocol.EventListResult, lambda: api.event.list_events
     ),
     "nexus/tokens/count": _method(protocol.CountParams, protocol.CountResult, lambda: api.tokens.count),
-    "nexus/workspace/init": _method(protocol.FolderParams, protocol.InitResult, lambda: api.workspace.init),
+    "nexus/workspace/init": _method(protocol.InitParams, protocol.InitResult, lambda: api.workspace.init),
     "nexus/status": _method(protocol.NoParams, protocol.Status, lambda: api.status.status),
 }
 """Every `nexus/*` request of a client. `docs/protocol.md` is generated from it."""

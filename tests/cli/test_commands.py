@@ -143,6 +143,25 @@ def test_init(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert check(capsys, "check", str(tmp_path))[0] == 0
 
 
+def test_init_adopts_servers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / ".mcp.json"
+    source.write_text('{"mcpServers": {"db": {"command": "db", "env": {"PGPASSWORD": "hunter2"}}}}')
+    paths = [tmp_path / ".nexus3" / name for name in ("NEXUS.md", "config.json", "mcp.json")]
+    adopted = f"adopted  db from {source}: set PGPASSWORD, the values stay in that file\n"
+    shown = "".join(f"would create  {path}\n" for path in paths) + adopted
+    assert check(capsys, "init", "--adopt", "--dry-run", str(tmp_path)) == (0, shown, "")
+    assert not (tmp_path / ".nexus3").exists()
+    created = "".join(f"created  {path}\n" for path in paths) + adopted
+    assert check(capsys, "init", "--adopt", str(tmp_path)) == (0, created, "")
+    assert json.loads(paths[2].read_text()) == {
+        "servers": [{"name": "db", "command": ["db"], "env": {"PGPASSWORD": "${PGPASSWORD}"}}]
+    }
+    left = f"left     all servers in {source}: {paths[2]} exists already, and is never changed.\n"
+    existing = "".join(f"exists   {path}\n" for path in paths)
+    assert check(capsys, "init", "--adopt", str(tmp_path)) == (0, existing + left, "")
+    assert check(capsys, "init", "--global", "--adopt")[0] == 2
+
+
 def test_init_of_what_is_no_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, errors = check(capsys, "init", str(tmp_path / "missing"))
     assert (code, errors.replace(str(tmp_path), "")) == snapshot(

@@ -143,4 +143,4 @@ def test_a_bound_conversation_has_a_folder_and_reads_itself(ledger: Ledger) -> N
         ContextManager(ledger=ledger, folder="castle")
     with pytest.raises(RequestError) as refused:
         bound(ledger).restore([], tokens=[], counter="characters")
-    assert refused.value.code == "bound-session"
+    assert refused.value.code == "bad-option"

@@ -572,8 +572,10 @@ def test_init_creates_and_never_overwrites(editor: Editor) -> None:
     editor.add(a, b)
     created = editor.ask("workspace/init", b)
     names = ["NEXUS.md", "config.json", "mcp.json"]
-    assert created == {"created": [uri_of(f"{b}/.nexus3/{name}") for name in names], "existing": []}
-    assert editor.ask("workspace/init", b) == {"created": [], "existing": created["created"]}
+    nothing: dict[str, list[object]] = {"adopted": [], "left": []}
+    files = [uri_of(f"{b}/.nexus3/{name}") for name in names]
+    assert created == {"created": files, "existing": [], **nothing}
+    assert editor.ask("workspace/init", b) == {"created": [], "existing": files, **nothing}
     mixed = editor.ask("workspace/init", a)
     assert mixed["existing"] == [uri_of(f"{a}/.nexus3/NEXUS.md")]
     assert Path(a, ".nexus3", "NEXUS.md").read_text() == "Mine.\n"
@@ -586,6 +588,21 @@ def test_init_creates_and_never_overwrites(editor: Editor) -> None:
         ("config", "loaded"),
         ("mcp", "loaded"),
     ]
+
+
+def test_init_adopts_servers_where_the_user_says_so(editor: Editor) -> None:
+    tree = editor.tree(
+        '//- /a/.mcp.json\n{"mcpServers": {"db": {"command": "db", "env": {"PGPASSWORD": "hunter2"}}}}\n'
+    )
+    folder = tree.path("/a")
+    editor.add(folder)
+    preview = editor.ask("workspace/init", folder, adopt=True, preview=True)
+    assert not Path(folder, ".nexus3").exists()
+    assert editor.ask("workspace/init", folder, adopt=True) == preview
+    assert preview["adopted"] == [
+        {"name": "db", "uri": uri_of(f"{folder}/.mcp.json"), "variables": ["PGPASSWORD"]}
+    ]
+    assert "hunter2" not in Path(folder, ".nexus3", "mcp.json").read_text()
 
 
 def test_init_of_a_folder_that_cannot_be_written(editor: Editor) -> None:

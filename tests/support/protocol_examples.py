@@ -185,7 +185,7 @@ class _Recorder:
         pick = {"model": "claude-sonnet-4.5", "maxContextTokens": 128_000, "memoryTools": True}
         self.ask("nexus/model/pick", {**review, **pick})
         self.ask("nexus/session/focus", review)
-        self.ask("nexus/workspace/init", {"workspaceFolder": self.web})
+        self.ask("nexus/workspace/init", {"workspaceFolder": self.web, "adopt": True})
 
     def ask_agents(self, folder: Json) -> None:
         planner = {"agentId": "planner", "cwd": self.service, "role": "manager"}

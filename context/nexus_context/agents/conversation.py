@@ -51,7 +51,7 @@ class AgentConversation(ContextManager):
         raise RequestError(
             "The system prompt of an agent comes from its files. Start the agent with system_prompt to give "
             "it another.",
-            code="agent-prompt",
+            code="bad-option",
         )
 
     def get_tool_definitions(self) -> list[dict[str, Any]]:

@@ -50,7 +50,7 @@ def check_server(
     if isinstance(entry.get("url"), str):
         problems += _url_problems(document, (*pointer, "url"), entry["url"], entry, around=around)
     problems += _command_problems(document, pointer, entry, around)
-    for value in _values(pointer, entry):
+    for value in server_texts(pointer, entry):
         problems += [
             problem
             for reference in references_in(value.text)[:MOST_REFERENCES]
@@ -60,7 +60,8 @@ def check_server(
     return problems
 
 
-def _values(pointer: Pointer, entry: Mapping[str, Any]) -> Iterator[ServerText]:
+def server_texts(pointer: Pointer, entry: Mapping[str, Any]) -> Iterator[ServerText]:
+    """All texts of the server at `pointer` that may hold references or secrets."""
     for key in ("command", "url", "cwd"):
         if isinstance(entry.get(key), str):
             yield ServerText((*pointer, key), entry[key], "")
@@ -178,7 +179,7 @@ def _secret_problems(
     ]
     if not spans:
         return
-    name = _variable_name(value, server)
+    name = variable_name(value, server)
     reference = f"${{env:{name}}}" if around.form == "vscode" else f"${{{name}}}"
     fix = None
     if len(spans) == 1:
@@ -191,7 +192,7 @@ def _secret_problems(
     yield _problem(document, value.pointer, "mcp.secret", Severity.WARNING, message=message, fix=fix)
 
 
-def _variable_name(value: ServerText, server: str) -> str:
+def variable_name(value: ServerText, server: str) -> str:
     """The variable to move a secret to: named after its key, else after the server."""
     key = value.pointer[-1]
     name = value.name if value.name and value.name.lower() != "authorization" else f"{server}_TOKEN"

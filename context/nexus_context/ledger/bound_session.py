@@ -54,7 +54,7 @@ class BoundSession:
         except KeyError:
             raise RequestError(
                 "A preserved message is not one of this conversation: pass objects of `messages`.",
-                code="unknown-message",
+                code="bad-message",
             ) from None
         assert self._head is not None  # noqa: S101 - a message has a position only after an append
         ranges = tuple((at, at + 1) for at in sorted(kept))

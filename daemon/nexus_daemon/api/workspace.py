@@ -3,16 +3,16 @@
 from typing import TYPE_CHECKING
 
 from nexus_context.errors import RequestError
-from nexus_context.init import plan_init
+from nexus_context.init import InitPlan, plan_init
 from nexus_daemon import protocol
 from nexus_daemon.lsp import convert
-from nexus_daemon.workspace.scaffold import scaffold
+from nexus_daemon.workspace.scaffold import Scaffolded, scaffold
 
 if TYPE_CHECKING:
     from nexus_daemon.connection import Connection
 
 
-async def init(client: "Connection", params: protocol.FolderParams) -> protocol.InitResult:
+async def init(client: "Connection", params: protocol.InitParams) -> protocol.InitResult:
     """Write templates into the folder's `.nexus3/`. Existing files are never changed."""
     folder = client.daemon.folders.at(params.workspace_folder)
     if folder is not client.daemon.folders.get(params.workspace_folder):
@@ -21,9 +21,22 @@ async def init(client: "Connection", params: protocol.FolderParams) -> protocol.
             "folder itself, or add this folder to the workspace first.",
             code="not-a-workspace-folder",
         )
-    done = await client.work(lambda: scaffold(plan_init(folder.path)))
-    folder.reload.request("layers")
+
+    def write() -> tuple[InitPlan, Scaffolded]:
+        plan = plan_init(folder.path, adopt=params.adopt)
+        if params.preview:
+            return plan, Scaffolded(tuple(path for path, _ in plan.create), plan.existing)
+        return plan, scaffold(plan)
+
+    plan, done = await client.work(write)
+    if not params.preview:
+        folder.reload.request("layers")
+    uri = convert.path_to_uri
     return protocol.InitResult(
-        created=[convert.path_to_uri(path) for path in done.created],
-        existing=[convert.path_to_uri(path) for path in done.existing],
+        created=[uri(path) for path in done.created],
+        existing=[uri(path) for path in done.existing],
+        adopted=[
+            protocol.AdoptedServer(one.name, uri(one.path), list(one.variables)) for one in plan.adopted
+        ],
+        left=[protocol.LeftServer(one.name, uri(one.path), one.reason) for one in plan.left],
     )

@@ -1,6 +1,7 @@
 """Write `.nexus3/` with commented templates into a folder, or ~/.nexus3 with --global.
 
-Existing files stay as they are. With --global --force they are replaced.
+Existing files stay as they are. With --global --force they are replaced. With --adopt, a new mcp.json takes
+over the MCP servers that the folder has for other programs; secrets stay where they are.
 """
 
 import argparse
@@ -8,7 +9,7 @@ import os
 from pathlib import Path
 
 from nexus_context.errors import RequestError
-from nexus_context.init import plan_global_init, plan_init
+from nexus_context.init import InitPlan, plan_global_init, plan_init
 from nexus_context.layers.walk import global_directory
 from nexus_daemon.cli import output
 from nexus_daemon.workspace.scaffold import Scaffolded, scaffold
@@ -19,6 +20,10 @@ HELP = "write .nexus3/ with templates"
 def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("path", nargs="?", default=".", help="the folder (default: the current one)")
     command.add_argument("--global", dest="everywhere", action="store_true", help="write ~/.nexus3 instead")
+    command.add_argument(
+        "--adopt", action="store_true", help="take over the MCP servers of .mcp.json and .vscode/mcp.json"
+    )
+    command.add_argument("--dry-run", action="store_true", help="only show what would be written")
     command.add_argument("--force", action="store_true", help="with --global: replace existing files")
 
 
@@ -26,21 +31,37 @@ def run(options: argparse.Namespace) -> int:
     if options.force and not options.everywhere:
         output.complain("init", "--force needs --global: a project's files are never replaced.")
         return 2
+    if options.everywhere and (options.adopt or options.dry_run):
+        output.complain("init", "--adopt and --dry-run are for a project, without --global.")
+        return 2
     folder = Path(options.path).resolve()
     if not options.everywhere and not folder.is_dir():
         output.complain("init", f"{folder} is not a directory.")
         return 2
+    plan = None if options.everywhere else plan_init(str(folder), adopt=options.adopt)
+    if plan is not None and options.dry_run:
+        _show(Scaffolded(tuple(path for path, _ in plan.create), plan.existing), plan, created="would create")
+        return 0
     try:
-        everywhere = options.everywhere
-        scaffolded = _write_global(force=options.force) if everywhere else scaffold(plan_init(str(folder)))
+        scaffolded = _write_global(force=options.force) if plan is None else scaffold(plan)
     except RequestError as error:
         output.complain("init", str(error))
         return 1
+    _show(scaffolded, plan)
+    return 0
+
+
+def _show(scaffolded: Scaffolded, plan: InitPlan | None, *, created: str = "created") -> None:
     for path in scaffolded.created:
-        output.line(f"created  {path}")
+        output.line(f"{created}  {path}")
     for path in scaffolded.existing:
         output.line(f"exists   {path}")
-    return 0
+    for server in plan.adopted if plan else ():
+        names = ", ".join(server.variables)
+        note = f": set {names}, the values stay in that file" if names else ""
+        output.line(f"adopted  {server.name} from {server.path}{note}")
+    for left in plan.left if plan else ():
+        output.line(f"left     {left.name or 'all servers'} in {left.path}: {left.reason}")
 
 
 def _write_global(*, force: bool) -> Scaffolded:

@@ -2,14 +2,39 @@
 
 from typing import Any
 
-from nexus_daemon.protocol.shapes import Freshness, Params, Wire
+from nexus_daemon.protocol.shapes import FolderParams, Freshness, Params, Wire
+
+
+class InitParams(FolderParams, frozen=True):
+    """A folder that gets a `.nexus3`."""
+
+    adopt: bool = False  # take over the MCP servers of `.mcp.json` and `.vscode/mcp.json` into a new mcp.json
+    preview: bool = False  # write nothing: the result is what would be written
+
+
+class AdoptedServer(Wire, frozen=True):
+    """An MCP server that a new mcp.json takes over."""
+
+    name: str  # its name
+    uri: str  # the file that it is taken from, which stays as it is
+    variables: list[str]  # environment variables to set: their values are secrets, which stay in that file
+
+
+class LeftServer(Wire, frozen=True):
+    """An MCP server that is not taken over."""
+
+    name: str  # its name; empty: the whole file
+    uri: str  # the file that has it
+    reason: str  # why it is not taken over
 
 
 class InitResult(Wire, frozen=True):
     """The files of a new `.nexus3`."""
 
-    created: list[str]  # URIs of the files that were written
+    created: list[str]  # URIs of the files that were written, or with `preview` would be
     existing: list[str]  # URIs of existing files, which were not changed
+    adopted: list[AdoptedServer] = []  # MCP servers that the new mcp.json has; only with `adopt`
+    left: list[LeftServer] = []  # MCP servers that it has not; only with `adopt`
 
 
 class NoParams(Params, frozen=True):

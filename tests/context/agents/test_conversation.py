@@ -92,7 +92,7 @@ def test_its_prompt_is_that_of_its_files(tmp_path: Path) -> None:
     agent = pool_of(write_fixture(FOLDER, tmp_path), "/home/co").main
     with pytest.raises(RequestError, match="comes from its files") as refused:
         agent.conversation.set_system_prompt("Other.")
-    assert refused.value.code == "agent-prompt"
+    assert refused.value.code == "bad-option"
     agent.conversation.add_user_message("Hello.")
     with pytest.raises(RequestError):
         agent.conversation.apply_compaction(Message("user", "Summary"), [], "Other.")

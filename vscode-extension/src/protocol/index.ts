@@ -43,7 +43,7 @@ export interface Requests {
   "nexus/event/publish": { params: PublishParams; result: PublishResult };
   "nexus/event/list": { params: EventListParams; result: EventListResult };
   "nexus/tokens/count": { params: CountParams; result: CountResult };
-  "nexus/workspace/init": { params: FolderParams; result: InitResult };
+  "nexus/workspace/init": { params: InitParams; result: InitResult };
   "nexus/status": { params: Record<string, never>; result: Status };
 }
 
@@ -1502,6 +1502,16 @@ export interface CountResult {
   problems?: Problem[];
 }
 
+/** An MCP server that a new mcp.json takes over. */
+export interface AdoptedServer {
+  /** its name */
+  name: string;
+  /** the file that it is taken from, which stays as it is */
+  uri: string;
+  /** environment variables to set: their values are secrets, which stay in that file */
+  variables: string[];
+}
+
 /** One folder of the daemon. */
 export interface FolderStatus {
   /** the folder */
@@ -1522,12 +1532,24 @@ export interface FolderStatus {
   freshness: Freshness;
 }
 
+/** A folder that gets a `.nexus3`. */
+export interface InitParams extends FolderParams {
+  /** take over the MCP servers of `.mcp.json` and `.vscode/mcp.json` into a new mcp.json */
+  adopt?: boolean;
+  /** write nothing: the result is what would be written */
+  preview?: boolean;
+}
+
 /** The files of a new `.nexus3`. */
 export interface InitResult {
-  /** URIs of the files that were written */
+  /** URIs of the files that were written, or with `preview` would be */
   created: string[];
   /** URIs of existing files, which were not changed */
   existing: string[];
+  /** MCP servers that the new mcp.json has; only with `adopt` */
+  adopted: AdoptedServer[];
+  /** MCP servers that it has not; only with `adopt` */
+  left: LeftServer[];
 }
 
 /** The ledger, which stores conversations. */
@@ -1540,6 +1562,16 @@ export interface LedgerStatus {
   notice: string | null;
   /** number of conversations of the served folders */
   sessions: number;
+}
+
+/** An MCP server that is not taken over. */
+export interface LeftServer {
+  /** its name; empty: the whole file */
+  name: string;
+  /** the file that has it */
+  uri: string;
+  /** why it is not taken over */
+  reason: string;
 }
 
 /** The state of the daemon. */
