@@ -30,6 +30,18 @@ export const BREAKAGES = [
     noticedBy: "a search lists every hit, and the chosen one leads to its conversation",
   },
   {
+    name: "tools of the setting are not predicted",
+    edits: [
+      {
+        file: `${SRC}/nextTurn/index.ts`,
+        find: "...(turnTools.length === 0 ? {} : { turnTools })",
+        put: "",
+      },
+    ],
+    file: "tools",
+    noticedBy: "a tool of the setting is part of the figure, and its call is run",
+  },
+  {
     name: "activation takes 600 ms more",
     edits: [
       {

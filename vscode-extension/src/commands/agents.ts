@@ -3,7 +3,17 @@ import * as vscode from "vscode";
 import type { AgentInfo, SpawnParams } from "../protocol";
 import { about, exactly, percentText } from "../usage/figures";
 import { listAgents, withNextUsage } from "../usage/nextUsage";
-import { ask, type CommandTarget, confirm, pick, Silent, type Subject, subjectOf, type Tools } from "./commandContext";
+import {
+  ask,
+  type CommandTarget,
+  confirm,
+  pick,
+  pickLive,
+  Silent,
+  type Subject,
+  subjectOf,
+  type Tools,
+} from "./commandContext";
 
 const LONGEST_MESSAGE = 16_000;
 const USER = "user";
@@ -99,14 +109,18 @@ async function messageAgent(tools: Tools, subject: Subject): Promise<void> {
 async function viewAs(tools: Tools, subject: Subject): Promise<void> {
   const place = await tools.place(subject);
   if (subject.agent !== undefined) return lookAs(tools, place, subject.agent);
-  const live = await agentsOf(tools, place);
+  const { nexus, nextTurn, focus } = tools;
   const you = {
-    label: `${tools.focus.agent ? "" : "$(check) "}You`,
+    label: `${focus.agent ? "" : "$(check) "}You`,
     description: "the folder's own conversation",
     agentId: undefined,
   };
-  const items = [you, ...live.map((agent) => agentItem(agent, tools.focus.agent))];
-  const { agentId } = await pick(items, `View as · ${place.name}`, "Whose context?");
+  const load = async () => {
+    const live = await listAgents(nexus, nextTurn, place.workspaceFolder);
+    return [you, ...live.map((agent) => agentItem(agent, focus.agent))];
+  };
+  // an agent may start or end while the list is open
+  const { agentId } = await pickLive(load, nexus.onDidChangeAgent, `View as · ${place.name}`, "Whose context?");
   lookAs(tools, place, agentId);
 }
 

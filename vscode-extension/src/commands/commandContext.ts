@@ -137,6 +137,43 @@ export async function pick<T extends vscode.QuickPickItem>(
   return chosen;
 }
 
+/** As `pick`, of items that are loaded again at each change while the list is open; what is active stays active. */
+export async function pickLive<T extends vscode.QuickPickItem>(
+  load: () => Promise<T[]>,
+  changes: vscode.Event<unknown>,
+  title: string,
+  placeholder: string,
+): Promise<T> {
+  const list = vscode.window.createQuickPick<T>();
+  Object.assign(list, { title, placeholder, busy: true, matchOnDescription: true, matchOnDetail: true });
+  const parts: vscode.Disposable[] = [list];
+  let newest = 0;
+  try {
+    return await new Promise<T>((resolve, reject) => {
+      const refresh = async () => {
+        const number = ++newest;
+        const items = await load();
+        if (number !== newest) return;
+        const labels = list.activeItems.map(({ label }) => label);
+        list.items = items;
+        list.busy = false;
+        const active = items.filter(({ label }) => labels.includes(label));
+        if (active.length > 0) list.activeItems = active;
+      };
+      const start = () => void refresh().catch(reject);
+      parts.push(
+        changes(start),
+        list.onDidAccept(() => list.selectedItems[0] && resolve(list.selectedItems[0])),
+        list.onDidHide(() => reject(new Silent())),
+      );
+      list.show();
+      start();
+    });
+  } finally {
+    for (const part of parts) part.dispose();
+  }
+}
+
 export interface Question {
   readonly title: string;
   readonly prompt?: string;

@@ -290,6 +290,19 @@ test("an agent is spawned where the user says, as a child of the menu's agent", 
   expect(focus.agent).toBeUndefined();
 });
 
+test("an agent that starts while the list is open can be viewed", async () => {
+  const usage = usageOf([]);
+  nexus.answers["nexus/context/usage"] = usage;
+  nexus.answers["nexus/agent/list"] = { agents: [] };
+  mock.answers.push((item: { label: string }) => item.label === "late");
+  const viewing = run("nexus.viewAs");
+  await vi.waitFor(() => expect(mock.picks.at(-1)).toHaveLength(1));
+  nexus.answers["nexus/agent/list"] = { agents: [{ agentId: "late", role: "worker", cwd: "/w", usage }] };
+  nexus.agents.fire({ workspaceFolder: FOLDER, agentId: "late", reason: "spawned" });
+  await viewing;
+  expect([mock.picks.at(-1), focus.agent]).toMatchObject([[{ label: "$(check) You" }, { label: "late" }], "late"]);
+});
+
 test("an agent that ends is not viewed any more, nor are those that end with it", async () => {
   nexus.answers["nexus/agent/dispose"] = { disposed: ["api-2", "api"] };
   focus.setAgent("api-2");

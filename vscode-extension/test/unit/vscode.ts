@@ -67,6 +67,27 @@ export const window = {
     const answer = mock.answers.shift();
     return typeof answer === "function" ? all.find(answer as (item: unknown) => boolean) : answer;
   },
+  /** The user answers each list of items that is shown, until one of them is picked; `undefined` hides the list. */
+  createQuickPick(): Record<string, unknown> {
+    const [accepted, hidden] = [new EventEmitter<void>(), new EventEmitter<void>()];
+    return {
+      activeItems: [],
+      selectedItems: [],
+      onDidAccept: accepted.event,
+      onDidHide: hidden.event,
+      show() {},
+      dispose() {},
+      set items(all: unknown[]) {
+        mock.picks.push(all);
+        const answer = mock.answers[0];
+        const item = typeof answer === "function" ? all.find(answer as (item: unknown) => boolean) : answer;
+        if (typeof answer === "function" && item === undefined) return; // the user waits for it
+        mock.answers.shift();
+        Object.assign(this, { selectedItems: item === undefined ? [] : [item] });
+        (item === undefined ? hidden : accepted).fire();
+      },
+    };
+  },
   async showInputBox(options: { validateInput?(text: string): unknown } = {}): Promise<unknown> {
     const answer = mock.answers.shift();
     const wrong = typeof answer === "string" ? await options.validateInput?.(answer) : undefined;

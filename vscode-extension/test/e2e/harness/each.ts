@@ -72,6 +72,8 @@ export interface Heard {
   readonly event: "request" | "answered" | "cancelled" | "called" | "failed";
   readonly messages?: readonly { role: string; text: string }[];
   readonly tools?: readonly string[];
+  /** Model parameters. */
+  readonly options?: Record<string, unknown>;
   readonly definitions?: readonly { name: string; description: string; inputSchema: object }[];
 }
 

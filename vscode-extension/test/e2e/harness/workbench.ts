@@ -162,6 +162,11 @@ export class Workbench {
     this.#setUp({ "window.autoDetectColorScheme": true, "workbench.colorTheme": undefined });
   }
 
+  /** The editor's tools that `@nexus` offers in every message, for windows that are loaded from now on. */
+  offerTools(names: readonly string[]): void {
+    this.#setUp({ "nexus.chat.tools": names });
+  }
+
   /** Changes the user's settings, for windows that are loaded from now on. */
   #setUp(change: Record<string, unknown>): void {
     const file = path.join(this.world.root, "data/User/settings.json");

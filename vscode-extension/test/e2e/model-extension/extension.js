@@ -7,7 +7,8 @@
 // 5. The daemon's request for a summary gets a short one that names this model.
 // 6. `@parrot hello` in the chat answers `Here.`: VS Code looks for models when a first question is asked.
 // 7. For pictures: $NEXUS_TEST_MODEL_SAYS names a JSON file, `{"name": …, "answers": {"words of a question": answer}}`.
-// 8. Every request, its end and its cancellation is a line of JSON in the file that $NEXUS_TEST_MODEL_LOG names.
+// 8. The tool `test_weather` says that it is sunny in `city`.
+// 9. Every request, its end and its cancellation is a line of JSON in the file that $NEXUS_TEST_MODEL_LOG names.
 const { appendFileSync, existsSync, readFileSync } = require("node:fs");
 const vscode = require("vscode");
 
@@ -34,6 +35,10 @@ exports.activate = (context) => {
       provideLanguageModelChatInformation: async () => [{ ...MODEL, name: says().name ?? MODEL.name }, SMALL],
       provideLanguageModelChatResponse: answer,
       provideTokenCount: async (_model, text) => Math.ceil(words(text).length / 4),
+    }),
+    vscode.lm.registerTool("test_weather", {
+      invoke: ({ input }) =>
+        new vscode.LanguageModelToolResult([new vscode.LanguageModelTextPart(`Sunny in ${input.city}`)]),
     }),
     vscode.chat.createChatParticipant("nexus-test.parrot", (_request, _context, stream) => stream.markdown("Here.")),
   );
