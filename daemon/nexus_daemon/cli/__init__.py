@@ -8,7 +8,19 @@ from collections.abc import Sequence
 from nexus_daemon.cli import output
 from nexus_daemon.version import __version__
 
-COMMANDS = ("serve", "check", "show", "tokens", "sessions", "init", "schema")
+COMMANDS = (
+    "serve",
+    "check",
+    "show",
+    "tokens",
+    "sessions",
+    "agents",
+    "memory",
+    "skill",
+    "status",
+    "init",
+    "schema",
+)
 
 _EPILOG = """\
 Start with `nexus check` in a project, then `nexus show --tokens`.

@@ -1,4 +1,4 @@
-"""Manage the conversations in the ledger: list, show, search, export, import, fork, rename, delete, verify.
+"""Manage the conversations in the ledger: list, show, search, export, import, append, compact, fork, verify.
 
 A session is one conversation of one folder: the current one, or that of --folder. The session that editors
 use by default is called main.
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from nexus_context.errors import RequestError
 from nexus_daemon.cli import output
 
-HELP = "list, search, export, import and verify conversations"
+HELP = "list, search, export, import, compact and verify conversations"
 
 EPILOG = """\
 examples:
@@ -20,6 +20,9 @@ examples:
   nexus sessions search 'disk full' --all
   nexus sessions export main --format markdown -o main.md
   nexus sessions import ~/.claude/projects/*/*.jsonl
+  nexus sessions append main 'We deploy on Fridays.'
+  nexus sessions compact main --pin 'Never touch prod.'
+  nexus sessions undo main
   nexus sessions fork main second-try --turn 12
   nexus sessions verify
   nexus sessions backup ~/backups/ledger-today.db
@@ -29,6 +32,9 @@ ledger.path of the global config.json names.
 
 exit codes: 0 success; 1 failure, also of a part; 2 wrong usage
 """
+
+ROLES = ("user", "assistant")
+"""Roles of a message that is given as a text."""
 
 SEARCH = """\
 All words must occur; upper and lower case and accents make no difference.
@@ -116,6 +122,48 @@ def _import(command: argparse.ArgumentParser) -> None:
     command.add_argument("files", nargs="+", metavar="FILE", help="a file, or - for standard input")
 
 
+def _append(command: argparse.ArgumentParser) -> None:
+    _session(command)
+    command.add_argument("text", nargs="?", metavar="TEXT", help="the text of one message")
+    command.add_argument("--role", choices=ROLES, help="the role of TEXT (default: user)")
+    command.add_argument(
+        "--messages",
+        metavar="FILE",
+        help="append the messages of this file as one turn, in any format of nexus sessions import; "
+        "- for standard input",
+    )
+    command.add_argument(
+        "--key", metavar="KEY", help="append once: a second append with the same key adds nothing"
+    )
+    command.add_argument("--model", help="the model that answered")
+    _json(command)
+
+
+def _compact(command: argparse.ArgumentParser) -> None:
+    _session(command)
+    command.add_argument(
+        "--pin",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="keep this text verbatim; a number keeps the message of that position, from 0 (repeatable)",
+    )
+    command.add_argument(
+        "--overflow", action="store_true", help="compact further: a provider refused the context as too long"
+    )
+    _json(command)
+
+
+def _undo(command: argparse.ArgumentParser) -> None:
+    _session(command)
+    command.add_argument(
+        "--compaction",
+        metavar="ID",
+        help="the compaction to undo, with all later ones (default: the last one)",
+    )
+    _json(command)
+
+
 def _fork(command: argparse.ArgumentParser) -> None:
     _session(command)
     command.add_argument("to", metavar="NEW", help="the name of the new session")
@@ -200,6 +248,11 @@ ACTIONS = {
         "transfer", _export, "write a session to a file: all of it as JSON lines, or for reading"
     ),
     "import": _Action("transfer", _import, "read conversations from files, also of other programs", IMPORT),
+    "append": _Action("converse", _append, "append messages to a session as one turn; begin it if needed"),
+    "compact": _Action(
+        "converse", _compact, "replace the old messages of a session with a summary; prints what was lost"
+    ),
+    "undo": _Action("converse", _undo, "restore the messages that a compaction replaced"),
     "fork": _Action("change", _fork, "begin a session that shares the turns of another"),
     "rename": _Action("change", _rename, "give a session another name"),
     "delete": _Action("change", _delete, "remove sessions for good"),

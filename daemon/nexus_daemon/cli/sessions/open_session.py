@@ -24,7 +24,7 @@ def ledger_for(snapshot: Snapshot, *, writes: bool = False) -> Iterator[Ledger]:
 
     With `writes`, LedgerError unless it is certain that this is the right ledger and that writes persist.
     """
-    broken = _check_settings(snapshot, writes=writes)
+    broken = check_settings(snapshot, writes=writes)
     ledger = open_ledger(snapshot.effective.get("/ledger/path"), environ=os.environ)
     try:
         if writes and not ledger.persists:
@@ -40,11 +40,11 @@ def ledger_for(snapshot: Snapshot, *, writes: bool = False) -> Iterator[Ledger]:
 
 def accept(snapshot: Snapshot, replacement: str | None) -> tuple[str, str | None]:
     """Accept the ledger as complete, or replace it with another file; see `ledger.opening.accept`."""
-    _check_settings(snapshot, writes=True)
+    check_settings(snapshot, writes=True)
     return opening.accept(snapshot.effective.get("/ledger/path"), os.environ, replacement)
 
 
-def _check_settings(snapshot: Snapshot, *, writes: bool) -> str | None:
+def check_settings(snapshot: Snapshot, *, writes: bool) -> str | None:
     """The path of a broken global config.json; LedgerError if the settings allow no command."""
     broken = _broken_settings(snapshot)
     if broken is not None and writes:

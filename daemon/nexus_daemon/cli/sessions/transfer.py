@@ -102,7 +102,7 @@ def run_import(options: argparse.Namespace) -> int:
     with ledger_for(snapshot, writes=True) as ledger:
         importer = importers.Importer(ledger, workspace, lambda model: assembly.model_of(snapshot, model)[1])
         for name in options.files:
-            contents = _read(name)
+            contents = read_contents(name)
             if contents is None or any(one.severity is Severity.ERROR for one in contents.problems):
                 failed = True
             if contents is not None:
@@ -116,7 +116,7 @@ def run_import(options: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
-def _read(name: str) -> FileContents | None:
+def read_contents(name: str) -> FileContents | None:
     """Read a file and print its problems; None if nothing of it can be read."""
     label = importers.STANDARD_INPUT if name == "-" else name
     if name == "-":

@@ -1,0 +1,116 @@
+"""`nexus agents list`, `spawn`, `message` and `dispose`."""
+
+import argparse
+from collections.abc import Sequence
+
+import msgspec
+from rich import box
+from rich.table import Table
+
+from nexus_context.agents import MAIN
+from nexus_context.visible import visible_line
+from nexus_daemon import protocol
+from nexus_daemon.api import agent as handlers
+from nexus_daemon.cli import output
+from nexus_daemon.cli.folder import absolute
+from nexus_daemon.cli.local_daemon import answer
+
+
+def run_list(options: argparse.Namespace) -> int:
+    listed = answer("agents", options.folder, handlers.list_agents, protocol.FolderParams)
+    if options.json:
+        output.json_value(msgspec.to_builtins(listed))
+    elif listed.agents:
+        _print(listed.agents)
+    else:
+        output.complain("agents", f"{absolute(options.folder)} has no running agents.")
+    return 0
+
+
+def run_spawn(options: argparse.Namespace) -> int:
+    permissions = {
+        name: getattr(options, name)
+        for name in ("level", "allow", "deny")
+        if getattr(options, name) is not None
+    }
+    agent = answer(
+        "agents",
+        options.folder,
+        handlers.spawn,
+        lambda uri: protocol.SpawnParams(
+            uri,
+            agent_id=options.agent,
+            cwd=options.cwd,
+            role=options.role,
+            task=options.task,
+            parent=options.parent,
+            system_prompt=options.system_prompt,
+            model=options.model,
+            tools=options.tools,
+            permissions=permissions or None,
+        ),
+    )
+    if options.json:
+        output.json_value(msgspec.to_builtins(agent))
+        return 0
+    tokens = output.counted(agent.usage.total, "token")
+    output.line(
+        f"{agent.agent_id!r} is running as {agent.role} in {agent.cwd}: {tokens}, session {agent.session!r}."
+    )
+    return 0
+
+
+def run_message(options: argparse.Namespace) -> int:
+    sent = answer(
+        "agents",
+        options.folder,
+        handlers.message,
+        lambda uri: protocol.AgentMessageParams(
+            uri,
+            source=options.source,
+            target=options.agent,
+            content=options.text,
+            priority=options.priority,
+            ttl_seconds=options.ttl,
+            node=options.node,
+            task=options.task,
+        ),
+    )
+    if options.json:
+        output.json_value(msgspec.to_builtins(sent))
+        return 0
+    output.line(f"The message waits for the next turn of {options.agent!r}.")
+    return 0
+
+
+def run_dispose(options: argparse.Namespace) -> int:
+    ended = answer(
+        "agents",
+        options.folder,
+        handlers.dispose,
+        lambda uri: protocol.AgentParams(uri, options.agent),
+    )
+    if options.json:
+        output.json_value(msgspec.to_builtins(ended))
+        return 0
+    for name in ended.disposed:
+        output.line(f"{name!r} has ended.")
+    return 0
+
+
+def _print(agents: Sequence[protocol.AgentInfo]) -> None:
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("agent", style="bold")
+    table.add_column("role")
+    table.add_column("below")
+    table.add_column("tokens", justify="right", no_wrap=True)
+    table.add_column("directory", overflow="fold")
+    table.add_column("task", overflow="fold")
+    for one in agents:
+        mark = "" if one.usage.counter.exact else "≈"
+        cells = (one.agent_id, one.role, one.parent or MAIN, f"{mark}{one.usage.total:,}", one.cwd)
+        table.add_row(*map(visible_line, cells), visible_line(one.task or ""))
+    output.console().print(table)
+    for one in agents:
+        if one.notice is not None:
+            output.complain("agents", f"{one.agent_id}: {one.notice}")

@@ -1,0 +1,196 @@
+"""Query and list what a folder's conversations remember, and add notes to it.
+
+Memory is read from the conversations in the ledger: the exchanges that matter (L2), the summaries of
+compactions (L3), and a search across all conversations (L4). These are the queries that a model may call.
+"""
+
+import argparse
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from nexus_context.errors import RequestError
+from nexus_daemon.cli import output
+
+HELP = "query, list and add to the memory of a folder's conversations"
+
+EPILOG = """\
+examples:
+  nexus memory query 'deploy friday'
+  nexus memory query --level 2 --session main
+  nexus memory add 'The staging database is read-only.'
+  nexus memory list
+
+exit codes: 0 success; 1 failure; 2 wrong usage
+"""
+
+NOTES = "notes"
+"""The session of notes that name none: every other conversation finds it with an L4 query."""
+LEVELS = (2, 3, 4)
+LIMIT = 10
+
+
+def arguments(command: argparse.ArgumentParser) -> None:
+    actions = command.add_subparsers(dest="action", required=True, metavar="ACTION")
+    _query(_action(actions, "query", "answer a memory query as for a model"))
+    _add(_action(actions, "add", "add a note, as a pinned message of a session"))
+    _list(_action(actions, "list", "list the exchanges that matter and the summaries"))
+
+
+def _action(actions: Any, name: str, text: str) -> argparse.ArgumentParser:
+    command: argparse.ArgumentParser = actions.add_parser(
+        name, help=text, description=f"{text[:1].upper()}{text[1:]}."
+    )
+    command.add_argument("--folder", default=".", metavar="PATH", help="the workspace folder (default: .)")
+    command.add_argument("--json", action="store_true", help="print JSON")
+    return command
+
+
+def _query(command: argparse.ArgumentParser) -> None:
+    command.add_argument("words", nargs="*", metavar="WORD", help="words to find, at level 4")
+    command.add_argument(
+        "--level",
+        type=int,
+        choices=LEVELS,
+        default=4,
+        help="2: exchanges that matter; 3: summaries; 4: search all conversations (default)",
+    )
+    command.add_argument("--session", metavar="NAME", help="only this session (default: all)")
+    command.add_argument(
+        "--limit", type=_number, default=LIMIT, metavar="N", help=f"at most N entries (default: {LIMIT})"
+    )
+
+
+def _add(command: argparse.ArgumentParser) -> None:
+    command.add_argument("text", metavar="TEXT", help="the note")
+    command.add_argument(
+        "--session",
+        default=NOTES,
+        metavar="NAME",
+        help=f"the session that it becomes part of (default: {NOTES}, a session of its own)",
+    )
+
+
+def _list(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--session", metavar="NAME", help="only this session (default: all)")
+    command.add_argument(
+        "--limit",
+        type=_number,
+        default=LIMIT,
+        metavar="N",
+        help=f"at most N entries of each kind (default: {LIMIT})",
+    )
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and int(text)):
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number of at least 1")
+    return int(text)
+
+
+def run(options: argparse.Namespace) -> int:
+    actions: dict[str, Callable[[argparse.Namespace], int]]
+    actions = {"query": run_query, "add": run_add, "list": run_list}
+    try:
+        return actions[options.action](options)
+    except RequestError as error:
+        output.complain("memory", str(error))
+        return 2 if error.code in ("unknown-folder", "bad-argument") else 1
+
+
+# ---------------------------------------------------------------- actions
+
+
+def run_query(options: argparse.Namespace) -> int:
+    from nexus_context.memory import queries
+    from nexus_context.memory.levels import Levels, settings_of
+    from nexus_daemon.cli.sessions.open_session import (
+        find_session,
+        ledger_for,
+        load_folder,
+        workspace_of,
+    )
+
+    if options.words and options.level != max(LEVELS):
+        output.complain("memory", "only a query of level 4 takes words; leave out --level, or the words.")
+        return 2
+    snapshot = load_folder(options.folder)
+    workspace = workspace_of(options.folder)
+    with ledger_for(snapshot) as ledger:
+        if options.session is not None:
+            find_session(ledger, workspace, options.session)
+        text = queries.run(
+            f"query_l{options.level}_memory",
+            {
+                "limit": options.limit,
+                **({"session_id": options.session} if options.session else {}),
+                **({"query": " ".join(options.words)} if options.words else {}),
+            },
+            levels=Levels(ledger),
+            workspace=workspace,
+            settings=settings_of(snapshot.effective.get("/memory") or {}),
+        )
+    if options.json:
+        output.json_value({"text": text})
+    else:
+        output.page(text + "\n")
+    return 0
+
+
+def run_list(options: argparse.Namespace) -> int:
+    from nexus_context.memory.levels import Levels
+    from nexus_daemon.cli.sessions.open_session import (
+        find_session,
+        ledger_for,
+        load_folder,
+        workspace_of,
+    )
+
+    workspace = workspace_of(options.folder)
+    with ledger_for(load_folder(options.folder)) as ledger:
+        if options.session is not None:
+            find_session(ledger, workspace, options.session)
+        levels = Levels(ledger)
+        important = levels.important(workspace, options.session, limit=options.limit)
+        summaries = levels.summaries(workspace, options.session, limit=options.limit)
+    if options.json:
+        output.json_value(
+            {"important": msgspec.to_builtins(important), "summaries": msgspec.to_builtins(summaries)}
+        )
+        return 0
+    if not important and not summaries:
+        output.complain("memory", f"nothing is remembered of {options.session or workspace} yet.")
+    _print("Exchanges that matter (L2)", important)
+    _print("Summaries (L3)", summaries)
+    return 0
+
+
+def run_add(options: argparse.Namespace) -> int:
+    from nexus_context.conversation.message import Message
+    from nexus_daemon import protocol
+    from nexus_daemon.api import session
+    from nexus_daemon.cli.local_daemon import answer
+
+    if not options.text.strip():
+        output.complain("memory", "the note is empty.")
+        return 2
+    note = Message("user", options.text, meta={"pinned": True})
+    appended = answer(
+        "memory",
+        options.folder,
+        session.append,
+        lambda uri: protocol.AppendParams(uri, options.session, messages=[note]),
+    )
+    if options.json:
+        output.json_value({"session": appended.session, "turn": appended.turn})
+    else:
+        output.line(f"Added to the session {appended.session!r}.")
+    return 0
+
+
+def _print(title: str, entries: Sequence[Any]) -> None:
+    from nexus_context.memory.queries import rendered
+
+    if entries:
+        output.page(f"{title}\n\n{rendered(entries)}\n\n")

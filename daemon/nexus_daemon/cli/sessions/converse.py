@@ -1,0 +1,110 @@
+"""`nexus sessions append`, `compact` and `undo`."""
+
+import argparse
+
+import msgspec
+
+from nexus_context.conversation.message import Message
+from nexus_context.errors import Severity
+from nexus_daemon import protocol
+from nexus_daemon.api import session as handlers
+from nexus_daemon.cli import output
+from nexus_daemon.cli.local_daemon import answer
+from nexus_daemon.cli.sessions.open_session import find_session, ledger_for, load_folder, note, workspace_of
+from nexus_daemon.cli.sessions.transfer import read_contents
+
+MOST_LOST = 5
+"""Lost items of a kind to print."""
+
+
+def run_append(options: argparse.Namespace) -> int:
+    if (options.text is None) == (options.messages is None):
+        note("append takes either TEXT or --messages FILE.")
+        return 2
+    if options.role is not None and options.text is None:
+        note("--role is the role of TEXT; messages of a file have their own.")
+        return 2
+    messages = _messages(options)
+    if messages is None:
+        return 1
+    appended = answer(
+        "sessions",
+        options.folder,
+        handlers.append,
+        lambda uri: protocol.AppendParams(
+            uri, options.session, messages=messages, idempotency_key=options.key, model=options.model
+        ),
+    )
+    if options.json:
+        output.json_value(msgspec.to_builtins(appended))
+        return 0
+    messages_now = output.counted(appended.count, "message")
+    output.line(f"{appended.session!r} has {messages_now}; its next request has {_tokens(appended.usage)}.")
+    return 0
+
+
+def run_compact(options: argparse.Namespace) -> int:
+    pins = [int(pin) if pin.isascii() and pin.isdecimal() else pin for pin in options.pin]
+    _check_exists(options)
+    compacted = answer(
+        "sessions",
+        options.folder,
+        handlers.compact,
+        lambda uri: protocol.CompactParams(uri, options.session, pins=pins, overflow=options.overflow),
+    )
+    if options.json:
+        output.json_value(msgspec.to_builtins(compacted))
+        return 0
+    receipt = compacted.receipt
+    replaced = output.counted(receipt.replaced_messages, "message")
+    output.line(
+        f"{replaced} of {options.session!r} replaced: {receipt.tokens_before:,} tokens before, "
+        f"{receipt.tokens_after:,} after. The compaction is {compacted.compaction}."
+    )
+    for kind, count in receipt.lost.counts.items():
+        if count:
+            lost = list(getattr(receipt.lost, kind))[:MOST_LOST]
+            more = f" and {count - len(lost):,} more" if count > len(lost) else ""
+            output.line(f"lost {kind}: {', '.join(lost)}{more}")
+    output.line(f"nexus sessions undo {options.session} restores them.")
+    return 0
+
+
+def run_undo(options: argparse.Namespace) -> int:
+    _check_exists(options)
+    undone = answer(
+        "sessions",
+        options.folder,
+        handlers.undo_compaction,
+        lambda uri: protocol.UndoParams(uri, options.session, options.compaction),
+    )
+    if options.json:
+        output.json_value(msgspec.to_builtins(undone))
+        return 0
+    output.line(f"The messages of {options.session!r} are restored: {_tokens(undone.usage)}.")
+    return 0
+
+
+def _messages(options: argparse.Namespace) -> list[Message] | None:
+    """The messages to append; None if the file cannot be read in full, which it has reported."""
+    if options.messages is None:
+        return [Message(options.role or "user", options.text)]
+    contents = read_contents(options.messages)
+    if contents is None or any(one.severity is Severity.ERROR for one in contents.problems):
+        return None
+    if len(contents.sessions) != 1:
+        number = len(contents.sessions)
+        note(f"{options.messages} has {number:,} conversations; append takes one. Use nexus sessions import.")
+        return None
+    return [message for turn in contents.sessions[0].turns for message in turn.messages]
+
+
+def _check_exists(options: argparse.Namespace) -> None:
+    """LedgerError, with similar names, for a session that does not exist."""
+    with ledger_for(load_folder(options.folder)) as ledger:
+        find_session(ledger, workspace_of(options.folder), options.session)
+
+
+def _tokens(usage: protocol.TokenUsage) -> str:
+    mark = "" if usage.counter.exact else "≈"
+    return f"{mark}{usage.total:,} of {usage.available:,} tokens"

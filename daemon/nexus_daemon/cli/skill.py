@@ -1,0 +1,211 @@
+"""List a folder's skills, show one with its problems, or print what a model gets when it is activated."""
+
+import argparse
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from rich import box
+from rich.table import Table
+
+from nexus_context import assembly
+from nexus_context.errors import Problem, RequestError, Severity
+from nexus_context.frames import format_frame
+from nexus_context.prompt.sections import skill_bodies
+from nexus_context.skills import read_skill
+from nexus_context.snapshot import Snapshot, active_skills
+from nexus_context.tokens import TokenCounter
+from nexus_context.visible import visible_line
+from nexus_daemon.cli import output
+from nexus_daemon.cli.folder import absolute, folder_of, read
+
+HELP = "list, show and print the skills of a folder"
+
+EPILOG = """\
+examples:
+  nexus skill list
+  nexus skill show pdf-forms
+  nexus skill use pdf-forms
+
+A model that can run commands may run `nexus skill use NAME`: it prints the text that `skills: ["NAME"]` of a
+request adds to the system prompt.
+
+exit codes: 0 success; 1 the skill does not exist, has no text or has an error; 2 wrong usage
+"""
+
+
+class ListedSkill(msgspec.Struct, frozen=True):
+    """A SKILL.md of a folder. `tokens` are those of its text; None if it is not used."""
+
+    name: str
+    layer: str
+    path: str
+    readiness: str
+    description: str | None = None
+    tokens: int | None = None
+    exact: bool = False
+    errors: int = 0
+    warnings: int = 0
+
+
+def arguments(command: argparse.ArgumentParser) -> None:
+    actions = command.add_subparsers(dest="action", required=True, metavar="ACTION")
+    _common(_action(actions, "list", "list the skills with layer, tokens, problems and readiness"))
+    _named(_action(actions, "show", "show a SKILL.md with its source and its problems"))
+    _named(_action(actions, "use", "print the text that a model gets when the skill is activated"))
+
+
+def _action(actions: Any, name: str, text: str) -> argparse.ArgumentParser:
+    command: argparse.ArgumentParser = actions.add_parser(
+        name, help=text, description=f"{text[:1].upper()}{text[1:]}."
+    )
+    return command
+
+
+def _named(command: argparse.ArgumentParser) -> None:
+    command.add_argument("name", metavar="NAME", help="the name of the skill")
+    _common(command)
+
+
+def _common(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--folder", default=".", metavar="PATH", help="the folder (default: .)")
+    command.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    folder = folder_of(absolute(options.folder))
+    if folder is None:
+        output.complain("skill", f"{options.folder} does not exist.")
+        return 2
+    snapshot = read(folder)
+    try:
+        code: int = {"list": _list, "show": _show, "use": _use}[options.action](snapshot, options)
+    except RequestError as error:
+        output.complain("skill", str(error))
+        return 1
+    return code
+
+
+def listed_skills(snapshot: Snapshot) -> Iterator[ListedSkill]:
+    """Every SKILL.md of a folder, those in use first."""
+    _, counter = assembly.model_of(snapshot, None)
+    used = {one.skill.path: one for one in snapshot.layers.skills}
+    for one in snapshot.layers.skills:
+        problems = _problems(snapshot, one.skill.path)
+        yield ListedSkill(
+            one.skill.name,
+            one.layer,
+            one.skill.path,
+            "ready" if _text(snapshot, one.skill.name) else "has no text",
+            description=one.skill.description,
+            tokens=_tokens(snapshot, one.skill.name, counter),
+            exact=counter.exact,
+            errors=_count(problems, Severity.ERROR),
+            warnings=_count(problems, Severity.WARNING),
+        )
+    for layer in snapshot.layers.layers:
+        for file in layer.files:
+            if file.kind != "skill" or file.path in used or file.status == "missing":
+                continue
+            problems = _problems(snapshot, file.path)
+            errors = _count(problems, Severity.ERROR)
+            yield ListedSkill(
+                read_skill(file.path, file.text or "").name,
+                layer.name,
+                file.path,
+                "broken" if errors else file.status,
+                errors=errors,
+                warnings=_count(problems, Severity.WARNING),
+            )
+
+
+# ---------------------------------------------------------------- actions
+
+
+def _list(snapshot: Snapshot, options: argparse.Namespace) -> int:
+    skills = list(listed_skills(snapshot))
+    if options.json:
+        output.json_value({"skills": [msgspec.to_builtins(one) for one in skills]})
+        return 0
+    if not skills:
+        output.complain("skill", f"{snapshot.folder} has no skills; docs/skills.md says where to add them.")
+        return 0
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("skill", style="bold")
+    table.add_column("layer")
+    table.add_column("tokens", justify="right", no_wrap=True)
+    table.add_column("problems")
+    table.add_column("readiness")
+    for one in skills:
+        mark = "" if one.exact else "≈"
+        tokens = "" if one.tokens is None else f"{mark}{one.tokens:,}"
+        counts = ((one.errors, "error"), (one.warnings, "warning"))
+        problems = ", ".join(output.counted(count, noun) for count, noun in counts if count)
+        cells = (visible_line(one.name), visible_line(one.layer), tokens, problems, one.readiness)
+        table.add_row(*cells)
+    output.console().print(table)
+    return 0
+
+
+def _show(snapshot: Snapshot, options: argparse.Namespace) -> int:
+    """Print the SKILL.md that counts, else the unused ones of this name with the reasons."""
+    skills = [one for one in listed_skills(snapshot) if one.name == options.name]
+    if not skills:
+        active_skills(snapshot, [options.name])  # raises, with a similar name
+    one = skills[0]
+    text = next(
+        file.text or ""
+        for layer in snapshot.layers.layers
+        for file in layer.files
+        if file.kind == "skill" and file.path == one.path
+    )
+    problems = _problems(snapshot, one.path)
+    if options.json:
+        output.json_value(
+            {
+                **msgspec.to_builtins(one),
+                "text": text,
+                "problems": [{"code": each.code, "message": each.message} for each in problems],
+            }
+        )
+        return 1 if one.errors else 0
+    output.line(f"── {one.path} ({one.layer}, {one.readiness})")
+    output.data(text if text.endswith("\n") else text + "\n")
+    for problem in problems:
+        output.page(f"\n{format_frame(problem, text)}\n")
+    for other in skills[1:]:
+        output.line(f"── not used: {other.path} ({other.layer}, {other.readiness})")
+    return 1 if one.errors else 0
+
+
+def _use(snapshot: Snapshot, options: argparse.Namespace) -> int:
+    text = _text(snapshot, options.name)
+    if not text:
+        output.complain("skill", f"the skill {options.name!r} has no text.")
+        return 1
+    if options.json:
+        _, counter = assembly.model_of(snapshot, None)
+        output.json_value({"name": options.name, "text": text, "tokens": counter.count(text)})
+    else:
+        output.data(text + "\n")
+    return 0
+
+
+def _text(snapshot: Snapshot, name: str) -> str:
+    """The text of an activated skill; empty if it has none. RequestError, code unknown-skill."""
+    parts = skill_bodies(snapshot.layers, active_skills(snapshot, [name]))
+    return "".join(piece.text for part in parts for piece in part.pieces)
+
+
+def _tokens(snapshot: Snapshot, name: str, counter: TokenCounter) -> int:
+    text = _text(snapshot, name)
+    return counter.count(text) if text else 0
+
+
+def _problems(snapshot: Snapshot, path: str) -> list[Problem]:
+    problems = (problem for problem in snapshot.problems if problem.path == path)
+    return sorted(problems, key=lambda problem: problem.span)
+
+
+def _count(problems: list[Problem], severity: Severity) -> int:
+    return sum(problem.severity == severity for problem in problems)

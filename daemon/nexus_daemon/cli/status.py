@@ -1,0 +1,138 @@
+"""Show the state of a folder and of the ledger: version, layers, problems, tokens, sessions, vocabularies.
+
+It reads what is on the disk and needs no running daemon; `nexus/status` reports what a daemon has in memory.
+"""
+
+import argparse
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from nexus_context import assembly
+from nexus_context.errors import RequestError, Severity
+from nexus_context.files import exists
+from nexus_context.ledger import open_ledger
+from nexus_context.ledger.opening import place, workspace_of
+from nexus_context.manager import ContextManager
+from nexus_context.snapshot import Snapshot
+from nexus_context.tokens.vocabulary import ENCODINGS
+from nexus_daemon.cli import output
+from nexus_daemon.cli.folder import absolute, folder_of, read
+from nexus_daemon.sessions.ledger_writer import refuse_url
+from nexus_daemon.version import PROTOCOL, __version__
+
+_ERROR, _WARNING = Severity.ERROR, Severity.WARNING
+
+HELP = "show the state of a folder and of the ledger"
+
+
+def arguments(command: argparse.ArgumentParser) -> None:
+    command.add_argument("path", nargs="?", default=".", help="a folder (default: .)")
+    form = command.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print JSON")
+    form.add_argument("--brief", action="store_true", help="print one line")
+
+
+def run(options: argparse.Namespace) -> int:
+    folder = folder_of(absolute(options.path))
+    if folder is None:
+        output.complain("status", f"{options.path} does not exist.")
+        return 2
+    state = _state(read(folder))
+    if options.json:
+        output.json_value(state)
+    elif options.brief:
+        output.line(_brief(state))
+    else:
+        for name, text in _rows(state):
+            output.line(f"{name:<13}{text}")
+    return 1 if state["ledger"]["error"] else 0
+
+
+def _state(snapshot: Snapshot) -> dict[str, Any]:
+    layers = [one for one in snapshot.layers.layers if any(file.status != "missing" for file in one.files)]
+    spent = assembly.usage_of(snapshot, ContextManager())
+    counts = [sum(one.severity == level for one in snapshot.problems) for level in (_ERROR, _WARNING)]
+    return {
+        "version": __version__,
+        "protocol": PROTOCOL,
+        "folder": snapshot.folder,
+        "layers": [one.name for one in layers],
+        "files": sum(file.status == "loaded" for one in layers for file in one.files),
+        "skills": len(snapshot.layers.skills),
+        "errors": counts[0],
+        "warnings": counts[1],
+        "tokens": {
+            "total": spent.total,
+            "available": spent.available,
+            "model": spent.model,
+            "counter": spent.counter,
+            "exact": spent.exact,
+        },
+        "ledger": _ledger(snapshot),
+        "vocabularies": list(ENCODINGS),
+    }
+
+
+def _ledger(snapshot: Snapshot) -> dict[str, Any]:
+    """Where the ledger is, its bytes, sessions and agents; `error` if it cannot be read. None is created."""
+    ledger_path = snapshot.effective.get("/ledger/path")
+    path = place(ledger_path, os.environ)
+    state: dict[str, Any] = {"path": path, "bytes": None, "sessions": 0, "allSessions": 0, "agents": 0}
+    state["error"] = None
+    try:
+        refuse_url(snapshot.effective.get("/ledger/url"))
+        if not exists(path):
+            return state
+        ledger = open_ledger(ledger_path, environ=os.environ)
+        try:
+            workspace = workspace_of(snapshot.folder)
+            return {
+                "path": ledger.location,
+                "bytes": Path(path).stat().st_size if exists(path) else None,
+                "sessions": len(ledger.sessions(workspace)),
+                "allSessions": len(ledger.sessions()),
+                "agents": len(ledger.agents(workspace)),
+                "error": ledger.notice,
+            }
+        finally:
+            ledger.close()
+    except RequestError as error:
+        return {**state, "error": str(error)}
+
+
+def _brief(state: dict[str, Any]) -> str:
+    problems = _problems(state)
+    sessions = output.counted(state["ledger"]["sessions"], "session")
+    return f"nexus {state['version']}: {_tokens(state)}, {problems}, {sessions}"
+
+
+def _rows(state: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    ledger = state["ledger"]
+    yield "nexus", f"{state['version']} (protocol {state['protocol']})"
+    yield "folder", state["folder"]
+    files = output.counted(state["files"], "file")
+    yield (
+        "layers",
+        f"{', '.join(state['layers']) or 'none'}: {files}, {output.counted(state['skills'], 'skill')}",
+    )
+    yield "problems", _problems(state)
+    yield "tokens", f"{_tokens(state)} for {state['tokens']['model'] or 'no model'}"
+    size = "not created yet" if ledger["bytes"] is None else output.counted(ledger["bytes"], "byte")
+    yield "ledger", f"{ledger['path']}, {size}"
+    if ledger["error"]:
+        yield "", ledger["error"]
+    yield "sessions", f"{ledger['sessions']:,} of this folder, {ledger['allSessions']:,} in all"
+    yield "agents", f"{ledger['agents']:,} running"
+    yield "vocabularies", ", ".join(state["vocabularies"])
+
+
+def _problems(state: dict[str, Any]) -> str:
+    return f"{output.counted(state['errors'], 'error')}, {output.counted(state['warnings'], 'warning')}"
+
+
+def _tokens(state: dict[str, Any]) -> str:
+    tokens = state["tokens"]
+    mark = "" if tokens["exact"] else "≈"
+    return f"{mark}{tokens['total']:,} of {tokens['available']:,} tokens"
