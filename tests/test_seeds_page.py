@@ -19,6 +19,7 @@ DOCUMENTS = (
     ("Context assembler", "003_*.txt"),
     ("Context management (Loom)", "004_*.txt"),
 )
+PACKAGES = (ROOT / "context" / "nexus_context", ROOT / "daemon" / "nexus_daemon")
 NOT_YET = "**Not yet"
 TOP_LEVEL = {path.name for path in ROOT.iterdir() if path.is_dir()}
 
@@ -98,6 +99,23 @@ def test_requests_on_the_page_are_requests_of_the_daemon() -> None:
     server = (ROOT / "daemon" / "nexus_daemon" / "server.py").read_text(encoding="utf-8")
     assert methods
     assert methods - set(re.findall(r'"(nexus/[a-zA-Z/]+)"', server)) == set()
+
+
+def test_names_on_the_page_are_names_of_the_code() -> None:
+    spans = {span for row in ROWS for span in re.findall(r"`([^`]+)`", row.place.partition(NOT_YET)[0])}
+    names = {span for span in spans if re.fullmatch(r"[A-Z]\w+|[a-z]+_\w+", span)}
+    assert len(names) > 40
+    assert names - _names_of_the_code() == set()
+
+
+def _names_of_the_code() -> set[str]:
+    """Packages, classes, functions, fields and parameters; without parsing, which would take seconds."""
+    names = {package.name for package in PACKAGES}
+    for package in PACKAGES:
+        for path in package.rglob("*.py"):
+            names.update(re.findall(r"(?:class |def )(\w+)", text := path.read_text(encoding="utf-8")))
+            names.update(re.findall(r"^[^#\"']*?\b(\w+): ", text, re.MULTILINE))
+    return names
 
 
 def test_what_is_not_done_is_listed_at_the_top() -> None:
