@@ -141,8 +141,13 @@ def test_a_daemon_imports_nothing_of_the_folder(planted: Path, way: str) -> None
             place = {"workspaceFolder": planted.as_uri()}
             said = [{"role": "user", "content": "漢字 and words"}]
             client.request("nexus/session/append", {**place, "messages": said})
-            for method in ("context/assemble", "session/search", "session/export"):
-                client.request(f"nexus/{method}", {**place, "query": "words", "message": "Hello"})
+            requests = {
+                "context/assemble": {"message": "Hello"},
+                "session/search": {"query": "words"},
+                "session/export": {},
+            }
+            for method, params in requests.items():
+                client.request(f"nexus/{method}", {**place, **params})
             spot = {"line": 0, "character": 0}
             action = {
                 "textDocument": {"uri": (planted / "NEXUS.md").as_uri()},
