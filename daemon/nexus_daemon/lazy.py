@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from nexus_context import manager as manager
     from nexus_context.agents import directory_snapshots as directory_snapshots
     from nexus_context.agents import spawn as spawn
+    from nexus_context.agents import tool_calls as tool_calls
     from nexus_context.assembly import git as git
     from nexus_context.conversation.compaction import extractive as extractive
     from nexus_context.conversation.compaction import run
@@ -49,6 +50,7 @@ _MODULES = {
     "opening": "nexus_context.ledger.opening",  # 80 ms: SQLite
     "spawn": "nexus_context.agents.spawn",  # most folders have no agents
     "summarizer": "nexus_context.conversation.compaction.summarizer",  # with `compaction_run`
+    "tool_calls": "nexus_context.agents.tool_calls",  # most models start no agents
     "watchfiles": "watchfiles",  # 60 ms
 }
 

@@ -96,6 +96,7 @@ METHODS: dict[str, Method] = {
     "nexus/agent/messages": _method(
         protocol.AgentMessagesParams, protocol.AgentMessagesResult, lambda: api.agent.messages
     ),
+    "nexus/agent/call": _method(protocol.AgentCallParams, protocol.AgentCallResult, lambda: api.agent.call),
     "nexus/event/publish": _method(protocol.PublishParams, protocol.PublishResult, lambda: api.event.publish),
     "nexus/event/list": _method(
         protocol.EventListParams, protocol.EventListResult, lambda: api.event.list_events

@@ -204,6 +204,11 @@ class _Recorder:
         event = {"session": "agent:reviewer", "kind": "tests.failed", "data": red}
         self.ask("nexus/event/publish", {**folder, **event})
         self.ask("nexus/event/list", {**folder, "agent": "planner", "limit": 2})
+        call = {
+            "tool": "message_agent",
+            "arguments": {"target": "planner", "content": "sign() has two callers."},
+        }
+        self.ask("nexus/agent/call", {**folder, "agent": "reviewer", **call})
         self.ask("nexus/agent/dispose", {**folder, "agentId": "planner"})
         call = {"tool": "query_l4_memory", "arguments": {"query": "callers of sign"}}
         self.ask("nexus/memory/query", {**folder, "session": "review", **call})

@@ -63,6 +63,7 @@ CODES = {
     "folder",
     "agent-cycle": "an agent would be below itself, or agents of the settings are each other's parents",
     "agent-depth": "the tree of agents would be too deep",
+    "agent-dispose": "in results of `nexus/agent/call`: the agent is not below the caller",
     "agent-exists": "a live agent already has that name, perhaps in another window",
     "agent-id": "the name is not valid for an agent; the message says which names are",
     "agent-message": "a worker may write only to its parent and children, and no agent to itself",
@@ -109,6 +110,7 @@ CODES = {
     "nothing-to-compact": "all messages are new, pinned or already a summary",
     "search-too-broad": "the search took too long; use longer or rarer words",
     "session-exists": "a conversation of that name already exists",
+    "tool-not-offered": "in results of `nexus/agent/call`: the agent may not call the tool",
     "unknown-agent": "no live agent has that name; the message lists the live agents, or says which to start "
     "first",
     "unknown-compaction": "there is no such compaction to undo; the message lists the existing ones",

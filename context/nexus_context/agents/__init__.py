@@ -6,6 +6,7 @@ spawn                what a new agent gets from its parent and the settings
 parents              a new agent's parent and default options
 directory_snapshots  the directories that agents work in, as snapshots that they share
 pool                 the live agents of a folder
+tool_calls           a model's calls of the agent tools
 """
 
 from nexus_context.agents.agent import ROLES, Agent

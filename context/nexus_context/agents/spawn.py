@@ -119,6 +119,7 @@ def _grant(
     return AgentGrant(
         agent=agent.id,
         role=agent.role,
+        depth=agent.depth,
         task=spec.task,
         reports_to=parent.id,
         text=spec.system_prompt,

@@ -1,6 +1,6 @@
 """One chat turn: snapshot + conversation + request → what a model is sent, every token with its row."""
 
-from nexus_context.assembly.costs import model_in, model_of, system_rows
+from nexus_context.assembly.costs import model_in, model_of, offered_agent_tools, system_rows
 from nexus_context.assembly.request import FORMATS, AssembledContext, Format, Options, Request
 from nexus_context.assembly.reuse import LARGEST_KEY, assemble_cached
 from nexus_context.assembly.turn import Measure, assemble, measure, prefix_of, usage_of, view_of
@@ -18,6 +18,7 @@ __all__ = [
     "measure",
     "model_in",
     "model_of",
+    "offered_agent_tools",
     "prefix_of",
     "system_rows",
     "usage_of",

@@ -61,8 +61,7 @@ def fixed_part(
     )
     selection = tool_sets.select(
         [tool for one in active for tool in one.skill.tools],
-        _memory_tools(options),
-        _skill_tools(snapshot, options),
+        [*_memory_tools(options), *_skill_tools(snapshot, options), *_agent_tools(snapshot, options)],
         options.additional_tools,
         rules=_tool_rules(snapshot, options),
     )
@@ -228,6 +227,20 @@ def _skill_tools(snapshot: Snapshot, options: Options) -> list[dict[str, Any]]:
     from nexus_context.assembly.skill_tool import definitions  # rarely needed
 
     return definitions(snapshot, skip_skills=options.skip_skills, skill_filter=options.skill_filter)
+
+
+def _agent_tools(snapshot: Snapshot, options: Options) -> list[dict[str, Any]]:
+    if not options.agent_tools:
+        return []
+    from nexus_context.prompt.agent_tools import definitions  # rarely needed
+
+    return definitions(snapshot.contents.grant)
+
+
+def offered_agent_tools(snapshot: Snapshot, options: Options) -> tool_sets.Selection:
+    """The agent tools that the agent of a snapshot is offered, whether or not these options ask for them."""
+    options = msgspec.structs.replace(options, agent_tools=True)
+    return tool_sets.select(_agent_tools(snapshot, options), rules=_tool_rules(snapshot, options))
 
 
 def _tool_rules(snapshot: Snapshot, options: Options) -> tool_sets.Filter:

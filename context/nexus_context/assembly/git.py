@@ -39,8 +39,8 @@ import msgspec
 
 from nexus_context.files import RealFiles, exists, is_dir, read_text, real_path, which
 from nexus_context.layers.walk import within
-from nexus_context.memory.item import table
 from nexus_context.ownership import trusted_directory, trusted_file, trusted_read
+from nexus_context.prompt import texts
 
 MOST_LINES = 20
 MOST_FILES = MOST_LINES - 3  # besides the branch, the numbers and the number of further files
@@ -211,7 +211,7 @@ def look(
 
 def lines(state: GitState) -> list[str]:
     """The lines that a model sees; empty if nothing is known."""
-    templates = table("event_git")
+    templates = texts.table("event_git")
     changes = state.changes
     state_lines = [", ".join(_head(state, templates))] if state.branch or state.commit else []
     if changes is None:

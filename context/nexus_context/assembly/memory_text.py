@@ -24,7 +24,7 @@ from nexus_context.assembly.request import Request
 from nexus_context.budget import UsageRow
 from nexus_context.conversation.message import content_of
 from nexus_context.conversation.shorten_result import shorten_text
-from nexus_context.memory.item import ORDER, MemoryItem, table
+from nexus_context.memory.item import ORDER, MemoryItem
 from nexus_context.prompt import texts
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import TokenCounter, count_spans
@@ -153,7 +153,7 @@ def _block(chosen: Chosen) -> _Block:
 
 
 def _title(item: MemoryItem) -> str:
-    return f"{GAP}## {table('memory_headings')[item.source]}"
+    return f"{GAP}## {texts.table('memory_headings')[item.source]}"
 
 
 def _safe(text: str) -> str:

@@ -25,8 +25,9 @@ class Options(msgspec.Struct, frozen=True):
     """What one request changes; None keeps the configuration's value. Token limits are in tokens.
 
     `permissions` are patterns that narrow what is allowed. `sandbox` leaves out tools that change something.
-    `memory_tools` offers the memory queries, `skill_tools` the tool that reads a skill: the caller has to run
-    them (`memory/queries`, `assembly/skill_tool`).
+    `memory_tools` offers the memory queries, `skill_tools` the tool that reads a skill, `agent_tools` those
+    that start and direct agents: the caller has to run them (`memory/queries`, `assembly/skill_tool`,
+    `agents/tool_calls`).
     `skip_skills` leaves out all skills; `skill_filter` leaves out all but those that these names or patterns
     match. The system prompt contains the texts of `skills`.
     """
@@ -46,6 +47,7 @@ class Options(msgspec.Struct, frozen=True):
     permissions: Sequence[str] | None = None
     memory_tools: bool = False
     skill_tools: bool = False
+    agent_tools: bool = False
 
 
 class Request(msgspec.Struct, frozen=True):

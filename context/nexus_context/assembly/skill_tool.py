@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from nexus_context.errors import RequestError
-from nexus_context.memory.item import table
+from nexus_context.prompt import texts
 from nexus_context.snapshot import Snapshot, offered_skills, skill_text
 
 READ_SKILL = "read_skill"
@@ -23,7 +23,7 @@ def definitions(
     names = [one.skill.name for one in _offered(snapshot, skip_skills, skill_filter)]
     if not names:
         return []
-    descriptions = table("skill_read_tool")
+    descriptions = texts.table("skill_read_tool")
     name = {"type": "string", "enum": names, "description": descriptions["name"]}
     schema = {"type": "object", "properties": {"name": name}, "required": ["name"]}
     return [

@@ -55,9 +55,4 @@ def brief(text: str, most: int = LONGEST_ITEM) -> str:
 
 def line(name: str, **values: object) -> str:
     """A line that a model sees, from `prompt/texts/memory_lines.md`, filled in."""
-    return table("memory_lines")[name].format(**values)
-
-
-def table(name: str) -> dict[str, str]:
-    """The lines `key: text` of a file in `prompt/texts/`."""
-    return dict(each.split(": ", 1) for each in texts.text(name).splitlines())
+    return texts.table("memory_lines")[name].format(**values)

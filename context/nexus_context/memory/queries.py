@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 from nexus_context.errors import RequestError
-from nexus_context.memory.item import table
 from nexus_context.memory.levels import Levels, MemorySettings, session_names
 from nexus_context.memory.working import Entry
+from nexus_context.prompt import texts
 
 NAMES = ("query_l2_memory", "query_l3_memory", "query_l4_memory")
 DEFAULT_LIMIT = 10
@@ -34,7 +34,7 @@ _PARAMETERS = {
 
 def definitions() -> list[dict[str, Any]]:
     """The tools, sorted by name."""
-    descriptions = table("memory_tools")
+    descriptions = texts.table("memory_tools")
     schemas: dict[str, dict[str, Any]] = {
         "limit": {"type": "integer", "minimum": 1, "maximum": MOST, "default": DEFAULT_LIMIT},
         "session_id": {"type": "string"},
@@ -75,8 +75,7 @@ def run(
         raise RequestError(
             f"There is no memory tool {tool_name!r}. Known: {', '.join(NAMES)}.", code="unknown-tool"
         )
-    values = _object(tool_name, arguments)
-    _check_names(tool_name, values)
+    values = arguments_of(tool_name, arguments, _PARAMETERS[tool_name])
     limit = _limit(tool_name, values)
     named = _text(tool_name, values, "session_id")
     if named is not None and levels.ledger.find(workspace, named) is None:
@@ -92,12 +91,12 @@ def run(
     else:
         query = _text(tool_name, values, "query")
         entries = levels.across(workspace, query, limit=limit, only=named, besides=session)
-    return rendered(entries) or table("memory_results")[f"none_{tool_name}"]
+    return rendered(entries) or texts.table("memory_results")[f"none_{tool_name}"]
 
 
 def rendered(entries: Sequence[Entry]) -> str:
     """The entries as a text; empty without entries."""
-    templates = table("memory_results")
+    templates = texts.table("memory_results")
     blocks: list[str] = []
     room = LONGEST_ANSWER
     for entry in entries:
@@ -117,7 +116,13 @@ def _described(descriptions: Mapping[str, str], tool: str, argument: str) -> dic
     return {"description": descriptions.get(f"{argument} of {tool}", descriptions[argument])}
 
 
-def _object(tool: str, arguments: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
+def arguments_of(
+    tool: str, arguments: Mapping[str, Any] | str | None, parameters: Sequence[str]
+) -> Mapping[str, Any]:
+    """The arguments of a tool call, as an object or its JSON text. Raises RequestError `bad-argument`.
+
+    `parameters` are the names that the tool knows.
+    """
     value: Any = arguments
     if isinstance(value, str):
         try:
@@ -128,14 +133,12 @@ def _object(tool: str, arguments: Mapping[str, Any] | str | None) -> Mapping[str
         return {}
     if not isinstance(value, Mapping):
         raise _bad(f"{tool}: the arguments are of type {type(value).__name__}; they must be an object.")
-    return value
-
-
-def _check_names(tool: str, values: Mapping[str, Any]) -> None:
-    parameters = _PARAMETERS[tool]
-    for name in values:
+    for name in value:
         if name not in parameters:
-            raise _bad(f"{tool}: there is no argument {str(name)!r:.60}. Known: {', '.join(parameters)}.")
+            names = ", ".join(parameters)
+            remedy = f"Known: {names}." if names else "It takes none."
+            raise _bad(f"{tool}: there is no argument {str(name)!r:.60}. {remedy}")
+    return value
 
 
 def _limit(tool: str, values: Mapping[str, Any]) -> int:

@@ -26,7 +26,7 @@ from nexus_context.ledger.records import DirectMessage
 from nexus_context.memory import node_messages, queries
 from nexus_context.memory.bus import EventBus
 from nexus_context.memory.events import Event, message_of
-from nexus_context.memory.item import MemoryItem, line, table
+from nexus_context.memory.item import MemoryItem, line
 from nexus_context.memory.levels import Levels, MemorySettings
 from nexus_context.memory.sources import (
     EventSource,
@@ -36,6 +36,7 @@ from nexus_context.memory.sources import (
     is_visible,
     passage_items,
 )
+from nexus_context.prompt import texts
 
 logger = logging.getLogger(__name__)
 
@@ -341,5 +342,5 @@ def _system_message(source: str, items: Sequence[MemoryItem]) -> list[Message]:
     """The items under their heading, as a system message; none without items."""
     if not items:
         return []
-    heading = line("heading", title=table("memory_headings")[source])
+    heading = line("heading", title=texts.table("memory_headings")[source])
     return [Message("system", "\n\n".join([heading, *(item.text for item in items)]))]

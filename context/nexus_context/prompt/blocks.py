@@ -59,7 +59,7 @@ class Generation(msgspec.Struct, frozen=True):
 
 
 class AgentGrant(msgspec.Struct, frozen=True):
-    """What an agent has besides its folder: its role and task, and what the agents above it grant.
+    """What an agent has besides its folder: its role, depth and task, and what the agents above it grant.
 
     `above` are the files of the agents above it, nearest first; `sections` are their custom sections; `texts`
     are those files by path. `text` is a system prompt that replaces all files. A tool is offered if its name
@@ -70,6 +70,7 @@ class AgentGrant(msgspec.Struct, frozen=True):
 
     agent: str
     role: str = UNIFIED
+    depth: int = 1
     task: str | None = None
     reports_to: str | None = None
     text: str | None = None

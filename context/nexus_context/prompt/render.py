@@ -83,7 +83,7 @@ def render(
         (PERSONA, sections.bootstrap(base, "soul", "identity", "user-identity")),
         (CONTEXT, sections.bootstrap(base, "context")),
         (LAYERED, sections.layered(base)),
-        (CAPABILITIES, sections.capabilities(layers, contents.credentials, facts)),
+        (CAPABILITIES, sections.capabilities(layers, contents, facts)),
         (SKILLS, sections.skills(layers, facts)),
         (TOOLS, sections.tool_summary(facts.tools) if effective.get("/tools/summary") else []),
         (ADDITIONAL, sections.additional(facts.additional)),

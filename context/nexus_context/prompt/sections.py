@@ -9,7 +9,9 @@ Skills (`skills`):
 3. The text of an active skill is sent as it is: its imports are not followed. Its tools and examples come
    after it.
 
-Capabilities (`capabilities`, `tool_summary`): skills, tools, MCP servers and credentials by name.
+Capabilities (`capabilities`, `tool_summary`): a line of names for each kind that there is something of:
+skills, tools, MCP servers, memory, knowledge, agents, credentials. The lines say which servers and
+credentials are ready.
 
 4. At most MOST_LISTED names of each kind are listed. An empty section is left out.
 5. Tools are those that the request offers, sorted by name. The sections change only when the tools do, and
@@ -25,10 +27,10 @@ An agent below others has its own files before those of its parents, and its rol
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -42,7 +44,7 @@ from nexus_context.layers.model import ANCESTOR_PREFIX, DEFAULTS, GLOBAL, Kind, 
 from nexus_context.prompt import texts
 from nexus_context.prompt.blocks import MANAGER, WORKER, AgentGrant, Block, Generation, PromptSection
 from nexus_context.prompt.environment import Environment, one_line
-from nexus_context.prompt.gather import Credential, PromptContents
+from nexus_context.prompt.gather import PromptContents
 from nexus_context.prompt.texts import Piece
 
 SHIPPED = "(shipped)"
@@ -417,10 +419,13 @@ def _unknown_skill(name: str, names: Sequence[str]) -> str:
     return f"There is no skill {fixes.quoted(name)}. Skills that this request may use: {listed or 'none'}."
 
 
-def capabilities(layers: Layers, credentials: Sequence[Credential], facts: PromptFacts) -> list[Part]:
+def capabilities(layers: Layers, contents: PromptContents, facts: PromptFacts) -> list[Part]:
     """What the model can work with; empty if there is nothing to list."""
     servers = [server for server in layers.servers if server.shadowed_by is None]
     skills = [one.skill.name for one in offered_skills(layers, facts)]
+    credentials, words = contents.credentials, texts.table("capability_words")
+    knowledge = layers.effective.get("/memory/knowledge") or {}
+    by_meaning = bool((knowledge.get("embeddings") or {}).get("enabled"))
     values = {
         "count": [Piece(str(len(skills)))] if skills else None,
         "skills": _listed(skills),
@@ -428,12 +433,37 @@ def capabilities(layers: Layers, credentials: Sequence[Credential], facts: Promp
         "tools": _listed([name for name, _ in facts.tools]),
         "configured_servers": _listed([server.name for server in servers if server.enabled]),
         "disabled": _listed([server.name for server in servers if not server.enabled]),
+        "memory": _listed([words[name] for name, _ in facts.tools if name in words]),
+        "search": [Piece(words["by_meaning" if by_meaning else "by_words"])],
+        "knowledge": _listed(_knowledge_paths(layers.effective, knowledge)),
+        "agents": _listed(_startable_agents(layers.effective, contents.grant)),
         "configured": _listed([one.variable for one in credentials if one.configured]),
         "broken": _listed([one.variable for one in credentials if not one.configured]),
     }
-    if all(value is None for value in values.values()):
+    if all(value is None for name, value in values.items() if name != "search"):
         return []
     return [Part("capabilities", None, "Capabilities", texts.fill("capabilities", values))]
+
+
+def _knowledge_paths(effective: Effective, knowledge: Mapping[str, Any]) -> list[str]:
+    """The paths of the knowledge base in the settings, without ignored ones; none if nothing is sent."""
+    if knowledge.get("max_tokens") == 0:
+        return []
+    chains = [
+        (str(name), effective.provenance.get(f"/memory/knowledge/paths/{index}", ()))
+        for index, name in enumerate(knowledge.get("paths") or ())
+    ]
+    return [name for name, chain in chains if any(not entry.ignored for entry in chain)]
+
+
+def _startable_agents(effective: Effective, grant: AgentGrant | None) -> list[str]:
+    """The agents of the settings that an agent may start: a worker those below it, others all but itself."""
+    agents = effective.get("/agents") or {}
+    if grant is None:
+        return sorted(agents)
+    if grant.role == WORKER:
+        return sorted(name for name, agent in agents.items() if agent.get("parent") == grant.agent)
+    return sorted(name for name in agents if name != grant.agent)
 
 
 def _listed(names: Sequence[str]) -> list[Piece] | None:

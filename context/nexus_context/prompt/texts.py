@@ -76,6 +76,11 @@ def text(name: str) -> str:
     return _load(name).text
 
 
+def table(name: str) -> dict[str, str]:
+    """The lines `key: text` of `texts/<name>.md`."""
+    return dict(line.split(": ", 1) for line in text(name).splitlines())
+
+
 def fill(name: str, values: Values) -> list[Piece]:
     """The text `texts/<name>.md` with its placeholders filled in, without its last line end."""
     loaded = _load(name)

@@ -4,16 +4,21 @@ Agents and messages are as durable as turns: when the reply arrives, they are on
 """
 
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_context.errors import RequestError
+from nexus_context.layers.agent_definitions import MAIN
+from nexus_context.prompt.blocks import WORKER
 from nexus_daemon import lazy, protocol, results
 from nexus_daemon.api import resolve
-from nexus_daemon.sessions import usage
+from nexus_daemon.sessions import next_request, usage
 
 if TYPE_CHECKING:
     from nexus_context.agents import Agent
     from nexus_context.ledger.records import DirectMessage
+    from nexus_daemon.agents.registry import AgentRegistry
     from nexus_daemon.connection import Connection
     from nexus_daemon.sessions.ledger_writer import FolderLedger
     from nexus_daemon.state import LiveFolder
@@ -108,6 +113,129 @@ async def messages(
         limit=MOST_LISTED,
     )
     return protocol.AgentMessagesResult([_message(one) for one in messages])
+
+
+async def call(client: "Connection", params: protocol.AgentCallParams) -> protocol.AgentCallResult:
+    """Run an agent tool call, for a client that runs the model's calls (`options.agentTools` offers them).
+
+    The caller is `agent`, else the owner of `session`, else the folder's own agent. It becomes the parent
+    of an agent that it starts and the source of a message that it sends. It may end only agents below it. A
+    worker lists only its manager and the agents below it, and sends messages to its manager only. A call is
+    refused if the settings, the permissions or the role do not offer the tool. A mistake in the call is a
+    result with `isError`, which says what to do.
+    """
+    about = protocol.ConversationParams(params.workspace_folder, params.session, params.agent)
+    async with resolve.using_agent_session(client, about) as scope:
+        options = next_request.options_beside(scope.snapshot, scope.conversation, scope.ledger)
+        caller = _Caller(client, params, scope.agent, scope.conversation.session)
+    check = partial(
+        lazy.tool_calls.checked_arguments,
+        params.tool,
+        params.arguments,
+        snapshot=scope.snapshot,
+        options=options,
+    )
+    try:
+        arguments = await client.work(check)
+        text = await _CALLS[params.tool](caller, **arguments)
+    except RequestError as error:
+        if error.code.startswith("ledger-"):  # not a mistake of the model
+            raise
+        return protocol.AgentCallResult(str(error), is_error=True)
+    return protocol.AgentCallResult(text)
+
+
+class _Caller(NamedTuple):
+    """The agent whose model made a call; `agent` is None for the folder's own, and for a client's name."""
+
+    client: "Connection"
+    params: protocol.AgentCallParams
+    agent: "Agent | None"
+    session: str
+
+    @property
+    def name(self) -> str:
+        return self.params.agent or MAIN if self.agent is None else self.agent.id
+
+    @property
+    def uri(self) -> str:
+        return self.params.workspace_folder
+
+
+async def _call_spawn(caller: _Caller, **arguments: Any) -> str:
+    parent = MAIN if caller.agent is None else caller.agent.id
+    params = protocol.SpawnParams(caller.uri, parent=parent, **arguments)
+    agent = await (await _live(caller)).spawn(resolve.spawn_options(params))
+    return lazy.tool_calls.result(
+        "spawned", agent=agent.id, role=agent.role, cwd=agent.folder, parent=parent, session=agent.session
+    )
+
+
+async def _call_message(caller: _Caller, *, target: str, **arguments: Any) -> str:
+    if target == caller.name:
+        raise RequestError("message_agent: target is you. Name another agent.", code="agent-message")
+    params = protocol.AgentMessageParams(
+        caller.uri, source=caller.name, target=target, session=caller.session, **arguments
+    )
+    await message(caller.client, params)
+    agents = await _live(caller)
+    is_live = target == MAIN or agents.find(target) is not None
+    return lazy.tool_calls.result("sent" if is_live else "sent_unknown", target=target)
+
+
+async def _call_list(caller: _Caller) -> str:
+    agents = await _live(caller)
+    lines = []
+    if caller.agent is not None and caller.agent.role == WORKER and caller.agent.parent is not None:
+        lines.append(_row(caller.agent.parent))
+        agents_listed = [one for one in agents.list() if _is_below(one, caller.agent)]
+    else:
+        lines.append(_row(agents.get(MAIN)))
+        agents_listed = list(agents.list())
+    return "\n".join([*lines, *(_row(one) for one in agents_listed)])
+
+
+async def _call_dispose(caller: _Caller, *, agent_id: str) -> str:
+    agents = await _live(caller)
+    agent = agents.get(agent_id)
+    if caller.agent is not None and not _is_below(agent, caller.agent):
+        names = ", ".join(one.id for one in agents.list() if _is_below(one, caller.agent)) or "none"
+        raise RequestError(
+            f"dispose_agent: agent_id {agent_id!r} is not below you. Agents below you: {names}.",
+            code="agent-dispose",
+        )
+    gone = await dispose(caller.client, protocol.AgentParams(caller.uri, agent_id))
+    return lazy.tool_calls.result("disposed", agents=", ".join(gone.disposed))
+
+
+_CALLS: dict[str, Callable[..., Awaitable[str]]] = {
+    "spawn_agent": _call_spawn,
+    "message_agent": _call_message,
+    "list_agents": _call_list,
+    "dispose_agent": _call_dispose,
+}
+
+
+async def _live(caller: _Caller) -> "AgentRegistry":
+    return await caller.client.daemon.live_agents(caller.client.daemon.folders.at(caller.uri))
+
+
+def _is_below(agent: "Agent", other: "Agent") -> bool:
+    above = agent.parent
+    while above is not None and above is not other:
+        above = above.parent
+    return above is not None
+
+
+def _row(agent: "Agent") -> str:
+    """An agent, its task and its notice, for a model."""
+    result = lazy.tool_calls.result
+    if agent.parent is None:
+        return result("agent_main", agent=agent.id, cwd=agent.folder)
+    row = result("agent", agent=agent.id, role=agent.role, parent=agent.parent.id, cwd=agent.folder)
+    if agent.task:
+        row = result("task", row=row, task=" ".join(agent.task.split()))
+    return result("notice", row=row, notice=agent.notice) if agent.notice else row
 
 
 async def _info(client: "Connection", folder: "LiveFolder", agent: "Agent") -> protocol.AgentInfo:

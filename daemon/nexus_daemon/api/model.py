@@ -63,7 +63,8 @@ def _choice(snapshot: Snapshot, params: protocol.PickParams) -> ModelChoice:
 
 
 def _tools(params: protocol.PickParams) -> dict[str, bool]:
-    return {} if params.memory_tools is None else {"memoryTools": params.memory_tools}
+    tools = {"memoryTools": params.memory_tools, "agentTools": params.agent_tools}
+    return {name: value for name, value in tools.items() if value is not None}
 
 
 async def _failure(writing: "Future[None]") -> str | None:

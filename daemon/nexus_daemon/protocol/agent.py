@@ -139,6 +139,22 @@ class AgentMessagesResult(Wire, frozen=True):
     messages: list[AgentMessage]  # highest priority first, then oldest first
 
 
+class AgentCallParams(FolderParams, frozen=True, kw_only=True):
+    """A call of an agent tool, as a model made it."""
+
+    session: str | None = None  # the conversation of the calling model; null: that of `agent`
+    agent: str | None = None  # the calling agent; null: the owner of the conversation
+    tool: str  # `spawn_agent`, `message_agent`, `list_agents` or `dispose_agent`
+    arguments: dict[str, Any] | str | None = None  # the call's arguments, as an object or as JSON text
+
+
+class AgentCallResult(Wire, frozen=True):
+    """The result of the call."""
+
+    text: str  # for the model: what was done, or what is wrong with the call and what to do about it
+    is_error: bool = False  # true: nothing was done, and `text` says why
+
+
 class AgentDidChange(Wire, frozen=True):
     """Sent to every client of a folder when one of its agents changes."""
 

@@ -67,6 +67,8 @@ class AssembleOptions(Params, frozen=True):
     # true: also offer `read_skill`, which reads a skill that the prompt lists; `nexus/skill/read` runs its
     # calls
     skill_tools: bool = False
+    # true: also offer the agent tools that this agent may have; `nexus/agent/call` runs their calls
+    agent_tools: bool = False
 
 
 class Attachment(Params, frozen=True):

@@ -38,6 +38,7 @@ class SentBesides(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
     disabled_tools: Sequence[str] = ()
     memory_tools: bool = False
     skill_tools: bool = False
+    agent_tools: bool = False
 
 
 def choice_of(
@@ -89,7 +90,8 @@ def expected(scope: "SessionScope", options: Options) -> tuple[Snapshot, Options
     """
     snapshot, conversation, ledger = scope.snapshot, scope.conversation, scope.ledger
     if not leaves_model_to_editor(snapshot.effective):
-        return snapshot, Options(memory_tools=options.memory_tools, skill_tools=options.skill_tools)
+        tools = ("memory_tools", "skill_tools", "agent_tools")
+        return snapshot, Options(**{name: getattr(options, name) for name in tools})
     if ledger.options(conversation.session) is not None:
         return snapshot, options_beside(snapshot, conversation, ledger)
     if options.model is None:

@@ -1,16 +1,19 @@
 """The tools of a request: the section that lists them, and which of them the permission level allows."""
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from nexus_context.agents import AgentPool
 from nexus_context.assembly import AssembledContext, Options, Request, assemble
 from nexus_context.manager import ContextManager
 from nexus_context.prompt.sections import MAX_SENTENCE
+from nexus_context.snapshot import load
 from support.fixture import write_fixture
-from support.folders import load_folder
+from support.folders import load_folder, load_inputs
 from support.source_map import fragment_at
 
 NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
@@ -104,6 +107,63 @@ def test_levels_leave_tools_out(
         assert left_out["write"] == "not in a sandbox: it does not say that it only reads"
     if level == "worker":
         assert left_out["fetch"] == "not at this level: it says that it reaches outside"
+
+
+@pytest.mark.parametrize(
+    ("settings", "lines"),
+    [
+        ({}, []),
+        ({"memory": {"knowledge": {"embeddings": {"enabled": True}}}}, []),
+        ({"memory": {"knowledge": {"paths": ["docs"], "max_tokens": 0}}}, []),
+        (
+            {"memory": {"knowledge": {"paths": ["docs", "notes/*.md"]}}},
+            ["Knowledge (files that are searched with each message, by words): docs, notes/*.md"],
+        ),
+        (
+            {"memory": {"knowledge": {"paths": ["docs"], "embeddings": {"enabled": True}}}},
+            ["Knowledge (files that are searched with each message, by words and by meaning): docs"],
+        ),
+        (
+            {"agents": {"web": {}, "db": {"parent": "web"}}},
+            ["Agents defined in the settings: db, web"],
+        ),
+    ],
+)
+def test_a_line_for_each_kind_that_there_is_something_of(
+    tmp_path: Path, settings: dict[str, Any], lines: list[str]
+) -> None:
+    made = check(tmp_path, json.dumps(settings), Options(), [])
+    assert check(tmp_path, json.dumps(settings), Options(), []).system_prompt == made.system_prompt
+    section = made.system_prompt.partition("## Capabilities\n\n")[2].partition("\n\n---")[0]
+    assert section.splitlines() == lines
+
+
+@pytest.mark.parametrize(
+    ("name", "role", "line"),
+    [
+        ("web", "manager", "Agents defined in the settings: db, ops"),
+        ("web", "worker", "Agents defined in the settings: db"),
+        ("db", "worker", None),
+    ],
+)
+def test_an_agent_is_told_of_the_agents_that_it_may_start(
+    tmp_path: Path, name: str, role: str, line: str | None
+) -> None:
+    config = '{"agents": {"web": {"role": "manager"}, "db": {"parent": "web"}, "ops": {}}}'
+    tree = write_fixture(f"//- /home/.nexus3/config.json\n{config}\n//- /home/a/NEXUS.md\nRules.\n", tmp_path)
+    inputs = load_inputs(tree.path("/home"))
+    pool = AgentPool(load(tree.path("/home/a"), inputs), inputs)
+    text = pool.view_as(name, role=role).prompt.text
+    section = text.partition("## Capabilities\n\n")[2].partition("\n\n---")[0]
+    assert section.splitlines() == ([] if line is None else [line])
+
+
+def test_memory_that_can_be_queried_is_a_capability(tmp_path: Path) -> None:
+    names = ["query_l2_memory", "query_l4_memory"]
+    options = Options(memory_tools=True, disabled_tools=["query_l3_memory"])
+    made = check(tmp_path, "{}", options, names)
+    line = "\nMemory of conversations that you can query: what mattered in a session, all sessions\n"
+    assert made.system_prompt.count(line) == 1
 
 
 def test_memory_is_read_at_every_level(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from support.talk import Talk
 
 COPILOT = "/a/.github/copilot-instructions.md"
 MESSAGE = "hi"
-MODEL = {"model": "gpt-4.1", "maxContextTokens": 100_000, "memoryTools": True}
+MODEL = {"model": "gpt-4.1", "maxContextTokens": 100_000, "memoryTools": True, "agentTools": True}
 
 
 async def check(
@@ -51,7 +51,7 @@ async def check(
     return predicted, turn
 
 
-@pytest.mark.parametrize("options", [{}, {"memoryTools": True}, MODEL])
+@pytest.mark.parametrize("options", [{}, {"memoryTools": True}, {"agentTools": True}, MODEL])
 @pytest.mark.parametrize("placement", ["event", "system", "off"])
 @pytest.mark.parametrize("attached", [(), (COPILOT,), (COPILOT, "/a/CLAUDE.md", "/a/NEXUS.md")])
 def test_a_first_turn(

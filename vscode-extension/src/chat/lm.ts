@@ -53,7 +53,19 @@ export function windowOf(model: vscode.LanguageModelChat): { model: string; maxC
 
 /** What a turn with a model asks the daemon for. */
 export function turnOptions(model: vscode.LanguageModelChat): AssembleOptions {
-  return { ...windowOf(model), memoryTools: offersMemoryTools(model) };
+  return { ...windowOf(model), ...offeredTools(model) };
+}
+
+/** The tools of the daemon that a turn offers. */
+export function offeredTools(model: vscode.LanguageModelChat | undefined): AssembleOptions {
+  const memoryTools = offersMemoryTools(model);
+  return offersAgentTools(model) ? { memoryTools, agentTools: true } : { memoryTools };
+}
+
+/** Whether a turn offers tools that start, message, list and end agents. */
+export function offersAgentTools(model: vscode.LanguageModelChat | undefined): boolean {
+  const wantsTools = vscode.workspace.getConfiguration("nexus").get<boolean>("chat.agentTools", false);
+  return wantsTools && (model === undefined || abilitiesOf(model).tools);
 }
 
 /** Whether a turn offers memory tools; where the model is not known, as for one that can call tools. */

@@ -10,6 +10,7 @@ import type { Tool } from "./toolLoop";
 export interface TurnScope {
   folder: string;
   session: string;
+  agent?: string;
   token: vscode.CancellationToken;
   request: vscode.ChatRequest;
 }
@@ -21,12 +22,17 @@ interface DaemonTool {
 }
 
 const MEMORY: DaemonTool = { doing: "Asking memory", run: askMemory };
+const AGENTS: DaemonTool = { doing: "Managing agents", run: callAgentTool };
 
 /** Tools that the daemon offers and runs. */
 const DAEMON_TOOLS: Readonly<Record<string, DaemonTool>> = {
   query_l2_memory: MEMORY,
   query_l3_memory: MEMORY,
   query_l4_memory: MEMORY,
+  dispose_agent: AGENTS,
+  list_agents: AGENTS,
+  message_agent: AGENTS,
+  spawn_agent: AGENTS,
 };
 
 export function isDaemonTool(name: string): boolean {
@@ -66,4 +72,12 @@ export function offeredTool(definition: Record<string, Json>, runners: ReadonlyM
 async function askMemory(nexus: Nexus, { folder, session, token }: TurnScope, call: ToolCall): Promise<string> {
   const params = { workspaceFolder: folder, session, tool: call.name, arguments: inputOf(call.arguments) };
   return (await nexus.request("nexus/memory/query", params, token)).text;
+}
+
+/** The result of a call that starts, messages, lists or ends agents; what is wrong with it is text for the model. */
+async function callAgentTool(nexus: Nexus, scope: TurnScope, call: ToolCall): Promise<string> {
+  const { folder, session, agent, token } = scope;
+  const caller = { workspaceFolder: folder, session, ...(agent === undefined ? {} : { agent }) };
+  const params = { ...caller, tool: call.name, arguments: inputOf(call.arguments) };
+  return (await nexus.request("nexus/agent/call", params, token)).text;
 }

@@ -7,14 +7,14 @@
  * 3. Where the settings name a provider of their own, there is nothing to pick.
  */
 import * as vscode from "vscode";
-import { abilitiesOf, windowOf } from "../chat/lm";
+import { offersAgentTools, offersMemoryTools, windowOf } from "../chat/lm";
 import type { EffectiveResult } from "../protocol";
 import { exactly } from "../usage/figures";
 import { pick, Silent, type Subject, subjectOf, type Tools } from "./commandContext";
 import { meant } from "./sessions";
 
 type Commands = Record<string, (...args: unknown[]) => Promise<unknown>>;
-type Choice = { model?: string; maxContextTokens?: number; memoryTools?: boolean };
+type Choice = { model?: string; maxContextTokens?: number; memoryTools?: boolean; agentTools?: boolean };
 
 const NAME = "/provider/name";
 const MODEL = "/provider/model";
@@ -55,12 +55,15 @@ function modelItem(
   model: vscode.LanguageModelChat,
   current: string,
 ): vscode.QuickPickItem & { choice: Choice; name: string } {
-  const wantsTools = vscode.workspace.getConfiguration("nexus").get<boolean>("chat.memoryTools", true);
   return {
     label: `${model.id === current ? "$(check) " : ""}${model.name}`,
     description: `${model.vendor} · ${model.id}`,
     ...(model.maxInputTokens > 0 ? { detail: `${exactly(model.maxInputTokens)} tokens` } : {}),
-    choice: { ...windowOf(model), memoryTools: wantsTools && abilitiesOf(model).tools },
+    choice: {
+      ...windowOf(model),
+      memoryTools: offersMemoryTools(model),
+      agentTools: offersAgentTools(model),
+    },
     name: model.id,
   };
 }

@@ -12,7 +12,7 @@
 import * as vscode from "vscode";
 import { attachmentsOf } from "../chat/editorFiles";
 import { definitionOf, toolsOfSetting } from "../chat/editorTools";
-import { offersMemoryTools } from "../chat/lm";
+import { offeredTools } from "../chat/lm";
 import { usedModel } from "../chat/models";
 import { isDaemonTool } from "../chat/turnTools";
 import type { NextTurn } from "../nexus";
@@ -22,7 +22,7 @@ import { affectsEditorInstructions, findEditorInstructions } from "./editorInstr
 const CORRECTIONS = "nexus.editorInstructions";
 /** For how long the first figures wait for the editor to say which models it has. */
 const PATIENCE_MS = 1_000;
-const SETTINGS = ["nexus.chat.memoryTools", "nexus.chat.tools"];
+const SETTINGS = ["nexus.chat.memoryTools", "nexus.chat.agentTools", "nexus.chat.tools"];
 const WATCHED = ["**/{AGENTS,CLAUDE,CLAUDE.local}.md", "**/{.github,.claude}/**/*.md"];
 
 /** URIs by which the last message differed from what was expected. */
@@ -75,7 +75,7 @@ export function makeNextTurn(context: vscode.ExtensionContext): NextTurn & vscod
       for (const uri of absent) uris.delete(uri);
       const attachments = await attachmentsOf([...uris].map((uri) => vscode.Uri.parse(uri)));
       const turnTools = toolsOfSetting(model, isDaemonTool).map(definitionOf);
-      const options = { memoryTools: offersMemoryTools(model) };
+      const options = offeredTools(model);
       return { attachments, options, ...(turnTools.length === 0 ? {} : { turnTools }) };
     },
     async learn(attached, isPlain): Promise<void> {

@@ -40,6 +40,7 @@ export interface Requests {
   "nexus/agent/dispose": { params: AgentParams; result: AgentDisposed };
   "nexus/agent/message": { params: AgentMessageParams; result: AgentMessageResult };
   "nexus/agent/messages": { params: AgentMessagesParams; result: AgentMessagesResult };
+  "nexus/agent/call": { params: AgentCallParams; result: AgentCallResult };
   "nexus/event/publish": { params: PublishParams; result: PublishResult };
   "nexus/event/list": { params: EventListParams; result: EventListResult };
   "nexus/tokens/count": { params: CountParams; result: CountResult };
@@ -93,6 +94,26 @@ export interface ToolCall {
   name: string;
   /** any JSON value, unchanged */
   arguments?: Json;
+}
+
+/** A call of an agent tool, as a model made it. */
+export interface AgentCallParams extends FolderParams {
+  /** the conversation of the calling model; null: that of `agent` */
+  session?: string | null;
+  /** the calling agent; null: the owner of the conversation */
+  agent?: string | null;
+  /** `spawn_agent`, `message_agent`, `list_agents` or `dispose_agent` */
+  tool: string;
+  /** the call's arguments, as an object or as JSON text */
+  arguments?: Record<string, Json> | string | null;
+}
+
+/** The result of the call. */
+export interface AgentCallResult {
+  /** for the model: what was done, or what is wrong with the call and what to do about it */
+  text: string;
+  /** true: nothing was done, and `text` says why */
+  isError: boolean;
 }
 
 /**
@@ -372,6 +393,8 @@ export interface AssembleOptions {
   memoryTools?: boolean;
   /** true: also offer `read_skill`, which reads a skill that the prompt lists; `nexus/skill/read` runs its calls */
   skillTools?: boolean;
+  /** true: also offer the agent tools that this agent may have; `nexus/agent/call` runs their calls */
+  agentTools?: boolean;
 }
 
 /**
@@ -770,6 +793,8 @@ export interface PickParams extends SessionParams {
   maxContextTokens?: number | null;
   /** offer memory tools with each request; null: no change */
   memoryTools?: boolean | null;
+  /** offer agent tools with each request; null: no change */
+  agentTools?: boolean | null;
 }
 
 /** The cost of the conversation with that model. */

@@ -162,6 +162,8 @@ export class FakeDaemon implements Nexus {
         };
       case "nexus/memory/query":
         return { text: `found by ${String(params.tool)}` };
+      case "nexus/agent/call":
+        return { text: `done by ${String(params.tool)}`, isError: false };
       case "nexus/config/effective":
         return { revision: 1, config: { agents: this.configured }, provenance: {}, mcpServers: [] };
       case "nexus/context/usage":
@@ -223,7 +225,7 @@ export class FakeDaemon implements Nexus {
       workspaceFolder: params.workspaceFolder,
       session,
       tools: [
-        ...(options?.memoryTools === true ? this.tools : []),
+        ...(options?.memoryTools === true || options?.agentTools === true ? this.tools : []),
         ...turnTools.filter((tool) => !(String(tool.name) in this.leftOut)),
       ],
       parameters: this.parameters,

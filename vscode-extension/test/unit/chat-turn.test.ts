@@ -185,6 +185,33 @@ describe("tools", () => {
     expect(answer.steps).toEqual(["Asking memory (query_l2_memory)"]);
   });
 
+  it("runs the tools for agents where the user wants them", async () => {
+    const sent = () => desk.daemon.paramsOf("nexus/context/assemble");
+    const offered = () => sent().map(({ options }) => JSON.stringify(options).includes('"agentTools":true'));
+    desk.daemon.tools = [memory, { name: "message_agent", description: "Write.", inputSchema: { type: "object" } }];
+    await desk.thread().ask("hi");
+    mock.mock.settings.set("nexus.chat.agentTools", true);
+    const input = { target: "db", content: "Faster." };
+    desk.model.replies = [[{ call: "message_agent", input, id: "a" }], ["Sent."]];
+    const answer = await desk.thread().ask("tell db");
+    expect(offered()).toEqual([false, true]);
+    const [params, ...more] = desk.daemon.paramsOf("nexus/agent/call");
+    expect(params).toMatchObject({ workspaceFolder: FOLDER, tool: "message_agent", arguments: input });
+    expect(more).toEqual([]);
+    expect(desk.daemon.paramsOf("nexus/memory/query")).toEqual([]);
+    expect(answer.steps).toEqual(["Managing agents (message_agent)"]);
+    const results = [...desk.daemon.sessions.keys()].flatMap((one) => desk.daemon.said(one));
+    expect(results).toContainEqual({
+      role: "tool",
+      content: "done by message_agent",
+      toolCallId: "a",
+      name: "message_agent",
+    });
+    desk.model.capabilities = { supportsToolCalling: false };
+    await desk.thread().ask("hi");
+    expect(offered()).toEqual([false, true, false]);
+  });
+
   it("offers none where the user does not want them, or the model cannot call", async () => {
     desk.daemon.tools = [memory];
     mock.mock.settings.set("nexus.chat.memoryTools", false);

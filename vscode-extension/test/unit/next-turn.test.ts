@@ -56,6 +56,9 @@ test("of several models the one counts that the chat used last; else none, which
   expect((await begin(context).made.params()).options).toEqual({ memoryTools: false });
   await context.globalState.update("nexus.chat.model", { vendor: "v", id: "n" });
   expect((await begin(context).made.params()).options).toEqual({ memoryTools: true });
+  mock.settings.set("nexus.chat.agentTools", true);
+  expect((await begin(context).made.params()).options).toEqual({ memoryTools: true, agentTools: true });
+  mock.settings.clear();
   mock.settings.set("nexus.chat.memoryTools", false);
   expect((await begin(context).made.params()).options).toEqual({ memoryTools: false });
 });
