@@ -291,7 +291,7 @@ def _context(
         return assembly.assemble(snapshot, manager, request, now=now)
     bare = assembly.assemble(snapshot, manager, msgspec.structs.replace(request, format="neutral"), now=now)
     text = options.message or ""
-    items = show_turn.memory_items(str(folder), snapshot, turn, bare.history, text)
+    items = show_turn.memory_items(str(folder), snapshot, turn, history=bare.history, text=text)
     return assembly.assemble(snapshot, manager, request, now=now, memory=items)
 
 
@@ -317,7 +317,7 @@ def _result(
     snapshot: Snapshot, folder: Path, options: argparse.Namespace, conversation: Conversation | None = None
 ) -> Any:
     form = "neutral" if options.format == "json" else options.format
-    assembled = _context(snapshot, folder, options, form, conversation)
+    assembled = _context(snapshot, folder, options, form=form, conversation=conversation)
     if assembled.request is not None:
         return assembled.request
     params = protocol.AssembleParams(workspace_folder=folder.as_uri(), agent=snapshot.agent)

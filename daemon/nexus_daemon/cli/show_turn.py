@@ -125,7 +125,7 @@ def picked_model(snapshot: Snapshot, session: str | None) -> ModelChoice | None:
 
 
 def memory_items(
-    folder: str, snapshot: Snapshot, turn: StoredTurn, history: Sequence[Message], text: str
+    folder: str, snapshot: Snapshot, turn: StoredTurn, *, history: Sequence[Message], text: str
 ) -> list[MemoryItem]:
     """What is remembered for a turn with this text; `history` is what is sent of the session.
 
