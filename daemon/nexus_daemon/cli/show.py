@@ -1,29 +1,30 @@
 """Show what the model will see in a folder: the system prompt, where each part comes from, what it costs.
 
 In a pipe or a file the prompt is exact; on a terminal its control characters are made visible. --message
-adds the last user message, which carries the time and the state of git. --messages lists what is sent of a
-conversation, what is cut and why. --agent shows all this for an agent of the folder. The figures are for
-the model last picked for the folder in an editor, unless the settings name a provider.
+adds the last user message, which carries the time and the state of git. --session lists what is sent of a
+stored conversation, --messages what is sent of a file, what is cut and why. --agent shows all this for an
+agent of the folder. The figures are for the model last picked for the folder or session in an editor, unless
+the settings name a provider.
 """
 
 import argparse
-import os
 import shlex
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from nexus_context import assembly
 from nexus_context.assembly.git import GitState, find
 from nexus_context.assembly.git import read as read_git
 from nexus_context.config import fixes
-from nexus_context.config.picked_model import ModelChoice, leaves_model_to_editor
+from nexus_context.config.picked_model import leaves_model_to_editor
 from nexus_context.conversation.message import Message, text_of
 from nexus_context.conversation.transcripts import Conversation
 from nexus_context.conversation.truncation import STRATEGIES
 from nexus_context.errors import RequestError, Severity
-from nexus_context.files import exists
 from nexus_context.manager import ContextManager
 from nexus_context.prompt.render import Prompt
 from nexus_context.prompt.token_attribution import fragment_tokens
@@ -32,7 +33,7 @@ from nexus_context.tokens.models import model_names
 from nexus_context.visible import visible_line
 from nexus_daemon import protocol, results
 from nexus_daemon.api import context
-from nexus_daemon.cli import output, show_agents
+from nexus_daemon.cli import output, show_agents, show_turn
 from nexus_daemon.cli.folder import absolute, folder_of, read
 from nexus_daemon.lsp.convert import Locator
 
@@ -92,6 +93,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
         help="json: the result of nexus/context/assemble; openai, anthropic: a request body (default: text)",
     )
     show_agents.arguments(command)
+    show_turn.arguments(command)
     _conversation_arguments(command)
 
 
@@ -116,33 +118,14 @@ def _conversation_arguments(command: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     folder = folder_of(absolute(options.path))
-    wrong = show_agents.wrong_usage(options) if folder else f"{options.path} does not exist."
+    wrong = show_agents.wrong_usage(options) or show_turn.wrong_usage(options)
+    if folder is None:
+        wrong = f"{options.path} does not exist."
     if folder is None or wrong is not None:
         output.complain("show", f"{wrong}")
         return 2
-    snapshot = read(folder)
-    if options.model is None and options.messages is None:
-        snapshot = _with_picked_model(snapshot)
     try:
-        snapshot, other = show_agents.resolve_views(snapshot, options)
-        _warn(snapshot, options)
-        if other is not None:
-            return show_agents.print_difference(snapshot, other, options)
-        if options.messages is not None:
-            return _show_messages(snapshot, folder, options)
-        if options.conversation is not None or options.no_folder:
-            output.complain("show", "--conversation and --no-folder go with --messages FILE.")
-            return 2
-        if options.format != "text":
-            output.json_value(_result(snapshot, folder, options))
-        elif options.tokens or options.layers:
-            return _print_tables(snapshot, options)
-        else:
-            assembled = _context(snapshot, options)
-            text = assembled.prompt.text + "\n"
-            if options.source:
-                text = _with_sources(snapshot, assembled.prompt, options.model)
-            output.data(text + _last_message(assembled))
+        return _show(folder, options)
     except RequestError as error:
         message = str(error)
         if error.code == "no-model":
@@ -151,7 +134,53 @@ def run(options: argparse.Namespace) -> int:
                 "provider.model in config.json."
             )
         output.complain("show", message)
-        return 1
+        return 2 if error.code == show_turn.WRONG_USAGE else 1
+
+
+def _show(folder: Path, options: argparse.Namespace) -> int:
+    """Print what the options request; returns the exit code."""
+    snapshot = read(folder)
+    if options.model is None and options.messages is None:
+        snapshot = _with_picked_model(snapshot, options.session)
+    snapshot, other = show_agents.resolve_views(snapshot, options)
+    _warn(snapshot, options)
+    if other is not None:
+        return show_agents.print_difference(snapshot, other, options)
+    options.turn = show_turn.read_turn(str(folder), snapshot, options, show_agents.session_of(snapshot))
+    if options.messages is not None:
+        return _show_messages(snapshot, folder, options)
+    if options.conversation is not None or options.no_folder:
+        output.complain("show", "--conversation and --no-folder go with --messages FILE.")
+        return 2
+    if options.format != "text":
+        output.json_value(_result(snapshot, folder, options))
+        return 0
+    if options.tokens or options.layers:
+        return _print_tables(snapshot, folder, options)
+    return _print_text(snapshot, folder, options)
+
+
+def _print_text(snapshot: Snapshot, folder: Path, options: argparse.Namespace) -> int:
+    """Print the prompt, what is sent of the session, and the last user message."""
+    assembled = _context(snapshot, folder, options)
+    text = assembled.prompt.text + "\n"
+    if options.source:
+        text = _with_sources(snapshot, assembled.prompt, options.model)
+    output.data(text)
+    last_message = _last_message(assembled)
+    if options.session is not None:
+        from nexus_daemon.cli import show_messages
+
+        output.line("")
+        last_message = last_message.lstrip("\n")
+        target = snapshot.effective.get("/context/truncation_target")
+        _, counter = assembly.model_of(snapshot, options.model)
+        conversation = Conversation(tuple(options.turn.messages))
+        count = output.counted(len(conversation.messages), "message")
+        source = f"── session {visible_line(options.session)}: {count} since the last compaction"
+        opened = show_messages.Opened(conversation, source, partial=False)
+        show_messages.print_sent(opened, assembled, target, counter)
+    output.data(last_message)
     return 0
 
 
@@ -161,8 +190,8 @@ def _budget(text: str) -> int:
     return int(text)
 
 
-def _with_picked_model(snapshot: Snapshot) -> Snapshot:
-    """The folder for the model last picked for it in an editor, as the editor shows it.
+def _with_picked_model(snapshot: Snapshot, session: str | None) -> Snapshot:
+    """The folder for the model last picked for it, or for a session, in an editor, as the editor shows it.
 
     It stays as it is if the settings name a provider, if nothing was picked, or if the ledger cannot be
     read. No ledger is created.
@@ -170,31 +199,15 @@ def _with_picked_model(snapshot: Snapshot) -> Snapshot:
     if not leaves_model_to_editor(snapshot.effective):
         return snapshot
     try:
-        choice = _last_choice(snapshot)
+        choice = show_turn.picked_model(snapshot, session)
     except RequestError as error:
         output.complain("show", f"the model picked in the editor cannot be read: {error}")
         return snapshot
     if choice is None or choice.model is None:
         return snapshot
-    output.complain(
-        "show", f"for the model {choice.model}, last picked for this folder; --model names another."
-    )
+    whose = "last picked for this folder" if session is None else f"as session {session!r} is"
+    output.complain("show", f"for the model {choice.model}, {whose}; --model names another.")
     return for_choice(snapshot, choice)
-
-
-def _last_choice(snapshot: Snapshot) -> ModelChoice | None:
-    from nexus_context.ledger import open_ledger
-    from nexus_context.ledger.opening import place, workspace_of
-
-    path = snapshot.effective.get("/ledger/path")
-    if snapshot.effective.get("/ledger/url") is not None or not exists(place(path, os.environ)):
-        return None
-    ledger = open_ledger(path, environ=os.environ)
-    try:
-        options = ledger.options(workspace_of(snapshot.folder)).get(None)
-    finally:
-        ledger.close()
-    return None if options is None else options.choice
 
 
 def _warn(snapshot: Snapshot, options: argparse.Namespace) -> None:
@@ -234,7 +247,7 @@ def _show_messages(snapshot: Snapshot, folder: Path, options: argparse.Namespace
     if options.format != "text":
         output.json_value(_result(snapshot, folder, options, conversation))
         return 1 if opened.partial else 0
-    assembled = _context(snapshot, options, conversation=conversation)
+    assembled = _context(snapshot, folder, options, conversation=conversation)
     if not options.tokens:
         target = snapshot.effective.get("/context/truncation_target")
         _, counter = assembly.model_of(snapshot, options.model)
@@ -250,27 +263,36 @@ def _show_messages(snapshot: Snapshot, folder: Path, options: argparse.Namespace
 
 def _context(
     snapshot: Snapshot,
+    folder: Path,
     options: argparse.Namespace,
     form: str = "neutral",
     conversation: Conversation | None = None,
 ) -> assembly.AssembledContext:
+    turn: show_turn.StoredTurn = options.turn
     manager = ContextManager()
-    if conversation is not None:
-        manager.add(conversation.messages)
+    manager.add(turn.messages if conversation is None else conversation.messages)
     request = assembly.Request(
         message=Message("user", options.message) if options.message else None,
-        git=_git(snapshot) if options.message else None,
-        session=show_agents.session_of(snapshot),
+        event=turn.event,
+        git=_git(snapshot) if options.message or turn.event is not None else None,
+        session=options.session or show_agents.session_of(snapshot),
+        session_parameters=turn.parameters,
         format=form,
         options=assembly.Options(
             model=options.model,
             max_context_tokens=options.budget,
             truncation_strategy=options.strategy,
             skills=options.skill,
-            additional_tools=() if conversation is None else conversation.tools,
+            additional_tools=(*(() if conversation is None else conversation.tools), *turn.tools),
         ),
     )
-    return assembly.assemble(snapshot, manager, request, now=datetime.now().astimezone())
+    now = datetime.now().astimezone()
+    if not options.memory:
+        return assembly.assemble(snapshot, manager, request, now=now)
+    bare = assembly.assemble(snapshot, manager, msgspec.structs.replace(request, format="neutral"), now=now)
+    text = options.message or ""
+    items = show_turn.memory_items(str(folder), snapshot, turn, history=bare.history, text=text)
+    return assembly.assemble(snapshot, manager, request, now=now, memory=items)
 
 
 def _git(snapshot: Snapshot) -> GitState | None:
@@ -286,7 +308,8 @@ def _last_message(assembled: assembly.AssembledContext) -> str:
     if assembled.current_message is None:
         return ""
     mark = "" if assembled.usage.exact else "≈"
-    tokens = assembled.usage.by_category().get("event", 0)
+    spent = assembled.usage.by_category()
+    tokens = spent.get("event", 0) + spent.get("memory", 0)
     return f"\n── last user message ({mark}{tokens:,} tokens)\n{text_of(assembled.current_message)}\n"
 
 
@@ -294,7 +317,7 @@ def _result(
     snapshot: Snapshot, folder: Path, options: argparse.Namespace, conversation: Conversation | None = None
 ) -> Any:
     form = "neutral" if options.format == "json" else options.format
-    assembled = _context(snapshot, options, form, conversation)
+    assembled = _context(snapshot, folder, options, form=form, conversation=conversation)
     if assembled.request is not None:
         return assembled.request
     params = protocol.AssembleParams(workspace_folder=folder.as_uri(), agent=snapshot.agent)
@@ -331,14 +354,14 @@ def _not_sent(snapshot: Snapshot) -> Iterator[str]:
         yield f"── not read: {visible_line(f'{skipped.path}: {skipped.reason}')}\n"
 
 
-def _print_tables(snapshot: Snapshot, options: argparse.Namespace) -> int:
+def _print_tables(snapshot: Snapshot, folder: Path, options: argparse.Namespace) -> int:
     """Print the requested tables; returns the exit code."""
     from nexus_daemon.cli import tables
 
     if options.layers:
         tables.print_layers(context.build_layers(snapshot, Locator(snapshot.layers, "utf-32")))
     if options.tokens:
-        spent = results.usage(_context(snapshot, options).usage, Locator(snapshot.layers, "utf-32"))
+        spent = results.usage(_context(snapshot, folder, options).usage, Locator(snapshot.layers, "utf-32"))
         tables.print_usage(spent)
         if spent.over:
             tables.print_overflow(spent)

@@ -30,6 +30,10 @@ _NOT_COMPARED = (
     "messages",
     "conversation",
     "no_folder",
+    "session",
+    "event",
+    "tools",
+    "memory",
 )
 
 
