@@ -358,7 +358,7 @@ class KnowledgeSection(SettingsSection):
 class MemorySection(SettingsSection):
     """What a request includes beyond the history."""
 
-    levels: Annotated[list[MemoryLevel], Field(max_length=4)] = Field(
+    levels: list[MemoryLevel] = Field(
         default=["L1"],
         description=(
             "Which levels come with a message: `L1` the newest messages, `L2` the working memory, `L3` the "

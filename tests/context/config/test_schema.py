@@ -79,11 +79,13 @@ def test_the_defaults() -> None:
         "tools": {"summary": False},
         "skills": {"enabled": True},
         "memory": {
+            "levels": ["L1"],
+            "events": 12,
             "knowledge": {
                 "top_k": 5,
                 "max_tokens": 2000,
                 "embeddings": {"enabled": False, "min_similarity": 0.15},
-            }
+            },
         },
         "mcp": {"read_mcp_json": True, "read_vscode": True},
     }

@@ -1,10 +1,7 @@
-"""The context of a task: its order, what leaves first, sources that fail; and the examples of seed 004."""
+"""The context of a task: its order, what leaves first, sources that fail."""
 
 import asyncio
 import logging
-import os
-import subprocess
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -32,7 +29,6 @@ from nexus_context.memory.task_context import (
 )
 
 FOLDER = "/home/a"
-EXAMPLES = sorted((Path(__file__).resolve().parents[3] / "examples" / "seeds").glob("seed_004_*.py"))
 GO = Task(parameters={"content": "Go."}, target_agent="me", session_id="main")
 
 
@@ -204,16 +200,3 @@ def test_memory_and_events_of_the_session(ledger: Ledger) -> None:
         MemoryContextSource(Levels(ledger), workspace=FOLDER),
         EventBusContextSource(bus, workspace=FOLDER),
     )
-
-
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_the_examples_of_the_seed_run(path: Path) -> None:
-    run = subprocess.run(
-        [sys.executable, "-W", "error", str(path)], capture_output=True, text=True, env=dict(os.environ)
-    )
-    assert (run.returncode, run.stderr) == (0, "")
-    assert run.stdout
-
-
-def test_there_are_examples() -> None:
-    assert len(EXAMPLES) == 4
