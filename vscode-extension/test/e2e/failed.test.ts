@@ -57,7 +57,7 @@ test("a document that cannot be read is a message with what to do, and opens not
 });
 
 test("a server of another protocol is refused with what to update", async () => {
-  const code = `import sys; from nexus_daemon.protocol import version; version.PROTOCOL = 2
+  const code = `import sys; from nexus_daemon import version; version.PROTOCOL = 2
 from nexus_daemon.cli import main; raise SystemExit(main(sys.argv[1:]))`;
   const python = path.join(path.dirname(world().nexus), "python");
   serve(`exec "${python}" -c '${code}' "$@"`);
