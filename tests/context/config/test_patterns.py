@@ -1,10 +1,11 @@
 """Patterns of names: a list of them says what `fnmatch` says of each, in steps that can be counted."""
 
+import re
 import time
 from fnmatch import fnmatchcase
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from nexus_context.config.patterns import MOST_STEPS, WORD, Patterns, literally
@@ -40,9 +41,14 @@ def test_which_one_stands_for_a_name(patterns: list[str], name: str, named: str 
     check(patterns, name, named)
 
 
+# fnmatch leaves empty ranges out and then takes a "!" that stood behind them for a negation
+EMPTY_FIRST = re.compile(r"\[(?:.-.)+!")
+
+
 @settings(max_examples=2000)
 @given(st.lists(PATTERN, max_size=5), NAMES)
 def test_a_list_says_what_fnmatch_says(patterns: list[str], names: list[str]) -> None:
+    assume(not any(map(EMPTY_FIRST.search, patterns)))
     known = Patterns(patterns)
     for name in names:
         named = known.naming(name)
