@@ -14,6 +14,9 @@ from nexus_context.tokens import ModelLimits, TokenCounter
 
 Category = Literal["system", "tools", "history", "memory", "event"]
 
+EARLIER_EVENTS, EARLIER_MEMORY = "event text of user messages", "memory text of user messages"
+"""Labels of the rows for what earlier messages were sent with."""
+
 FIGURES = ("system", "tools", "messages", "memory", "event", "total", "budget", "available", "remaining")
 """What `usage[name]` knows. `messages` are those of the history; `budget` is the whole window, `available`
 what the context may take of it.
@@ -209,7 +212,9 @@ def usage(
 
 
 def history_rows(view: View, counter: TokenCounter) -> list[UsageRow]:
-    """The rows of the sent part of a conversation: what precedes a cut, then the messages."""
+    """The rows of the sent part of a conversation: what precedes a cut, the messages, and what these were
+    sent with: event and memory text of earlier turns.
+    """
     rows: list[tuple[str, int, int]] = []
     rest = view.tokens
     count = view.end - view.start + (view.anchor is not None)
@@ -220,11 +225,16 @@ def history_rows(view: View, counter: TokenCounter) -> list[UsageRow]:
     if view.note is not None:
         label = f"names and values of {_messages(view.removed)} not sent"
         rows.append((label, view.note_tokens, view.head))
-    rest -= sum(tokens for _, tokens, _ in rows)
+    event, memory = view.preamble_tokens(counter)
+    rest -= sum(tokens for _, tokens, _ in rows) + event + memory
     if count:
         rows.append((_messages(count), rest, view.start if view.anchor is None else view.anchor))
     exact = counter.exact and not view.history.images
-    return [UsageRow("history", label, tokens, exact, message=first) for label, tokens, first in rows]
+    replayed = ((EARLIER_EVENTS, event), (EARLIER_MEMORY, memory))
+    return [
+        *(UsageRow("history", label, tokens, exact, message=first) for label, tokens, first in rows),
+        *(UsageRow("history", label, tokens, counter.exact) for label, tokens in replayed if tokens),
+    ]
 
 
 def _messages(count: int) -> str:

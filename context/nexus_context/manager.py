@@ -15,7 +15,13 @@ import msgspec
 from nexus_context.budget import ContextConfig, TokenUsage, UsageRow, history_rows, usage
 from nexus_context.conversation import coercion
 from nexus_context.conversation.history import Gap, History
-from nexus_context.conversation.message import Message, ToolCall, content_of
+from nexus_context.conversation.message import (
+    Message,
+    Preamble,
+    ToolCall,
+    sent_content,
+    without_old_preambles,
+)
 from nexus_context.conversation.summary import is_summary
 from nexus_context.conversation.view import View, overflow
 from nexus_context.conversation.window import Budget, Policy, Window
@@ -42,8 +48,6 @@ if TYPE_CHECKING:
 
 # Compaction is imported where it is used: most conversations end before they are long enough.
 
-TIME_GAP = "\n\n"
-"""Separates the time of day from the user's text."""
 WINDOWS = 8
 """Cuts that a conversation remembers: one for each model window and policy in use."""
 
@@ -80,7 +84,7 @@ class ContextManager:
         """`started`, a local time, opens the session with a message that tells when it began.
 
         `counter` counts tokens; the default is that of `model`, else cl100k_base. `clock` returns the local
-        time with its zone: the last user message that is sent then begins with it.
+        time with its zone: each user message that is added is sent with the time before its text.
 
         With a `ledger`, the conversation is the `session` of an absolute `folder`: what is stored is read at
         once, each `add` is on the disk before it is in memory, and so are compactions. `clock` and, for a new
@@ -136,12 +140,15 @@ class ContextManager:
 
     @property
     def messages(self) -> list[Message]:
-        """The part of the conversation that the model sees, oldest first: a copy."""
-        return self._view().messages()
+        """The part of the conversation that the model sees, oldest first, as its authors wrote it: a copy."""
+        return self._view().written_messages()
 
     def add(self, messages: Iterable[Message]) -> None:
-        """Add messages; with a ledger they are one turn, which is stored first."""
-        batch = tuple(messages)
+        """Add messages; with a ledger they are one turn, which is stored first.
+
+        A user message without a preamble gets the time of the clock.
+        """
+        batch = tuple(map(self._timed, messages)) if self._clock is not None else tuple(messages)
         if self._session is None or not batch:
             self._history.extend(batch)
             return
@@ -246,19 +253,13 @@ class ContextManager:
         if view.over:
             raise overflow(view, self._budget().available)
         sent = view.sound_messages().messages
-        place, time = self._time_in(sent)
-        if place is not None:
-            sent[place] = _with_time(sent[place], time)
         if self._system_prompt:
             sent.insert(0, Message("system", self._system_prompt))
         return sent
 
     def get_token_usage(self) -> TokenUsage:
         """What `build_messages` and the tools cost, row by row."""
-        view = self._view()
-        place, _ = self._time_in(view.sound_messages().messages) if self._clock else (None, "")
-        time = self._time_rows() if place is not None else []
-        return self._usage([*self._fixed_rows(), *history_rows(view, self.counter), *time])
+        return self._usage([*self._fixed_rows(), *history_rows(self._view(), self.counter)])
 
     def is_over_budget(self) -> bool:
         """Whether all messages together exceed the budget, so that `build_messages` leaves some out."""
@@ -334,7 +335,7 @@ class ContextManager:
             result.receipt.id, result.summary_message, result.preserved_messages, result.receipt
         ):
             return
-        history = self._history.remade(result.messages, counter)
+        history = self._history.remade(without_old_preambles(result.messages), counter)
         self._compactions.append(_Compaction(result.receipt.id, self._history, len(history)))
         self._replace(history)
 
@@ -352,7 +353,7 @@ class ContextManager:
         preserved, compaction = tuple(preserved_messages), new_id()
         if not self._store_compaction(compaction, summary_message, preserved, {}):
             return
-        history = self._history.remade([summary_message, *preserved], self.counter)
+        history = self._history.remade(without_old_preambles([summary_message, *preserved]), self.counter)
         prompts = None if new_system_prompt is None else (self._system_prompt, new_system_prompt)
         self._compactions.append(_Compaction(compaction, self._history, len(history), prompts))
         self._replace(history)
@@ -447,7 +448,7 @@ class ContextManager:
         self._replace(history)
 
     def _tokens(self, message: Message) -> int:
-        return count_message(self.counter, content_of(message), message.tool_calls)
+        return count_message(self.counter, sent_content(message), message.tool_calls)
 
     def _counted(self, messages: Iterable[Message]) -> "list[Counted]":
         from nexus_context.ledger.records import Counted
@@ -475,24 +476,13 @@ class ContextManager:
             self._follow()
         return follows
 
-    def _time_text(self) -> str:
-        return (
-            "" if self._clock is None else texts.text("event_time").format(**texts.moment(self._clock(), {}))
-        )
-
-    def _time_in(self, messages: Sequence[Message]) -> tuple[int | None, str]:
-        """The index of the message that begins with the time, and the text."""
-        time = self._time_text()
-        if not time:
-            return None, ""
-        users = (at for at in range(len(messages) - 1, -1, -1) if messages[at].role == "user")
-        return next((at for at in users if not is_summary(messages[at])), None), time
-
-    def _time_rows(self) -> list[UsageRow]:
-        """What the time of day costs."""
-        time = self._time_text()
-        tokens = self.counter.count(f"{time}{TIME_GAP}") if time else 0
-        return [UsageRow("event", "time of day", tokens, self.counter.exact)] if time else []
+    def _timed(self, message: Message) -> Message:
+        """A user message with the present time before its text, unless it has a preamble."""
+        if message.role != "user" or message.preamble is not None or is_summary(message):
+            return message
+        assert self._clock is not None  # noqa: S101 - only called with a clock
+        time = texts.text("event_time").format(**texts.moment(self._clock(), {}))
+        return msgspec.structs.replace(message, preamble=Preamble(time))
 
     def _replace(self, history: History) -> None:
         self._history = history
@@ -504,7 +494,7 @@ class ContextManager:
 
     def _budget(self) -> Budget:
         if self._room is None:
-            fixed = self._usage([*self._fixed_rows(), *self._time_rows()])
+            fixed = self._usage(self._fixed_rows())
             self._room = Budget(fixed.available, fixed.total)
         return self._room
 
@@ -539,10 +529,3 @@ def _local_time() -> datetime:
 def _opening(started: datetime) -> Message:
     """The message with the time at which a session began."""
     return Message("user", texts.text("session_started").format(started=f"{started:%Y-%m-%d %H:%M}"))
-
-
-def _with_time(message: Message, time: str) -> Message:
-    content = content_of(message)
-    if isinstance(content, str):
-        return msgspec.structs.replace(message, content=f"{time}{TIME_GAP}{content}")
-    return msgspec.structs.replace(message, content=[{"type": "text", "text": f"{time}{TIME_GAP}"}, *content])

@@ -2,7 +2,7 @@
 
 1. Providers cache the beginning of a request: tools, system prompt, history. The first token that differs
    ends the reuse.
-2. The current message is never cached: it is new each time.
+2. The current message is new each time; the next request begins with it if it was appended as it was sent.
 3. A break is where something that was sent before changed or was removed. The tokens that would have been
    reused are written again, at 1.25 of the price of input instead of the price of cached input.
 """
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from nexus_context.conversation.message import content_of
+from nexus_context.conversation.message import Message, content_of
 from nexus_context.conversation.view import View
 from nexus_context.errors import Span
 from nexus_context.prompt.render import Fragment, Prompt
@@ -31,6 +31,7 @@ class Prefix(msgspec.Struct, frozen=True):
     prompt: Prompt
     prompt_tokens: tuple[int, ...]  # of each fragment
     view: View
+    ending: tuple[Message, ...] = ()  # what follows the conversation, as it is sent
 
     @property
     def tokens(self) -> int:
@@ -100,7 +101,7 @@ def _common(before: Prefix, now: Prefix, counter: TokenCounter) -> tuple[int, _C
         common, fragment = _prompt_break(before.prompt, now.prompt, now.prompt_tokens)
         return reused + common, ("system", fragment.title, fragment)
     reused += sum(now.prompt_tokens)
-    common, label = _history_break(before.view, now.view, counter)
+    common, label = _history_break(before, now, counter)
     return reused + common, (("history", label, None) if label else None)
 
 
@@ -131,42 +132,52 @@ def _first_difference(one: str, other: str) -> int:
     return same
 
 
-def _history_break(before: View, now: View, counter: TokenCounter) -> tuple[int, str]:
-    """Tokens of the history in common, and what ends them; "" if all of `before` is still there."""
-    if before.history is not now.history:
+def _history_break(before: Prefix, now: Prefix, counter: TokenCounter) -> tuple[int, str]:
+    """Tokens of the messages in common, and what ends them; "" if all of `before` is still there."""
+    old, new = before.view, now.view
+    if old.history is not new.history:
         return 0, "the conversation was cleared, compacted or restored"
-    if (before.head, before.start, before.note) != (now.head, now.start, now.note):
-        moved = now.removed - before.removed
-        label = "the cut moved" + (f": {moved:,} more messages are not sent" if moved > 0 else "")
-        return now.history.sums(counter)[min(_beginning(before), _beginning(now))], label
+    same_cut = (old.head, old.start, old.note, old.anchor) == (new.head, new.start, new.note, new.anchor)
     changed = [
         index
-        for index in {*before.shortened, *now.shortened}
-        if index < before.end and before.shortened.get(index) != now.shortened.get(index)
+        for index in {*old.replaced, *new.replaced}
+        if index < old.end and old.replaced.get(index) != new.replaced.get(index)
     ]
-    if changed:
-        return _tokens_before(now, min(changed), counter), "a long tool result was shortened"
-    return _tokens_before(now, before.end, counter), ""
+    if same_cut and not changed:
+        return _tokens_before(new, old.end, counter) + _appended_tokens(before, new, counter), ""
+    if same_cut and all(new.history.messages[index].role == "tool" for index in changed):
+        return _tokens_before(new, min(changed), counter), "a long tool result was shortened"
+    moved = new.removed - old.removed
+    label = "the cut moved" + (f": {moved:,} more messages are not sent" if moved > 0 else "")
+    if same_cut:
+        label = "event and memory text of earlier turns is not sent any more"
+    before_it = old.messages()
+    same = _same(before_it, new.messages())
+    reused = sum(new.sizes(counter)[:same])
+    if same == len(before_it):
+        return reused + _appended_tokens(before, new, counter), ""
+    return reused, label
 
 
-def _beginning(view: View) -> int:
-    """How many of the first messages of the history are sent unchanged."""
-    return view.head if view.start else min(view.shortened, default=view.end)
+def _appended_tokens(before: Prefix, now: View, counter: TokenCounter) -> int:
+    """Tokens of the messages that ended the request before, and that the history has by now."""
+    sent, sums, end = now.history.sent, now.history.sums(counter), before.view.end
+    same = _same(before.ending, sent[end : min(now.end, end + len(before.ending))])
+    return sums[end + same] - sums[end]
 
 
 def _tokens_before(view: View, index: int, counter: TokenCounter) -> int:
-    """Tokens of what is sent before the message of that index."""
+    """Tokens of what is sent before the message of that index, which is not before the cut."""
     sums = view.history.sums(counter)
     after = sums[view.end] - sums[index]
-    for at, message in view.shortened.items():
+    for at, message in view.replaced.items():
         if at >= index:
-            after += count_message(counter, content_of(message), message.tool_calls) - (
-                sums[at + 1] - sums[at]
-            )
+            size = count_message(counter, content_of(message), message.tool_calls)
+            after += size - (sums[at + 1] - sums[at])
     return view.tokens - view.repair_tokens - after
 
 
-def _same(before: Sequence[bytes], now: Sequence[bytes]) -> int:
+def _same(before: Sequence[object], now: Sequence[object]) -> int:
     """How many leading elements are equal."""
     for index, (one, other) in enumerate(zip(before, now, strict=False)):
         if one != other:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nexus_context.budget import ContextConfig
+from nexus_context.budget import EARLIER_EVENTS, ContextConfig
 from nexus_context.conversation.message import Message, text_of
 from nexus_context.errors import RequestError
 from nexus_context.ledger import open_ledger
@@ -123,10 +123,11 @@ def test_the_time_is_told_also_after_a_tool_result(ledger: Ledger) -> None:
     assert sent == [STARTED, f"{TIME}\n\nWhere?", "", "a wall"]
     usage = chat.get_token_usage()
     assert usage["total"] == SimpleTokenCounter().count_messages(chat.build_messages())
-    assert [row.label for row in usage.rows if row.category == "event"] == ["time of day"]
+    assert [row.label for row in usage.rows] == ["4 messages", EARLIER_EVENTS]
     chat.add_user_message([{"type": "text", "text": "Why?"}])
-    sent = [text_of(message) for message in chat.build_messages()]
-    assert sent == [STARTED, "Where?", "", "a wall", f"{TIME}\n\n\nWhy?"]
+    later = [text_of(message) for message in chat.build_messages()]
+    assert later == [*sent, f"{TIME}\nWhy?"]
+    assert [text_of(message) for message in chat.messages] == [STARTED, "Where?", "", "a wall", "Why?"]
 
 
 def test_without_a_clock_there_is_no_time() -> None:

@@ -101,6 +101,7 @@ VALUES: dict[str, Any] = {
     "/context/section_separator": "\n\n***\n\n",
     "/context/sections": [{"name": "Extra", "content": "Mind the step."}],
     "/context/git": False,
+    "/context/replay": "plain",
     "/compaction/enabled": False,
     "/compaction/threshold": 0.3,
     "/compaction/message_threshold": 2,
@@ -286,6 +287,12 @@ async def _requests(desk: Desk, talk: Talk) -> dict[str, Any]:
     await ask("body", "context/assemble", **question, format="openai")
     await ask("event", "event/publish", kind="gate.opened", data={"content": "The gate is open."})
     await ask("with event", "context/assemble", **question)
+    answered = [
+        {"role": "user", "content": question["message"]},
+        {"role": "assistant", "content": "Sir Bors has it."},
+    ]
+    await ask("answer", "session/append", messages=answered)
+    await ask("replayed", "context/assemble", message="Is he at home?")
     await ask("fork", "session/fork", to="other")
     await ask("compact", "session/compact")
     await ask("overflow", "session/compact", session="other", overflow=True)

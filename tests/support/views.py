@@ -3,10 +3,11 @@
 from nexus_context.budget import history_rows
 from nexus_context.conversation.shorten_result import LEAST
 from nexus_context.conversation.view import View
-from support.histories import Letters, pairing_errors
+from nexus_context.tokens import TokenCounter
+from support.histories import pairing_errors
 
 
-def check(view: View, counter: Letters) -> None:
+def check(view: View, counter: TokenCounter) -> None:
     """What holds of every view, whatever the history, the strategy and the budget."""
     history, grouping = view.history, view.history.grouping
     messages = view.messages()
@@ -18,7 +19,7 @@ def check(view: View, counter: Letters) -> None:
     # the newest message is there, at most shortened
     if history.messages:
         newest = len(history) - 1
-        assert messages[-1] == view.shortened.get(newest, history.messages[newest])
+        assert messages[-1] == view.replaced.get(newest, history.sent[newest])
     # groups are whole, save where the result of a call that was cut comes late and there is no room for both
     groups = [*grouping.groups, len(history)]
     assert view.head in groups or view.start not in groups
@@ -34,7 +35,7 @@ def check(view: View, counter: Letters) -> None:
     if view.over and history.messages:
         assert view.start >= grouping.groups[-1]
         assert (view.head, view.note) == (0, None)
-        kept = [view.shortened.get(at, history.messages[at]) for at in range(view.start, view.end)]
+        kept = [view.replaced.get(at, history.sent[at]) for at in range(view.start, view.end)]
         assert all(counter.count_messages([one]) <= LEAST for one in kept if one.role == "tool")
     # providers accept it
     assert pairing_errors(sound) == []

@@ -14,7 +14,7 @@ from nexus_context.budget import TokenUsage, UsagePart, UsageRow, history_rows, 
 from nexus_context.config.features import FEATURES, Feature
 from nexus_context.config.merge import Effective
 from nexus_context.config.patterns import Patterns
-from nexus_context.conversation.message import Message, content_of
+from nexus_context.conversation.message import Message, sent_content
 from nexus_context.conversation.repair import Repair
 from nexus_context.conversation.truncation import Strategy
 from nexus_context.conversation.view import View
@@ -297,7 +297,7 @@ def event_rows(
     """
     if current is None:
         return ()
-    content = content_of(current)
+    content = sent_content(current)
     git = 0 if now is None else _git_tokens(snapshot, request, content, counter, now=now)
     tokens = count_message(counter, content, current.tool_calls) - memory - git
     images = isinstance(content, list) and any(isinstance(one, dict) and is_image(one) for one in content)

@@ -1,5 +1,10 @@
-"""The last user message: present facts, memory, then the user's text. Never cached."""
+"""The last user message: present facts and memory are its preamble, then comes the user's text.
 
+The turn is stored with the preamble, and later requests send it again: so each begins with the bytes of the
+one before.
+"""
+
+from collections.abc import Sequence
 from datetime import datetime
 
 import msgspec
@@ -7,37 +12,27 @@ import msgspec
 from nexus_context.assembly.event_facts import event_text, event_zone
 from nexus_context.assembly.git import lines
 from nexus_context.assembly.request import Request
-from nexus_context.conversation.message import Message, content_of
+from nexus_context.conversation.message import Message, Preamble
 from nexus_context.prompt import texts
 from nexus_context.snapshot import Snapshot
 
-GAP = "\n\n"
-"""Separates the parts of the message."""
-
 
 def current_message(
-    snapshot: Snapshot, request: Request, *, now: datetime, memory: str = ""
+    snapshot: Snapshot, request: Request, *, now: datetime, memory: str = "", items: Sequence[str] = ()
 ) -> Message | None:
-    """The last user message: present facts, `memory`, then the user's text. None without a message and an
+    """The last user message, with present facts and `memory` as its preamble. None without a message and an
     event.
 
-    A message of another role (a tool's result, the beginning of an answer) stays as it is.
+    A message of another role (a tool's result, the beginning of an answer) stays as it is. `items` are the
+    hashes of what `memory` has whole.
     """
     message = request.message
     if not takes_memory(request):
         return message
-    front = GAP.join(part for part in (head(snapshot, request, now=now), memory) if part)
-    if message is None:
-        return Message("user", front)
-    if not front:
-        return message
-    content_of_user = content_of(message)
-    content = (
-        f"{front}{GAP}{content_of_user}"
-        if isinstance(content_of_user, str)
-        else [{"type": "text", "text": front}, *content_of_user]
-    )
-    return msgspec.structs.replace(message, content=content)
+    preamble = Preamble(head(snapshot, request, now=now), memory, tuple(items))
+    if not preamble.text:
+        return message or Message("user", "")
+    return msgspec.structs.replace(message or Message("user"), preamble=preamble)
 
 
 def takes_memory(request: Request) -> bool:

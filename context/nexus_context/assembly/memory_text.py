@@ -9,21 +9,24 @@
    first that does not fit is shortened, with a mark, if LEAST tokens of it fit.
 4. Each item has its row. Text between items counts with the next item, the end with the last one. The rows of
    memory and message sum to the tokens of the sent message.
-5. Memory never triggers a compaction, which would not make it smaller.
+5. What an earlier message has whole, and is sent with again, is not repeated. A direct message always is new.
+6. Memory never triggers a compaction, which would not make it smaller.
 """
 
 from collections.abc import Sequence
 from datetime import datetime
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import msgspec
 
 from nexus_context.assembly.costs import FixedPart, event_rows
-from nexus_context.assembly.last_message import GAP, current_message, head, takes_memory
+from nexus_context.assembly.last_message import current_message, head, takes_memory
 from nexus_context.assembly.request import Request
 from nexus_context.budget import UsageRow
-from nexus_context.conversation.message import content_of
+from nexus_context.conversation.message import GAP, sent_content
 from nexus_context.conversation.shorten_result import shorten_text
+from nexus_context.conversation.view import View
 from nexus_context.memory.item import ORDER, MemoryItem
 from nexus_context.prompt import texts
 from nexus_context.snapshot import Snapshot
@@ -51,11 +54,15 @@ class PlacedMemory(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """The text of memory; its items in the order of the text, and where each one's part ends."""
+    """The text of memory; its items in the order of the text, and where each one's part ends.
+
+    `hashes` are those of the items that are whole.
+    """
 
     text: str
     items: tuple[MemoryItem, ...]
     ends: tuple[int, ...]
+    hashes: tuple[str, ...]
 
 
 def place(
@@ -64,43 +71,51 @@ def place(
     fixed: FixedPart,
     items: Sequence[MemoryItem],
     *,
+    view: View,
     room: int,
     now: datetime,
 ) -> PlacedMemory:
-    """Put the items that fit into `room` tokens before the user's text."""
+    """Put the items that fit into `room` tokens before the user's text; `view` are the messages before it."""
     if not items:
         return PlacedMemory(fixed, None)
     bare = sum(row.tokens for row in fixed.after)
-    chosen = _chosen(items, fixed.counter, room) if takes_memory(request) else {}
+    new = [item if item.source == "message" or not view.has_item(_hash(item)) else None for item in items]
+    chosen = _chosen(new, fixed.counter, room) if takes_memory(request) else {}
     while chosen:
-        with_memory = _with(snapshot, request, fixed, _block(chosen), now=now)
+        with_memory = _with(snapshot, request, fixed, _block(chosen, items), now=now)
         over = sum(row.tokens for row in with_memory.after) - bare - room
         if over <= 0:
-            return PlacedMemory(with_memory, _report(items, chosen, with_memory))
+            return PlacedMemory(with_memory, _report(items, new, chosen, with_memory))
         chosen = _less(items, chosen, fixed.counter, over)
-    return PlacedMemory(fixed, _report(items, {}, fixed))
+    return PlacedMemory(fixed, _report(items, new, {}, fixed))
 
 
-def _report(items: Sequence[MemoryItem], chosen: Chosen, fixed: FixedPart) -> dict[str, Any]:
-    """Labels of the items that are sent and of those that are not; ids of the delivered messages."""
+def _report(
+    items: Sequence[MemoryItem], new: Sequence[MemoryItem | None], chosen: Chosen, fixed: FixedPart
+) -> dict[str, Any]:
+    """Labels of the items that are sent, and of those that are not; ids of the delivered messages.
+
+    `new` has None in place of an item that an earlier message has.
+    """
     report: dict[str, Any] = {
         "included": [item.label for place, item in enumerate(items) if place in chosen],
-        "dropped": [item.label for place, item in enumerate(items) if place not in chosen],
+        "dropped": [item.label for place, item in enumerate(new) if item is not None and place not in chosen],
         "tokens": sum(row.tokens for row in fixed.after if row.category == "memory"),
     }
     cut = [item.label for place, item in sorted(chosen.items()) if item.text != items[place].text]
     sent = [item.id for _, item in sorted(chosen.items()) if item.id is not None]
-    return report | ({"shortened": cut} if cut else {}) | ({"messages": sent} if sent else {})
+    earlier = [item.label for place, item in enumerate(items) if new[place] is None]
+    optional = {"shortened": cut, "messages": sent, "sentBefore": earlier}
+    return report | {name: values for name, values in optional.items() if values}
 
 
-def _chosen(items: Sequence[MemoryItem], counter: TokenCounter, room: int) -> Chosen:
+def _chosen(items: Sequence[MemoryItem | None], counter: TokenCounter, room: int) -> Chosen:
     """The items that fit approximately, by priority; the first that does not, shortened."""
-    room += JOINED * len(items) - counter.count(_block({}).text)
+    room += JOINED * len(items) - counter.count(_block({}, ()).text)
     chosen: Chosen = {}
     headed: set[str] = set()
-    for place, item in sorted(enumerate(items), key=lambda one: -one[1].priority):
-        if not item.text.strip():
-            continue
+    new = [(place, item) for place, item in enumerate(items) if item is not None and item.text.strip()]
+    for place, item in sorted(new, key=lambda one: -one[1].priority):
         title = 0 if item.source in headed else counter.count(_title(item))
         tokens = counter.count(f"{GAP}{_safe(item.text)}") + title
         if tokens > room:
@@ -139,7 +154,7 @@ def _mark() -> int:
     return len(texts.text("summary_shortened")) + 4
 
 
-def _block(chosen: Chosen) -> _Block:
+def _block(chosen: Chosen, items: Sequence[MemoryItem]) -> _Block:
     """The items by source, each source under its heading, in their given order."""
     text = f"{_START}\n{texts.text('memory_head')}"
     ordered = sorted(chosen.items(), key=lambda one: (ORDER.index(one[1].source), one[0]))
@@ -149,7 +164,12 @@ def _block(chosen: Chosen) -> _Block:
         text += (_title(item) if item.source != before else "") + GAP + _safe(item.text)
         before = item.source
         ends.append(len(text))
-    return _Block(f"{text}\n{_END}", tuple(item for _, item in ordered), tuple(ends))
+    hashes = tuple(_hash(item) for place, item in ordered if item.text == items[place].text)
+    return _Block(f"{text}\n{_END}", tuple(item for _, item in ordered), tuple(ends), hashes)
+
+
+def _hash(item: MemoryItem) -> str:
+    return blake2b(item.text.encode(errors="replace"), digest_size=8).hexdigest()
 
 
 def _title(item: MemoryItem) -> str:
@@ -166,8 +186,8 @@ def _with(
 ) -> FixedPart:
     """The fixed part with the block in its last message, and its rows."""
     counter = fixed.counter
-    current = current_message(snapshot, request, now=now, memory=block.text)
-    content = "" if current is None else content_of(current)
+    current = current_message(snapshot, request, now=now, memory=block.text, items=block.hashes)
+    content = "" if current is None else sent_content(current)
     text = content if isinstance(content, str) else content[0]["text"]
     front = head(snapshot, request, now=now)
     start = len(front) + len(GAP) if front else 0

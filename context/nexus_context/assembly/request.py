@@ -71,13 +71,17 @@ class Request(msgspec.Struct, frozen=True):
 class AssembledContext(msgspec.Struct, frozen=True):
     """What a model is sent. `request` is the provider's body for the formats openai and anthropic.
 
-    `view` is the part of the conversation that fits; `metadata` tells what was left out and why
-    (docs/protocol.md). `prefix` is what the next request can share with this one (`prefix.compare`).
+    `current_message` is the last message as it is sent; `turn_message` is the same as a conversation takes
+    it, with the user's text and the facts and memory before it apart. Append that one, so that later requests
+    begin with the same bytes. `view` is the part of the conversation that fits; `metadata` tells what was
+    left out and why (docs/protocol.md). `prefix` is what the next request can share with this one
+    (`prefix.compare`).
     """
 
     prompt: Prompt
     view: View
     current_message: Message | None
+    turn_message: Message | None
     tools: list[dict[str, Any]]
     parameters: dict[str, Parameter]
     model: str

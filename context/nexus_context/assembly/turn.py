@@ -1,8 +1,8 @@
 """One chat turn: a folder's snapshot, a conversation and a request → what a model is sent, and its cost.
 
 1. Five conceptual layers become three physical ones: workspace and persona are the system prompt, the session
-   is the history, memory and event are the last user message. Only that message changes per turn, so that
-   providers can cache the rest (`memory_text` has the rules of its content).
+   is the history, memory and event are the last user message (`memory_text` has the rules of its content).
+   That message is appended as it was sent, so that each request begins with the bytes of the one before.
 2. Equal inputs give equal bytes; the clock is an argument.
 3. Every token has a row, and the rows sum to the total.
 4. Excess is cut from memory first, then from the history (`conversation/window`), never from the system
@@ -26,6 +26,7 @@ from nexus_context.budget import TokenUsage
 from nexus_context.conversation import formats, parameter_fields
 from nexus_context.conversation.breakpoints import MINIMUM, Cache
 from nexus_context.conversation.compaction.detection import settings_of, should_compact
+from nexus_context.conversation.message import Message, sent_message, without_preamble
 from nexus_context.conversation.model_features import adapted
 from nexus_context.conversation.repair import Repair
 from nexus_context.conversation.view import View, overflow
@@ -60,13 +61,13 @@ def assemble(
     parameters = _parameters(snapshot, request)
     bare = costs.fixed_part(snapshot, request, now=now)
     view, spent = costs.fitted(snapshot, conversation, bare, options)
-    fixed, memory_report = place(snapshot, request, bare, memory, room=spent.remaining, now=now)
+    fixed, memory_report = place(snapshot, request, bare, memory, view=view, room=spent.remaining, now=now)
     if memory_report is not None:
         spent = costs.spent(snapshot, fixed, view, options)
     if spent.over and request.format != "neutral":
         raise overflow(view, spent.available)
     body, unsent, repairs = _body_of(request, fixed, view, parameters, folder=snapshot.folder)
-    prefix = _prefix(fixed, view)
+    prefix = _prefix(fixed, view, fixed.current)
     metadata = _metadata(prefix, spent, fixed) | _advice(snapshot, conversation, spent, view)
     metadata["activeSkills"] = _active_skills(snapshot, options)
     optional = {"memory": memory_report, "unsent": unsent or None, "repairs": repairs or None}
@@ -74,7 +75,8 @@ def assemble(
     return AssembledContext(
         prompt=fixed.prompt,
         view=view,
-        current_message=fixed.current,
+        current_message=None if fixed.current is None else sent_message(fixed.current),
+        turn_message=_turn_message(snapshot, fixed),
         tools=fixed.tools,
         parameters=parameters,
         model=model.given,
@@ -89,6 +91,13 @@ def assemble(
         request=body,
         prefix=prefix,
     )
+
+
+def _turn_message(snapshot: Snapshot, fixed: FixedPart) -> Message | None:
+    """The current message as the conversation takes it: with its preamble, unless later requests lack it."""
+    if fixed.current is None or snapshot.effective.get("/context/replay") == "sent":
+        return fixed.current
+    return without_preamble(fixed.current)
 
 
 def _parameters(snapshot: Snapshot, request: Request) -> dict[str, Parameter]:
@@ -146,7 +155,7 @@ def measure(
     bare = fixed = costs.fixed_part(snapshot, request, counter=counter, now=now)
     view, spent = costs.fitted(snapshot, conversation, bare, request.options, looking=True)
     if now is not None and memory:
-        fixed, _ = place(snapshot, request, bare, memory, room=spent.remaining, now=now)
+        fixed, _ = place(snapshot, request, bare, memory, view=view, room=spent.remaining, now=now)
         spent = costs.spent(snapshot, fixed, view, request.options)
     percent = _demand_percent(spent, view)
     return Measure(spent, percent, view.removed, _compaction_reason(snapshot, conversation, percent))
@@ -159,7 +168,7 @@ def prefix_of(snapshot: Snapshot, conversation: ContextManager, options: Options
     """
     fixed = costs.fixed_part(snapshot, Request(options=options), now=now)
     view, _ = costs.fitted(snapshot, conversation, fixed, options, looking=True)
-    return _prefix(fixed, view)
+    return _prefix(fixed, view, None)
 
 
 def view_of(snapshot: Snapshot, conversation: ContextManager, options: Options, *, now: datetime) -> View:
@@ -168,7 +177,7 @@ def view_of(snapshot: Snapshot, conversation: ContextManager, options: Options, 
     return costs.fitted(snapshot, conversation, fixed, options, looking=True)[0]
 
 
-def _prefix(fixed: FixedPart, view: View) -> Prefix:
+def _prefix(fixed: FixedPart, view: View, message: Message | None) -> Prefix:
     return Prefix(
         model=fixed.model,
         tools=tuple(map(msgspec.json.encode, fixed.tools)),
@@ -177,6 +186,7 @@ def _prefix(fixed: FixedPart, view: View) -> Prefix:
         prompt=fixed.prompt,
         prompt_tokens=fixed.prompt_tokens,
         view=view,
+        ending=() if message is None else (sent_message(message),),
     )
 
 
@@ -199,7 +209,7 @@ def _metadata(prefix: Prefix, spent: TokenUsage, fixed: FixedPart) -> dict[str, 
             "finalTokens": view.tokens,
             "keptFromStart": view.head,
             "identifierTokens": view.note_tokens,
-            "shortened": sorted(view.shortened),
+            "shortened": view.shortened,
         }
         if view.history.gap.messages:  # not read for this request; their tokens were counted once
             metadata["truncation"]["unreadMessages"] = view.history.gap.messages
@@ -255,7 +265,9 @@ def _body_of(
     thinks = model.can("thinking")
     history, repairs, origins = view.sound_messages()
     messages, feature_repairs = adapted(
-        [*history, fixed.current] if fixed.current else history, costs.lacking(model), model.given
+        [*history, sent_message(fixed.current)] if fixed.current else history,
+        costs.lacking(model),
+        model.given,
     )
     if request.format == "openai":
         fields, unsent = parameter_fields.openai(

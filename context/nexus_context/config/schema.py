@@ -190,6 +190,13 @@ class ContextSection(SettingsSection):
             "too."
         ),
     )
+    replay: Literal["sent", "plain"] = Field(
+        default="sent",
+        description=(
+            "How earlier user messages are sent: `sent` with the time, facts and memory that they were first "
+            "sent with, so that providers' caches keep working; `plain` without."
+        ),
+    )
 
 
 class CompactionSection(SettingsSection):

@@ -4,10 +4,13 @@
    that it keeps.
 2. Counts are running sums for each counter: the tokens of any range of messages are one subtraction. Only the
    sums of the COUNTERS most recent counters are cached.
-3. Of a history in a ledger, only the beginning and the end may be loaded. Indexes and sums are then those of
+3. `messages` are what their authors wrote, with the preambles that user messages were sent with; `sent` are
+   the same as a model is sent them. Sums and groups are those of `sent`.
+4. Of a history in a ledger, only the beginning and the end may be loaded. Indexes and sums are then those of
    the loaded messages. No group or turn spans the gap. A call id that also occurs in the gap counts as new.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple
@@ -15,9 +18,9 @@ from typing import NamedTuple
 import msgspec
 
 from nexus_context.conversation.groups import Grouping
-from nexus_context.conversation.message import Message, content_of
+from nexus_context.conversation.message import GAP, Message, sent_content, sent_message, written_message
 from nexus_context.errors import RequestError
-from nexus_context.tokens import TokenCounter, count_message
+from nexus_context.tokens import TokenCounter, count_message, count_spans
 from nexus_context.tokens.estimates import is_image
 
 COUNTERS = 4
@@ -43,16 +46,31 @@ class Gap(NamedTuple):
 NO_GAP = Gap()
 
 
+class PreambleTokens(NamedTuple):
+    """What preambles cost, by kind of text."""
+
+    event: int = 0
+    memory: int = 0
+
+    def plus(self, other: "PreambleTokens", factor: int = 1) -> "PreambleTokens":
+        return PreambleTokens(self.event + factor * other.event, self.memory + factor * other.memory)
+
+
 class History:
     """Messages, oldest first, with their groups, turns, tokens and JSON. Not thread-safe."""
 
     def __init__(self, messages: Iterable[Message] = ()) -> None:
         self.messages: list[Message] = []
+        self.sent: list[Message] = []
+        self.preambles: list[int] = []  # indexes of the messages with one
+        self.items: dict[str, int] = {}  # hash of a memory item → the last message that has it whole
         self.grouping = Grouping()
         self.tool_calls = 0
         self.images = 0  # messages with images, whose tokens are always an estimate
         self._encoded = Encoded()
+        self._sent_encoded = self._encoded  # one of its own as soon as a message has a preamble
         self._sums: dict[str, list[int]] = {}
+        self._preamble_tokens: dict[str, list[PreambleTokens]] = {}
         self.gap = NO_GAP
         self.extend(messages)
 
@@ -104,8 +122,15 @@ class History:
             )
 
     def append(self, message: Message) -> None:
+        index = len(self.messages)
         self.messages.append(message)
-        self.grouping.add(message)
+        self.sent.append(sent_message(message))
+        if message.preamble is not None:
+            if not self.preambles:  # the two were the same so far
+                self._sent_encoded = self._encoded.copy()
+            self.preambles.append(index)
+            self.items.update(dict.fromkeys(message.preamble.items, index))
+        self.grouping.add(self.sent[-1])
         if message.tool_calls:
             self.tool_calls += len(message.tool_calls)
         content = message.content
@@ -129,7 +154,7 @@ class History:
         if len(sums) <= len(self.messages):
             total = sums[-1]
             for message in self.messages[len(sums) - 1 :]:
-                total += count_message(counter, content_of(message), message.tool_calls)
+                total += count_message(counter, sent_content(message), message.tool_calls)
                 sums.append(total)
         return sums
 
@@ -137,13 +162,26 @@ class History:
         """Tokens of all messages; those in the gap as the ledger counted them."""
         return self.sums(counter)[-1] + self.gap.tokens
 
+    def preamble_tokens(self, counter: TokenCounter, start: int, end: int) -> PreambleTokens:
+        """What the preambles of `messages[start:end]` cost.
+
+        Counts only those that are new to this counter.
+        """
+        if not self.preambles:
+            return PreambleTokens()
+        sums = self._preamble_tokens.setdefault(counter.name, [PreambleTokens()])
+        for index in self.preambles[len(sums) - 1 :]:
+            sums.append(sums[-1].plus(_count_preamble(self.messages[index], counter)))
+        first, last = bisect_left(self.preambles, start), bisect_left(self.preambles, end)
+        return sums[last].plus(sums[first], -1) if first < last else PreambleTokens()
+
     @property
     def all_encoded(self) -> bool:
         """Whether `encoded` has nothing left to encode."""
         return len(self._encoded.each) == len(self.messages) and not self.gap.messages
 
     def encoded(self) -> list[msgspec.Raw]:
-        """The messages as JSON, oldest first, each encoded once: a long history is sent often.
+        """The messages as their authors wrote them, as JSON, oldest first, each encoded once.
 
         Raises RequestError if messages are not loaded.
         """
@@ -162,8 +200,14 @@ class History:
         self._encode()
         return self._encoded.each[start:end]
 
+    def encoded_sent(self, start: int, end: int) -> list[msgspec.Raw]:
+        """The JSON of `sent[start:end]`."""
+        encoded = self._sent_encoded
+        encoded.extend(self.sent[len(encoded.each) :])
+        return encoded.each[start:end]
+
     def _encode(self) -> None:
-        self._encoded.extend(self.messages[len(self._encoded.each) :])
+        self._encoded.extend(map(written_message, self.messages[len(self._encoded.each) :]))
 
     def take_over(self, other: "History", start: int) -> None:
         """Append `other.messages[start:]` with their counts."""
@@ -187,7 +231,7 @@ class History:
         for message in history.messages:
             tokens = counts.get(id(message))
             if tokens is None:
-                tokens = count_message(counter, content_of(message), message.tool_calls)
+                tokens = count_message(counter, sent_content(message), message.tool_calls)
             total += tokens
             new_sums.append(total)
         return history
@@ -214,6 +258,13 @@ class Encoded:
             if self._size > PIECE:
                 self._fill()
 
+    def copy(self) -> "Encoded":
+        """Another one with the same messages, which share their memory."""
+        copied = Encoded()
+        copied.each, copied._pieces = list(self.each), list(self._pieces)
+        copied._first, copied._size = self._first, self._size
+        return copied
+
     def pieces(self) -> list[msgspec.Raw]:
         """All messages: the text between the brackets of an array, split at some of its commas."""
         rest = self.each[self._first :]
@@ -228,3 +279,13 @@ class Encoded:
             at += len(text) + 1
         self._pieces.append(msgspec.Raw(piece))
         self._first, self._size = len(self.each), 0
+
+
+def _count_preamble(message: Message, counter: TokenCounter) -> PreambleTokens:
+    """The tokens of a message's preamble: what it adds to those of the content."""
+    preamble, content = message.preamble, sent_content(message)
+    assert preamble is not None  # noqa: S101 - only called for messages with one
+    text = content if isinstance(content, str) else content[0]["text"]
+    front = min(len(preamble.text) + len(GAP), len(text))
+    memory = front if not preamble.memory else len(preamble.event) + (len(GAP) if preamble.event else 0)
+    return PreambleTokens(*count_spans(counter, text, [0, memory, front, len(text)])[:2])

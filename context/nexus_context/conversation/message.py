@@ -4,11 +4,15 @@ JSON values have no cycles, so the garbage collector need not track messages (`g
 it scanned all of them again and again.
 """
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import msgspec
 
 Role = Literal["system", "user", "assistant", "tool"]
+
+GAP = "\n\n"
+"""Separates the parts of a message that is sent with a preamble."""
 
 
 class ToolCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
@@ -19,6 +23,22 @@ class ToolCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False
     arguments: Any = msgspec.field(default_factory=dict)  # any JSON value, unchanged
 
 
+class Preamble(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
+    """What a user message was sent with, before its content: it is sent again with it, byte for byte.
+
+    `items` are the hashes of the memory items in `memory` that were sent whole.
+    """
+
+    event: str = ""  # the time, the facts of the event, the state of git
+    memory: str = ""  # messages of agents, levels of memory, events, passages of files
+    items: tuple[str, ...] = ()  # hashes of what `memory` has whole
+
+    @property
+    def text(self) -> str:
+        """The text before the content."""
+        return GAP.join(part for part in (self.event, self.memory) if part)
+
+
 class Message(
     msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True, gc=False
 ):
@@ -26,7 +46,8 @@ class Message(
 
     `content` is text, a list of parts (JSON objects such as `{"type": "text", "text": …}`) or null
     beside tool calls. Content, arguments and meta come back exactly as they went in. `timestamp` is in the
-    client's own format; `tokens` is set by whoever counted.
+    client's own format; `tokens` is set by whoever counted. `content` is what its author wrote; models are
+    sent `sent_content`.
     """
 
     role: Role  # who speaks
@@ -38,6 +59,7 @@ class Message(
     meta: Any = msgspec.UNSET  # anything that the client wants back
     timestamp: str | float | int | None = None  # in the client's own format
     tokens: int | None = None  # set by whoever counted
+    preamble: Preamble | None = None  # of a user message: what it was sent with
 
 
 def content_of(message: Message) -> str | list[Any]:
@@ -54,3 +76,65 @@ def text_of(message: Message) -> str:
         return content
     texts = (part.get("text") for part in content if isinstance(part, dict))
     return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def sent_content(message: Message) -> str | list[Any]:
+    """What a model is sent as the content: the preamble, then the content; empty text without both.
+
+    A message without content is its preamble alone: the message of an event.
+    """
+    front = "" if message.preamble is None else message.preamble.text
+    if not front:
+        return content_of(message)
+    content = message.content
+    if isinstance(content, str):
+        return f"{front}{GAP}{content}"
+    return (
+        front if content is None or isinstance(content, msgspec.UnsetType) else [text_part(front), *content]
+    )
+
+
+def text_part(text: str) -> dict[str, str]:
+    """A text as a content part."""
+    return {"type": "text", "text": text}
+
+
+def sent_message(message: Message) -> Message:
+    """The message as a model is sent it; the same object if it has no preamble."""
+    if message.preamble is None:
+        return message
+    return msgspec.structs.replace(message, content=sent_content(message), preamble=None)
+
+
+def written_message(message: Message) -> Message:
+    """The message as its author wrote it, or the same object; that of an event says the event."""
+    if message.preamble is None:
+        return message
+    content = message.preamble.event if isinstance(message.content, msgspec.UnsetType) else message.content
+    return msgspec.structs.replace(message, content=content, preamble=None)
+
+
+def without_preamble(message: Message) -> Message:
+    """What its author wrote; the same object if the message has no preamble.
+
+    Of a message without content, the event stays: it is all there is.
+    """
+    preamble = message.preamble
+    if preamble is None:
+        return message
+    rest = (
+        Preamble(preamble.event)
+        if isinstance(message.content, msgspec.UnsetType) and preamble.event
+        else None
+    )
+    return msgspec.structs.replace(message, preamble=rest)
+
+
+def without_old_preambles(messages: Iterable[Message]) -> list[Message]:
+    """What a compaction keeps: only the last turn keeps the preamble of its message."""
+    kept = list(messages)
+    users = [at for at, message in enumerate(kept) if message.role == "user"]
+    last = users[-1] if users else 0
+    while last - 1 in users:  # several user messages begin one turn
+        last -= 1
+    return [without_preamble(message) if at < last else message for at, message in enumerate(kept)]

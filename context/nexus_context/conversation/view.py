@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from nexus_context.conversation.history import History
-from nexus_context.conversation.message import Message, content_of
+from nexus_context.conversation.history import History, PreambleTokens
+from nexus_context.conversation.message import Message, sent_content
 from nexus_context.conversation.repair import Repair, Traced, traced
 from nexus_context.conversation.truncation import Strategy
 from nexus_context.errors import ContextOverflowError
@@ -18,7 +18,8 @@ class View(msgspec.Struct, frozen=True):
     """The messages that are sent and what became of the others. Sizes are in tokens.
 
     Before `history[start:]` come the first `head` messages of the history, the `note` and the `anchor`.
-    `shortened` has, by index, the replacements of results that are too long.
+    `replaced` has, by index, what is sent in place of a message: results that are too long, shortened, and
+    what was said before the cut without its preamble.
     """
 
     strategy: Strategy
@@ -30,7 +31,7 @@ class View(msgspec.Struct, frozen=True):
     note_tokens: int
     anchor: int | None
     start: int
-    shortened: Mapping[int, Message]
+    replaced: Mapping[int, Message]
     tokens: int
     repair_tokens: int  # tokens that repairs add, minus those that they leave out
     original_tokens: int
@@ -50,31 +51,44 @@ class View(msgspec.Struct, frozen=True):
 
     @property
     def truncated(self) -> bool:
-        return self.removed > 0 or bool(self.shortened)
+        return self.removed > 0 or bool(self.replaced)
+
+    @property
+    def shortened(self) -> list[int]:
+        """The indexes of the results that are sent shortened, ascending."""
+        return sorted(index for index, message in self.replaced.items() if message.role == "tool")
 
     def sent_indexes(self) -> list[int]:
         """The indexes of the messages that are sent, ascending, without the note."""
         anchor = () if self.anchor is None else (self.anchor,)
         return [*range(self.head), *anchor, *range(self.start, self.end)]
 
-    def front(self) -> list[Message]:
+    def _front(self, messages: list[Message]) -> list[Message]:
         """The messages before `history[start:]`."""
-        messages = self.history.messages
-        front = messages[: self.head]
+        replaced = self.replaced
+        front = [replaced.get(index, messages[index]) for index in range(self.head)]
         if self.note is not None:
             front.append(self.note)
         if self.anchor is not None:
-            front.append(messages[self.anchor])
+            front.append(replaced.get(self.anchor, messages[self.anchor]))
         return front
 
     def messages(self) -> list[Message]:
-        """The messages that are sent, oldest first."""
-        if not self.start and not self.shortened:
-            return self.history.messages[: self.end]
-        sent = self.history.messages[self.start : self.end]
-        for index, message in self.shortened.items():
-            sent[index - self.start] = message
-        sent[:0] = self.front()
+        """The messages that are sent, oldest first, each as it is sent."""
+        return self._messages(self.history.sent)
+
+    def written_messages(self) -> list[Message]:
+        """The same as their authors wrote them; the replaced ones as they are sent."""
+        return self._messages(self.history.messages)
+
+    def _messages(self, messages: list[Message]) -> list[Message]:
+        if not self.start and not self.replaced:
+            return messages[: self.end]
+        sent = messages[self.start : self.end]
+        for index, message in self.replaced.items():
+            if index >= self.start:
+                sent[index - self.start] = message
+        sent[:0] = self._front(messages)
         return sent
 
     def sound_messages(self) -> Traced:
@@ -102,11 +116,35 @@ class View(msgspec.Struct, frozen=True):
         for index in self._indexes():
             if index is None:
                 sizes.append(self.note_tokens)
-            elif index in self.shortened:
-                sizes.append(count_message(counter, content_of(self.shortened[index])))
+            elif index in self.replaced:
+                message = self.replaced[index]
+                sizes.append(count_message(counter, sent_content(message), message.tool_calls))
             else:
                 sizes.append(sums[index + 1] - sums[index])
         return sizes
+
+    def has_item(self, item: str) -> bool:
+        """Whether one of these messages is sent with the memory item of this hash."""
+        index = self.history.items.get(item)
+        if index is None or index in self.replaced or index >= self.end:
+            return False
+        return index >= self.start or index < self.head or index == self.anchor
+
+    def preamble_tokens(self, counter: TokenCounter) -> PreambleTokens:
+        """What the event and memory text costs that messages before this request were sent with."""
+        count = self.history.preamble_tokens
+        ranges = [(self.start, self.end)]
+        if self.start:
+            ranges.append((0, self.head))
+        if self.anchor is not None:
+            ranges.append((self.anchor, self.anchor + 1))
+        total = PreambleTokens()
+        for start, end in ranges:
+            total = total.plus(count(counter, start, end))
+            for index in self.replaced:
+                if start <= index < end:
+                    total = total.plus(count(counter, index, index + 1), -1)
+        return total
 
     def _indexes(self) -> Sequence[int | None]:
         """The index of each message that is sent; None for the note."""
@@ -116,13 +154,15 @@ class View(msgspec.Struct, frozen=True):
 
     def encoded(self) -> list[msgspec.Raw]:
         """The messages as JSON; only those before `start` are encoded again."""
-        if not self.start and not self.shortened:
-            return self.history.encoded()[: self.end]
-        sent = [msgspec.Raw(msgspec.json.encode(message)) for message in self.front()]
+        if not self.start and not self.replaced:
+            self.history.needs_all()
+            return self.history.encoded_sent(0, self.end)
+        sent = [msgspec.Raw(msgspec.json.encode(message)) for message in self._front(self.history.sent)]
         front = len(sent)
-        sent += self.history.encoded_slice(self.start, self.end)
-        for index, message in self.shortened.items():
-            sent[front + index - self.start] = msgspec.Raw(msgspec.json.encode(message))
+        sent += self.history.encoded_sent(self.start, self.end)
+        for index, message in self.replaced.items():
+            if index >= self.start:
+                sent[front + index - self.start] = msgspec.Raw(msgspec.json.encode(message))
         return sent
 
 

@@ -4,6 +4,8 @@
 2. Before the messages that stay come, in this order: the pinned first user messages (not with `sliding`,
    `recency` and `simple`), a note with the names and values of what is cut, and the user message that began
    the turn, if the cut lies within a turn. So the first message is a user message.
+   What was said before the last turn is sent without its preamble from then on: the event and memory text of
+   its time. If that alone is enough, no message is cut.
 3. A new tool result larger than half of the room is shortened, once, instead of cutting everything else for
    it. If the newest group alone does not fit, its largest results are shortened.
 4. If that still does not fit, `View.over` says so, and the caller refuses the request.
@@ -15,7 +17,7 @@
    messages would fit: the missing ones count as cut. Not with `middle_out`, which needs all messages.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
@@ -24,7 +26,7 @@ import msgspec
 
 from nexus_context.conversation import truncation
 from nexus_context.conversation.history import History
-from nexus_context.conversation.message import Message
+from nexus_context.conversation.message import Message, content_of, sent_message, without_preamble
 from nexus_context.conversation.shorten_result import LEAST, shorten_result, water_level
 from nexus_context.conversation.summary import is_summary
 from nexus_context.conversation.truncation import Strategy
@@ -80,11 +82,17 @@ class _Cut(msgspec.Struct, frozen=True):
     note_tokens: int = 0
     index: "IdentifierIndex | None" = None
     read: int = 0
-    shortened: Mapping[int, tuple[Message, int]] = {}  # the message, and the tokens that it saves
+    replaced: Mapping[int, tuple[Message, int]] = {}  # what is sent instead, and the tokens that it saves
 
-    def saved(self, start: int) -> int:
-        """Tokens saved by what is shortened from `start` on."""
-        return sum(saved for index, (_, saved) in self.shortened.items() if index >= start)
+    def saved(self, start: int, end: int | None = None) -> int:
+        """Tokens saved by what is sent instead of the messages from `start` to `end`."""
+        if not self.replaced:
+            return 0
+        return sum(
+            saved
+            for index, (_, saved) in self.replaced.items()
+            if index >= start and (end is None or index < end)
+        )
 
 
 class _Front(NamedTuple):
@@ -93,7 +101,7 @@ class _Front(NamedTuple):
     cut: _Cut
     anchor: int | None
     tokens: int
-    shortened: Mapping[int, Message]
+    replaced: Mapping[int, Message]
 
 
 class _Fit(NamedTuple):
@@ -196,9 +204,10 @@ class Window:
         if front.cut is cut:
             return front
         start = cut.start
-        tokens = sums[cut.head] + cut.note_tokens + self._tail(cut, start, sums) - sums[-1]
-        shortened = {index: message for index, (message, _) in cut.shortened.items()}
-        front = _Front(cut, self._anchor(cut.head, start), tokens, shortened)
+        head = sums[cut.head] - cut.saved(0, min(cut.head, start))
+        tokens = head + cut.note_tokens + self._tail(cut, start, sums) - sums[-1]
+        replaced = {index: message for index, (message, _) in cut.replaced.items()}
+        front = _Front(cut, self._anchor(cut.head, start), tokens, replaced)
         if start < len(self._history):  # else the next message may need an anchor
             self._front = front
         return front
@@ -206,8 +215,8 @@ class Window:
     def _tail(self, cut: _Cut, start: int, sums: Sequence[int]) -> int:
         """Tokens from `start` on, with the user message that began the turn."""
         anchor = self._anchor(cut.head, start)
-        lead = 0 if anchor is None else sums[anchor + 1] - sums[anchor]
-        return lead + sums[-1] - sums[start] - (cut.saved(start) if cut.shortened else 0)
+        lead = 0 if anchor is None else sums[anchor + 1] - sums[anchor] - cut.saved(anchor, anchor + 1)
+        return lead + sums[-1] - sums[start] - cut.saved(start)
 
     def _anchor(self, head: int, start: int) -> int | None:
         """The user message to put before `start`, unless `start` is one."""
@@ -245,9 +254,12 @@ class Window:
         policy = self._policy
         note_room = self._note_room(room)
         pinned = self._pinned(room, sums)
-        front = sums[pinned] + note_room
         target = max(int(policy.target * whole.available) - whole.fixed, int(policy.target * room) // 2)
         target = min(target, room)
+        cut = self._without_preambles(cut, pinned, sums)
+        if self._size(cut, sums) <= target:
+            return cut
+        front = sums[pinned] - cut.saved(0, pinned) + note_room
         pinning = msgspec.structs.replace(cut, head=pinned)
         need = truncation.Need(
             size=lambda start: self._tail(pinning, start, sums) + front,
@@ -261,6 +273,27 @@ class Window:
         start = self._with_question(sent.start, after=max(cut.start, sent.head, pinned))
         new_cut = self._cut_at(cut, start, max(sent.head, min(pinned, start)), note_room)
         return new_cut if self._size(new_cut, sums) <= room else self._squeeze(new_cut, note_room, room, sums)
+
+    def _without_preambles(self, cut: _Cut, pinned: int, sums: Sequence[int]) -> _Cut:
+        """The cut, with what was said before the last turn as its authors wrote it."""
+        history = self._history
+        last_turn = history.grouping.questions[-1] if history.grouping.questions else 0
+        anchor = self._anchor(cut.head, cut.start)
+        begin = cut.start if anchor is None else anchor
+        replaced = dict(cut.replaced)
+        preambles = history.preambles
+        for place in (
+            *range(bisect_left(preambles, pinned)),
+            *range(bisect_left(preambles, begin), len(preambles)),
+        ):
+            index = preambles[place]
+            if index < last_turn and index not in replaced:
+                message = sent_message(without_preamble(history.messages[index]))
+                if message == history.sent[index]:
+                    continue
+                tokens = count_message(self._counter, content_of(message), message.tool_calls)
+                replaced[index] = message, sums[index + 1] - sums[index] - tokens
+        return cut if len(replaced) == len(cut.replaced) else msgspec.structs.replace(cut, replaced=replaced)
 
     def _note_room(self, room: int) -> int:
         """Tokens for the note."""
@@ -305,7 +338,10 @@ class Window:
             text = index.render(self._counter, note_room - count_message(self._counter, ""))
             note = Message("user", text) if text else None
             tokens = count_message(self._counter, text) if text else 0
-        shortened_results = {at: shortened for at, shortened in last.shortened.items() if at >= start}
+        anchor = self._anchor(head, start)
+        replaced = {
+            at: instead for at, instead in last.replaced.items() if at < head or at == anchor or at >= start
+        }
         return _Cut(
             start=start,
             head=head,
@@ -313,7 +349,7 @@ class Window:
             note_tokens=tokens,
             index=index,
             read=read,
-            shortened=shortened_results,
+            replaced=replaced,
         )
 
     def _squeeze(self, cut: _Cut, note_room: int, room: int, sums: Sequence[int]) -> _Cut:
@@ -347,7 +383,7 @@ class Window:
             for index in range(begin, len(self._history))
             if sums[index + 1] - sums[index] > max(limit, LEAST)
             and self._history.messages[index].role == "tool"
-            and index not in cut.shortened
+            and index not in cut.replaced
         ]
         return self._shorten(cut, dict.fromkeys(large, limit), sums)
 
@@ -355,7 +391,7 @@ class Window:
         """Shorten the largest results that stay to one size such that everything fits."""
         over = self._size(cut, sums) - room
         sizes = {
-            index: sums[index + 1] - sums[index] - cut.shortened.get(index, (None, 0))[1]
+            index: sums[index + 1] - sums[index] - cut.replaced.get(index, (None, 0))[1]
             for index in range(cut.start, len(self._history))
             if self._history.messages[index].role == "tool"
         }
@@ -365,12 +401,12 @@ class Window:
     def _shorten(self, cut: _Cut, limits: Mapping[int, int], sums: Sequence[int]) -> _Cut:
         if not limits:
             return cut
-        shortened = dict(cut.shortened)
+        replaced = dict(cut.replaced)
         for index, limit in limits.items():
             size = sums[index + 1] - sums[index]
             message, tokens = shorten_result(self._history.messages[index], size, limit, self._counter)
-            shortened[index] = (message, size - tokens)
-        return msgspec.structs.replace(cut, shortened=shortened)
+            replaced[index] = (message, size - tokens)
+        return msgspec.structs.replace(cut, replaced=replaced)
 
     def _view(self, fit: _Fit, budget: Budget, sums: Sequence[int]) -> View:
         cut = fit.cut
@@ -385,7 +421,7 @@ class Window:
             note_tokens=cut.note_tokens,
             anchor=front.anchor,
             start=cut.start,
-            shortened=front.shortened,
+            replaced=front.replaced,
             tokens=fit.tokens + fit.repairs,
             repair_tokens=fit.repairs,
             original_tokens=sums[-1] + self._history.gap.tokens,

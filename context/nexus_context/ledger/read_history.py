@@ -7,13 +7,13 @@
 3. A receipt is found by the id of its compaction, even after its session was renamed.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
 import apsw
 
-from nexus_context.conversation.message import Message
+from nexus_context.conversation.message import Message, without_old_preambles
 from nexus_context.ledger import sessions
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.lineage import (
@@ -183,11 +183,23 @@ def _compacted(connection: apsw.Connection, parts: list[Segment], head: Head, in
     ranges = message_ranges(parts, first, first + 1)
     for start, end in value_of(kept_ranges):
         ranges += message_ranges(parts, start, end)
-    messages = _read_ranges(connection, SELECTED + " ORDER BY id", ranges)
+    messages = _without_old_preambles(_read_ranges(connection, SELECTED + " ORDER BY id", ranges))
     summaries, cost = sessions.count_summaries(connection, parts, in_force & _MASK)
     count = head.messages - first - 1 - summaries
     tokens = head.tokens - before - summary_tokens - cost
     return _Lead(messages, first + 1, count, tokens, compaction=name)
+
+
+def _without_old_preambles(kept: Sequence[StoredMessage]) -> list[StoredMessage]:
+    """What a compaction keeps, as it is sent from then on.
+
+    Who needs the tokens of a changed one counts it.
+    """
+    messages = without_old_preambles(one.message for one in kept)
+    return [
+        one if one.message is message else StoredMessage(one.position, one.tokens, "", message)
+        for one, message in zip(kept, messages, strict=True)
+    ]
 
 
 def _opening(connection: apsw.Connection, parts: list[Segment], head: Head, most: int) -> _Lead:

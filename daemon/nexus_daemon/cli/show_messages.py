@@ -18,7 +18,7 @@ from rich.text import Text
 from nexus_context import assembly, files
 from nexus_context.config.merge import deep_merge
 from nexus_context.conversation import transcripts
-from nexus_context.conversation.message import Message, content_of, text_of
+from nexus_context.conversation.message import Message, content_of, sent_content, text_of, without_preamble
 from nexus_context.conversation.repair import Repair
 from nexus_context.conversation.transcripts import Conversation, Transcript
 from nexus_context.conversation.view import View
@@ -190,21 +190,14 @@ class _Row(NamedTuple):
 
 def _rows(context: assembly.AssembledContext, target: float, counter: TokenCounter) -> Iterator[_Row]:
     view, sums = context.view, context.view.history.sums(counter)
-    messages = view.history.messages
     spent = context.metadata["tokens"]
     unsent = _unsent(view)
     if context.prompt.text:
         yield _Row(_first_line(context.prompt.text), spent.get("system", 0), "system")
 
     def row(index: int, mark: str = "") -> _Row:
-        message, tokens = messages[index], sums[index + 1] - sums[index]
-        if index in view.shortened:
-            mark = f"shortened from {_mark(context)}{tokens:,} tokens"
-            message = view.shortened[index]
-            tokens = count_message(counter, content_of(message), message.tool_calls)
-        if index in unsent:
-            mark = "left out"
-        return _Row(_line(message), tokens, message.role, number=f"{index + 1:,}", mark=mark)
+        mark = "left out" if index in unsent else mark
+        return _message_row(context, index, counter, mark)
 
     if view.start:
         mark = "kept" if view.strategy == "middle_out" else "pinned"
@@ -223,6 +216,25 @@ def _rows(context: assembly.AssembledContext, target: float, counter: TokenCount
     yield from (row(index) for index in range(view.start, view.end))
     if context.current_message is not None:
         yield _Row(_line(context.current_message), spent.get("event", 0), "user", mark="current message")
+
+
+def _message_row(context: assembly.AssembledContext, index: int, counter: TokenCounter, mark: str) -> _Row:
+    """The row of a message of the history; `mark` outranks how it is sent."""
+    view = context.view
+    message = view.history.messages[index]
+    sent = view.replaced.get(index, message)
+    tokens = _tokens(sent, counter)
+    if index in view.shortened:
+        mark = mark or f"shortened from {_mark(context)}{_tokens(message, counter):,} tokens"
+        message = sent
+    elif sent.preamble is not None:
+        earlier = tokens - _tokens(without_preamble(sent), counter)
+        mark = mark or f"{_mark(context)}{earlier:,} of them event and memory text"
+    return _Row(_line(message), tokens, message.role, number=f"{index + 1:,}", mark=mark)
+
+
+def _tokens(message: Message, counter: TokenCounter) -> int:
+    return count_message(counter, sent_content(message), message.tool_calls)
 
 
 def _indexes(view: View) -> list[int | None]:

@@ -144,7 +144,7 @@ class CacheReport(Sparse, frozen=True):
     """What a provider's cache can reuse of the preceding request for a message."""
 
     reused_tokens: int  # tokens of the common beginning
-    prefix_tokens: int  # tokens of everything but the current message, which is never cached
+    prefix_tokens: int  # tokens of everything but the current message
     broke: CacheBreak | None = None  # the first difference; absent if nothing changed
 
 

@@ -23,6 +23,7 @@ from nexus_daemon import lazy
 
 if TYPE_CHECKING:  # the first diagnostics need not wait for it
     from nexus_context.assembly import AssembledContext, Options
+    from nexus_context.conversation.message import Message
     from nexus_context.ledger.records import Head, SessionOptions, TurnFacts
     from nexus_context.prefix import Prefix
     from nexus_context.snapshot import Snapshot
@@ -60,7 +61,9 @@ class Conversation:
         self.compaction: str | None = None  # the one in force
         self.loaded: int | None = None  # tokens that were requested when it was read; None: all
         self.facts: TurnFacts | None = None  # of the turn under way: what its last request was made with
-        self.last_prefix: Prefix | None = None  # of the last request that was made for a message
+        self.turn_message: Message | None = None  # that its last request was made for, as it will be stored
+        self.opening: Message | None = None  # begins the messages of `manager`, but the ledger lacks it
+        self.last_prefix: Prefix | None = None  # of the last request for a message or an event
         self.last_options: Options | None = None  # of the same request, without its turn tools
         self.last_turn_tools: Sequence[dict[str, Any]] = ()  # of the same request
         self.options: SessionOptions | None = None  # of the turn under way
@@ -125,6 +128,7 @@ class Conversation:
         self.manager.clear_messages()
         self.head = self.compaction = self.loaded = self.facts = None
         self.last_prefix = self.last_options = None
+        self.turn_message = self.opening = None
         self.last_turn_tools = ()
         self.positions = []
         self.handed_out = {}

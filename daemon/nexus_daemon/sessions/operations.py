@@ -33,7 +33,7 @@ def append(scope: SessionScope, turn_input: TurnInput) -> tuple[Answer, Measured
 def read_messages(scope: SessionScope) -> list[msgspec.Raw]:
     """All messages since the last compaction, as JSON."""
     scope.follow_all()
-    return scope.conversation.manager.encoded_in_pieces()
+    return [] if scope.conversation.opening is not None else scope.conversation.manager.encoded_in_pieces()
 
 
 def read_page(
@@ -42,6 +42,8 @@ def read_page(
     """The last messages before a position, and the position of the first of them if there are more."""
     scope.follow()
     conversation = scope.conversation
+    if conversation.opening is not None:
+        return [], None
     first, last = _bounds(conversation, limit, before)
     gap = conversation.manager.history.gap
     if gap.messages and first <= gap.lead:
@@ -59,7 +61,7 @@ def clear(scope: SessionScope) -> protocol.TokenUsage:
     head = scope.ledger.clear(conversation.session).head if exists else None
     conversation.forget()
     conversation.head = head
-    return usage.measure_scope(scope).usage
+    return usage.measure(scope).usage
 
 
 def undo_compaction(scope: SessionScope, compaction: str | None) -> protocol.TokenUsage:

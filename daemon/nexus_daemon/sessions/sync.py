@@ -5,7 +5,10 @@
 2. A message is in memory only after the ledger has it. A failed write changes nothing.
 3. Of a long history only as much is read as the next request can send (`tokens_to_send`): the cut, and the
    user's turn that it lies in, are within what is read. A compaction reads as much as it looks at.
-4. The work is bounded: no more than MOST_READ tokens are read to find the beginning of a turn. Only requests
+4. A conversation without a turn begins with the message that tells when it began. It is in memory until the
+   first turn is written, so that the first request has it, too.
+5. A user message is written with the preamble that its request had (`Message.preamble`).
+6. The work is bounded: no more than MOST_READ tokens are read to find the beginning of a turn. Only requests
    for all messages read all of them.
 
 Everything here blocks on the disk: for worker threads, while the conversation is locked.
@@ -25,7 +28,7 @@ from nexus_context.budget import usage
 from nexus_context.conversation.agent_result import AgentResult, TurnOutcome
 from nexus_context.conversation.compaction.detection import READ_TOKENS
 from nexus_context.conversation.history import NO_GAP, History
-from nexus_context.conversation.message import Message, content_of
+from nexus_context.conversation.message import Message, sent_content
 from nexus_context.conversation.window import LARGEST_NEW
 from nexus_context.ledger import records
 from nexus_context.ledger.errors import LedgerError
@@ -106,12 +109,16 @@ def follow(
     """Read what changed in the ledger, and at least the last `tokens` of the history; None: all."""
     head = ledger.store.head(ledger.workspace, conversation.session)
     last_head = conversation.head
-    if head is None:
-        if last_head is not None:
+    if head is None or not head.messages:
+        if last_head is not None and (head is None or last_head.thread != head.thread):
             conversation.forget()
+        opening = conversation.opening
+        if head != conversation.head:
+            _read(conversation, ledger, snapshot, tokens)
+        _open(conversation, opening)
         return
-    if last_head is None or last_head.thread != head.thread:
-        if last_head is not None:  # else all there is belongs to the turn under way
+    if last_head is None or last_head.thread != head.thread or conversation.opening is not None:
+        if last_head is not None and last_head.thread != head.thread:  # else it belongs to the turn under way
             conversation.forget()
         _read(conversation, ledger, snapshot, tokens)
         return
@@ -139,8 +146,9 @@ def append(
     counter = costs.model_of(snapshot, None)[1]
     head = conversation.head
     begins = head is None or not head.messages or turn_input.parent is None
-    opening = _counted(_opening(), counter) if begins else ()
-    messages = _counted(turn_input.result.messages, counter)
+    opened = conversation.opening
+    opening = _counted([opened or _opening(datetime.now().astimezone())], counter) if begins else ()
+    messages = _counted(_as_sent(conversation, turn_input.result.messages), counter)
     turn = NewTurn(
         messages=messages,
         counter=counter.name,
@@ -158,18 +166,50 @@ def append(
         _mark_delivered(conversation, ledger)
     if appended.repeated or appended.forked:
         return answer
-    conversation.facts = None
+    conversation.facts = conversation.turn_message = None
     conversation.options = None  # they are those of the ledger now
     if (head is None and not appended.before.seq) or appended.before == head:
-        written = messages if appended.before.messages else (*opening, *messages)
+        written = messages if appended.before.messages or opened is not None else (*opening, *messages)
+        conversation.opening = None
         history = History.restored(
             [one.message for one in written], [one.tokens for one in written], counter.name, NO_GAP
         )
-        positions = range(appended.before.messages, appended.head.messages)
+        positions = range(appended.head.messages - len(written), appended.head.messages)
         _extend(conversation, history, positions, head=appended.head, counter=counter)
     else:
         follow(conversation, ledger, snapshot, tokens=conversation.loaded)
     return answer
+
+
+def _open(conversation: Conversation, last: Message | None) -> None:
+    """Begin a conversation that has no message. Its `last` opening stays from the first request on."""
+    is_under_way = conversation.facts is not None or conversation.turn_message is not None
+    opening = last if last is not None and is_under_way else _opening(datetime.now().astimezone())
+    if opening != conversation.opening:
+        conversation.manager.clear_messages()
+        conversation.manager.add([opening])
+        conversation.opening = opening
+        conversation.positions = [0]
+        conversation.assembled.invalidate()
+
+
+def _as_sent(conversation: Conversation, messages: Sequence[Message]) -> Sequence[Message]:
+    """The messages of a turn: the user's with the preamble that its request had.
+
+    A client appends either the user's message or the one that it sent. A turn that an event began, without a
+    message, gets one.
+    """
+    sent = conversation.turn_message
+    if sent is None or sent.preamble is None:
+        return messages
+    for at, message in enumerate(messages):
+        if message.role == "user" and message.preamble is None:
+            content = message.content
+            if content in (sent.content, sent_content(sent)):
+                merged = msgspec.structs.replace(message, content=sent.content, preamble=sent.preamble)
+                return [*messages[:at], merged, *messages[at + 1 :]]
+            return messages
+    return messages if sent.content else [sent, *messages]
 
 
 def _facts(conversation: Conversation, snapshot: Snapshot, turn_input: TurnInput) -> dict[str, Any]:
@@ -252,6 +292,7 @@ def _load(
         )
         conversation.positions = [stored.position for stored in history.messages]
         conversation.head = history.head
+        conversation.opening = None
         if tokens is None or limit == max(tokens, MOST_READ):
             break
         if _covers(conversation.manager.history, counter, ceil(tokens / SPARE)):
@@ -333,12 +374,12 @@ def _counted(messages: Iterable[Message], counter: TokenCounter) -> tuple[Counte
     )
 
 
-def _opening() -> list[Message]:
+def _opening(now: datetime) -> Message:
     """The message with the time at which a session began."""
-    return ContextManager(started=datetime.now().astimezone()).history.messages
+    return ContextManager(started=now).history.messages[0]
 
 
 def _tokens(stored: StoredMessage, counter: TokenCounter) -> int:
     if stored.counter == counter.name:
         return stored.tokens
-    return count_message(counter, content_of(stored.message), stored.message.tool_calls)
+    return count_message(counter, sent_content(stored.message), stored.message.tool_calls)

@@ -7,7 +7,8 @@
    conversation's own (`next_request`).
 3. A compaction that did not bring the turn below the threshold is reported, and not repeated until a turn was
    below it. After an undo none is made until the user requests one.
-4. The cache report compares with the last request that was made for a message: the one that was sent.
+4. The cache report compares with the last request that was made for a message or an event: the one that was
+   sent.
 5. Memory (`turn_memory`) takes only the room that is left, and is never a reason to compact.
 """
 
@@ -276,10 +277,12 @@ def _result(
     cache = compare(conversation.last_prefix, assembled.prefix, counter)
     attached = [*attachments.get("instructions", ()), *attachments.get("attachments", ())]
     record = context_json(scope.snapshot, assembled, request, now=turn.now, attachments=attached)
-    if request.message is not None:
+    if request.message is not None or takes_memory(request):
         options = next_request.without_turn_tools(request.options, inputs.tools)
         conversation.last_prefix, conversation.last_options = assembled.prefix, options
         conversation.last_turn_tools = inputs.tools
+    if takes_memory(request):
+        conversation.turn_message = assembled.turn_message
     if _is_turn(request, conversation):
         conversation.facts = TurnFacts(
             model=assembled.model or None,

@@ -42,7 +42,8 @@ def measure_scope(scope: SessionScope) -> Measured:
     conversation = scope.conversation
     options = next_request.options_beside(scope.snapshot, conversation, scope.ledger)
     spent, percent = _measure(scope, assembly.Request(options=options), scope.locate)
-    return Measured(len(conversation.manager), spent, percent)
+    count = 0 if conversation.opening is not None else len(conversation.manager)
+    return Measured(count, spent, percent)
 
 
 def read_usage(scope: SessionScope) -> protocol.TokenUsage:

@@ -64,6 +64,7 @@ def test_the_defaults() -> None:
             "datetime": {"placement": "event"},
             "section_separator": "\n\n---\n\n",
             "git": True,
+            "replay": "sent",
         },
         "compaction": {
             "enabled": True,

@@ -65,7 +65,8 @@ export interface Notifications {
  *
  * `content` is text, a list of parts (JSON objects such as `{"type": "text", "text": …}`) or null
  * beside tool calls. Content, arguments and meta come back exactly as they went in. `timestamp` is in the
- * client's own format; `tokens` is set by whoever counted.
+ * client's own format; `tokens` is set by whoever counted. `content` is what its author wrote; models are
+ * sent `sent_content`.
  */
 export interface Message {
   /** who speaks */
@@ -84,6 +85,8 @@ export interface Message {
   timestamp?: string | number;
   /** set by whoever counted */
   tokens?: number;
+  /** of a user message: what it was sent with */
+  preamble?: Preamble;
 }
 
 /** One tool call of an assistant. `arguments` is any JSON value, unchanged. */
@@ -94,6 +97,20 @@ export interface ToolCall {
   name: string;
   /** any JSON value, unchanged */
   arguments?: Json;
+}
+
+/**
+ * What a user message was sent with, before its content: it is sent again with it, byte for byte.
+ *
+ * `items` are the hashes of the memory items in `memory` that were sent whole.
+ */
+export interface Preamble {
+  /** the time, the facts of the event, the state of git */
+  event?: string;
+  /** messages of agents, levels of memory, events, passages of files */
+  memory?: string;
+  /** hashes of what `memory` has whole */
+  items?: string[];
 }
 
 /** A call of an agent tool, as a model made it. */
@@ -1286,7 +1303,7 @@ export interface CacheBreak {
 export interface CacheReport {
   /** tokens of the common beginning */
   reusedTokens: number;
-  /** tokens of everything but the current message, which is never cached */
+  /** tokens of everything but the current message */
   prefixTokens: number;
   /** the first difference; absent if nothing changed */
   broke?: CacheBreak;
