@@ -92,6 +92,7 @@ CODES = {
     "init-failed": "a template could not be written",
     "init-link": "`.nexus3` is a symbolic link",
     "key-reused": "an earlier append with a different message count used the idempotency key",
+    "knowledge": "the index of the knowledge base cannot be read now",
     "ledger-busy": "another process has locked the ledger for too long; nothing was written",
     "ledger-closed": "the daemon is ending",
     "ledger-corrupt": "the ledger was damaged; the message says what happened to it",

@@ -12,6 +12,7 @@ from nexus_daemon.protocol.config import *
 from nexus_daemon.protocol.context import *
 from nexus_daemon.protocol.context import ContextDidChange
 from nexus_daemon.protocol.event import *
+from nexus_daemon.protocol.knowledge import *
 from nexus_daemon.protocol.memory import *
 from nexus_daemon.protocol.model import *
 from nexus_daemon.protocol.model import ModelCompleteParams, ModelCompleteResult

@@ -33,6 +33,8 @@ export interface Requests {
   "nexus/session/focus": { params: SessionParams; result: FocusResult };
   "nexus/model/pick": { params: PickParams; result: PickResult };
   "nexus/memory/query": { params: MemoryQueryParams; result: MemoryQueryResult };
+  "nexus/knowledge/query": { params: KnowledgeQueryParams; result: KnowledgeQueryResult };
+  "nexus/knowledge/status": { params: FolderParams; result: KnowledgeStatusResult };
   "nexus/skill/read": { params: SkillReadParams; result: SkillReadResult };
   "nexus/agent/spawn": { params: SpawnParams; result: AgentInfo };
   "nexus/agent/list": { params: FolderParams; result: AgentListResult };
@@ -742,6 +744,62 @@ export interface PublishParams extends FolderParams {
 export interface PublishResult {
   /** its id, for `since` of `nexus/event/list` */
   id: string;
+}
+
+/** A passage of a file. */
+export interface KnowledgePassage {
+  /** the file */
+  uri: string;
+  /** where in the file, as it is now */
+  range: Range;
+  /** the titles above the passage, outermost first, with ` › ` between them */
+  heading?: string;
+  /** the passage, with each character of a literal secret replaced by `*` */
+  text: string;
+  /** tokens of path, heading and text */
+  tokens: number;
+  /** higher is better; comparable within one answer only */
+  score: number;
+  /** how it was found: by its `words`, its `meaning` */
+  matchedBy: ("words" | "meaning")[];
+  /** true: only its beginning fits, and a mark follows it */
+  cut?: boolean;
+}
+
+/** A search of the knowledge base. */
+export interface KnowledgeQueryParams extends FolderParams {
+  /** words or a question, as a user's message */
+  query: string;
+  /** passages at most, from 1 to 100; null: `memory.knowledge.top_k` */
+  limit?: number | null;
+  /** tokens of all passages together, from 1; null: `memory.knowledge.max_tokens` */
+  maxTokens?: number | null;
+}
+
+/** The passages, and whether the index is up to date. */
+export interface KnowledgeQueryResult {
+  /** best first */
+  passages: KnowledgePassage[];
+  /** true: files are being indexed; ask again for what is missing */
+  updating?: boolean;
+}
+
+/** What is indexed. */
+export interface KnowledgeStatusResult {
+  /** the paths and patterns of the settings, absolute; none: there is no knowledge base */
+  paths: string[];
+  /** files in the index */
+  files: number;
+  /** passages of these files */
+  passages: number;
+  /** true: files are being indexed or embedded */
+  updating?: boolean;
+  /** the model that searches by meaning; absent: only words are searched */
+  model?: string;
+  /** different passages that the model has embedded, if there is one */
+  vectors?: number;
+  /** of the paths and of the model */
+  problems?: Problem[];
 }
 
 /** A call of a memory tool, as a model made it. */
