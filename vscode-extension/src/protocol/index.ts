@@ -851,6 +851,8 @@ export interface PickParams extends SessionParams {
   maxContextTokens?: number | null;
   /** offer memory tools with each request; null: no change */
   memoryTools?: boolean | null;
+  /** offer `read_skill` with each request; null: no change */
+  skillTools?: boolean | null;
   /** offer agent tools with each request; null: no change */
   agentTools?: boolean | null;
 }
