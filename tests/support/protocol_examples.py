@@ -208,6 +208,7 @@ class _Recorder:
         event = {"session": "agent:reviewer", "kind": "tests.failed", "data": red}
         self.ask("nexus/event/publish", {**folder, **event})
         self.ask("nexus/event/list", {**folder, "agent": "planner", "limit": 2})
+        self.examples["notifications"]["nexus/event/published"] = self.published()
         call = {
             "tool": "message_agent",
             "arguments": {"target": "planner", "content": "sign() has two callers."},
@@ -299,6 +300,18 @@ class _Recorder:
         document = {"uri": path_to_uri(str(self.config)), "version": 2}
         edit = {"textDocument": document, "contentChanges": [{"text": changed}]}
         self.client.notify("textDocument/didChange", edit)
+
+    def published(self) -> Json:
+        """The parameters of the last notification of an event, once it is that of the last example."""
+        newest = self.client.request("nexus/event/list", {"workspaceFolder": self.service})["events"][-1][
+            "id"
+        ]
+        message = self.client.wait_for(
+            lambda message: (
+                message.get("method") == "nexus/event/published" and message["params"]["id"] == newest
+            )
+        )
+        return self.steady(message["params"])
 
     def told(self, uri: str, reason: str, method: str = "nexus/context/didChange") -> Json:
         """The parameters of the next didChange about a folder for a reason."""

@@ -454,8 +454,8 @@ write; and if the system has no more file watches, so that files are polled (see
 [freshness.md](freshness.md)).
 
 Changes that another process makes to a conversation are also reported, about a second later; of several
-changes to one conversation, the last. The same holds for its changes to agents, if a client has requested
-the folder's agents.
+changes to one conversation, the last. The same holds for its messages to agents, and for its changes to
+agents, if a client has requested the folder's agents.
 """
 ERRORS = """\
 ## Errors

@@ -233,6 +233,14 @@ class SqliteLedger:
         with self._connections.writing() as connection:
             direct_messages.delivered(connection, ids)
 
+    def newest_message(self) -> int:
+        with self._connections.reading() as connection:
+            return direct_messages.newest(connection)
+
+    def messages_since(self, number: int, *, limit: int) -> list[DirectMessage]:
+        with self._connections.reading() as connection:
+            return direct_messages.since(connection, number, limit=limit)
+
     # ------------------------------------------------------------ agents
 
     def agents(self, workspace: str) -> list[LiveAgent]:

@@ -214,6 +214,14 @@ class Ledger(Protocol):
         """Mark messages as delivered."""
         ...
 
+    def newest_message(self) -> int:
+        """The number of the newest direct message, in the order of arrival; 0 if there is none."""
+        ...
+
+    def messages_since(self, number: int, *, limit: int) -> list[DirectMessage]:
+        """The waiting messages of all workspaces behind a number, oldest first, at most `limit`."""
+        ...
+
     # ------------------------------------------------------------ agents
 
     def agents(self, workspace: str) -> list[LiveAgent]:

@@ -23,8 +23,8 @@ from nexus_context.layers.agent_definitions import MAIN
 from nexus_context.memory.item import MemoryItem
 from nexus_context.snapshot import Snapshot
 from nexus_context.tools import check_tool
-from nexus_daemon.api.resolve import SESSION
 from nexus_daemon.cli import output
+from nexus_daemon.sessions.ledger_events import SESSION
 
 if TYPE_CHECKING:
     from nexus_context.ledger.store import Ledger

@@ -60,6 +60,7 @@ export interface Notifications {
   "nexus/context/didChange": ContextDidChange;
   "nexus/session/didChange": SessionDidChange;
   "nexus/agent/didChange": AgentDidChange;
+  "nexus/event/published": EventPublished;
 }
 
 /**
@@ -720,6 +721,14 @@ export interface EventListResult {
   more?: boolean;
   /** events after `since` are gone: too many came, or `since` is of a daemon that has ended */
   missed?: boolean;
+}
+
+/** Sent to every client of a folder when the bus has new events of it; several at once are one notice. */
+export interface EventPublished {
+  /** URI of the folder */
+  workspaceFolder: string;
+  /** id of the newest event. `nexus/event/list` with `since` has those behind the last known one */
+  id: string;
 }
 
 /** An event to publish. */
