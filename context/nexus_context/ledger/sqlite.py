@@ -143,10 +143,13 @@ class SqliteLedger:
         session: str,
         turns: Iterable[NewTurn | Turn],
         *,
+        parameters: Mapping[str, Any] | None = None,
         on_progress: Callable[[int], None] = lambda _: None,
     ) -> Session:
         with self._connections.writing() as connection:
-            turn_writer.import_turns(connection, workspace, session, turns, on_progress=on_progress)
+            turn_writer.import_turns(
+                connection, workspace, session, turns, parameters=parameters, on_progress=on_progress
+            )
             return sessions.read_existing(connection, workspace, session)
 
     def compact(self, workspace: str, session: str, compaction: NewCompaction) -> Appended:
