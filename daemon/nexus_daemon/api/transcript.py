@@ -9,11 +9,13 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from itertools import zip_longest
 from typing import Any
 
 import msgspec
 
 from nexus_context import assembly
+from nexus_context.assembly.context_json import message_contexts
 from nexus_context.conversation import parts
 from nexus_context.conversation.message import Message, ToolCall, content_of, text_of
 from nexus_context.ledger.records import ExcerptTurn, StoredMessage
@@ -95,7 +97,10 @@ def _sent(scope: SessionScope, options: assembly.Options) -> tuple[list[int], li
 
 
 def _turn(turn: ExcerptTurn, conversation: Conversation, counter: TokenCounter) -> protocol.TranscriptTurn:
-    memory = turn.context.get("memory") if isinstance(turn.context, dict) else None
+    record = turn.context if isinstance(turn.context, dict) else {}
+    memory = record.get("memory")
+    is_whole = bool(turn.stored) and turn.stored[0].position == turn.first
+    contexts = message_contexts([one.message for one in turn.stored] if is_whole else [], record)
     return protocol.TranscriptTurn(
         turn=turn.id,
         seq=turn.seq,
@@ -103,7 +108,10 @@ def _turn(turn: ExcerptTurn, conversation: Conversation, counter: TokenCounter) 
         created=turn.created,
         first=turn.first,
         count=turn.messages,
-        messages=[_message(stored, turn.id, conversation, counter) for stored in turn.stored],
+        messages=[
+            _message(stored, turn.id, conversation, counter, context=_for_people(context))
+            for stored, context in zip_longest(turn.stored, contexts)
+        ],
         model=None if turn.model is None else visible_line(turn.model),
         compaction=turn.compaction,
         receipt=_receipt(turn.receipt),
@@ -111,11 +119,17 @@ def _turn(turn: ExcerptTurn, conversation: Conversation, counter: TokenCounter) 
         folded=list(turn.folded),
         beside=_labels(memory, "included"),
         left_out=_labels(memory, "dropped"),
+        context=_for_people(record.get("system")),
     )
 
 
 def _message(
-    stored: StoredMessage, turn: str, conversation: Conversation, counter: TokenCounter
+    stored: StoredMessage,
+    turn: str,
+    conversation: Conversation,
+    counter: TokenCounter,
+    *,
+    context: Any,
 ) -> protocol.TranscriptMessage:
     message = stored.message
     tokens, is_counted = _tokens(stored, turn, conversation, counter)
@@ -136,6 +150,7 @@ def _message(
         attachments=[_label(part) for part in others[:MOST_LABELS]],
         time=_time(message),
         omitted=omitted + sum(left_out for _, left_out in calls),
+        context=context,
     )
 
 
@@ -204,6 +219,17 @@ def _label(part: Any) -> str:
         about = kind.title or kind.url
     name = parts.part_name(kind)
     return redact(visible_line(f"{name} {about}".strip()[:200]))
+
+
+def _for_people(value: Any) -> Any:
+    """A JSON value with visible control characters and covered secrets."""
+    if isinstance(value, str):
+        return redact(visible_line(value))
+    if isinstance(value, list):
+        return [_for_people(item) for item in value[:MOST_LABELS]]
+    if isinstance(value, dict):
+        return {visible_line(name): _for_people(item) for name, item in value.items()}
+    return value
 
 
 def _labels(memory: Any, name: str) -> list[str]:

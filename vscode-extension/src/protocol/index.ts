@@ -1244,6 +1244,11 @@ export interface TranscriptMessage {
   time?: string;
   /** number of characters of text and arguments that are left out */
   omitted?: number;
+  /**
+   * what was put into it or attached to it: event, number of hooks, files with their hashes, memory. As
+   * `contextJson.user` of the turn, with its `memory`
+   */
+  context?: Json;
 }
 
 /** A page of a conversation. */
@@ -1321,6 +1326,8 @@ export interface TranscriptTurn {
   beside?: string[];
   /** what of that did not fit */
   leftOut?: string[];
+  /** what its system prompt was made of, as `contextJson.system`: the agent's role, files with their hashes */
+  context?: Json;
 }
 
 /** A compaction to undo. */
