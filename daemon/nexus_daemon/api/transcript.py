@@ -64,7 +64,8 @@ def page(scope: SessionScope, params: protocol.TranscriptParams) -> protocol.Tra
         return protocol.TranscriptResult(
             params.session, thread="", messages=0, first=0, end=0, turns=[], counter=about
         )
-    turns = [_turn(each, conversation, counter) for each in excerpt.page]
+    covered: dict[str, str] = {}
+    turns = [_turn(each, conversation, counter, covered) for each in excerpt.page]
     sent, shortened = _sent(scope, options) if excerpt.current else ([], [])
     in_force = conversation.compaction is not None and excerpt.current
     summary, *later = conversation.positions if in_force else (None,)
@@ -96,7 +97,9 @@ def _sent(scope: SessionScope, options: assembly.Options) -> tuple[list[int], li
     return sent, sorted(positions[index] for index in view.shortened)
 
 
-def _turn(turn: ExcerptTurn, conversation: Conversation, counter: TokenCounter) -> protocol.TranscriptTurn:
+def _turn(
+    turn: ExcerptTurn, conversation: Conversation, counter: TokenCounter, covered: dict[str, str]
+) -> protocol.TranscriptTurn:
     record = turn.context if isinstance(turn.context, dict) else {}
     memory = record.get("memory")
     is_whole = bool(turn.stored) and turn.stored[0].position == turn.first
@@ -109,7 +112,7 @@ def _turn(turn: ExcerptTurn, conversation: Conversation, counter: TokenCounter) 
         first=turn.first,
         count=turn.messages,
         messages=[
-            _message(stored, turn.id, conversation, counter, context=_for_people(context))
+            _message(stored, turn.id, conversation, counter, context=_for_people(context, covered))
             for stored, context in zip_longest(turn.stored, contexts)
         ],
         model=None if turn.model is None else visible_line(turn.model),
@@ -119,7 +122,7 @@ def _turn(turn: ExcerptTurn, conversation: Conversation, counter: TokenCounter) 
         folded=list(turn.folded),
         beside=_labels(memory, "included"),
         left_out=_labels(memory, "dropped"),
-        context=_for_people(record.get("system")),
+        context=_for_people(record.get("system"), covered),
     )
 
 
@@ -221,14 +224,18 @@ def _label(part: Any) -> str:
     return redact(visible_line(f"{name} {about}".strip()[:200]))
 
 
-def _for_people(value: Any) -> Any:
-    """A JSON value with visible control characters and covered secrets."""
+def _for_people(value: Any, covered: dict[str, str]) -> Any:
+    """A JSON value with visible control characters and covered secrets. `covered` has the texts so far:
+    the turns of a page repeat them.
+    """
     if isinstance(value, str):
-        return redact(visible_line(value))
+        if value not in covered:
+            covered[value] = redact(visible_line(value))
+        return covered[value]
     if isinstance(value, list):
-        return [_for_people(item) for item in value[:MOST_LABELS]]
+        return [_for_people(item, covered) for item in value[:MOST_LABELS]]
     if isinstance(value, dict):
-        return {visible_line(name): _for_people(item) for name, item in value.items()}
+        return {visible_line(name): _for_people(item, covered) for name, item in value.items()}
     return value
 
 

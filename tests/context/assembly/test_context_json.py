@@ -1,6 +1,6 @@
 """Which message of a turn has which part of the turn's record."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -27,4 +27,4 @@ MEMORY = {"included": ["docs/deploy.md"]}
     ],
 )
 def test_each_message_has_its_part(roles: str, record: Any, expected: list[Any]) -> None:
-    assert message_contexts([Message(role, "x") for role in roles.split()], record) == expected
+    assert message_contexts([Message(cast("Any", role), "x") for role in roles.split()], record) == expected
