@@ -15,13 +15,13 @@ from nexus_context.conversation.window import Budget, Policy, Window
 from nexus_context.prefix import CacheBreak, Prefix, compare
 from nexus_context.prompt.render import Prompt
 from nexus_context.prompt.token_attribution import fragment_tokens
-from nexus_context.tokens import resolve
+from nexus_context.tokens import get_model_limits
 from support.fixture import write_fixture
 from support.folders import load_folder
 from support.histories import SOUND, Letters, conversation, histories
 
 LETTERS = Letters()
-MODEL = resolve("claude-sonnet-4-5")
+MODEL = get_model_limits("claude-sonnet-4-5")
 EMPTY = Prompt("", ())
 FILES = """
 //- /home/.nexus3/NEXUS.md
@@ -40,7 +40,7 @@ def prefix(
 ) -> Prefix:
     """A request with tools of 10 tokens each."""
     return Prefix(
-        resolve(model),
+        get_model_limits(model),
         tuple(name.encode() for name in tools.split()),
         tuple(name.partition(":")[0] for name in tools.split()),
         (10,) * len(tools.split()),

@@ -72,7 +72,9 @@ class ModelLimits(msgspec.Struct, frozen=True):
         return max(min(limit - reserved, max_input), 0)
 
 
-def resolve(model: str | None, overrides: Mapping[str, Mapping[str, Any]] | None = None) -> ModelLimits:
+def get_model_limits(
+    model: str | None, overrides: Mapping[str, Mapping[str, Any]] | None = None
+) -> ModelLimits:
     """The limits of `model`; `overrides` is the configuration's `models` section. Never raises."""
     requested = model or ""
     names = list(_candidates(requested))
@@ -105,13 +107,6 @@ def resolve(model: str | None, overrides: Mapping[str, Mapping[str, Any]] | None
     )
 
 
-def get_model_limits(
-    model: str | None, overrides: Mapping[str, Mapping[str, Any]] | None = None
-) -> ModelLimits:
-    """The limits and features of a model, as `resolve`."""
-    return resolve(model, overrides)
-
-
 def supports_feature(
     model: str | None, feature: Feature, overrides: Mapping[str, Mapping[str, Any]] | None = None
 ) -> bool:
@@ -121,12 +116,12 @@ def supports_feature(
     """
     if feature not in FEATURES:
         raise ValueError(f"There is no feature {feature!r}. Known: {', '.join(FEATURES)}.")
-    return resolve(model, overrides).can(feature)
+    return get_model_limits(model, overrides).can(feature)
 
 
 def counter_for(model: str | None, overrides: Mapping[str, Mapping[str, Any]] | None = None) -> TokenCounter:
     """The counter for `model`: exact where its tokenizer is public, else o200k times a stated factor."""
-    limits = resolve(model, overrides)
+    limits = get_model_limits(model, overrides)
     return _counter(limits.encoding, limits.factor, limits.exact)
 
 

@@ -18,7 +18,7 @@ from nexus_context.manager import ContextManager
 from nexus_context.memory.item import MemoryItem
 from nexus_context.prefix import compare
 from nexus_context.snapshot import Snapshot, prompt_for
-from nexus_context.tokens import SimpleTokenCounter, counter_for, resolve
+from nexus_context.tokens import SimpleTokenCounter, counter_for, get_model_limits
 from support.fixture import write_fixture
 from support.folders import load_folder
 from support.histories import IMAGE, conversation, histories, shown
@@ -107,7 +107,9 @@ def test_what_a_body_cannot_hold_is_said(tmp_path: Path) -> None:
 
 def spent(model: str, tokens: int, *, reserved: int = 2000, max_tokens: int | None = None) -> TokenUsage:
     row = UsageRow("history", "x", tokens, True)
-    return usage(resolve(model), SimpleTokenCounter(), [row], max_tokens=max_tokens, reserved=reserved)
+    return usage(
+        get_model_limits(model), SimpleTokenCounter(), [row], max_tokens=max_tokens, reserved=reserved
+    )
 
 
 @pytest.mark.parametrize(
