@@ -199,13 +199,15 @@ def test_what_is_said_to_be_reused_is_there_in_both(
         last = now, now.view.messages()
 
 
-def test_the_price_of_a_break() -> None:
-    model = msgspec.structs.replace(MODEL, input_price=3.0, cached_input_price=0.3)
+@pytest.mark.parametrize(("write", "paid"), [(3.75, 3.75), (None, 3.0)])
+def test_the_price_of_a_break(write: float | None, paid: float) -> None:
+    prices = {"input_price": 3.0, "cached_input_price": 0.3, "cache_write_price": write}
+    model = msgspec.structs.replace(MODEL, **prices)
     before = msgspec.structs.replace(prefix(tools="a b"), model=model)
     now = msgspec.structs.replace(prefix(tools="a c"), model=model)
     broke = check(before, now, 10, "tools", "c")
     assert broke is not None
-    assert broke.cost == round(30 * (1.25 * 3.0 - 0.3) / 1_000_000, 6)
+    assert broke.cost == round(30 * (paid - 0.3) / 1_000_000, 6)
     unknown = check(prefix(model="who"), prefix(model="who", tools="a"), 0, "tools", "a")
     assert unknown is not None
     assert unknown.cost is None
