@@ -10,7 +10,7 @@ from nexus_context.assembly import costs
 from nexus_context.assembly.costs import FixedPart
 from nexus_context.assembly.request import Request
 from nexus_context.conversation import formats, parameter_fields
-from nexus_context.conversation.breakpoints import MINIMUM, Cache
+from nexus_context.conversation.breakpoints import MINIMUM, Cache, Ttl
 from nexus_context.conversation.model_features import adapted
 from nexus_context.conversation.repair import Repair
 from nexus_context.conversation.view import View
@@ -21,38 +21,73 @@ DEFAULT_MAX_OUTPUT = 4_096  # tokens; for a model whose own limit is unknown
 
 
 def body_of(
-    request: Request, fixed: FixedPart, view: View, parameters: Mapping[str, Parameter], *, folder: str
+    request: Request,
+    fixed: FixedPart,
+    view: View,
+    parameters: Mapping[str, Parameter],
+    *,
+    folder: str,
+    ttl: Ttl = "5m",
+    thinking_from: int = 0,
 ) -> tuple[dict[str, Any] | None, list[str], list[Repair]]:
-    """The provider's body, descriptions of what it cannot hold, and repairs of the messages."""
+    """The provider's body, descriptions of what it cannot hold, and repairs of the messages.
+
+    `ttl` is how long Anthropic keeps what it caches. `thinking_from` is the index of the first message of the
+    view whose reasoning may be sent: what earlier reasoning was bound to has changed since.
+    """
     if request.format == "neutral":
         return None, [], _first_repairs(view.sound_messages().repairs)
     model = fixed.model
     values = {name: parameter.value for name, parameter in parameters.items()}
-    thinks = model.can("thinking")
     history, repairs, origins = view.sound_messages()
     messages, feature_repairs = adapted(
         [*history, fixed.current] if fixed.current else history, costs.lacking(model), model.given
     )
-    if request.format == "openai":
-        fields, unsent = parameter_fields.openai(
-            values, thinks=thinks, model=model.given, tools=bool(fixed.tools), limit=model.max_output
+    cache = _cache(fixed, view, len(history), ttl)
+    fields, unsent = _fields(request.format, values, fixed)
+    if request.format == "anthropic":
+        first = next((at for at, origin in enumerate(origins) if origin >= thinking_from), len(origins))
+        body, format_repairs = formats.anthropic(
+            model.given,
+            fixed.prompt.text,
+            messages,
+            fixed.tools,
+            settings=fields,
+            cache=cache,
+            thinking_from=first,
         )
-        key = hashlib.sha256(f"{folder}\0{request.session}".encode()).hexdigest()[:32]
-        body, format_repairs = formats.openai(
-            model.given, fixed.prompt.text, messages, fixed.tools, settings=fields, cache_key=key
+    elif request.format == "gemini":
+        body, format_repairs = formats.gemini(
+            model.given, fixed.prompt.text, messages, fixed.tools, settings=fields
         )
     else:
-        most = model.max_output or DEFAULT_MAX_OUTPUT
-        fields, unsent = parameter_fields.anthropic(
-            values, max_output=most, thinks=thinks, model=model.given, limit=model.max_output
-        )
-        cache = _cache(fixed, view, len(history))
-        body, format_repairs = formats.anthropic(
-            model.given, fixed.prompt.text, messages, fixed.tools, settings=fields, cache=cache
+        key = hashlib.sha256(f"{folder}\0{request.session}".encode()).hexdigest()[:32]
+        write = formats.openai if request.format == "openai" else formats.openai_responses
+        body, format_repairs = write(
+            model.given, fixed.prompt.text, messages, fixed.tools, settings=fields, cache_key=key, cache=cache
         )
     placed = (_with_index(repair, origins) for repair in (*feature_repairs, *format_repairs))
     repairs = [*costs.left_out_features(model, fixed.left_out, values), *repairs]
     return body, [f"parameter {one}" for one in unsent], _first_repairs([*repairs, *placed])
+
+
+def _fields(
+    form: str, values: Mapping[str, Any], fixed: FixedPart
+) -> tuple[parameter_fields.Settings, list[str]]:
+    """The model parameters as fields of a body, and what is not sent."""
+    model = fixed.model
+    thinks, limit = model.can("thinking"), model.max_output
+    match form:
+        case "openai":
+            tools = bool(fixed.tools)
+            return parameter_fields.openai(values, thinks=thinks, model=model.given, tools=tools, limit=limit)
+        case "openai-responses":
+            return parameter_fields.openai_responses(values, thinks=thinks, model=model.given, limit=limit)
+        case "gemini":
+            return parameter_fields.gemini(values, thinks=thinks, model=model.given, limit=limit)
+    return parameter_fields.anthropic(
+        values, max_output=limit or DEFAULT_MAX_OUTPUT, thinks=thinks, model=model.given, limit=limit
+    )
 
 
 def _first_repairs(repairs: list[Repair]) -> list[Repair]:
@@ -72,7 +107,7 @@ def _with_index(repair: Repair, origins: Sequence[int]) -> Repair:
     return msgspec.structs.replace(repair, index=origins[index] if index < len(origins) else after)
 
 
-def _cache(fixed: FixedPart, view: View, history: int) -> Cache:
+def _cache(fixed: FixedPart, view: View, history: int, ttl: Ttl) -> Cache:
     """The input of caching. If repairs changed the number of messages, their sizes are estimated."""
     sizes = view.sizes(fixed.counter)
     after = [sum(row.tokens for row in fixed.after)] if fixed.current else []
@@ -82,4 +117,5 @@ def _cache(fixed: FixedPart, view: View, history: int) -> Cache:
         tools=sum(row.tokens for row in fixed.before if row.category == "tools"),
         system=sum(row.tokens for row in fixed.before if row.category == "system"),
         messages=[*sizes, *after] if len(sizes) == history else None,
+        ttl=ttl,
     )

@@ -59,7 +59,8 @@ def assemble(
         spent = costs.spent(snapshot, fixed, view, options)
     if spent.over and request.format != "neutral":
         raise overflow(view, spent.available)
-    body, unsent, repairs = body_of(request, fixed, view, parameters, folder=snapshot.folder)
+    ttl = snapshot.effective.get("/context/cache_ttl")
+    body, unsent, repairs = body_of(request, fixed, view, parameters, folder=snapshot.folder, ttl=ttl)
     prefix = _prefix(fixed, view)
     metadata = _metadata(prefix, spent, fixed) | _advice(snapshot, conversation, spent, view)
     metadata["activeSkills"] = _active_skills(snapshot, options)
