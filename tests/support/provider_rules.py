@@ -291,3 +291,12 @@ def _check_tools(tools: list[Any], schema: str, longest: int) -> None:
         assert tool[schema]["type"] == "object"
         assert isinstance(tool[schema]["properties"], dict)
         assert CHOICES.isdisjoint(tool[schema])
+
+
+CHECKS = {
+    "openai": check_openai,
+    "openai-responses": check_responses,
+    "anthropic": check_anthropic,
+    "gemini": check_gemini,
+}
+"""The rules of each format of a body."""
