@@ -22,7 +22,7 @@ from nexus_context.tokens import SimpleTokenCounter, counter_for, get_model_limi
 from support.fixture import write_fixture
 from support.folders import load_folder
 from support.histories import IMAGE, conversation, histories, shown
-from support.provider_rules import check_anthropic, check_openai
+from support.provider_rules import CHECKS
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
@@ -235,7 +235,7 @@ def test_what_would_have_been_sent_says_when_to_compact(tmp_path: Path) -> None:
     assert (metadata["truncated"], metadata["compactionReason"]) == (True, "token_limit")
 
 
-@pytest.mark.parametrize("form", ["openai", "anthropic"])
+@pytest.mark.parametrize("form", list(CHECKS))
 def test_repairs_are_told(tmp_path: Path, form: str) -> None:
     made = assembled(tmp_path, "u1 c2 u3 r9 c2 r2 a4", form=form)
     kinds = {repair.kind for repair in made.metadata["repairs"]}
@@ -519,7 +519,7 @@ def test_memory_of_any_kind_in_any_room(
         assert context.history == plain.history
         assert context.usage.total <= max(context.usage.available, plain.usage.total)
         if context.request is not None:
-            {"openai": check_openai, "anthropic": check_anthropic}[form](context.request)
+            CHECKS[form](context.request)
 
 
 def _tried(

@@ -416,8 +416,11 @@ export interface AssembleParams extends ConversationParams {
   node?: string | null;
   /** facts about this turn, sent before the message (docs/prompt.md) */
   event?: Record<string, Json> | null;
-  /** `neutral`, or with a body to send: `openai`, `anthropic` */
-  format?: "neutral" | "openai" | "anthropic";
+  /**
+   * `neutral`, or with a body to send: `openai` (chat completions), `openai-responses`, `anthropic` (messages),
+   * `gemini` (`generateContent`)
+   */
+  format?: "neutral" | "openai" | "openai-responses" | "anthropic" | "gemini";
   /** changes for this request */
   options?: AssembleOptions | null;
   /**
@@ -480,7 +483,7 @@ export interface AssembledContext {
   problems: Problem[];
   /** the requested agent */
   agent?: string;
-  /** the body to send, for the formats openai and anthropic */
+  /** the body to send, for all formats but `neutral` */
   request?: Record<string, Json>;
   /** id of the conversation's last turn */
   parentTurn?: string;
