@@ -6,7 +6,8 @@
 # make coverage       the branches that each suite covers; fails below 95 % of the library
 # make bench          speed beside the npm JSON servers, conversations beside other libraries, the ledger, agents, knowledge
 # make torture        the ledger under faults, and everything else under attack; some of it needs root
-# make generate       schemas, docs/protocol.md and the TypeScript types, from their source
+# make generate       schemas, docs/protocol.md, docs/models.md and the TypeScript types, from their source
+# make models         the newest packages that the model registry is made from, then the registry
 # make lock           the versions of the development environment, from pyproject.toml
 # make changelog VERSION=0.2.0   the fragments of changes/ into CHANGELOG.md
 PYTHON ?= python3
@@ -19,7 +20,7 @@ endif
 STAMP  := $(VENV)/.installed
 LOCK   := requirements-dev.lock
 
-.PHONY: run test test-vscode mutate-vscode check lint types coverage bench torture generate fresh lock changelog clean
+.PHONY: run test test-vscode mutate-vscode check lint types coverage bench torture generate models fresh lock changelog clean
 
 run: $(STAMP)
 	@$(BIN)/python examples/tour.py
@@ -66,10 +67,17 @@ torture: $(STAMP)
 generate: $(STAMP)
 	$(BIN)/python -m nexus_context.config.generate
 	PYTHONPATH=tests $(BIN)/python -m support.protocol_page
+	$(BIN)/python scripts/update_models.py
+
+models: $(STAMP)
+	rm -rf .registries
+	$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: --dest .registries \
+		litellm genai-prices openai anthropic google-genai
+	$(BIN)/python scripts/update_models.py
 
 # whether the generated files are those of their source
 fresh: generate
-	git diff --exit-code -- context/nexus_context/config docs vscode-extension/src
+	git diff --exit-code -- context/nexus_context/config context/nexus_context/tokens docs vscode-extension/src
 
 lock: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group release

@@ -2,12 +2,17 @@
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import msgspec
 import pytest
+
+import nexus_context
+from nexus_daemon import protocol
+from nexus_daemon.server import METHODS
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "seeds.md").read_text(encoding="utf-8")
@@ -97,9 +102,19 @@ def test_each_row_names_a_test_or_promises_nothing() -> None:
 
 def test_requests_on_the_page_are_requests_of_the_daemon() -> None:
     methods = set(re.findall(r"`(nexus/[a-zA-Z/]+)`", PAGE))
-    server = (ROOT / "daemon" / "nexus_daemon" / "server.py").read_text(encoding="utf-8")
     assert methods
-    assert methods - set(re.findall(r'"(nexus/[a-zA-Z/]+)"', server)) == set()
+    assert methods - {*METHODS, *protocol.QUESTIONS, *protocol.NOTIFICATIONS} == set()
+
+
+def test_names_for_programs_are_those_that_the_product_does_not_use() -> None:
+    _, _, section = PAGE.partition("## Names for programs")
+    listed = {
+        name for line in section.splitlines() for name in re.findall(r"`(\w+)`", line.partition(":")[0])
+    }
+    modules = [path for part in ("context", "daemon") for path in (ROOT / part).rglob("*.py")]
+    texts = [path.read_text(encoding="utf-8") for path in modules if path.name != "__init__.py"]
+    words = Counter(word for text in texts for word in set(re.findall(r"\w+", text)))
+    assert listed == {name for name in nexus_context.__all__ if words[name] == 1}
 
 
 def test_names_on_the_page_are_names_of_the_code() -> None:

@@ -33,8 +33,8 @@ from nexus_context.tokens import (
     complete,
     count_message,
     counter_for,
+    get_model_limits,
     get_token_counter,
-    resolve,
 )
 from nexus_context.tools import check_tool, tool_rows
 
@@ -92,7 +92,7 @@ class ContextManager:
         nothing has changed then. ValueError without an absolute folder.
         """
         self._config = config or ContextConfig()
-        self._limits = resolve(model)
+        self._limits = get_model_limits(model)
         self._counter = complete(counter or (counter_for(model) if model else get_token_counter()))
         self._system_prompt = ""
         self._tools: list[dict[str, Any]] = []

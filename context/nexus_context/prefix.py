@@ -4,7 +4,7 @@
    ends the reuse.
 2. The current message is new each time; the next request begins with it if it was appended as it was sent.
 3. A break is where something that was sent before changed or was removed. The tokens that would have been
-   reused are written again, at 1.25 of the price of input instead of the price of cached input.
+   reused are written again, at the price of a write instead of the price of cached input.
 """
 
 from collections.abc import Sequence
@@ -16,9 +16,6 @@ from nexus_context.conversation.view import View
 from nexus_context.errors import Span
 from nexus_context.prompt.render import Fragment, Prompt
 from nexus_context.tokens import ModelLimits, TokenCounter, count_message
-
-WRITE_FACTOR = 1.25
-"""Price of writing a token into the cache, over the price of input (Anthropic's; OpenAI's is 1)."""
 
 
 class Prefix(msgspec.Struct, frozen=True):
@@ -188,4 +185,5 @@ def _same(before: Sequence[object], now: Sequence[object]) -> int:
 def _cost(model: ModelLimits, tokens: int) -> float | None:
     if model.input_price is None or model.cached_input_price is None:
         return None
-    return round(tokens * (WRITE_FACTOR * model.input_price - model.cached_input_price) / 1_000_000, 6)
+    write = model.cache_write_price or model.input_price  # where writing has no price of its own
+    return round(tokens * (write - model.cached_input_price) / 1_000_000, 6)

@@ -31,7 +31,7 @@ from nexus_context.prompt.environment import Environment
 from nexus_context.prompt.gather import PromptContents, gather
 from nexus_context.prompt.render import Prompt, render
 from nexus_context.prompt.sections import PromptFacts, activated_skills
-from nexus_context.tokens.models import resolve
+from nexus_context.tokens.models import get_model_limits
 
 OVERDUE = "layer.overdue"
 """The code of the problem that a load took too long."""
@@ -335,7 +335,7 @@ def _window(effective: Effective, requested: str | None) -> int | None:
     name = requested or effective.get("/provider/model")
     if limit is not None or name is None:
         return limit if isinstance(limit, int) else None
-    limits = resolve(name, effective.get("/models") or {})
+    limits = get_model_limits(name, effective.get("/models") or {})
     return limits.context_window if limits.known else None
 
 

@@ -83,6 +83,12 @@ METHODS: dict[str, Method] = {
     "nexus/memory/query": _method(
         protocol.MemoryQueryParams, protocol.MemoryQueryResult, lambda: api.memory.query
     ),
+    "nexus/knowledge/query": _method(
+        protocol.KnowledgeQueryParams, protocol.KnowledgeQueryResult, lambda: api.knowledge.query
+    ),
+    "nexus/knowledge/status": _method(
+        protocol.FolderParams, protocol.KnowledgeStatusResult, lambda: api.knowledge.status
+    ),
     "nexus/skill/read": _method(protocol.SkillReadParams, protocol.SkillReadResult, lambda: api.skill.read),
     "nexus/agent/spawn": _method(protocol.SpawnParams, protocol.AgentInfo, lambda: api.agent.spawn),
     "nexus/agent/list": _method(

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from functools import partial
@@ -33,6 +34,7 @@ from nexus_daemon.workspace.watcher import Freshness, Watcher, least_certain
 from nexus_daemon.workspace.workers import Workers
 
 if TYPE_CHECKING:  # most folders have no agents
+    from nexus_context.memory.events import Event
     from nexus_daemon.agents.registry import AgentRegistry
 
 logger = logging.getLogger(__name__)
@@ -135,9 +137,12 @@ class Daemon:
         self.ledger_writer = LedgerWriter(
             load_inputs.environ,
             partial(self._call_in_loop, self._session_changed),
-            partial(self._call_in_loop, self._message_sent),
-            partial(self._call_in_loop, self._options_changed),
+            on_message=partial(self._call_in_loop, self._message_sent),
+            on_options=partial(self._call_in_loop, self._options_changed),
+            on_event=self._event_published,
         )
+        self._newest_events: dict[str, str] = {}  # ids to announce, by workspace
+        self._announcing_events = threading.Lock()
         self.started = time.monotonic()
         self.vocabularies = VocabularyLoader(self.workers.run)
         self._closing: set[asyncio.Task[None]] = set()
@@ -402,6 +407,22 @@ class Daemon:
             params = protocol.AgentDidChange(folder.uri, agent, "message")
             for client in self.clients & folder.owners.keys():
                 client.notify("nexus/agent/didChange", params)
+
+    def _event_published(self, workspace: str, event: "Event") -> None:
+        """Announce an event, in the thread that publishes: all that come before the loop's turn as one."""
+        with self._announcing_events:
+            is_pending = workspace in self._newest_events
+            self._newest_events[workspace] = event.id
+        if not is_pending:
+            self._call_in_loop(self._announce_events, workspace)
+
+    def _announce_events(self, workspace: str) -> None:
+        with self._announcing_events:
+            newest = self._newest_events.pop(workspace)
+        for folder in self._of_workspace(workspace):
+            params = protocol.EventPublished(folder.uri, newest)
+            for client in self.clients & folder.owners.keys():
+                client.notify("nexus/event/published", params)
 
     # ------------------------------------------------------------ announcements
 

@@ -88,7 +88,7 @@ def test_a_message_tells_the_branch(tree: Fixture, capsys: pytest.CaptureFixture
     (git / "config").write_text("[core]\n\tfsmonitor = touch ran\n")
     told = "Git: on branch topic"
     assert f"\n{told}\n\nWhy?\n" in check(tree, capsys, "--message", "Why?")
-    for form in ("json", "openai", "anthropic"):
+    for form in ("json", "openai", "openai-responses", "anthropic", "gemini"):
         assert told in check(tree, capsys, "--format", form, "--message", "Why?")
         assert told not in check(tree, capsys, "--format", form)
     assert "git state" in check(tree, capsys, "--tokens", "--message", "Why?")

@@ -10,7 +10,7 @@ from nexus_context.budget import CategoryTokens, TokenBudget, UsageRow, history_
 from nexus_context.conversation.history import History
 from nexus_context.conversation.truncation import STRATEGIES, Strategy
 from nexus_context.conversation.window import Budget, Policy, Window
-from nexus_context.tokens import SimpleTokenCounter, resolve
+from nexus_context.tokens import SimpleTokenCounter, get_model_limits
 from support.histories import Letters, conversation
 
 SIMPLE = SimpleTokenCounter()
@@ -58,7 +58,7 @@ def test_names_of_what_is_cut_have_a_row() -> None:
 def test_budget_and_usage_are_the_same_figures(
     rows: list[UsageRow], limit: int, response: int, tools: int
 ) -> None:
-    spent = usage(resolve("gpt-4o"), SIMPLE, rows, max_tokens=limit, reserved=response + tools)
+    spent = usage(get_model_limits("gpt-4o"), SIMPLE, rows, max_tokens=limit, reserved=response + tools)
     budget = spent.budget(reserve_tools=tools)
     assert spent.total == sum(row.tokens for row in rows) == sum(spent.by_category().values())
     assert budget == TokenBudget(

@@ -15,13 +15,13 @@ from nexus_context.conversation.window import Budget, Policy, Window
 from nexus_context.prefix import CacheBreak, Prefix, compare
 from nexus_context.prompt.render import Prompt
 from nexus_context.prompt.token_attribution import fragment_tokens
-from nexus_context.tokens import resolve
+from nexus_context.tokens import get_model_limits
 from support.fixture import write_fixture
 from support.folders import load_folder
 from support.histories import SOUND, Letters, conversation, histories
 
 LETTERS = Letters()
-MODEL = resolve("claude-sonnet-4-5")
+MODEL = get_model_limits("claude-sonnet-4-5")
 EMPTY = Prompt("", ())
 FILES = """
 //- /home/.nexus3/NEXUS.md
@@ -40,7 +40,7 @@ def prefix(
 ) -> Prefix:
     """A request with tools of 10 tokens each."""
     return Prefix(
-        resolve(model),
+        get_model_limits(model),
         tuple(name.encode() for name in tools.split()),
         tuple(name.partition(":")[0] for name in tools.split()),
         (10,) * len(tools.split()),
@@ -199,13 +199,15 @@ def test_what_is_said_to_be_reused_is_there_in_both(
         last = now, now.view.messages()
 
 
-def test_the_price_of_a_break() -> None:
-    model = msgspec.structs.replace(MODEL, input_price=3.0, cached_input_price=0.3)
+@pytest.mark.parametrize(("write", "paid"), [(3.75, 3.75), (None, 3.0)])
+def test_the_price_of_a_break(write: float | None, paid: float) -> None:
+    prices = {"input_price": 3.0, "cached_input_price": 0.3, "cache_write_price": write}
+    model = msgspec.structs.replace(MODEL, **prices)
     before = msgspec.structs.replace(prefix(tools="a b"), model=model)
     now = msgspec.structs.replace(prefix(tools="a c"), model=model)
     broke = check(before, now, 10, "tools", "c")
     assert broke is not None
-    assert broke.cost == round(30 * (1.25 * 3.0 - 0.3) / 1_000_000, 6)
+    assert broke.cost == round(30 * (paid - 0.3) / 1_000_000, 6)
     unknown = check(prefix(model="who"), prefix(model="who", tools="a"), 0, "tools", "a")
     assert unknown is not None
     assert unknown.cost is None

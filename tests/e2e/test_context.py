@@ -123,6 +123,53 @@ def test_anthropic(editor: Editor, tree: Fixture) -> None:
     assert all(row["exact"] is False for row in result["usage"]["rows"])
 
 
+def test_responses(editor: Editor, tree: Fixture) -> None:
+    options = {"model": "gpt-5.5", "additionalTools": TOOLS}
+    result = check(editor, tree, message="Why?", format="openai-responses", options=options)
+    body = result["request"]
+    assert (body["model"], body["store"]) == ("gpt-5.5", False)
+    assert body["instructions"] == result["systemPrompt"]
+    text = {"type": "input_text", "text": result["currentMessage"]["content"]}
+    assert body["input"] == [{"type": "message", "role": "user", "content": [text]}]
+    assert body["include"] == ["reasoning.encrypted_content"]
+    assert [(tool["type"], tool["name"]) for tool in body["tools"]] == [("function", "read")]
+    assert result["metadata"]["unsent"] == [
+        "parameter temperature: gpt-5.5 does not accept it while thinking"
+    ]
+
+
+def test_gemini(editor: Editor, tree: Fixture) -> None:
+    options = {"model": "gemini-3.5-flash", "additionalTools": TOOLS}
+    result = check(editor, tree, message="Why?", format="gemini", options=options)
+    body = result["request"]
+    assert body["systemInstruction"] == {"parts": [{"text": result["systemPrompt"]}]}
+    text = result["currentMessage"]["content"]
+    assert body["contents"] == [{"role": "user", "parts": [{"text": text}]}]
+    assert body["generationConfig"] == {"temperature": 0.5}
+    assert [one["name"] for one in body["tools"][0]["functionDeclarations"]] == ["read"]
+
+
+def test_reasoning_comes_back_to_its_provider(editor: Editor, tree: Fixture) -> None:
+    thinking = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
+    reasoning = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "ZW5j"}
+    messages = [
+        {"role": "user", "content": "Read it."},
+        {"role": "assistant", "content": [thinking, reasoning, {"type": "text", "text": "Done."}]},
+    ]
+    editor.ask("session/append", tree.path("/a"), session="thinking", messages=messages)
+    options = {"model": "claude-opus-4-8"}
+    result = check(editor, tree, session="thinking", message="Go on.", format="anthropic", options=options)
+    assert result["request"]["messages"][1]["content"][0] == thinking
+    assert [(one["kind"], one["index"]) for one in result["metadata"]["repairs"]] == [
+        ("thinking-left-out", 2)
+    ]
+    options = {"model": "gpt-5.5"}
+    result = check(
+        editor, tree, session="thinking", message="Go on.", format="openai-responses", options=options
+    )
+    assert result["request"]["input"][2] == reasoning
+
+
 def test_a_history_with_tool_calls_is_valid_for_both_providers(editor: Editor, tree: Fixture) -> None:
     messages = [
         {"role": "user", "content": "Read it."},
@@ -241,7 +288,7 @@ def test_a_parameter_out_of_range_is_named(
 @pytest.mark.parametrize(
     ("params", "code"),
     [
-        ({"format": "gemini"}, -32803),
+        ({"format": "cohere"}, -32803),
         ({"format": 5}, -32602),
         ({"options": []}, -32602),
         ({"options": {"maxContextTokens": "many"}}, -32602),

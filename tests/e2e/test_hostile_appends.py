@@ -14,6 +14,7 @@ from torture.figures import dice_of
 FIELDS = {field.encode_name for field in msgspec.structs.fields(Message)}
 CALL_FIELDS = {"id", "name", "arguments"}
 FORMS = ("openai", "anthropic", "neutral")
+MODELS = {"anthropic": "claude-sonnet-4-5", "gemini": "gemini-3.5-flash", "openai-responses": "gpt-5.6"}
 PER_FORM = 60
 
 
@@ -53,8 +54,8 @@ def check(editor: Editor, folder: str, text: str, session: str) -> bool:
     given = json.loads(text)
     messages = editor.ask("session/messages", folder, session=session)["messages"]
     assert messages[-1] == expected(given), text
-    for shape in ("neutral", "openai", "anthropic"):
-        model = {"model": "claude-sonnet-4-5" if shape == "anthropic" else "gpt-4o"}
+    for shape in ("neutral", "openai", "openai-responses", "anthropic", "gemini"):
+        model = {"model": MODELS.get(shape, "gpt-4o")}
         editor.ask("context/assemble", folder, session=session, format=shape, options=model)
     return True
 

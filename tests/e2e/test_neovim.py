@@ -222,6 +222,90 @@ def test_session(tmp_path: Path) -> None:
     assert wait_until_ended(tmp_path) == 1
 
 
+def test_skills_agents_memory_documents_and_conversations(tmp_path: Path) -> None:
+    def message(text: str, level: int = INFO) -> dict[str, Any]:
+        return {"level": level, "message": f"nexus: {text}"}
+
+    observed = {name: evened(value) for name, value in check("manage.lua", tmp_path).items()}
+    skill = f"{{company}}/{AUTH}/.nexus3/skills/rotate-key/SKILL.md"
+    text = observed["skills"].pop("text")
+    assert text.startswith(f"## Skill: rotate-key\nSource: {skill}\n\n1. `make key` writes a new key")
+    no_tokens = f"There is no agent 'tokens' in {{company}}/{AUTH}. Agents: main."
+    directory = f"~/company/{AUTH}/src"
+    assert observed == {
+        "skills": {
+            "list": """\
+skill layer tokens description
+incident-note ancestor:company <n> Writes the note about an inciden…
+add-query ancestor:backend <n> Adds an SQL statement to a servi…
+rotate-key local <n> Replaces the key that signs sess…""",
+            "complete": ["rotate-key"],
+            "unknown": message('There is no skill "rotate"; did you mean rotate-key?', ERROR),
+            "inserted": f"above\n{text}\nbelow",
+            "followed": f"{skill}:1",
+        },
+        "agents": {
+            "none": "No agents are running in this folder.",
+            "usage": message(
+                "use :NexusAgent spawn {name} [field=value …] [task], message {name} {text} or "
+                "dispose {name}",
+                ERROR,
+            ),
+            "spawned": message(
+                f"tokens is running as manager in {directory}: <n> tokens, session agent:tokens"
+            ),
+            "below": message(f"checks is running as worker in {directory}: <n> tokens, session agent:checks"),
+            "complete": [["spawn", "message", "dispose"], ["tokens"], ["role="]],
+            "list": """\
+agent role tokens directory task
+tokens manager <n> src Review the tokens.
+checks worker <n> src""",
+            "sent": message("the message waits for the next turn of checks"),
+            "waiting": "Be quick.",
+            "ended": message("ended: checks, tokens"),
+            "gone": message(no_tokens, ERROR),
+        },
+        "conversation": {
+            "complete": ["review"],
+            "memory": "[session review, turn 7, <time>]\nuser: Review auth/«part7».py. Never log a secret.",
+            "important": "Nothing that matters is remembered of this session.",
+            "compacted": message(
+                "review: a summary replaces 5 messages, <n> → <n> tokens (extractive). "
+                ":NexusUndoCompaction restores them."
+            ),
+            "undone": message("review has its messages again: <n> tokens"),
+            "again": message("There is no compaction to undo.", ERROR),
+        },
+        "documents": {
+            "none": "This folder has no knowledge base: memory.knowledge.paths names its files.",
+            "result": "── docs/deploy.md:5 › Deploy › Rollback ─\n## Rollback\n\nRun `make rollback`.\n",
+            "status": "2 passages in 1 file, searched by words\ndocs",
+            "followed": f"{{company}}/{AUTH}/docs/deploy.md:7",
+        },
+        "status": f"""\
+nexus {__version__}, protocol 1
+1 client, <n> MB
+Ledger ~/STATE/nexus/ledger.db
+
+folder layers errors warnings sessions changes
+…company/{AUTH} 5 0 0 1 watched""",
+    }
+
+
+def evened(value: Any) -> Any:
+    """Without columns, rules, times and numbers of tokens, which depend on the length of the paths."""
+    if isinstance(value, dict):
+        return {key: evened(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [evened(item) for item in value]
+    if not isinstance(value, str):
+        return value
+    text = re.sub(r"(?<=\S)  +", " ", re.sub(r"(?m)^ +(?=tokens|checks)", "", value))
+    text = re.sub(r"(?m)^(\S+ (?:manager|worker|local|ancestor:\S+)) [\d,]+\b", r"\1 <n>", text)
+    text = re.sub(r"\d[\d,]*(?= → | tokens| MB)", "<n>", text)
+    return re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "<time>", re.sub("─{3,}", "─", text))
+
+
 def check_pages(pages: dict[str, Any], requests: dict[str, Any]) -> None:
     """Each page shows what the daemon answered, and the tables sum to the total."""
     assembled, executed = requests["assemble"], requests["executed"]

@@ -95,6 +95,7 @@ VALUES: dict[str, Any] = {
     "/context/keep_recent_turns": 8,
     "/context/pin_first": False,
     "/context/identifier_tokens": 0,
+    "/context/cache_ttl": "1h",
     "/context/datetime/placement": "system",
     "/context/datetime/format": "dddd",
     "/context/datetime/timezone": "Asia/Tokyo",
@@ -285,6 +286,7 @@ async def _requests(desk: Desk, talk: Talk) -> dict[str, Any]:
     await ask("usage", "context/usage")
     await ask("turn", "context/assemble", **question)
     await ask("body", "context/assemble", **question, format="openai")
+    await ask("cached body", "context/assemble", **question, format="anthropic")
     await ask("event", "event/publish", kind="gate.opened", data={"content": "The gate is open."})
     await ask("with event", "context/assemble", **question)
     answered = [

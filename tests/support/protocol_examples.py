@@ -31,6 +31,7 @@ STEADY: dict[str, Any] = {
     "assemblyMs": 1.5,
     "memory": 67_108_864,
     "prompt_cache_key": "9b1c2d3e4f5061728394a5b6c7d8e9f0",
+    "score": 2.5,
     "prefixHash": "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae",
     "uptime": 93.5,
 }
@@ -87,6 +88,7 @@ SUMMARY = """\
 Review the modules of auth/. Never log a secret.
 ## State
 tokens, sessions, passwords, cookies and audit compare in constant time; limits is next."""
+DEPLOY = "# Deploy\n\n## Rollback\n\nRun `make rollback` within an hour.\n"
 SEARCH = {
     "name": "search",
     "description": "Find a text in the workspace.",
@@ -121,6 +123,7 @@ def environ(home: Path) -> dict[str, str]:
 class _Recorder:
     def __init__(self, client: Client, home: Path) -> None:
         self.client = client
+        self.home = home
         self.steady = steadier(home)
         self.service = path_to_uri(str(home / "company" / "backend" / "auth-service"))
         self.web = path_to_uri(str(home / "company" / "web"))
@@ -186,6 +189,7 @@ class _Recorder:
         self.ask("nexus/model/pick", {**review, **pick})
         self.ask("nexus/session/focus", review)
         self.ask("nexus/workspace/init", {"workspaceFolder": self.web, "adopt": True})
+        self.ask_knowledge({"workspaceFolder": self.web})
 
     def ask_agents(self, folder: Json) -> None:
         planner = {"agentId": "planner", "cwd": self.service, "role": "manager"}
@@ -204,6 +208,7 @@ class _Recorder:
         event = {"session": "agent:reviewer", "kind": "tests.failed", "data": red}
         self.ask("nexus/event/publish", {**folder, **event})
         self.ask("nexus/event/list", {**folder, "agent": "planner", "limit": 2})
+        self.examples["notifications"]["nexus/event/published"] = self.published()
         call = {
             "tool": "message_agent",
             "arguments": {"target": "planner", "content": "sign() has two callers."},
@@ -213,6 +218,23 @@ class _Recorder:
         call = {"tool": "query_l4_memory", "arguments": {"query": "callers of sign"}}
         self.ask("nexus/memory/query", {**folder, "session": "review", **call})
         self.ask("nexus/skill/read", {**folder, "arguments": {"name": "rotate-key"}})
+
+    def ask_knowledge(self, folder: Json) -> None:
+        """Search a file that is indexed meanwhile; the settings that name it are unsaved text."""
+        (self.home / "company" / "web" / "docs").mkdir()
+        (self.home / "company" / "web" / "docs" / "deploy.md").write_text(DEPLOY, encoding="utf-8")
+        uri = path_to_uri(str(self.home / "company" / "web" / ".nexus3" / "config.json"))
+        document = {"uri": uri, "languageId": "json", "version": 1}
+        text = '{"memory": {"knowledge": {"paths": ["docs"]}}}'
+        self.client.notify("textDocument/didOpen", {"textDocument": {**document, "text": text}})
+        search = {**folder, "query": "When is a rollback possible?"}
+        block_until(lambda: self.client.request("nexus/knowledge/query", search)["passages"], WATCHED_S)
+        self.wait_until_watched()
+        block_until(
+            lambda: "updating" not in self.client.request("nexus/knowledge/status", folder), WATCHED_S
+        )
+        self.ask("nexus/knowledge/query", search)
+        self.ask("nexus/knowledge/status", folder)
 
     def ask_of_sessions(self, folder: Json) -> None:
         plan = {**folder, "session": "plan"}
@@ -278,6 +300,18 @@ class _Recorder:
         document = {"uri": path_to_uri(str(self.config)), "version": 2}
         edit = {"textDocument": document, "contentChanges": [{"text": changed}]}
         self.client.notify("textDocument/didChange", edit)
+
+    def published(self) -> Json:
+        """The parameters of the last notification of an event, once it is that of the last example."""
+        newest = self.client.request("nexus/event/list", {"workspaceFolder": self.service})["events"][-1][
+            "id"
+        ]
+        message = self.client.wait_for(
+            lambda message: (
+                message.get("method") == "nexus/event/published" and message["params"]["id"] == newest
+            )
+        )
+        return self.steady(message["params"])
 
     def told(self, uri: str, reason: str, method: str = "nexus/context/didChange") -> Json:
         """The parameters of the next didChange about a folder for a reason."""

@@ -92,6 +92,7 @@ CODES = {
     "init-failed": "a template could not be written",
     "init-link": "`.nexus3` is a symbolic link",
     "key-reused": "an earlier append with a different message count used the idempotency key",
+    "knowledge": "the index of the knowledge base cannot be read now",
     "ledger-busy": "another process has locked the ledger for too long; nothing was written",
     "ledger-closed": "the daemon is ending",
     "ledger-corrupt": "the ledger was damaged; the message says what happened to it",
@@ -453,8 +454,8 @@ write; and if the system has no more file watches, so that files are polled (see
 [freshness.md](freshness.md)).
 
 Changes that another process makes to a conversation are also reported, about a second later; of several
-changes to one conversation, the last. The same holds for its changes to agents, if a client has requested
-the folder's agents.
+changes to one conversation, the last. The same holds for its messages to agents, and for its changes to
+agents, if a client has requested the folder's agents.
 """
 ERRORS = """\
 ## Errors

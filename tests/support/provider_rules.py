@@ -16,6 +16,7 @@ SERVER_RESULT = re.compile(r".*_tool_result")
 BLOCKS = {
     "user": {"text", "image", "document", "search_result", "tool_result", "container_upload"},
     "assistant": {"text", "thinking", "redacted_thinking", "tool_use", "server_tool_use"},
+    "system": {"text"},
     "result": {"text", "image", "document", "search_result"},
 }
 
@@ -30,8 +31,9 @@ def check_openai(body: Any) -> None:
     for message in messages:
         if message["role"] == "tool":
             waiting.remove(message["tool_call_id"])
-            assert isinstance(message["content"], str)
-            assert message["content"].strip()
+            content = message["content"]
+            assert isinstance(content, str) or {part["type"] for part in content} == {"text"}
+            _check_openai_content(content, "tool")
             continue
         assert not waiting, "a call is not answered right behind its message"
         calls = message.get("tool_calls", [])
@@ -66,6 +68,7 @@ def _check_openai_content(content: Any, role: str) -> None:
         "user": {"text", "image_url", "input_audio", "file"},
         "assistant": {"text", "refusal"},
         "system": {"text"},
+        "tool": {"text"},
     }
     for part in content:
         assert part["type"] in allowed[role]
@@ -76,13 +79,113 @@ def _check_openai_content(content: Any, role: str) -> None:
             assert IMAGE_DATA.fullmatch(url) or url.startswith(("http://", "https://"))
 
 
+def check_responses(body: Any) -> None:
+    """Responses."""
+    json.dumps(body).encode()
+    items = body["input"]
+    assert items
+    assert body["store"] is False
+    called: set[str] = set()
+    waiting: set[str] = set()
+    for at, item in enumerate(items):
+        kind = item["type"]
+        following = items[at + 1 : at + 2]
+        if kind == "function_call_output":
+            waiting.remove(item["call_id"])
+            assert item["output"]
+            if isinstance(item["output"], str):
+                assert item["output"].strip()
+            continue
+        if item.get("role") in ("user", "developer"):
+            assert not waiting, "a call is not answered before the next message"
+        if kind == "function_call":
+            assert 0 < len(item["call_id"]) <= 64
+            assert NAME.fullmatch(item["name"])
+            assert len(item["name"]) <= 64
+            assert isinstance(json.loads(item["arguments"]), dict)
+            assert item["call_id"] not in called
+            called.add(item["call_id"])
+            waiting.add(item["call_id"])
+        elif kind == "reasoning":
+            assert item["encrypted_content"]
+            assert following, "reasoning is followed by what it led to"
+            assert following[0]["type"] in ("reasoning", "function_call", "message")
+            assert following[0].get("role", "assistant") == "assistant"
+        elif kind == "compaction":
+            assert at <= sum(one.get("role") == "developer" for one in items[:at]), "compactions come first"
+        else:
+            assert kind == "message"
+            assert item["content"]
+            if item["role"] == "assistant":
+                assert item["content"].strip()
+            for part in item["content"] if isinstance(item["content"], list) else ():
+                assert part["type"] != "input_text" or part["text"].strip()
+    assert not waiting
+    assert sum(item["type"] == "compaction" for item in items) <= 1
+    assert json.dumps(body).count('"prompt_cache_breakpoint"') <= 3
+    _check_tools([tool for tool in body.get("tools", []) if tool["type"] == "function"], "parameters", 64)
+
+
+def check_gemini(body: Any, *, is_strict: bool = False) -> None:
+    """`generateContent`. `is_strict`: Gemini 3 or later, which wants the first call of a content signed."""
+    json.dumps(body).encode()
+    contents = body["contents"]
+    roles = [content["role"] for content in contents]
+    assert roles == [("user", "model")[index % 2] for index in range(len(roles))]
+    assert roles[-1:] == ["user"]
+    waiting: list[tuple[str, str]] = []
+    for content in contents:
+        sent = content["parts"]
+        assert sent
+        results = [part["functionResponse"] for part in sent if "functionResponse" in part]
+        assert all("functionResponse" in part for part in sent[: len(results)]), "results come first"
+        assert sorted((one["id"], one["name"]) for one in results) == sorted(waiting), "each call is answered"
+        for result in results:
+            assert isinstance(result["response"], dict)
+        calls = [part for part in sent if "functionCall" in part]
+        assert not calls or content["role"] == "model"
+        waiting = [(part["functionCall"]["id"], part["functionCall"]["name"]) for part in calls]
+        assert len(set(waiting)) == len(waiting)
+        if is_strict and calls:
+            assert calls[0]["thoughtSignature"]
+        for part in sent:
+            _check_gemini_part(part, content["role"])
+    assert not waiting
+    for part in body.get("systemInstruction", {}).get("parts", []):
+        assert part["text"].strip()
+    declared = [one for tool in body.get("tools", []) for one in tool["functionDeclarations"]]
+    _check_tools(declared, "parametersJsonSchema", 64)
+    assert all(re.match("[a-zA-Z_]", one["name"]) for one in declared)
+
+
+def _check_gemini_part(part: Any, role: str) -> None:
+    kinds = part.keys() & {"text", "functionCall", "functionResponse", "inlineData", "fileData"}
+    assert len(kinds) == 1
+    if "text" in part:
+        assert part["text"].strip() or part.get("thoughtSignature")
+    if role == "user":
+        assert part.keys().isdisjoint(("thought", "thoughtSignature"))
+    else:
+        assert kinds <= {"text", "functionCall"}
+    if "functionCall" in part:
+        assert isinstance(part["functionCall"]["args"], dict)
+        assert re.fullmatch("[a-zA-Z_][a-zA-Z0-9_-]{0,63}", part["functionCall"]["name"])
+    if "inlineData" in part:
+        kind = part["inlineData"]["mimeType"]
+        assert kind in ("image/png", "image/jpeg", "image/webp", "application/pdf", "audio/wav", "audio/mp3")
+
+
 def check_anthropic(body: Any, *, prefill: bool = True) -> None:
     """Messages. `prefill`: the model goes on with an assistant's words."""
     json.dumps(body).encode()
     messages = body["messages"]
     assert messages
+    compacted = _check_compaction(messages)
+    _check_systems(messages)
+    messages = [message for message in messages if message["role"] != "system"]
     roles = [message["role"] for message in messages]
-    assert roles == [("user", "assistant")[index % 2] for index in range(len(roles))]
+    speakers = ("assistant", "user") if compacted and roles[0] == "assistant" else ("user", "assistant")
+    assert roles == [speakers[index % 2] for index in range(len(roles))]
     waiting: list[str] = []
     seen: set[str] = set()
     for message in messages:
@@ -95,7 +198,9 @@ def check_anthropic(body: Any, *, prefill: bool = True) -> None:
         for block in blocks:
             _check_block(block, message["role"])
         waiting = [block["id"] for block in blocks if block["type"] == "tool_use"]
-        assert kinds[len(kinds) - len(waiting) :] == ["tool_use"] * len(waiting), "calls come last"
+        first_call = kinds.index("tool_use") if waiting else len(kinds)
+        if set(REASONING).isdisjoint(kinds[first_call:]):
+            assert kinds[first_call:] == ["tool_use"] * len(waiting), "calls come last"
         assert seen.isdisjoint(waiting)
         assert len(set(waiting)) == len(waiting)
         seen.update(waiting)
@@ -103,10 +208,15 @@ def check_anthropic(body: Any, *, prefill: bool = True) -> None:
             assert kinds[-1] not in REASONING
             _check_server_tools(blocks)
     assert not waiting
-    if roles[-1] == "assistant":
+    if body["messages"][-1]["role"] == "assistant":
         assert prefill
         last = messages[-1]["content"][-1]
         assert last["type"] != "text" or last["text"] == last["text"].rstrip()
+    if body.get("thinking", {}).get("type") == "enabled":
+        last = [message["content"] for message in messages if message["role"] == "assistant"][-1:]
+        for blocks in last:
+            kinds = [block["type"] for block in blocks]
+            assert "tool_use" not in kinds or kinds[0] in REASONING
     for block in body.get("system", []):
         assert block["type"] == "text"
         assert block["text"].strip()
@@ -114,8 +224,34 @@ def check_anthropic(body: Any, *, prefill: bool = True) -> None:
     _check_tools([tool for tool in body.get("tools", []) if "input_schema" in tool], "input_schema", 128)
 
 
+def _check_compaction(messages: list[Any]) -> bool:
+    """Whether there is a compaction: the first block of all, and the only one."""
+    kinds = [block["type"] for message in messages for block in message["content"]]
+    assert "compaction" not in kinds[1:], "the compaction comes first"
+    if kinds[:1] != ["compaction"]:
+        return False
+    block = messages[0]["content"][0]
+    assert messages[0]["role"] in ("user", "assistant")
+    assert block.get("content") or block.get("encrypted_content")
+    return True
+
+
+def _check_systems(messages: list[Any]) -> None:
+    """A system message follows a user's and precedes an assistant's, or ends the conversation."""
+    roles = [message["role"] for message in messages]
+    for at, message in enumerate(messages):
+        if message["role"] == "system":
+            assert at > 0
+            assert roles[at - 1] == "user"
+            assert roles[at + 1 : at + 2] in ([], ["assistant"])
+            for block in message["content"]:
+                _check_block(block, "system")
+
+
 def _check_block(block: Any, role: str) -> None:
     kind = block["type"]
+    if kind == "compaction":
+        return
     assert kind in BLOCKS[role] or (role == "assistant" and SERVER_RESULT.fullmatch(kind))
     if kind == "text":
         assert block["text"].strip()
@@ -155,3 +291,12 @@ def _check_tools(tools: list[Any], schema: str, longest: int) -> None:
         assert tool[schema]["type"] == "object"
         assert isinstance(tool[schema]["properties"], dict)
         assert CHOICES.isdisjoint(tool[schema])
+
+
+CHECKS = {
+    "openai": check_openai,
+    "openai-responses": check_responses,
+    "anthropic": check_anthropic,
+    "gemini": check_gemini,
+}
+"""The rules of each format of a body."""

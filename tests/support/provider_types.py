@@ -3,11 +3,14 @@
 1. The types are TypedDicts, which pydantic reads; a key that they do not name is refused here, too.
 2. What they call an Iterable is checked only while it is read, so all of it is read.
 3. Anthropic's message also takes the blocks of a response, which allow any key, so each block is
-   checked by itself.
+   checked by itself. A compaction is a block of the beta.
+4. Google's types are models with the SDK's names; the body of a request has the same in camel case, and its
+   parameters in an object of their own.
 """
 
 import functools
 import importlib
+import json
 import pkgutil
 from collections.abc import Iterator
 from typing import Any
@@ -21,8 +24,32 @@ def check_openai_types(body: Any) -> None:
     _read(_openai().validate_python(body, strict=True))
 
 
+def check_responses_types(body: Any) -> None:
+    """Raises pydantic's ValidationError for a body that is none of responses."""
+    _read(_responses().validate_python(body, strict=True))
+    for item in body["input"]:
+        _read(_responses_item().validate_python(item, strict=True))
+
+
+def check_gemini_types(body: Any) -> None:
+    """Raises pydantic's ValidationError for a body that is none of `generateContent`."""
+    from google.genai import types
+
+    assert body.keys() <= {"contents", "systemInstruction", "tools", "generationConfig"}
+    for content in (*body["contents"], *([body["systemInstruction"]] if "systemInstruction" in body else [])):
+        types.Content.model_validate_json(json.dumps(content))
+    for tool in body.get("tools", []):
+        types.Tool.model_validate_json(json.dumps(tool))
+    types.GenerationConfig.model_validate_json(json.dumps(body.get("generationConfig", {})))
+
+
 def check_anthropic_types(body: Any) -> None:
     """Raises pydantic's ValidationError for a body that is none of messages. It needs `max_tokens`."""
+    first = body["messages"][0]
+    if first["content"][0]["type"] == "compaction":
+        _read(_anthropic_compaction().validate_python(first["content"][0], strict=True))
+        rest = {**first, "content": first["content"][1:] or [{"type": "text", "text": "x"}]}
+        body = {**body, "messages": [rest, *body["messages"][1:]]}
     _read(_anthropic().validate_python(body, strict=True))
     for message in body["messages"]:
         for block in message["content"] if isinstance(message["content"], list) else ():
@@ -35,6 +62,29 @@ def _openai() -> TypeAdapter[Any]:
     from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
 
     return TypeAdapter(CompletionCreateParamsNonStreaming)
+
+
+@functools.cache
+def _responses() -> TypeAdapter[Any]:
+    _forbid_unknown_keys("openai.types.responses", "openai.types.shared_params")
+    from openai.types.responses.response_create_params import ResponseCreateParamsNonStreaming
+
+    return TypeAdapter(ResponseCreateParamsNonStreaming)
+
+
+@functools.cache
+def _responses_item() -> TypeAdapter[Any]:
+    from openai.types.responses import ResponseInputItemParam
+
+    return TypeAdapter(ResponseInputItemParam)
+
+
+@functools.cache
+def _anthropic_compaction() -> TypeAdapter[Any]:
+    from anthropic.types.beta import BetaCompactionBlockParam
+
+    BetaCompactionBlockParam.__pydantic_config__ = {"extra": "forbid"}  # type: ignore[attr-defined]
+    return TypeAdapter(BetaCompactionBlockParam)
 
 
 @functools.cache

@@ -2,8 +2,10 @@
 
 1. Texts are not repeated: files are named with the beginning of their SHA-256, so that a later reader can
    tell whether a file is still the one that the model was sent.
-2. `system` is about the system prompt, `user` about the last user message. What the agent may do has a column
-   of its own in the ledger.
+2. `system` is about the system prompt, `user` and `memory` about the user's message. What the agent may do
+   has a column of its own in the ledger.
+3. The record is stored once a turn, since the system prompt is not a message of the turn. `message_contexts`
+   says which message has which part.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,6 +15,7 @@ from typing import Any
 
 from nexus_context.assembly.event_facts import hook_count
 from nexus_context.assembly.request import AssembledContext, Request
+from nexus_context.conversation.message import Message
 from nexus_context.prompt.blocks import OWN_TEXTS
 from nexus_context.prompt.memo import TextMemo, whole
 from nexus_context.snapshot import Snapshot
@@ -47,6 +50,23 @@ def context_json(
         record["user"] = _user(request, now, attachments)
     memory = metadata.get("memory")
     return record | ({} if memory is None else {"memory": memory})
+
+
+def message_contexts(messages: Sequence[Message], record: Any) -> list[dict[str, Any] | None]:
+    """Of each message of a turn, its part of the turn's record; None for those into which nothing was put.
+
+    That is the user's message: the last one before the assistant's first. `messages` begin with the turn.
+    """
+    contexts: list[dict[str, Any] | None] = [None] * len(messages)
+    record = record if isinstance(record, Mapping) else {}
+    part = dict(user) if isinstance(user := record.get("user"), Mapping) else {}
+    memory = record.get("memory")
+    part |= {} if memory is None else {"memory": memory}
+    roles = [message.role for message in messages]
+    request = roles[: roles.index("assistant")] if "assistant" in roles else roles
+    if part and "user" in request:
+        contexts[len(request) - 1 - request[::-1].index("user")] = part
+    return contexts
 
 
 def file_hashes(snapshot: Snapshot, context: AssembledContext) -> list[dict[str, str]]:

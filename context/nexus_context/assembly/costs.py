@@ -25,7 +25,14 @@ from nexus_context.manager import ContextManager
 from nexus_context.prompt.render import Fragment, Prompt
 from nexus_context.prompt.token_attribution import RowKey, fragment_tokens, row_key, tokens_by_part
 from nexus_context.snapshot import Snapshot, active_skills, prompt_for
-from nexus_context.tokens import ModelLimits, TokenCounter, count_message, count_spans, counter_for, resolve
+from nexus_context.tokens import (
+    ModelLimits,
+    TokenCounter,
+    count_message,
+    count_spans,
+    counter_for,
+    get_model_limits,
+)
 from nexus_context.tokens.estimates import is_image
 
 SANDBOXED, WORKER = "sandboxed", "worker"
@@ -144,7 +151,7 @@ def model_in(effective: Effective, requested: str | None = None) -> tuple[ModelL
     """As `model_of`, for settings."""
     name = requested or effective.get("/provider/model")
     overrides = effective.get("/models") or {}
-    return resolve(name, overrides), counter_for(name, overrides)
+    return get_model_limits(name, overrides), counter_for(name, overrides)
 
 
 def lacking(model: ModelLimits) -> list[Feature]:

@@ -17,8 +17,8 @@ from nexus_context.prefix import Prefix
 from nexus_context.prompt.render import Prompt
 from nexus_context.tokens import ModelLimits
 
-Format = Literal["neutral", "openai", "anthropic"]
-FORMATS: tuple[Format, ...] = ("neutral", "openai", "anthropic")
+Format = Literal["neutral", "openai", "openai-responses", "anthropic", "gemini"]
+FORMATS: tuple[Format, ...] = ("neutral", "openai", "openai-responses", "anthropic", "gemini")
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -69,7 +69,7 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class AssembledContext(msgspec.Struct, frozen=True):
-    """What a model is sent. `request` is the provider's body for the formats openai and anthropic.
+    """What a model is sent. `request` is the provider's body, for all formats but `neutral`.
 
     `current_message` is the last message as it is sent; `turn_message` is the same as a conversation takes
     it, with the user's text and the facts and memory before it apart. Append that one, so that later requests

@@ -11,9 +11,8 @@ import msgspec
 
 from nexus_context.errors import RequestError
 from nexus_context.prompt import texts
+from nexus_context.prompt.sections import READ_SKILL
 from nexus_context.snapshot import Snapshot, offered_skills, skill_text
-
-READ_SKILL = "read_skill"
 
 
 def definitions(

@@ -10,7 +10,7 @@
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -19,16 +19,13 @@ import msgspec
 from nexus_context import parameters as parameter_layers
 from nexus_context import tools as tool_sets
 from nexus_context.assembly import costs
+from nexus_context.assembly.body import Reuse, body_of
 from nexus_context.assembly.costs import FixedPart
 from nexus_context.assembly.memory_text import place
 from nexus_context.assembly.request import AssembledContext, Options, Request, check
 from nexus_context.budget import TokenUsage
-from nexus_context.conversation import formats, parameter_fields
-from nexus_context.conversation.breakpoints import MINIMUM, Cache
 from nexus_context.conversation.compaction.detection import settings_of, should_compact
 from nexus_context.conversation.message import Message, sent_message, without_preamble
-from nexus_context.conversation.model_features import adapted
-from nexus_context.conversation.repair import Repair
 from nexus_context.conversation.view import View, overflow
 from nexus_context.manager import ContextManager
 from nexus_context.memory.item import MemoryItem
@@ -36,9 +33,6 @@ from nexus_context.parameters import Parameter
 from nexus_context.prefix import Prefix
 from nexus_context.snapshot import Snapshot, active_skills
 from nexus_context.tokens import MinimalCounter, TokenCounter, complete
-
-MOST_REPAIRS = 100
-DEFAULT_MAX_OUTPUT = 4_096  # tokens; for a model whose own limit is unknown
 
 
 def assemble(
@@ -66,7 +60,8 @@ def assemble(
         spent = costs.spent(snapshot, fixed, view, options)
     if spent.over and request.format != "neutral":
         raise overflow(view, spent.available)
-    body, unsent, repairs = _body_of(request, fixed, view, parameters, folder=snapshot.folder)
+    reuse = Reuse(snapshot.effective.get("/context/cache_ttl"), _is_replayed(snapshot))
+    body, unsent, repairs = body_of(request, fixed, view, parameters, folder=snapshot.folder, reuse=reuse)
     prefix = _prefix(fixed, view, fixed.current)
     metadata = _metadata(prefix, spent, fixed) | _advice(snapshot, conversation, spent, view)
     metadata["activeSkills"] = _active_skills(snapshot, options)
@@ -95,9 +90,14 @@ def assemble(
 
 def _turn_message(snapshot: Snapshot, fixed: FixedPart) -> Message | None:
     """The current message as the conversation takes it: with its preamble, unless later requests lack it."""
-    if fixed.current is None or snapshot.effective.get("/context/replay") == "sent":
+    if fixed.current is None or _is_replayed(snapshot):
         return fixed.current
     return without_preamble(fixed.current)
+
+
+def _is_replayed(snapshot: Snapshot) -> bool:
+    """Whether later requests send a message with what it was sent with."""
+    return bool(snapshot.effective.get("/context/replay") == "sent")
 
 
 def _parameters(snapshot: Snapshot, request: Request) -> dict[str, Parameter]:
@@ -252,70 +252,3 @@ def _demand_percent(spent: TokenUsage, view: View) -> float:
     """
     demand = spent.total - view.tokens + view.uncut_tokens - spent.by_category().get("memory", 0)
     return round(100 * demand / spent.available, 1) if spent.available else 100.0
-
-
-def _body_of(
-    request: Request, fixed: FixedPart, view: View, parameters: Mapping[str, Parameter], *, folder: str
-) -> tuple[dict[str, Any] | None, list[str], list[Repair]]:
-    """The provider's body, descriptions of what it cannot hold, and repairs of the messages."""
-    if request.format == "neutral":
-        return None, [], _first_repairs(view.sound_messages().repairs)
-    model = fixed.model
-    values = {name: parameter.value for name, parameter in parameters.items()}
-    thinks = model.can("thinking")
-    history, repairs, origins = view.sound_messages()
-    messages, feature_repairs = adapted(
-        [*history, sent_message(fixed.current)] if fixed.current else history,
-        costs.lacking(model),
-        model.given,
-    )
-    if request.format == "openai":
-        fields, unsent = parameter_fields.openai(
-            values, thinks=thinks, model=model.given, tools=bool(fixed.tools), limit=model.max_output
-        )
-        key = hashlib.sha256(f"{folder}\0{request.session}".encode()).hexdigest()[:32]
-        body, format_repairs = formats.openai(
-            model.given, fixed.prompt.text, messages, fixed.tools, settings=fields, cache_key=key
-        )
-    else:
-        most = model.max_output or DEFAULT_MAX_OUTPUT
-        fields, unsent = parameter_fields.anthropic(
-            values, max_output=most, thinks=thinks, model=model.given, limit=model.max_output
-        )
-        cache = _cache(fixed, view, len(history))
-        body, format_repairs = formats.anthropic(
-            model.given, fixed.prompt.text, messages, fixed.tools, settings=fields, cache=cache
-        )
-    placed = (_with_index(repair, origins) for repair in (*feature_repairs, *format_repairs))
-    repairs = [*costs.left_out_features(model, fixed.left_out, values), *repairs]
-    return body, [f"parameter {one}" for one in unsent], _first_repairs([*repairs, *placed])
-
-
-def _first_repairs(repairs: list[Repair]) -> list[Repair]:
-    """The first MOST_REPAIRS, and the number of the others: a broken history can have thousands."""
-    more = len(repairs) - MOST_REPAIRS
-    if more <= 0:
-        return repairs
-    return [*repairs[:MOST_REPAIRS], Repair("more", f"{more:,} more repairs are not listed.")]
-
-
-def _with_index(repair: Repair, origins: Sequence[int]) -> Repair:
-    """The repair with the index that its message had among history and current message before repairs."""
-    index = repair.index
-    if index is None:
-        return repair
-    after = (origins[-1] + 1 if origins else 0) + index - len(origins)
-    return msgspec.structs.replace(repair, index=origins[index] if index < len(origins) else after)
-
-
-def _cache(fixed: FixedPart, view: View, history: int) -> Cache:
-    """The input of caching. If repairs changed the number of messages, their sizes are estimated."""
-    sizes = view.sizes(fixed.counter)
-    after = [sum(row.tokens for row in fixed.after)] if fixed.current else []
-    return Cache(
-        stable=history,
-        minimum=fixed.model.cache_minimum or MINIMUM,
-        tools=sum(row.tokens for row in fixed.before if row.category == "tools"),
-        system=sum(row.tokens for row in fixed.before if row.category == "system"),
-        messages=[*sizes, *after] if len(sizes) == history else None,
-    )

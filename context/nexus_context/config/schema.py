@@ -173,6 +173,13 @@ class ContextSection(SettingsSection):
         default=600,
         description="The most tokens of a note with names and values from what was cut; 0 for none.",
     )
+    cache_ttl: Literal["5m", "1h"] = Field(
+        default="5m",
+        description=(
+            "How long Anthropic keeps what it caches of a request. An hour costs twice the price of input to "
+            "write, five minutes 1.25 times; reading costs the same, and renews the time."
+        ),
+    )
     datetime: DatetimeSection = Field(
         default_factory=DatetimeSection, description="Where and how the model gets the time."
     )

@@ -1,4 +1,6 @@
-"""Where Anthropic is asked to cache: at most four breakpoints, each at the end of a prefix that will recur.
+"""Where Anthropic and OpenAI are asked to cache: breakpoints, each at the end of a prefix that will recur.
+
+Anthropic: at most four.
 
 1. The end of the system prompt, or of the tools without one.
 2. The stable frontier: the last block that the next request repeats.
@@ -8,14 +10,20 @@
    began out of reach. A breakpoint finds prefixes cached up to REACH blocks before it.
 5. No breakpoint after a prefix shorter than the model's minimum, and none on reasoning, which cannot have
    one.
+6. All breakpoints of a request have the same lifetime: where lifetimes mix, the longer ones must come first.
+
+OpenAI sets a breakpoint at the newest message by itself and finds cached prefixes at any distance. It is told
+two more: rules 1 and 2, with the minimum of rule 5. An assistant's message cannot have one.
 """
 
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
+
+from nexus_context.tokens.estimates import is_opaque, opaque_tokens
 
 MOST = 4
 """Breakpoints that a request may have."""
@@ -30,17 +38,18 @@ _CHARACTERS = 4  # of a token, unless the caller knows the count
 _IMAGE = 255 * _CHARACTERS
 _PICTURES = ("image", "document")
 _UNMARKED = ("thinking", "redacted_thinking")
-_MARK = {"type": "ephemeral"}
 _encode = msgspec.json.Encoder().encode
 
 Body = dict[str, Any]
+Ttl = Literal["5m", "1h"]
 
 
 class Cache(msgspec.Struct, frozen=True):
     """What the caller knows about a request and the next one. Sizes are in tokens; None: estimated.
 
     `stable` is how many messages, from the first, the next request repeats unchanged; None: all but the last.
-    `messages` has the tokens of each message.
+    `messages` has the tokens of each message. `ttl` is how long the provider keeps what it caches: a longer
+    time costs more to write.
     """
 
     stable: int | None = None
@@ -48,6 +57,7 @@ class Cache(msgspec.Struct, frozen=True):
     tools: int | None = None
     system: int | None = None
     messages: Sequence[int] | None = None
+    ttl: Ttl = "5m"
 
 
 class Breakpoint(NamedTuple):
@@ -63,18 +73,56 @@ def choose_breakpoints(body: Body, origins: Sequence[Sequence[int]], cache: Cach
     return _Search(body, origins, cache).places()
 
 
-def mark_breakpoints(body: Body, chosen: Sequence[Breakpoint]) -> Body:
-    """A copy of the body with breakpoints."""
+def mark_breakpoints(body: Body, chosen: Sequence[Breakpoint], ttl: Ttl = "5m") -> Body:
+    """A copy of the body with breakpoints. The shorter lifetime is the provider's default."""
+    mark = {"type": "ephemeral"} if ttl == "5m" else {"type": "ephemeral", "ttl": ttl}
     copy = dict(body)
     for section, item, block in chosen:
         items = copy[section] = list(copy[section])
         if section != "messages":
-            items[item] = items[item] | {"cache_control": _MARK}
+            items[item] = items[item] | {"cache_control": mark}
             continue
         blocks = list(items[item]["content"])
-        blocks[block] = blocks[block] | {"cache_control": _MARK}
+        blocks[block] = blocks[block] | {"cache_control": mark}
         items[item] = items[item] | {"content": blocks}
     return copy
+
+
+class Markable(NamedTuple):
+    """A content part of a body for OpenAI that may have a breakpoint; `origin` is its stored message."""
+
+    item: int
+    part: int
+    origin: int
+
+
+OPENAI_MARK = {"prompt_cache_breakpoint": {"mode": "explicit"}}
+
+
+def mark_openai(items: list[Body], places: Sequence[Markable], cache: Cache, fixed: Any) -> None:
+    """Set the breakpoints of rules 1 and 2 in the items of a body, whose contents are lists of parts.
+
+    `places` are in order; a system prompt has the origin -1 and comes first. `fixed` is what precedes the
+    items: the tools.
+    """
+    system = places[0] if places and places[0].origin < 0 else None
+    stable = cache.stable
+    if stable is None:
+        stable = max((place.origin for place in places), default=0)
+    frontier = next((place for place in reversed(places) if 0 <= place.origin < stable), None)
+    for place in (system, frontier):
+        if place is None or _openai_tokens(items, place, cache, fixed) < cache.minimum:
+            continue
+        content = items[place.item]["content" if "content" in items[place.item] else "output"]
+        content[place.part] = content[place.part] | OPENAI_MARK
+
+
+def _openai_tokens(items: list[Body], place: Markable, cache: Cache, fixed: Any) -> int:
+    """Tokens of the prefix that ends at a place."""
+    tokens = _tokens(fixed, cache.tools)
+    if cache.messages is None or cache.system is None:
+        return tokens + _tokens(items[: place.item + 1], None)
+    return tokens + cache.system + sum(cache.messages[: place.origin + 1])
 
 
 class _Search:
@@ -168,4 +216,6 @@ def _length(block: Body) -> int:
         return _IMAGE
     if kind == "tool_result" and "content" in block:
         return sum(map(_length, block["content"]))
+    if is_opaque(block):
+        return _CHARACTERS * opaque_tokens(block)
     return len(_encode(block))

@@ -20,7 +20,7 @@ import msgspec
 
 from nexus_context.conversation.message import Message
 from nexus_context.conversation.parts import is_blank
-from nexus_context.conversation.repair import is_clean, is_clean_call
+from nexus_context.conversation.repair import is_clean, is_clean_call, is_plain_part
 
 LATE = 64
 """Most messages between a call and its result."""
@@ -188,17 +188,12 @@ def _is_plain(message: Message) -> bool:
     if content.__class__ is str:
         plain, blank = content.isascii() or is_clean(content), not content or content.isspace()
     elif content.__class__ is list:
-        plain, blank = all(map(_is_plain_part, content)), all(map(is_blank, content))
+        plain, blank = all(map(is_plain_part, content)), all(map(is_blank, content))
     else:
         plain, blank = not content, True
     if message.tool_calls:
         return plain and message.role == "assistant" and all(map(is_clean_call, message.tool_calls))
     return plain and (message.role == "tool" or not blank)
-
-
-def _is_plain_part(part: Any) -> bool:
-    kind = part.get("type") if part.__class__ is dict else None
-    return kind not in ("tool_use", "tool_result") and is_clean(part)
 
 
 def group_starts(messages: Sequence[Message]) -> list[int]:

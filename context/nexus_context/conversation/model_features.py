@@ -1,6 +1,6 @@
-"""What a model cannot take, replaced by texts: images, documents, calls of tools and their results.
+"""What a model cannot take, replaced by texts: images, documents, tool calls and their results; reasoning.
 
-1. A part that the model cannot read becomes a text that says so.
+1. A part that the model cannot read becomes a text that says so. Reasoning is left out without one.
 2. For a model without tools, a call becomes a text of its message, and a result a user's text.
 3. Every replacement is a `Repair`. Messages that need none stay the same objects.
 """
@@ -30,7 +30,7 @@ def adapted(
 ) -> tuple[Sequence[Message], list[Repair]]:
     """The messages as a model takes them that lacks these features, and the repairs."""
     missing = frozenset(lacking)
-    if missing.isdisjoint(("tools", "vision", "documents")):
+    if missing.isdisjoint(("tools", "vision", "documents", "thinking")):
         return messages, []
     log = RepairLog(())
     adapter = _Adapter(missing, model, log)
@@ -44,6 +44,8 @@ def feature_of(part: Any) -> Feature | None:
             return "vision"
         case parts.DocumentPart():
             return "documents"
+        case parts.ThinkingPart():
+            return "thinking"
         case parts.ProviderPart(_, original):
             return _PART_FEATURES.get(original["type"])
     return None
@@ -61,7 +63,8 @@ class _Adapter:
         if isinstance(content, list):
             adapted_parts = [self._part(index, part) for part in content]
             if any(new is not old for new, old in zip(adapted_parts, content, strict=True)):
-                message = msgspec.structs.replace(message, content=adapted_parts)
+                taken = [part for part in adapted_parts if part is not None]
+                message = msgspec.structs.replace(message, content=taken)
         if "tools" in self._missing and (message.tool_calls or message.role == "tool"):
             return self._without_tools(index, message)
         return message
@@ -70,6 +73,10 @@ class _Adapter:
         feature = feature_of(part)
         if feature is None or feature not in self._missing:
             return part
+        if feature == "thinking":
+            text = f"{self._model} has no thinking: reasoning is left out."
+            self._log.add("thinking-unsupported", text, index)
+            return None
         kind = "image" if feature == "vision" else "document"
         text = f"{self._model} has no {feature}: a part of the type {kind} is left out; a text replaces it."
         self._log.add(f"{feature}-unsupported", text, index)

@@ -8,11 +8,16 @@
    which 5.5, Fable and Mythos reject.
 3. OpenAI: the level of thinking is `reasoning_effort`. A model that thinks accepts neither `temperature` nor
    `top_p`; GPT-5.1 to 5.6 can be told not to think, with the level off.
-4. In chat completions GPT-5.4 and 5.5 accept no effort beside tools, and from 5.6 on only `none`.
-5. A model with an unknown name is assumed to accept everything: proxies use names of their own.
+4. In chat completions GPT-5.4 and 5.5 accept no effort beside tools, and from 5.6 on only `none`. Responses
+   accept every effort beside tools, and return a model's reasoning encrypted if asked to.
+5. Gemini: up to 2.5 thinking has a budget in the range of the model, 0 for none where the model can stop.
+   From 3 on it has a level; `minimal` is for Flash up to 3.5, and 3.0 Pro has no `medium`. None can be told
+   not to think.
+6. A model with an unknown name is assumed to accept everything: proxies use names of their own.
 
-Sources: the providers' parameter lists in their Python packages (openai 3.54, anthropic 2.12) and the errors
-that their servers return.
+Sources: the providers' parameter lists in their Python packages (openai 3.54, anthropic 2.12,
+google-genai 3.4), the levels and budgets in the documentation of the Gemini API, and the errors that servers
+return.
 """
 
 import re
@@ -23,6 +28,9 @@ LEAST_BUDGET = 1_024  # tokens
 LEAST_TOP_P = 0.95
 BUDGETS = {"minimal": 1_024, "low": 4_096, "medium": 16_384, "high": 32_768}
 """Tokens of thinking for a level without a budget."""
+
+GEMINI_BUDGETS = {"pro": (128, 32_768), "lite": (512, 24_576), "": (1, 24_576)}
+"""The least and the most tokens of thinking of a Gemini 2.5, by a part of its name."""
 
 Settings = dict[str, Any]
 
@@ -62,18 +70,10 @@ def openai(
     """
     unsent: list[str] = []
     gpt = _gpt(model)
-    settings: Settings = {}
     effort = _effort(parameters, gpt, thinks, unsent)
     if tools and gpt is not None and gpt.version >= (5, 4):
         effort = _effort_beside_tools(effort, gpt, model, unsent)
-    silent = gpt is None or (gpt.can_stop and (effort == "none" or (effort is None and gpt.version < (5, 5))))
-    for name in ("temperature", "top_p"):
-        if parameters.get(name) is None:
-            continue
-        if silent:
-            settings[name] = parameters[name]
-        else:
-            unsent.append(f"{name}: {model} does not accept it while thinking")
+    settings = _openai_sampling(parameters, gpt, effort, model=model, unsent=unsent)
     if parameters.get("max_tokens") is not None:
         settings["max_completion_tokens"] = _capped(parameters["max_tokens"], limit, unsent)
     if parameters.get("top_k") is not None:
@@ -81,6 +81,50 @@ def openai(
     if effort is not None:
         settings["reasoning_effort"] = effort
     return settings, unsent
+
+
+def openai_responses(
+    parameters: Mapping[str, Any], *, thinks: bool, model: str = "", limit: int | None = None
+) -> tuple[Settings, list[str]]:
+    """Fields for responses, and what is not sent and why. `thinks` and `limit` as for chat completions."""
+    unsent: list[str] = []
+    gpt = _gpt(model)
+    effort = _effort(parameters, gpt, thinks, unsent)
+    settings = _openai_sampling(parameters, gpt, effort, model=model, unsent=unsent)
+    if parameters.get("max_tokens") is not None:
+        settings["max_output_tokens"] = _capped(parameters["max_tokens"], limit, unsent)
+    if parameters.get("top_k") is not None:
+        unsent.append("top_k: OpenAI does not accept it")
+    if effort is not None:
+        settings["reasoning"] = {"effort": effort}
+    if gpt is not None or effort is not None:
+        settings["include"] = ["reasoning.encrypted_content"]
+    return settings, unsent
+
+
+def gemini(
+    parameters: Mapping[str, Any], *, thinks: bool, model: str = "", limit: int | None = None
+) -> tuple[Settings, list[str]]:
+    """Fields for `generateContent`, and what is not sent and why. `thinks` and `limit` as for OpenAI."""
+    unsent: list[str] = []
+    config = {
+        field: parameters[name]
+        for name, field in (("temperature", "temperature"), ("top_p", "topP"), ("top_k", "topK"))
+        if parameters.get(name) is not None
+    }
+    if parameters.get("max_tokens") is not None:
+        config["maxOutputTokens"] = _capped(parameters["max_tokens"], limit, unsent)
+    level, budget = _thinking(parameters)
+    if (level is not None or budget is not None) and not thinks:
+        if level != "off":
+            unsent.append("thinking: the model does not support it")
+    elif level is not None or budget is not None:
+        version = gemini_version(model) or _NEWEST
+        choose = _gemini_level if version >= (3, 0) else _gemini_budget
+        thinking = choose(level, budget, model, unsent)
+        if thinking:
+            config["thinkingConfig"] = thinking
+    return ({"generationConfig": config} if config else {}), unsent
 
 
 def anthropic(
@@ -131,6 +175,24 @@ def takes_prefill(model: str) -> bool:
     return version is None or version < (4, 6)
 
 
+def takes_system_messages(model: str) -> bool:
+    """Whether a model of Anthropic takes system messages inside the conversation: from Opus 4.8 on."""
+    version = claude_version(model)
+    return version is not None and version >= (4, 8) and "preview" not in model.lower()
+
+
+def takes_breakpoints(model: str) -> bool:
+    """Whether a model of OpenAI takes explicit cache breakpoints: from GPT-5.6 on."""
+    gpt = _gpt(model)
+    return gpt is not None and gpt.version >= (5, 6)
+
+
+def gemini_version(model: str) -> tuple[int, int] | None:
+    """The version of a Gemini; None for other models."""
+    match = re.search(r"gemini-(\d+)(?:\.(\d+))?", model.lower())
+    return (int(match[1]), int(match[2] or 0)) if match else None
+
+
 def claude_version(model: str) -> tuple[int, int] | None:
     """The version of a Claude, the newest if its name has none; None for other models."""
     name = model.lower()
@@ -166,6 +228,59 @@ def _sample(
             unsent.append(f"top_p: {model} does not accept it beside a temperature")
         else:
             settings[name] = value
+
+
+def _openai_sampling(
+    parameters: Mapping[str, Any], gpt: _Gpt | None, effort: str | None, *, model: str, unsent: list[str]
+) -> Settings:
+    """The sampling parameters of a model of OpenAI: none while it thinks."""
+    silent = gpt is None or (gpt.can_stop and (effort == "none" or (effort is None and gpt.version < (5, 5))))
+    settings: Settings = {}
+    for name in ("temperature", "top_p"):
+        if parameters.get(name) is None:
+            continue
+        if silent:
+            settings[name] = parameters[name]
+        else:
+            unsent.append(f"{name}: {model} does not accept it while thinking")
+    return settings
+
+
+def _gemini_level(level: str | None, budget: int | None, model: str, unsent: list[str]) -> Settings:
+    """How much Gemini 3 and later think."""
+    if level is None:
+        return {"thinkingBudget": budget}
+    if budget is not None:
+        unsent.append(f"thinking.budget: {model} does not accept it beside a level")
+    version, is_pro = gemini_version(model) or _NEWEST, "pro" in model.lower()
+    sent = level
+    if level in ("off", "minimal") and (is_pro or version > (3, 5)):
+        sent = "low"
+    elif level == "off":
+        sent = "minimal"
+    elif level == "medium" and is_pro and version == (3, 0):
+        sent = "high"
+    if sent != level:
+        unsent.append(f"thinking.level {level}: {model} does not accept it; {sent} is sent instead")
+    return {"thinkingLevel": sent.upper()}
+
+
+def _gemini_budget(level: str | None, budget: int | None, model: str, unsent: list[str]) -> Settings:
+    """How much Gemini 2.5 thinks."""
+    name = model.lower()
+    least, most = next(limits for part, limits in GEMINI_BUDGETS.items() if part in name)
+    if level == "off":
+        if least == GEMINI_BUDGETS["pro"][0]:
+            unsent.append("thinking.level: the model cannot be told not to think")
+            return {}
+        return {"thinkingBudget": 0}
+    stated = budget if budget is not None else BUDGETS[level or ""]
+    tokens = min(max(stated, least), most)
+    if budget is not None and tokens != budget:
+        unsent.append(
+            f"thinking.budget {budget}: {model} accepts {least} to {most}; {tokens} is sent instead"
+        )
+    return {"thinkingBudget": tokens}
 
 
 def _effort(parameters: Mapping[str, Any], gpt: _Gpt | None, thinks: bool, unsent: list[str]) -> str | None:

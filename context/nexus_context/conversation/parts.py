@@ -1,4 +1,4 @@
-"""Parts of a message's content in every format: Anthropic, OpenAI (two of them), MCP, plain text.
+"""Parts of a message's content in every format: Anthropic, OpenAI (two of them), Gemini, MCP, plain text.
 
 1. Each part becomes one of a few kinds: text, refusal, image, document, or a part that only one provider
    knows.
@@ -6,6 +6,10 @@
    sent.
 3. An unknown part keeps its type, for a text that names it.
 4. Only known keys are kept: providers reject others.
+5. Reasoning and compactions are opaque: their provider gets them back as they came, nobody reads what they
+   encrypt. Gemini signs texts and calls; its signature is a key of the part (`signature_of`).
+6. A part `{"type": "tool_call", "id": …}` marks where a call of the message stands among its parts; calls
+   without a mark follow the parts.
 """
 
 import re
@@ -42,6 +46,14 @@ _WEB = re.compile(r"https?://[^\s/]", re.ASCII | re.IGNORECASE)
 _DETAILS = ("auto", "low", "high", "original")
 
 
+Provider = Literal["anthropic", "openai", "gemini"]
+SIGNATURE_KEYS = ("thoughtSignature", "thought_signature")
+_THINKING = ("thinking", "signature")
+_REDACTED = ("data",)
+_COMPACTION = ("content", "encrypted_content", "signature", "tool_changes")
+_REASONING = ("id", "summary", "content", "encrypted_content", "status")
+
+
 class TextPart(NamedTuple):
     """Text."""
 
@@ -72,15 +84,33 @@ class DocumentPart(NamedTuple):
 
 
 class ThinkingPart(NamedTuple):
-    """An assistant's reasoning as Anthropic signed it; None without a signature."""
+    """An assistant's reasoning as its provider signed or encrypted it; None if it cannot be sent back."""
 
+    provider: Provider
     signed: Part | None
+
+
+class CompactionPart(NamedTuple):
+    """What a provider's server made of the messages before it, and the text of that, if it can be read.
+
+    `part` is None if the compaction failed: then it stands for nothing.
+    """
+
+    provider: Provider
+    part: Part | None
+    text: str = ""
+
+
+class CallPart(NamedTuple):
+    """The place of a call among the parts of its message."""
+
+    id: str
 
 
 class ProviderPart(NamedTuple):
     """A part that only one provider knows, in its format, and its text for the others."""
 
-    provider: Literal["anthropic", "openai"]
+    provider: Provider
     part: Part
     text: str = ""
 
@@ -91,13 +121,29 @@ class UnknownPart(NamedTuple):
     type: str
 
 
-AnyPart = TextPart | RefusalPart | ImagePart | DocumentPart | ThinkingPart | ProviderPart | UnknownPart
+AnyPart = (
+    TextPart
+    | RefusalPart
+    | ImagePart
+    | DocumentPart
+    | ThinkingPart
+    | CompactionPart
+    | CallPart
+    | ProviderPart
+    | UnknownPart
+)
 
 
 def is_blank(part: Any) -> bool:
-    """Whether a content or a part is blank: providers reject text of white space only."""
+    """Whether a content or a part is blank: providers reject text of white space only.
+
+    A signed text is never blank: the last part of Gemini's answers often has a signature and no text.
+    """
     if isinstance(part, dict) and part.get("type") in _TEXT_TYPES:
-        part = part.get("text")
+        text = part.get("text")
+        if isinstance(text, str) and text and not text.isspace():
+            return False
+        part = None if signature_of(part) is None else part
     return part is None or (isinstance(part, str) and (not part or part.isspace())) or part == []
 
 
@@ -106,6 +152,8 @@ def read_part(part: Any) -> AnyPart:
     if not isinstance(part, dict):
         return TextPart(json_text(part))
     kind = part.get("type")
+    if part.get("thought") is True:
+        return _thought(part)
     if kind in _TEXT_TYPES and isinstance(part.get("text"), str):
         return TextPart(part["text"])
     reader = _READERS.get(kind) if isinstance(kind, str) else None
@@ -115,6 +163,17 @@ def read_part(part: Any) -> AnyPart:
     if isinstance(part.get("text"), str):
         return TextPart(part["text"])
     return UnknownPart(kind if isinstance(kind, str) and kind else "unknown")
+
+
+def signature_of(part: Any) -> str | None:
+    """Gemini's signature of a text or a call, if the part has one."""
+    if not isinstance(part, dict):
+        return None
+    for key in SIGNATURE_KEYS:
+        signature = part.get(key)
+        if isinstance(signature, str) and signature:
+            return signature
+    return None
 
 
 def part_name(kind: AnyPart) -> str:
@@ -254,10 +313,52 @@ def _resource_link(part: Part) -> AnyPart | None:
 
 
 def _thinking(part: Part) -> AnyPart:
-    keys = ("thinking", "signature") if part["type"] == "thinking" else ("data",)
+    """Anthropic's reasoning. The text may be empty: then the signature holds all of it."""
+    keys = _THINKING if part["type"] == "thinking" else _REDACTED
     if not all(isinstance(part.get(key), str) for key in keys) or not part[keys[-1]]:
-        return ThinkingPart(None)
-    return ThinkingPart(_only(part, "type", *keys))
+        return ThinkingPart("anthropic", None)
+    return ThinkingPart("anthropic", _as_received(part, keys))
+
+
+def _reasoning(part: Part) -> AnyPart:
+    """OpenAI's reasoning. Without its encrypted content, only a server that stored it could find it."""
+    is_whole = isinstance(part.get("summary"), list) and _has_text(part.get("id"))
+    if not is_whole or not _has_text(part.get("encrypted_content")):
+        return ThinkingPart("openai", None)
+    return ThinkingPart("openai", _as_received(part, _REASONING))
+
+
+def _thought(part: Part) -> AnyPart:
+    """Gemini's reasoning: the summary of a thought, or only its signature."""
+    signature, text = signature_of(part), part.get("text")
+    if not (isinstance(text, str) and text) and signature is None:
+        return ThinkingPart("gemini", None)
+    sent: Part = {"text": text if isinstance(text, str) else "", "thought": True}
+    return ThinkingPart("gemini", sent if signature is None else sent | {SIGNATURE_KEYS[0]: signature})
+
+
+def _compaction(part: Part) -> AnyPart:
+    """Anthropic's block has a text, a signature or both; OpenAI's item only its encrypted content."""
+    content, encrypted = part.get("content"), part.get("encrypted_content")
+    if "content" in part or "signature" in part:
+        if not _has_text(content) and not _has_text(encrypted):
+            return CompactionPart("anthropic", None)
+        text = content if isinstance(content, str) else ""
+        return CompactionPart("anthropic", _as_received(part, _COMPACTION), text)
+    if not _has_text(encrypted):
+        return CompactionPart("openai", None)
+    return CompactionPart("openai", _as_received(part, ("id", "encrypted_content")))
+
+
+def _call(part: Part) -> AnyPart | None:
+    return CallPart(part["id"]) if isinstance(part.get("id"), str) else None
+
+
+def _as_received(part: Part, keys: tuple[str, ...]) -> Part:
+    """The part itself if it has only these keys with values, else these of it in the order of the part."""
+    if all(key == "type" or (key in keys and value is not None) for key, value in part.items()):
+        return part
+    return {key: value for key, value in part.items() if key == "type" or (key in keys and value is not None)}
 
 
 def _refusal(part: Part) -> AnyPart | None:
@@ -322,7 +423,9 @@ _READERS = {
     "resource_link": _resource_link,
     "thinking": _thinking,
     "redacted_thinking": _thinking,
-    "reasoning": lambda _: ThinkingPart(None),
+    "reasoning": _reasoning,
+    "compaction": _compaction,
+    "tool_call": _call,
     "refusal": _refusal,
     "search_result": _search_result,
     "server_tool_use": _server_tool,

@@ -7,8 +7,9 @@
    calls before them, in order; if there are too few, to the newest calls.
 3. A result without an id answers the newest message before it that has a call without a result: the call of
    the same tool, else the first. A call without an id gets one.
-4. Only assistants call tools: calls of another role move to an assistant message. Anthropic's blocks
-   `tool_use` and `tool_result` inside a content become calls and results.
+4. Only assistants call tools: calls of another role move to an assistant message. Calls and results inside a
+   content, in the form of Anthropic, OpenAI or Gemini, become calls and results; a mark keeps a call's place
+   where parts follow it or Gemini signed it (`parts.CallPart`).
 5. An empty message is left out, unless it is a result: a tool may return nothing.
 6. Text must be encodable as UTF-8 (U+FFFD replaces half a surrogate pair), and JSON no deeper than
    MOST_DEPTH.
@@ -20,12 +21,12 @@ Reading order: `traced`, `sound_part`, `steps_of` (a single message), `Pairing` 
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from nexus_context.conversation.message import Message, ToolCall, content_of
-from nexus_context.conversation.parts import is_blank
+from nexus_context.conversation.parts import is_blank, json_text, signature_of
 from nexus_context.prompt import texts
 
 MOST_DEPTH = 200
@@ -35,6 +36,12 @@ UNNAMED = "call"
 
 _LONGEST_QUOTE = 60  # code points of an id or a name in a sentence
 _SPEAKERS = frozenset(("user", "assistant", "system"))
+_LIFTED: dict[str, Literal["call", "result"]] = {
+    "tool_use": "call",
+    "function_call": "call",
+    "tool_result": "result",
+    "function_call_output": "result",
+}
 _encode = msgspec.json.Encoder().encode
 
 
@@ -167,7 +174,7 @@ def _sample_text(content: Any) -> str:
         return str(content)
     if not content:
         return ""
-    if content.__class__ is not list or not all(map(_is_plain, content)):
+    if content.__class__ is not list or not all(map(is_plain_part, content)):
         raise ValueError
     return "" if all(map(is_blank, content)) else "parts"
 
@@ -184,11 +191,19 @@ def _ids(message: Message, taken: set[str]) -> set[str]:
     return ids
 
 
-def _is_plain(part: Any) -> bool:
+def is_plain_part(part: Any) -> bool:
     """Whether a part is neither call nor result, and can be encoded."""
-    return (part.__class__ is not dict or part.get("type") not in ("tool_use", "tool_result")) and is_clean(
-        part
-    )
+    return lifted_as(part) is None and is_clean(part)
+
+
+def lifted_as(part: Any) -> Literal["call", "result"] | None:
+    """Whether a part of a content is a call or a result in a provider's form."""
+    if part.__class__ is not dict:
+        return None
+    kind = part.get("type")
+    if kind is None:
+        return "call" if "functionCall" in part else "result" if "functionResponse" in part else None
+    return _LIFTED.get(kind) if kind.__class__ is str else None
 
 
 class Step(NamedTuple):
@@ -249,35 +264,66 @@ def _encodable(index: int, message: Message, repairs: list[Repair]) -> Message:
 
 def _lifted(index: int, message: Message, content: list[Any], repairs: list[Repair]) -> list[Message]:
     """The message without calls and results in its content; the results come before it."""
-    kinds = [part.get("type") if isinstance(part, dict) else None for part in content]
-    if "tool_use" not in kinds and "tool_result" not in kinds:
+    kinds = [lifted_as(part) for part in content]
+    if not any(kinds):
         return [message]
     text = f"Calls and results inside the content of {place(index)} are sent separately."
     repairs.append(Repair("block-lifted", text, index))
-    pairs = list(zip(content, kinds, strict=True))
-    messages = [_lifted_result(part) for part, kind in pairs if kind == "tool_result"]
-    calls = (*message.tool_calls, *(_lifted_call(part) for part, kind in pairs if kind == "tool_use"))
-    rest = [part for part, kind in pairs if kind not in ("tool_use", "tool_result")]
+    messages: list[Message] = []
+    calls = list(message.tool_calls)
+    rest: list[Any] = []
+    for part, kind in zip(content, kinds, strict=True):
+        if kind == "result":
+            messages.append(_lifted_result(part))
+        elif kind == "call":
+            calls.append(_lifted_call(part))
+            mark = {"type": "tool_call", "id": calls[-1].id}
+            signature = signature_of(part)
+            rest.append(mark if signature is None else mark | {"thoughtSignature": signature})
+        else:
+            rest.append(part)
+    while rest and isinstance(rest[-1], dict) and rest[-1].get("type") == "tool_call" and len(rest[-1]) == 2:
+        del rest[-1]  # calls without a mark come last anyway
     if rest or calls or message.role == "tool":
-        messages.append(msgspec.structs.replace(message, content=rest or None, tool_calls=calls))
+        messages.append(msgspec.structs.replace(message, content=rest or None, tool_calls=tuple(calls)))
     return messages
 
 
 def _lifted_call(block: dict[str, Any]) -> ToolCall:
-    call_id, name = block.get("id"), block.get("name")
+    if isinstance(block.get("functionCall"), dict):
+        function = block["functionCall"]
+        call_id, name, arguments = function.get("id"), function.get("name"), function.get("args", {})
+    else:
+        is_item = block.get("type") == "function_call"
+        call_id, name = block.get("call_id" if is_item else "id"), block.get("name")
+        arguments = block.get("arguments" if is_item else "input", {})
     return ToolCall(
-        call_id if isinstance(call_id, str) else "",
-        name if isinstance(name, str) else "",
-        block.get("input", {}),
+        call_id if isinstance(call_id, str) else "", name if isinstance(name, str) else "", arguments
     )
 
 
 def _lifted_result(block: dict[str, Any]) -> Message:
-    call_id, content = block.get("tool_use_id"), block.get("content")
+    name, is_failed = None, block.get("is_error") is True
+    if isinstance(block.get("functionResponse"), dict):
+        function = block["functionResponse"]
+        call_id, name, content = function.get("id"), function.get("name"), function.get("response")
+        if isinstance(content, dict):
+            is_failed = "error" in content
+            content = next((content[key] for key in ("output", "error") if key in content), content)
+        content = None if content is None else json_text(content)
+    elif block.get("type") == "function_call_output":
+        call_id, content = block.get("call_id"), block.get("output")
+    else:
+        call_id, content = block.get("tool_use_id"), block.get("content")
     if not isinstance(content, str | list):
         content = None if content is None else [content]
-    meta = {"is_error": True} if block.get("is_error") is True else msgspec.UNSET
-    return Message("tool", content, tool_call_id=call_id if isinstance(call_id, str) else None, meta=meta)
+    return Message(
+        "tool",
+        content,
+        tool_call_id=call_id if isinstance(call_id, str) else None,
+        name=name if isinstance(name, str) else None,
+        meta={"is_error": True} if is_failed else msgspec.UNSET,
+    )
 
 
 class _Call(NamedTuple):

@@ -47,7 +47,7 @@ from nexus_context.layers.skills import find_skills
 from nexus_context.layers.text_reader import JsonFile, Reading, check_settings
 from nexus_context.layers.walk import CONFIG_DIRECTORY, GIT, LayerPlace, Walk
 from nexus_context.redact import redact
-from nexus_context.tokens.models import UNKNOWN_WINDOW, model_names, resolve
+from nexus_context.tokens.models import UNKNOWN_WINDOW, get_model_limits, model_names
 
 DEFAULTS_DIRECTORY = str(Path(__file__).parents[1] / "defaults")
 DEFAULT_INSTRUCTIONS = "NEXUS.md"
@@ -388,7 +388,7 @@ def unknown_model(reading: Reading, effective: Effective) -> Iterator[Problem]:
     name = effective.get("/provider/model")
     if not isinstance(name, str) or effective.get("/context/max_tokens") is not None:
         return
-    if resolve(name, effective.get("/models") or {}).known:
+    if get_model_limits(name, effective.get("/models") or {}).known:
         return
     origin = next((entry for entry in effective.provenance["/provider/model"] if entry.wins), None)
     if origin is None or origin.document is None or not reading.is_present(origin):

@@ -5,6 +5,7 @@ the content is removed.
 """
 
 from collections.abc import Iterable
+from typing import Any
 
 import apsw
 import msgspec
@@ -25,6 +26,10 @@ WHERE workspace = ?1 AND target = ?2 AND delivered = 0
     AND (expires IS NULL OR expires > ?3) AND (?4 IS NULL OR node IS NULL OR node = ?4)
 ORDER BY priority DESC, number LIMIT ?5
 """
+_SINCE = """
+SELECT id, workspace, source, target, content, created, node, priority, ttl, task, metadata, session
+FROM direct WHERE number > ?1 AND delivered = 0 ORDER BY number LIMIT ?2
+"""
 _EMPTY = "UPDATE direct SET delivered = 1, content = '', metadata = NULL"
 
 
@@ -43,9 +48,18 @@ def inbox(
     connection: apsw.Connection, workspace: str, agent: str, *, now: float, node: str | None, limit: int
 ) -> list[DirectMessage]:
     """Highest priority first, then in order of arrival. Without `node`: those for every node."""
-    rows = connection.execute(_WAITING, (workspace, agent, now, node, limit))
-    records = [dict(zip(DirectMessage.__struct_fields__, row, strict=True)) for row in rows]
-    return [DirectMessage(**record | {"metadata": optional_value(record["metadata"])}) for record in records]
+    return _messages(connection.execute(_WAITING, (workspace, agent, now, node, limit)))
+
+
+def since(connection: apsw.Connection, number: int, *, limit: int) -> list[DirectMessage]:
+    """The first waiting messages of all workspaces with a greater number, in order of arrival."""
+    return _messages(connection.execute(_SINCE, (number, limit)))
+
+
+def newest(connection: apsw.Connection) -> int:
+    """The number of the newest message; 0 if there is none."""
+    ((number,),) = connection.execute("SELECT coalesce(max(number), 0) FROM direct")
+    return int(number)
 
 
 def delivered(connection: apsw.Connection, ids: Iterable[str]) -> None:
@@ -56,3 +70,8 @@ def delivered(connection: apsw.Connection, ids: Iterable[str]) -> None:
 def forget(connection: apsw.Connection, workspace: str, session: str) -> None:
     """Remove all messages of a session."""
     connection.execute("DELETE FROM direct WHERE workspace = ? AND session = ?", (workspace, session))
+
+
+def _messages(rows: Iterable[tuple[Any, ...]]) -> list[DirectMessage]:
+    records = [dict(zip(DirectMessage.__struct_fields__, row, strict=True)) for row in rows]
+    return [DirectMessage(**record | {"metadata": optional_value(record["metadata"])}) for record in records]

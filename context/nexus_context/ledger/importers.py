@@ -17,7 +17,7 @@ Accepts our own exports (`jsonl`) and everything that `conversation.transcripts`
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -58,6 +58,7 @@ class FileSession(msgspec.Struct, frozen=True):
 
     name: str
     turns: tuple[Turn, ...]
+    parameters: Mapping[str, Any] = {}  # of the model
     ours: bool = False  # from an export of our own
     sound: bool = True  # the file was read without errors
 
@@ -124,7 +125,9 @@ def _read_ours(data: bytes, path: str) -> FileContents:
     of_file: list[int | None] = [None] * len(problems)
     problems += broken
     sound = _sound(problems)
-    sessions = tuple(FileSession(_tidy(one.session), one.turns, ours=True, sound=sound) for one in exported)
+    sessions = tuple(
+        FileSession(_tidy(one.session), one.turns, one.parameters, ours=True, sound=sound) for one in exported
+    )
     return FileContents("nexus", sessions, tuple(problems), (*of_file, *lines))
 
 
@@ -253,7 +256,7 @@ class Importer:
             on_progress(1)
         name = self._free(session.name)
         new = (as_new_turn(turn, turn.counts) if turn.type == "query" else turn for turn in counted)
-        self._ledger.import_turns(self._workspace, name, new)
+        self._ledger.import_turns(self._workspace, name, new, parameters=session.parameters)
         self._remember(name, session.turns)
         return Imported(name, "new", len(session.turns), session.messages)
 

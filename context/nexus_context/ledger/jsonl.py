@@ -1,7 +1,8 @@
 """A whole session as lines of JSON, and back. Exporting an imported export gives the same lines.
 
-1. A header line has format, version and session. A line for each turn of the thread follows, oldest first,
-   including compactions and undos, with everything that the ledger stores except the id.
+1. A header line has format, version, session, and the model parameters that the session was created with. A
+   line for each turn of the thread follows, oldest first, including compactions and undos, with everything
+   that the ledger stores except the id.
 2. A file may hold several sessions: each header begins one.
 3. A line that cannot be read is a problem, and the rest is read. From there on, turns that depend on previous
    lines (compactions and undos) are left out.
@@ -13,12 +14,13 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
 
 from nexus_context import files
+from nexus_context.config.check import check_value
 from nexus_context.conversation import transcripts
 from nexus_context.conversation.agent_result import TurnOutcome
 from nexus_context.conversation.message import Message, text_of
@@ -26,6 +28,7 @@ from nexus_context.conversation.transcripts import read_limits
 from nexus_context.conversation.transcripts.read_limits import LONGEST_LINE, MOST_VALUES
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.files import foreign_encoding
+from nexus_context.jsontext import pointer_text
 from nexus_context.ledger.records import Ranges, Turn, TurnType
 from nexus_context.ledger.rows import json_text, unwritable, value_of
 
@@ -45,12 +48,14 @@ class Exported(msgspec.Struct, frozen=True):
 
     session: str
     turns: tuple[Turn, ...]
+    parameters: Mapping[str, Any] = {}
 
 
-class _Header(msgspec.Struct, frozen=True):
+class _Header(msgspec.Struct, frozen=True, omit_defaults=True):
     format: str
     version: int
     session: str
+    parameters: dict[str, Any] = {}
 
 
 class _Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -85,9 +90,9 @@ _WORDS = ("created", "model", "role", "compaction", "counter")
 _FIELDS = tuple(field.name for field in msgspec.structs.fields(_Line))
 
 
-def lines(session: str, turns: Iterable[Turn]) -> Iterator[str]:
+def lines(session: str, turns: Iterable[Turn], parameters: Mapping[str, Any] = {}) -> Iterator[str]:
     """The lines of a session, each with its line end."""
-    yield json_text(_Header(FORMAT, VERSION, session)) + "\n"
+    yield json_text(_Header(FORMAT, VERSION, session, dict(parameters))) + "\n"
     for turn in turns:
         line = _Line(**{name: getattr(turn, name) for name in _FIELDS})
         yield _text(line) + "\n"
@@ -199,6 +204,7 @@ class _Reader:
         self.line = 0  # number of the current line
         self._path = path
         self._session: str | None = None
+        self._parameters: dict[str, Any] = {}
         self._header, self._header_line = Span(0, 0), 0
         self._turns: list[Turn] = []
         self._messages = 0
@@ -231,7 +237,7 @@ class _Reader:
             message = f"The session {self._session!r} has no turn that can be read; it is left out."
             self.tell(self._header, message, line=self._header_line)
         elif self._session is not None:
-            self.sessions.append(Exported(self._session, tuple(self._turns)))
+            self.sessions.append(Exported(self._session, tuple(self._turns), self._parameters))
         self._session = None
         self._turns, self._compactions, self._in_force = [], [], Counter()
         self._messages, self._whole = 0, True
@@ -254,6 +260,17 @@ class _Reader:
             )
             return
         self._session, self._header, self._header_line = header.session, span, self.line
+        self._parameters = dict(self._valid_parameters(header, span))
+
+    def _valid_parameters(self, header: _Header, span: Span) -> Iterator[tuple[str, Any]]:
+        """The parameters that a session may have; the others are problems."""
+        for name, value in header.parameters.items():
+            wrong = check_value(pointer_text(("parameters", name)), value)
+            if wrong:
+                what = f"The parameter {name:.60} of the session {header.session!r} is left out"
+                self.tell(span, f"{what}: {wrong}")
+            else:
+                yield name, value
 
     def _turn(self, value: Any, span: Span) -> Turn | None:
         if value is None:

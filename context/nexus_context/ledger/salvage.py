@@ -35,6 +35,7 @@ _SHAPES = {
     "thread": "ntiIiiiiii",
     "session": "nttiTItti",
     "compaction": "ntIitt",
+    "parameters": "nt",
     "counter": "nt",
     "direct": "nttttTtrRRrTTTi",
 }
@@ -48,6 +49,8 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "R": (float, int, type(None)),
     "S": (bytes, type(None)),
 }
+_OBJECT = b"{"
+"""What rows of `parameters` begin with, and no name of a counter."""
 _SINCE = {"turn": (16, 17)}
 """Columns of rows from before a later version added some; the missing ones are NULL."""
 
@@ -76,6 +79,7 @@ class _Line(NamedTuple):
     workspace: str
     name: str
     parts: tuple[tuple[int, int, int], ...]  # thread, after which seq, up to which
+    session: int | None  # number of the session that has or had the thread
 
 
 class _Tally:
@@ -115,7 +119,8 @@ def salvage(
             if only is not None and (line.workspace, line.name) not in only:
                 continue
             name = _free(target, line.workspace, line.name)
-            target.import_turns(line.workspace, name, counted(_turns(rows, line, tally)))
+            turns = counted(_turns(rows, line, tally))
+            target.import_turns(line.workspace, name, turns, parameters=_parameters(rows, line.session))
             sessions += 1
         direct = 0
         for message in _direct(rows) if only is None else ():
@@ -159,11 +164,17 @@ def _plain(value: Any) -> Any:
 def _table(columns: tuple[Any, ...]) -> str | None:
     """The table of a row, identified by its columns."""
     for name, shape in _SHAPES.items():
+        if name == "parameters" and not (len(columns) == 2 and _is_object(columns[1])):
+            continue
         if len(columns) in (len(shape), *_SINCE.get(name, ())) and all(
             isinstance(value, _TYPES[letter]) for letter, value in zip(shape, columns, strict=False)
         ):
             return name
     return None
+
+
+def _is_object(value: Any) -> bool:
+    return isinstance(value, page_reader.StoredText) and bytes(value).startswith(_OBJECT)
 
 
 # ---------------------------------------------------------------- sessions
@@ -176,7 +187,7 @@ def _lines(rows: _Rows) -> Iterator[_Line]:
     owners = dict(rows.execute("SELECT id, c2 FROM thread"))
     covered: set[tuple[int, int]] = set()
     for number, _, _, thread in sessions:
-        yield _line(threads, thread, names[number], covered)
+        yield _line(threads, thread, names[number], covered)._replace(session=number)
     present = rows.execute(
         f"SELECT DISTINCT id >> {SHIFT} FROM turn UNION SELECT DISTINCT id >> {SHIFT} FROM message"  # noqa: S608
         " ORDER BY 1 DESC"
@@ -187,9 +198,10 @@ def _lines(rows: _Rows) -> Iterator[_Line]:
         ).get
         if any(each == thread and ((last or 0) & _MASK) <= until for each, until in covered):
             continue
-        owner = names.get(owners.get(thread, 0))
+        number = owners.get(thread, 0)
+        owner = names.get(number)
         label = ("/", f"thread {thread}") if owner is None else (owner[0], f"{owner[1]} (cleared)")
-        yield _line(threads, thread, label, covered)
+        yield _line(threads, thread, label, covered)._replace(session=number)
 
 
 def _line(
@@ -203,7 +215,14 @@ def _line(
         parts.append((at, base, until))
         covered.add((at, until))
         at, until = parent, base
-    return _Line(*label, tuple(reversed(parts)))
+    return _Line(*label, tuple(reversed(parts)), None)
+
+
+def _parameters(rows: _Rows, session: int | None) -> dict[str, Any]:
+    """The model parameters of a session; none if their row is missing or damaged."""
+    stored = rows.execute("SELECT c1 FROM parameters WHERE id = ?", (session,)).get
+    value = _json(stored)
+    return value if isinstance(value, dict) else {}
 
 
 def _free(target: Ledger, workspace: str, name: str) -> str:

@@ -143,10 +143,13 @@ class SqliteLedger:
         session: str,
         turns: Iterable[NewTurn | Turn],
         *,
+        parameters: Mapping[str, Any] | None = None,
         on_progress: Callable[[int], None] = lambda _: None,
     ) -> Session:
         with self._connections.writing() as connection:
-            turn_writer.import_turns(connection, workspace, session, turns, on_progress=on_progress)
+            turn_writer.import_turns(
+                connection, workspace, session, turns, parameters=parameters, on_progress=on_progress
+            )
             return sessions.read_existing(connection, workspace, session)
 
     def compact(self, workspace: str, session: str, compaction: NewCompaction) -> Appended:
@@ -232,6 +235,14 @@ class SqliteLedger:
     def delivered(self, ids: Iterable[str]) -> None:
         with self._connections.writing() as connection:
             direct_messages.delivered(connection, ids)
+
+    def newest_message(self) -> int:
+        with self._connections.reading() as connection:
+            return direct_messages.newest(connection)
+
+    def messages_since(self, number: int, *, limit: int) -> list[DirectMessage]:
+        with self._connections.reading() as connection:
+            return direct_messages.since(connection, number, limit=limit)
 
     # ------------------------------------------------------------ agents
 

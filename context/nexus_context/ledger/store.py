@@ -109,12 +109,13 @@ class Ledger(Protocol):
         session: str,
         turns: Iterable[NewTurn | Turn],
         *,
+        parameters: Mapping[str, Any] | None = None,
         on_progress: Callable[[int], None] = lambda _: None,
     ) -> Session:
         """Append many turns to a new session, all or none; `on_progress` gets their number so far.
 
         A Turn from `turns` is restored as it was, including compactions and undos, with its `created`; only
-        its `id` and `seq` are new.
+        its `id` and `seq` are new. `parameters` are those of the session.
         """
         ...
 
@@ -212,6 +213,14 @@ class Ledger(Protocol):
 
     def delivered(self, ids: Iterable[str]) -> None:
         """Mark messages as delivered."""
+        ...
+
+    def newest_message(self) -> int:
+        """The number of the newest direct message, in the order of arrival; 0 if there is none."""
+        ...
+
+    def messages_since(self, number: int, *, limit: int) -> list[DirectMessage]:
+        """The waiting messages of all workspaces behind a number, oldest first, at most `limit`."""
         ...
 
     # ------------------------------------------------------------ agents

@@ -10,7 +10,7 @@
 6. An import writes turns from elsewhere to a new session: all or none.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import apsw
@@ -154,10 +154,11 @@ def import_turns(
     session: str,
     turns: Iterable[NewTurn | Turn],
     *,
+    parameters: Mapping[str, Any] | None,
     on_progress: Callable[[int], None],
 ) -> None:
     """Write turns from elsewhere to a new session; `on_progress` gets the number so far."""
-    after = sessions.begin(connection, workspace, session)
+    after = sessions.begin(connection, workspace, session, parameters=parameters)
     moment = sessions.now()
     keys: set[str] = set()
     for count, turn in enumerate(turns, 1):

@@ -3,7 +3,8 @@
 Skills (`skills`):
 
 1. The index has name, description and path of each skill that the request does not leave out, in the order of
-   `Layers.skills`. The model reads a skill's file, or the request activates the skill.
+   `Layers.skills`. The model reads a skill's file, or calls the tool READ_SKILL where the request offers it;
+   or the request activates the skill.
 2. Active skills are those that the request names, in the order of the index. A name outside the index is an
    error. A request without names activates none.
 3. The text of an active skill is sent as it is: its imports are not followed. Its tools and examples come
@@ -50,6 +51,8 @@ from nexus_context.prompt.texts import Piece
 SHIPPED = "(shipped)"
 """Replaces the path of a file that ships with Nexus: its location means nothing to a model."""
 SECTION = "skills"
+READ_SKILL = "read_skill"
+"""The tool with which a model reads a skill."""
 MOST_NAMED = 20  # of the offered skills in an error
 MOST_LISTED = 20
 MAX_SENTENCE = 200  # characters of a tool's description
@@ -368,7 +371,8 @@ def skills(layers: Layers, facts: PromptFacts) -> list[Part]:
     """The index and the texts of the active skills; empty if no skill is offered."""
     skills = offered_skills(layers, facts)
     active = skill_bodies(layers, activated_skills(layers, facts))
-    return join_groups([_skill_index(skills), active], "\n\n") if skills else []
+    has_tool = any(name == READ_SKILL for name, _ in facts.tools)
+    return join_groups([_skill_index(skills, has_tool), active], "\n\n") if skills else []
 
 
 def skill_bodies(layers: Layers, skills: Sequence[LayerSkill]) -> list[Part]:
@@ -376,9 +380,9 @@ def skill_bodies(layers: Layers, skills: Sequence[LayerSkill]) -> list[Part]:
     return join_groups((_skill_body(layers, one) for one in skills), "\n\n")
 
 
-def _skill_index(skills: Sequence[LayerSkill]) -> list[Part]:
-    """The list, a part for each skill."""
-    heading = Part(SECTION, None, "Skills", texts.fill("skills", {}))
+def _skill_index(skills: Sequence[LayerSkill], has_tool: bool) -> list[Part]:
+    """The list, a part for each skill. `has_tool`: the model can call READ_SKILL."""
+    heading = Part(SECTION, None, "Skills", texts.fill("skills_by_tool" if has_tool else "skills", {}))
     return join_groups([[heading], join_groups(([_skill_row(one)] for one in skills), "\n")], "\n\n")
 
 

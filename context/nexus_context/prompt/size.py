@@ -25,7 +25,7 @@ from nexus_context.prompt.memo import TextMemo, TextSlice, whole
 from nexus_context.prompt.texts import text as sentence
 from nexus_context.skills import Skill
 from nexus_context.tokens import SimpleTokenCounter, TokenCounter, counter_for, is_loaded
-from nexus_context.tokens.models import resolve
+from nexus_context.tokens.models import get_model_limits
 from nexus_context.tokens.vocabulary import VocabularyError
 
 FILE_SHARE = 0.10
@@ -83,7 +83,7 @@ class _Scale:
 
     def __init__(self, effective: Effective, *, load: bool) -> None:
         name, overrides = effective.get("/provider/model"), effective.get("/models") or {}
-        limits = resolve(name, overrides)
+        limits = get_model_limits(name, overrides)
         reserves = (effective.get(f"/context/{key}") for key in ("reserve_tokens", "reserve_tool_tokens"))
         most, reserved = effective.get("/context/max_tokens"), sum(one or 0 for one in reserves)
         # where nothing is left, the window: a share of nothing says nothing

@@ -13,7 +13,6 @@ from nexus_context.tokens.models import (
     counter_for,
     get_model_limits,
     get_token_counter,
-    resolve,
     supports_feature,
 )
 from nexus_context.tokens.plain_counter import MinimalCounter, PlainCounter, complete
@@ -37,7 +36,6 @@ __all__ = [
     "load_encoding",
     "loaded_encodings",
     "part_tokens",
-    "resolve",
     "span_units",
     "supports_feature",
     "whole_tokens",

@@ -80,7 +80,7 @@ def count_message(
 ) -> int:
     """Tokens of one message: 4, its text and images, and name + arguments + 5 for each tool call.
 
-    A part that is neither text nor an image counts as its JSON text.
+    Opaque parts count by `estimates`; a part that is neither text nor an image counts as its JSON text.
     """
     total = estimates.MESSAGE_OVERHEAD
     if isinstance(content, str):
@@ -226,6 +226,8 @@ def _count_part(counter: TokenCounter, part: object) -> int:
         return counter.count(estimates.json_text(part))
     if estimates.is_image(part):
         return estimates.image_part_tokens(part)
+    if estimates.is_opaque(part):
+        return max(counter.count(estimates.opaque_text(part)), estimates.opaque_tokens(part))
     text = part.get("text")
     if part.get("type") in ("text", "input_text", "output_text") and isinstance(text, str):
         return counter.count(text)

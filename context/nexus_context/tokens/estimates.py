@@ -1,4 +1,11 @@
-"""Estimates without a tokenizer: characters per token by script, images by size, JSON as text."""
+"""Estimates without a tokenizer: characters per token by script, images by size, JSON as text, and opaque
+parts by the bytes that they encrypt.
+
+Providers do not say how many tokens a signed or encrypted part costs. The one rule here: as many as its
+readable text, or, if that is more, as many as its data would have as text, at four bytes a token; three bytes
+are four characters of base64. Reasoning of earlier turns counts wherever it is sent, although some models
+ignore it: a budget must not be too small.
+"""
 
 import re
 from collections.abc import Mapping
@@ -60,6 +67,41 @@ def image_part_tokens(part: Mapping[str, Any]) -> int:
     nested = part.get("image_url")
     detail = part.get("detail", nested.get("detail") if isinstance(nested, Mapping) else None)
     return image_tokens(_number(part.get("width")), _number(part.get("height")), low_detail=detail == "low")
+
+
+# The keys of opaque parts with encrypted data, and with readable text.
+_OPAQUE_DATA = ("signature", "data", "encrypted_content", "thoughtSignature", "thought_signature")
+_OPAQUE_TEXT = ("thinking", "content", "text")
+_OPAQUE_TYPES = ("thinking", "redacted_thinking", "reasoning", "compaction")
+_DATA_CHARACTERS, _DATA_TOKENS = 16, 3  # 16 characters of base64 are 12 bytes, which are 3 tokens
+MOST_OPAQUE = 128_000
+"""Tokens of the largest opaque part: no model answers with more."""
+
+
+def is_opaque(part: Mapping[str, Any]) -> bool:
+    """Whether only its provider can read a part: reasoning, a compaction, anything that Gemini signed."""
+    kind = part.get("type")
+    if isinstance(kind, str) and kind in _OPAQUE_TYPES:
+        return True
+    return part.get("thought") is True or any(key in part for key in _OPAQUE_DATA[3:])
+
+
+def opaque_text(part: Mapping[str, Any]) -> str:
+    """The readable text of an opaque part; "" without one."""
+    texts = [part.get(key) for key in _OPAQUE_TEXT]
+    summary = part.get("summary")
+    if isinstance(summary, list):
+        texts += [item.get("text") for item in summary if isinstance(item, Mapping)]
+    if "functionCall" in part:
+        texts.append(json_text(part["functionCall"]))
+    return "\n".join(text for text in texts if isinstance(text, str) and text)
+
+
+def opaque_tokens(part: Mapping[str, Any]) -> int:
+    """Tokens of the encrypted data of an opaque part, by its length."""
+    data = (part.get(key) for key in _OPAQUE_DATA)
+    length = sum(len(value) for value in data if isinstance(value, str))
+    return min(-(-length * _DATA_TOKENS // _DATA_CHARACTERS), MOST_OPAQUE)
 
 
 def json_text(value: object) -> str:

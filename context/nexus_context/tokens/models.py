@@ -34,7 +34,8 @@ class ModelLimits(msgspec.Struct, frozen=True):
     `given` is the requested name, as a provider spells it; `name` is the registry's.
     `context_window` is input and output together; `max_input` may be less. `known` is False if they are
     a guess, `features_known` if nobody states what it supports. `encoding`, `factor` and `exact` say how its
-    tokens are counted.
+    tokens are counted. `cache_write_price` is for the provider's short lifetime (5 minutes, at OpenAI 30),
+    `cache_minimum` the shortest prefix that is cached, `retires` the ISO date of the provider's shutdown.
     """
 
     given: str
@@ -51,6 +52,8 @@ class ModelLimits(msgspec.Struct, frozen=True):
     input_price: float | None = None
     cached_input_price: float | None = None
     output_price: float | None = None
+    cache_write_price: float | None = None
+    cache_write_1h_price: float | None = None
     cache_minimum: int | None = None
     retires: str | None = None
     features_known: bool = False
@@ -72,10 +75,12 @@ class ModelLimits(msgspec.Struct, frozen=True):
         return max(min(limit - reserved, max_input), 0)
 
 
-def resolve(model: str | None, overrides: Mapping[str, Mapping[str, Any]] | None = None) -> ModelLimits:
+def get_model_limits(
+    model: str | None, overrides: Mapping[str, Mapping[str, Any]] | None = None
+) -> ModelLimits:
     """The limits of `model`; `overrides` is the configuration's `models` section. Never raises."""
     requested = model or ""
-    names = list(_candidates(requested))
+    names = list(candidates(requested))
     record = next((_registry().models[name] for name in names if name in _registry().models), None)
     canonical = next((name for name in names if name in _registry().models), requested)
     changes = _override(names, requested, canonical, overrides or {})
@@ -99,17 +104,12 @@ def resolve(model: str | None, overrides: Mapping[str, Mapping[str, Any]] | None
         input_price=record.input_price if record else None,
         cached_input_price=record.cached_input_price if record else None,
         output_price=record.output_price if record else None,
+        cache_write_price=record.cache_write_price if record else None,
+        cache_write_1h_price=record.cache_write_1h_price if record else None,
         cache_minimum=record.cache_minimum if record else None,
         retires=record.retires if record else None,
         features_known=record is not None or "supports" in changes,
     )
-
-
-def get_model_limits(
-    model: str | None, overrides: Mapping[str, Mapping[str, Any]] | None = None
-) -> ModelLimits:
-    """The limits and features of a model, as `resolve`."""
-    return resolve(model, overrides)
 
 
 def supports_feature(
@@ -121,12 +121,12 @@ def supports_feature(
     """
     if feature not in FEATURES:
         raise ValueError(f"There is no feature {feature!r}. Known: {', '.join(FEATURES)}.")
-    return resolve(model, overrides).can(feature)
+    return get_model_limits(model, overrides).can(feature)
 
 
 def counter_for(model: str | None, overrides: Mapping[str, Mapping[str, Any]] | None = None) -> TokenCounter:
     """The counter for `model`: exact where its tokenizer is public, else o200k times a stated factor."""
-    limits = resolve(model, overrides)
+    limits = get_model_limits(model, overrides)
     return _counter(limits.encoding, limits.factor, limits.exact)
 
 
@@ -149,7 +149,7 @@ def model_names() -> tuple[str, ...]:
     return tuple(_registry().models)
 
 
-class _Record(msgspec.Struct, frozen=True):
+class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     provider: str
     context_window: int
     max_input: int | None = None  # absent: the window
@@ -158,11 +158,14 @@ class _Record(msgspec.Struct, frozen=True):
     input_price: float | None = None
     cached_input_price: float | None = None
     output_price: float | None = None
+    cache_write_price: float | None = None
+    cache_write_1h_price: float | None = None
     cache_minimum: int | None = None
     retires: str | None = None
+    source: str | None = None  # the page of the documentation, where no package has the model
 
 
-class _Registry(msgspec.Struct, frozen=True):
+class _Registry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     source: str
     version: str
     date: str
@@ -189,7 +192,7 @@ _VENDOR = r"^(?:(?:us|eu|apac|jp|au|global)\.)?(?:anthropic|meta|mistral|deepsee
 _LONGEST_NAME = 200  # code points; no model name is longer
 
 
-def _candidates(model: str) -> Iterator[str]:
+def candidates(model: str) -> Iterator[str]:
     """Names to look up, the longest first."""
     name = model[:_LONGEST_NAME].strip().lower()
     name = name.rpartition("/")[2]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from nexus_daemon.api import config as config
     from nexus_daemon.api import context as context
     from nexus_daemon.api import event as event
+    from nexus_daemon.api import knowledge as knowledge
     from nexus_daemon.api import memory as memory
     from nexus_daemon.api import model as model
     from nexus_daemon.api import session as session
@@ -31,6 +32,7 @@ else:  # 100 ms that the reply to `initialize` must not wait for
             "config",
             "context",
             "event",
+            "knowledge",
             "memory",
             "model",
             "session",

@@ -51,6 +51,12 @@ async def assemble(client: "Connection", params: protocol.AssembleParams) -> pro
     Besides the time, the turn states the git branch of the folder (`context.git`) and, if the client trusts
     the folder, the changed files, provided that git answers at once.
 
+    With a `format` the result has the `request` to send: the body of `POST /v1/chat/completions`,
+    `/v1/responses`, `/v1/messages` or `/v1beta/models/MODEL:generateContent`. Everything that it holds
+    differently from the history is one of `metadata.repairs`, every parameter that it leaves out one of
+    `metadata.unsent`. A provider's own reasoning and compactions in the history come back to it as they were
+    (docs/library.md).
+
     Whatever does not fit is cut from the history for this request. An unknown format, a parameter that does
     not exist or is out of range, and a body that would not fit the model are errors.
     """

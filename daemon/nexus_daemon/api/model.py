@@ -63,7 +63,11 @@ def _choice(snapshot: Snapshot, params: protocol.PickParams) -> ModelChoice:
 
 
 def _tools(params: protocol.PickParams) -> dict[str, bool]:
-    tools = {"memoryTools": params.memory_tools, "agentTools": params.agent_tools}
+    tools = {
+        "memoryTools": params.memory_tools,
+        "skillTools": params.skill_tools,
+        "agentTools": params.agent_tools,
+    }
     return {name: value for name, value in tools.items() if value is not None}
 
 

@@ -25,6 +25,7 @@ from nexus_context.snapshot import Snapshot
 from nexus_daemon import protocol
 from nexus_daemon.lsp import convert
 from nexus_daemon.sessions import next_request
+from nexus_daemon.sessions.ledger_events import SESSION
 from nexus_daemon.sessions.scope import SessionScope
 
 if TYPE_CHECKING:  # most requests are for no agent
@@ -34,8 +35,6 @@ if TYPE_CHECKING:  # most requests are for no agent
     from nexus_daemon.sessions.ledger_writer import FolderLedger
     from nexus_daemon.state import LiveFolder
 
-SESSION = "agent:"
-"""Prefix of the name of an agent's conversation."""
 REMEDY = "Leave out `agent` to use the folder's own agent, or start that agent again."
 GO_ON = "Set `agent` to `main` to continue its conversation as the folder's own, or start the agent again."
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # one letter is a drive

@@ -9,11 +9,13 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from itertools import zip_longest
 from typing import Any
 
 import msgspec
 
 from nexus_context import assembly
+from nexus_context.assembly.context_json import message_contexts
 from nexus_context.conversation import parts
 from nexus_context.conversation.message import Message, ToolCall, content_of, text_of
 from nexus_context.ledger.records import ExcerptTurn, StoredMessage
@@ -62,7 +64,8 @@ def page(scope: SessionScope, params: protocol.TranscriptParams) -> protocol.Tra
         return protocol.TranscriptResult(
             params.session, thread="", messages=0, first=0, end=0, turns=[], counter=about
         )
-    turns = [_turn(each, conversation, counter) for each in excerpt.page]
+    covered: dict[str, str] = {}
+    turns = [_turn(each, conversation, counter, covered) for each in excerpt.page]
     sent, shortened = _sent(scope, options) if excerpt.current else ([], [])
     in_force = conversation.compaction is not None and excerpt.current
     summary, *later = conversation.positions if in_force else (None,)
@@ -94,8 +97,13 @@ def _sent(scope: SessionScope, options: assembly.Options) -> tuple[list[int], li
     return sent, sorted(positions[index] for index in view.shortened)
 
 
-def _turn(turn: ExcerptTurn, conversation: Conversation, counter: TokenCounter) -> protocol.TranscriptTurn:
-    memory = turn.context.get("memory") if isinstance(turn.context, dict) else None
+def _turn(
+    turn: ExcerptTurn, conversation: Conversation, counter: TokenCounter, covered: dict[str, str]
+) -> protocol.TranscriptTurn:
+    record = turn.context if isinstance(turn.context, dict) else {}
+    memory = record.get("memory")
+    is_whole = bool(turn.stored) and turn.stored[0].position == turn.first
+    contexts = message_contexts([one.message for one in turn.stored] if is_whole else [], record)
     return protocol.TranscriptTurn(
         turn=turn.id,
         seq=turn.seq,
@@ -103,7 +111,10 @@ def _turn(turn: ExcerptTurn, conversation: Conversation, counter: TokenCounter) 
         created=turn.created,
         first=turn.first,
         count=turn.messages,
-        messages=[_message(stored, turn.id, conversation, counter) for stored in turn.stored],
+        messages=[
+            _message(stored, turn.id, conversation, counter, context=_for_people(context, covered))
+            for stored, context in zip_longest(turn.stored, contexts)
+        ],
         model=None if turn.model is None else visible_line(turn.model),
         compaction=turn.compaction,
         receipt=_receipt(turn.receipt),
@@ -111,11 +122,17 @@ def _turn(turn: ExcerptTurn, conversation: Conversation, counter: TokenCounter) 
         folded=list(turn.folded),
         beside=_labels(memory, "included"),
         left_out=_labels(memory, "dropped"),
+        context=_for_people(record.get("system"), covered),
     )
 
 
 def _message(
-    stored: StoredMessage, turn: str, conversation: Conversation, counter: TokenCounter
+    stored: StoredMessage,
+    turn: str,
+    conversation: Conversation,
+    counter: TokenCounter,
+    *,
+    context: Any,
 ) -> protocol.TranscriptMessage:
     message = stored.message
     tokens, is_counted = _tokens(stored, turn, conversation, counter)
@@ -136,6 +153,7 @@ def _message(
         attachments=[_label(part) for part in others[:MOST_LABELS]],
         time=_time(message),
         omitted=omitted + sum(left_out for _, left_out in calls),
+        context=context,
     )
 
 
@@ -204,6 +222,21 @@ def _label(part: Any) -> str:
         about = kind.title or kind.url
     name = parts.part_name(kind)
     return redact(visible_line(f"{name} {about}".strip()[:200]))
+
+
+def _for_people(value: Any, covered: dict[str, str]) -> Any:
+    """A JSON value with visible control characters and covered secrets. `covered` has the texts so far:
+    the turns of a page repeat them.
+    """
+    if isinstance(value, str):
+        if value not in covered:
+            covered[value] = redact(visible_line(value))
+        return covered[value]
+    if isinstance(value, list):
+        return [_for_people(item, covered) for item in value[:MOST_LABELS]]
+    if isinstance(value, dict):
+        return {visible_line(name): _for_people(item, covered) for name, item in value.items()}
+    return value
 
 
 def _labels(memory: Any, name: str) -> list[str]:

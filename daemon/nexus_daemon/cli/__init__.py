@@ -16,6 +16,7 @@ COMMANDS = (
     "sessions",
     "agents",
     "memory",
+    "knowledge",
     "skill",
     "status",
     "init",

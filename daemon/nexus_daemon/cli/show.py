@@ -88,9 +88,10 @@ def arguments(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--format",
-        choices=("text", "json", "openai", "anthropic"),
+        choices=("text", "json", *(form for form in assembly.FORMATS if form != "neutral")),
         default="text",
-        help="json: the result of nexus/context/assemble; openai, anthropic: a request body (default: text)",
+        help="json: the result of nexus/context/assemble; openai (chat completions), openai-responses, "
+        "anthropic, gemini: a request body (default: text)",
     )
     show_agents.arguments(command)
     show_turn.arguments(command)

@@ -13,9 +13,9 @@ from nexus_context.layers.bootstrap import agent_file
 from nexus_context.prompt.blocks import OWN_TEXTS
 from nexus_context.prompt.token_attribution import fragment_tokens
 from nexus_context.snapshot import Snapshot
-from nexus_daemon.api import resolve
 from nexus_daemon.cli import output
 from nexus_daemon.cli.folder import absolute, load_inputs
+from nexus_daemon.sessions.ledger_events import SESSION
 
 _DESCRIBING = ("folder", "role", "task")
 _NOT_COMPARED = (
@@ -91,7 +91,7 @@ def resolve_views(folder: Snapshot, options: argparse.Namespace) -> tuple[Snapsh
 
 def session_of(snapshot: Snapshot) -> str:
     """The name of the conversation that a turn would be part of."""
-    return MAIN if snapshot.agent is None else resolve.SESSION + snapshot.agent
+    return MAIN if snapshot.agent is None else SESSION + snapshot.agent
 
 
 def print_difference(snapshot: Snapshot, other: Snapshot, options: argparse.Namespace) -> int:

@@ -18,18 +18,17 @@ import msgspec
 from nexus_context.config.picked_model import ModelChoice
 from nexus_context.conversation.message import Message
 from nexus_context.errors import RequestError
-from nexus_context.files import exists, read_text, real_path
+from nexus_context.files import exists, read_text
 from nexus_context.layers.agent_definitions import MAIN
-from nexus_context.layers.walk import user_home
 from nexus_context.memory.item import MemoryItem
 from nexus_context.snapshot import Snapshot
 from nexus_context.tools import check_tool
-from nexus_daemon.api.resolve import SESSION
 from nexus_daemon.cli import output
+from nexus_daemon.sessions.ledger_events import SESSION
 
 if TYPE_CHECKING:
     from nexus_context.ledger.store import Ledger
-    from nexus_context.memory.knowledge import EmbeddingSettings, KnowledgeIndex, Passage, Vectors
+    from nexus_context.memory.knowledge import Passage
     from nexus_context.memory.sources import Source
 
 WRONG_USAGE = "wrong-usage"
@@ -181,41 +180,11 @@ def _stored(folder: str, snapshot: Snapshot) -> "Iterator[tuple[Ledger | None, s
 def _passages(folder: str, snapshot: Snapshot, text: str) -> "list[Passage]":
     """The passages of the folder's knowledge that match a text; the index is brought up to date."""
     from nexus_context import assembly
-    from nexus_context.memory import knowledge
+    from nexus_daemon.cli.knowledge import open_knowledge
 
-    settings, _ = knowledge.settings_of(snapshot.layers, user_home(os.environ))
-    if not settings.places:
-        return []
-    index = knowledge.KnowledgeIndex(knowledge.index_path(real_path(folder), os.environ))
     _, counter = assembly.model_of(snapshot, None)
-    try:
-        knowledge.refresh(index, settings)
-        vectors = None if settings.embeddings is None else _vectors(index, settings.embeddings)
-        return knowledge.query(
-            index,
-            text,
-            counter,
-            top_k=settings.top_k,
-            max_tokens=settings.max_tokens,
-            accepts=settings.covers,
-            vectors=vectors,
-        )
-    except (knowledge.IndexBusyError, knowledge.IndexLostError) as error:
-        raise RequestError(f"{error}", code="knowledge") from None
-    finally:
-        index.close()
-
-
-def _vectors(index: "KnowledgeIndex", embeddings: "EmbeddingSettings") -> "Vectors | None":
-    from nexus_context.memory import knowledge
-
-    try:
-        vectors = knowledge.Vectors(index, knowledge.load_model(knowledge.find_model(embeddings.model)))
-        vectors.refresh()
-    except knowledge.EmbeddingError as error:
-        output.complain("show", f"files are searched by words only: {error}")
-        return None
-    return vectors
+    with open_knowledge("show", folder, snapshot) as knowledge:
+        return [] if knowledge is None else knowledge.passages(text, counter)
 
 
 # ---------------------------------------------------------------- JSON of the command line

@@ -12,6 +12,8 @@ from nexus_daemon.protocol.config import *
 from nexus_daemon.protocol.context import *
 from nexus_daemon.protocol.context import ContextDidChange
 from nexus_daemon.protocol.event import *
+from nexus_daemon.protocol.event import EventPublished
+from nexus_daemon.protocol.knowledge import *
 from nexus_daemon.protocol.memory import *
 from nexus_daemon.protocol.model import *
 from nexus_daemon.protocol.model import ModelCompleteParams, ModelCompleteResult
@@ -32,5 +34,6 @@ NOTIFICATIONS: dict[str, type[Wire]] = {
     "nexus/context/didChange": ContextDidChange,
     "nexus/session/didChange": SessionDidChange,
     "nexus/agent/didChange": AgentDidChange,
+    "nexus/event/published": EventPublished,
 }
 """Every notification of the daemon: its parameters."""

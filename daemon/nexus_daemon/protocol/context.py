@@ -109,8 +109,9 @@ class AssembleParams(ConversationParams, frozen=True):
     # a node of the agent: messages for its other nodes wait, and those for the whole agent come
     node: str | None = None
     event: dict[str, Any] | None = None  # facts about this turn, sent before the message (docs/prompt.md)
-    # `neutral`, or with a body to send: `openai`, `anthropic`
-    format: Annotated[str, OneOf("neutral", "openai", "anthropic")] = "neutral"
+    # `neutral`, or with a body to send: `openai` (chat completions), `openai-responses`, `anthropic`
+    # (messages), `gemini` (`generateContent`)
+    format: Annotated[str, OneOf("neutral", "openai", "openai-responses", "anthropic", "gemini")] = "neutral"
     options: AssembleOptions | None = None  # changes for this request
     # instruction files that the editor attaches automatically. Files that the prompt already contains are
     # left out; the others come before the message, once in each request, and never become part of the
@@ -157,7 +158,7 @@ class AssembledContext(Sparse, frozen=True):
     metadata: dict[str, Any]
     problems: list[Problem]  # mistakes in the folder's files
     agent: str | None = None  # the requested agent
-    request: dict[str, Any] | None = None  # the body to send, for the formats openai and anthropic
+    request: dict[str, Any] | None = None  # the body to send, for all formats but `neutral`
     parent_turn: str | None = None  # id of the conversation's last turn
     source_event: str | None = None  # the event's `id`, if it has one
 

@@ -26,6 +26,13 @@ class PublishResult(Wire, frozen=True):
     id: str  # its id, for `since` of `nexus/event/list`
 
 
+class EventPublished(Wire, frozen=True):
+    """Sent to every client of a folder when the bus has new events of it; several at once are one notice."""
+
+    workspace_folder: str  # URI of the folder
+    id: str  # id of the newest event. `nexus/event/list` with `since` has those behind the last known one
+
+
 class EventListParams(FolderParams, frozen=True, kw_only=True):
     """Which events to list."""
 

@@ -14,6 +14,7 @@ class PickParams(SessionParams, frozen=True):
     model: str | None = None  # its name; null: the model of the settings
     max_context_tokens: int | None = None  # its limit according to the editor; null: its window
     memory_tools: bool | None = None  # offer memory tools with each request; null: no change
+    skill_tools: bool | None = None  # offer `read_skill` with each request; null: no change
     agent_tools: bool | None = None  # offer agent tools with each request; null: no change
 
 

@@ -326,6 +326,9 @@ class TranscriptMessage(Sparse, frozen=True):
     attachments: list[str] = []  # other parts, a few words each: `image image/png`
     time: str | None = None  # when, in ISO 8601, if the client sent it
     omitted: int = 0  # number of characters of text and arguments that are left out
+    # what was put into it or attached to it: event, number of hooks, files with their hashes, memory. As
+    # `contextJson.user` of the turn, with its `memory`
+    context: Any = None
 
 
 class TranscriptTurn(Sparse, frozen=True):
@@ -348,6 +351,8 @@ class TranscriptTurn(Sparse, frozen=True):
     folded: list[tuple[int, int]] = []
     beside: list[str] = []  # what was sent beside the messages: git's state, attached files, memory
     left_out: list[str] = []  # what of that did not fit
+    # what its system prompt was made of, as `contextJson.system`: the agent's role, files with their hashes
+    context: Any = None
 
 
 class TranscriptResult(Sparse, frozen=True):

@@ -9,8 +9,8 @@
    are read from the ledger when it is opened, after a write of this process, and when another process has
    written. What the user picks holds in this process at once. A failed write is tried again at each look at
    the ledger, and until then the pick holds in this process alone.
-5. What this process writes is published on the event bus, in memory: turns, compactions and messages. What
-   other processes write is not.
+5. What is written is published on the event bus, in memory: turns, compactions and messages; what other
+   processes write, when it is noticed (`ledger_events`).
 6. After each turn the thread looks whether messages wait for `main`, so that the next turn need not look
    unless another process has written since.
 """
@@ -18,7 +18,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -30,6 +30,8 @@ from nexus_context.files import exists
 from nexus_context.layers.agent_definitions import MAIN
 from nexus_context.ledger.errors import LedgerError
 from nexus_daemon import lazy
+from nexus_daemon.sessions import ledger_events
+from nexus_daemon.sessions.options_cache import OptionsCache
 
 if TYPE_CHECKING:  # the first diagnostics need not wait for it
     from nexus_context.ledger.records import (
@@ -73,7 +75,7 @@ class LedgerWriter:
 
     The callbacks run in the writer's thread: `on_change` for each change of a session, `on_message` with the
     workspace and the agent of a direct message, `on_options` with a workspace in which the options of a
-    conversation changed.
+    conversation changed. `on_event` gets the workspace and each event of the bus, in the publisher's thread.
 
     `heads` are the sessions as last reported, by workspace and name. Only the writer's thread changes them,
     so that nothing this process writes is taken for another's.
@@ -85,6 +87,7 @@ class LedgerWriter:
         on_change: Callable[[Change], None],
         on_message: Callable[[str, str], None] = lambda *_: None,
         on_options: Callable[[str], None] = lambda _: None,
+        on_event: "Callable[[str, Event], None]" = lambda *_: None,
     ) -> None:
         self.store: Ledger | None = None
         self.options = OptionsCache(on_options)
@@ -93,6 +96,9 @@ class LedgerWriter:
         self._bus: EventBus | None = None
         self._environ = environ
         self._on_change = on_change
+        self._on_event = on_event
+        self._messages = 0  # number of the newest direct message that was published or there before
+        self._sent: set[str] = set()  # ids of direct messages of this process behind that one
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="nexus-ledger")
         self.heads: dict[str, dict[str, Head]] = {}
         self._version: int | None = None
@@ -138,6 +144,7 @@ class LedgerWriter:
         refuse_url(url)
         if self.store is None:
             self.store = ledgers.open_ledger(path, environ=self._environ)
+            self._messages = self.store.newest_message()
         workspace = "" if folder is None else lazy.opening.workspace_of(folder)
         if folder is not None and workspace not in self.heads:
             self.heads[workspace] = {one.name: one.head for one in self.store.sessions(workspace)}
@@ -163,6 +170,7 @@ class LedgerWriter:
         with self._creating:
             if self._bus is None:
                 self._bus = lazy.bus.EventBus()
+                self._bus.listen(self._on_event)
             return self._bus
 
     def names(self, workspace: str) -> list[str]:
@@ -188,7 +196,10 @@ class LedgerWriter:
         if ledger is None:
             return
         self.options.save_again(ledger)
+        newest = ledger.newest_message() if self._sent else self._messages
         if (version := ledger.version()) == self._version:
+            self._messages = newest  # all of them are of this process
+            self._sent.clear()
             return
         failure: LedgerError | None = None
         for workspace, heads in list(self.heads.items()):
@@ -196,7 +207,7 @@ class LedgerWriter:
             sessions = {session.name: session for session in ledger.sessions(workspace)}
             for change in differences(workspace, heads, sessions):
                 try:
-                    self._report(ledger, change)
+                    self._report(ledger, change, heads.get(change.former or change.session))
                 except LedgerError as error:  # a damaged session holds up no other
                     failure = error
                     if change.reason == "created":  # its beginning is reported, but not how it went on
@@ -206,6 +217,7 @@ class LedgerWriter:
                 heads.pop(change.former or change.session, None)
                 if change.session in sessions:
                     heads[change.session] = sessions[change.session].head
+        self._report_messages(ledger)
         if failure is not None:
             raise failure
         self._version = version
@@ -220,7 +232,7 @@ class LedgerWriter:
             reason: Reason = "created" if last is None else "appended"
             others = Change(change.workspace, change.session, reason, before.turn)
             if self.store is not None:
-                self._report(self.store, others)
+                self._report(self.store, others, last, at=before)
         if head is None:
             heads.pop(change.session, None)
         else:
@@ -234,14 +246,51 @@ class LedgerWriter:
         self._thread.shutdown(wait=False)
         return ended
 
-    def _report(self, ledger: "Ledger", change: Change) -> None:
-        """Report what another process wrote; a new session as created first, then as appended to."""
+    def _report(
+        self, ledger: "Ledger", change: Change, last: "Head | None", *, at: "Head | None" = None
+    ) -> None:
+        """Report and publish what another process wrote behind the head `last`, up to `at` or to the end.
+
+        A new session is reported as created first, then as appended to.
+        """
         if change.reason == "created":
             self._on_change(msgspec.structs.replace(change, turn=None))
             if change.turn is None:
                 return
             change = msgspec.structs.replace(change, reason="appended")
-        self._on_change(change if change.reason != "appended" else _exactly(ledger, change))
+        if change.reason != "appended":
+            self._on_change(change)
+            return
+        self._on_change(_exactly(ledger, change))
+        after = last.seq if last is not None else 0
+        self._publish_stored(ledger, change, after, None if at is None else at.seq)
+
+    def _publish_stored(self, ledger: "Ledger", change: Change, after: int, until: int | None) -> None:
+        """Publish the turns behind number `after`, up to number `until` or to the end; never fails."""
+        try:
+            events = ledger_events.stored_events(
+                ledger, change.workspace, change.session, after=after, until=until
+            )
+            self.bus.publish(change.workspace, events)
+        except Exception:  # the change itself is reported
+            logger.exception("an event was not published")
+
+    def sent(self, message: "DirectMessage") -> None:
+        """Record a direct message of this process, so that it is not taken for another's."""
+        self._sent.add(message.id)
+        self.on_message(message.workspace, message.target)
+
+    def _report_messages(self, ledger: "Ledger") -> None:
+        """Report and publish the direct messages that other processes sent to open workspaces."""
+        newest = ledger.newest_message()
+        messages = ledger.messages_since(self._messages, limit=ledger_events.MOST_MESSAGES)
+        self._messages = newest
+        for message in messages:
+            if message.id not in self._sent and message.workspace in self.heads:
+                self.on_message(message.workspace, message.target)
+                event = msgspec.structs.replace(ledger_events.message_event(message), agent=MAIN)
+                self.bus.publish(message.workspace, [event])
+        self._sent.clear()
 
 
 class FolderLedger:
@@ -331,15 +380,10 @@ class FolderLedger:
 
     def _publish_turn(self, turn: "NewTurn", appended: "Appended") -> None:
         """Publish what happened in a turn, then that the ledger has it."""
-
-        def events() -> "Iterator[Event]":
-            messages = [one.message for one in turn.messages]
-            for event in lazy.events.events_of(messages, session=appended.session):
-                yield msgspec.structs.replace(event, turn=appended.turn)
-            data = {"turn": appended.turn, "messages": len(messages)}
-            yield lazy.events.Event(action="turn", data=data, session=appended.session, turn=appended.turn)
-
-        self._publish_written(events)
+        messages = (one.message for one in turn.messages)
+        self._publish_written(
+            lambda: ledger_events.turn_events(messages, session=appended.session, turn=appended.turn)
+        )
 
     def _publish_written(self, events: "Callable[[], Iterable[Event]]") -> None:
         """Publish what was written. The write has succeeded, whatever becomes of this."""
@@ -390,11 +434,8 @@ class FolderLedger:
 
         def job() -> None:
             self.store.send(message)
-            self._writer.on_message(message.workspace, message.target)
-            names = ("id", "source", "target", "content", "priority", "node", "task")
-            values = {name: getattr(message, name) for name in names}
-            data = {name: value for name, value in values.items() if value is not None}
-            self._publish_written(lambda: [lazy.events.Event(action="node.message", data=data)])
+            self._writer.sent(message)
+            self._publish_written(lambda: [ledger_events.message_event(message)])
 
         self._write(job)
 
@@ -437,12 +478,7 @@ class FolderLedger:
         def job() -> "Appended":
             appended = write()
             self._wrote(session, reason, appended.head, before=appended.before, turn=appended.turn)
-            data = {"turn": appended.turn, "reason": reason}
-            self._publish_written(
-                lambda: [
-                    lazy.events.Event(action="compaction", data=data, session=session, turn=appended.turn)
-                ]
-            )
+            self._publish_written(lambda: [ledger_events.compaction_event(session, appended.turn, reason)])
             return appended
 
         return self._write(job)
@@ -519,68 +555,3 @@ def _is_at(last: "Head | None", head: "Head") -> bool:
 
 def _ended() -> Exception:
     return LedgerError("The daemon is ending; nothing was written.", code="ledger-closed")
-
-
-logger = logging.getLogger(__name__)
-
-
-class OptionsCache:
-    """The options of all open workspaces. Safe for several threads.
-
-    `on_change` is called with a workspace, in whichever thread made the change.
-    """
-
-    def __init__(self, on_change: Callable[[str], None]) -> None:
-        self._on_change = on_change
-        self._options: dict[str, dict[str | None, SessionOptions]] = {}
-        self._unsaved: dict[tuple[str, str], SessionOptions] = {}
-        self._lock = threading.Lock()
-
-    def get(self, workspace: str, session: str | None) -> "SessionOptions | None":
-        """The options of a session, else those of the workspace. None: nothing was ever picked."""
-        options = self._options.get(workspace, {})
-        return options.get(session) or options.get(None)
-
-    def get_exact(self, workspace: str, session: str | None) -> "SessionOptions | None":
-        """The options of a session alone; None as its name: those of the workspace."""
-        return self._options.get(workspace, {}).get(session)
-
-    def put(self, workspace: str, session: str, options: "SessionOptions", *, exists: bool) -> None:
-        """Store what the user picked, before it is written. `exists`: the ledger has the session."""
-        names = (session, None) if exists else (None,)
-        with self._lock:
-            self._unsaved[workspace, session] = options
-            self._options[workspace] = self._options.get(workspace, {}) | dict.fromkeys(names, options)
-        self._on_change(workspace)
-
-    def read(self, ledger: "Ledger", workspace: str) -> None:
-        """Read the options from the ledger. In the writer's thread only."""
-        stored = ledger.options(workspace)
-        names = {each.name for each in ledger.sessions(workspace)} if self._unsaved else set()
-        with self._lock:
-            for (owner, session), options in self._unsaved.items():
-                if owner == workspace:
-                    stored |= {None: options} | ({session: options} if session in names else {})
-            same = self._options.get(workspace) == stored
-            self._options[workspace] = stored
-        if not same:
-            self._on_change(workspace)
-
-    def save(self, ledger: "Ledger", workspace: str, session: str) -> None:
-        """Write what was put last for a session. In the writer's thread only. LedgerError: `save_again`."""
-        options = self._unsaved.get((workspace, session))
-        if options is None:  # the write of an earlier pick included this one
-            return
-        ledger.keep_options(workspace, session, options)
-        with self._lock:
-            if self._unsaved.get((workspace, session)) is options:
-                del self._unsaved[workspace, session]
-
-    def save_again(self, ledger: "Ledger") -> None:
-        """Repeat the writes that failed. In the writer's thread only."""
-        for workspace, session in tuple(self._unsaved):
-            try:
-                self.save(ledger, workspace, session)
-            except RequestError as error:
-                logger.debug("the model picked for %s is not written yet: %s", session, error)
-                return

@@ -72,11 +72,13 @@ def undo_compaction(scope: SessionScope, compaction: str | None) -> protocol.Tok
 
 def export(scope: SessionScope, form: str) -> str:
     """The whole conversation as text."""
-    write = {"jsonl": jsonl.lines, "markdown": markdown.pieces}.get(form)
-    if write is None:
+    if form not in ("jsonl", "markdown"):
         raise RequestError(f"Unknown format {form!r}. Known formats: jsonl, markdown.", code="unknown-format")
     session, ledger = scope.conversation.session, scope.ledger
-    return "".join(write(session, ledger.store.turns(ledger.workspace, session)))
+    turns = ledger.store.turns(ledger.workspace, session)
+    if form == "markdown":
+        return "".join(markdown.pieces(session, turns))
+    return "".join(jsonl.lines(session, turns, ledger.parameters(session)))
 
 
 def load_user_settings(inputs: LoadInputs) -> Snapshot:

@@ -62,6 +62,19 @@ class _Look(NamedTuple):
     names: frozenset[str] = frozenset()  # the directories, each with a separator at its end
 
 
+class KnowledgeState(msgspec.Struct, frozen=True, kw_only=True):
+    """What is indexed. `paths` are absolute, `files` and `passages` numbers; `model` searches by meaning.
+
+    `vectors` is the number of different passages that the model has embedded.
+    """
+
+    paths: tuple[str, ...] = ()
+    files: int = 0
+    passages: int = 0
+    model: str | None = None
+    vectors: int = 0
+
+
 class Knowledge:
     """The knowledge base of the folder at an absolute path. Lives on the event loop; works in `executor`.
 
@@ -104,6 +117,11 @@ class Knowledge:
     def problems(self) -> tuple[Problem, ...]:
         """The problems of the settings, and after a scan of the disk also those of the files."""
         return self._file_problems + self._model_problems
+
+    @property
+    def is_updating(self) -> bool:
+        """Whether files are being indexed or embedded: the index may be older than the files."""
+        return self._queue.is_busy or self._embedding_queue.is_busy
 
     def configure(self, layers: Layers) -> None:
         """Apply the settings of a new snapshot, and rescan if their paths changed.
@@ -156,12 +174,7 @@ class Knowledge:
         layers = self._layers
         if layers is None or not self._paths or not text.strip() or self._stop.is_set():
             return []
-        self._begin()
-        if self._queue.is_busy:
-            patience_s = self._since + PATIENCE_S - time.monotonic()
-            with contextlib.suppress(TimeoutError, asyncio.InvalidStateError):  # the latter if it is closed
-                async with asyncio.timeout(max(patience_s, 0.0)):
-                    await self._queue.settled()
+        await self._settle()
         ask = partial(self._ask, layers, text, counter, top_k=top_k, max_tokens=max_tokens)
         if self._vectors is not None and (self._slow_query is None or self._slow_query.done()):
             self._slow_query = self._executor.submit(partial(ask, vectors=self._vectors[1]))
@@ -170,6 +183,22 @@ class Knowledge:
                 return await asyncio.wait_for(answer, MODEL_PATIENCE_S)
             logger.info("the model took too long: passages are found by words only")
         return await asyncio.get_running_loop().run_in_executor(self._executor, ask)
+
+    async def state(self) -> KnowledgeState:
+        """What is indexed now. Like a query, it starts the index and waits for it as long.
+
+        Raises IndexBusyError and IndexLostError.
+        """
+        layers = self._layers
+        if layers is None or not self._paths or self._stop.is_set():
+            return KnowledgeState()
+        await self._settle()
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(self._executor, self._read_state, layers)
+        except lazy.knowledge.IndexLostError:
+            self._looked = 0.0  # the next call scans again
+            raise
 
     async def close(self) -> None:
         """Stop the work under way after its current file, and close the index."""
@@ -180,6 +209,15 @@ class Knowledge:
         if index is not None:
             with contextlib.suppress(RuntimeError):  # the threads have ended, and the process is about to
                 await asyncio.get_running_loop().run_in_executor(self._executor, index.close)
+
+    async def _settle(self) -> None:
+        """Request what `_begin` says, and wait for the index until PATIENCE_S after its update began."""
+        self._begin()
+        if self._queue.is_busy:
+            patience_s = self._since + PATIENCE_S - time.monotonic()
+            with contextlib.suppress(TimeoutError, asyncio.InvalidStateError):  # the latter if it is closed
+                async with asyncio.timeout(max(patience_s, 0.0)):
+                    await self._queue.settled()
 
     def _begin(self) -> None:
         """Request a full scan if there was none yet, or the last one is too old."""
@@ -322,6 +360,21 @@ class Knowledge:
             max_tokens=settings.max_tokens if max_tokens is None else max_tokens,
             accepts=settings.covers,
             vectors=vectors,
+        )
+
+    def _read_state(self, layers: Layers) -> KnowledgeState:
+        """What is indexed; in a worker thread."""
+        settings, _ = lazy.knowledge.settings_of(layers, self._user_home)
+        if not settings.places:
+            return KnowledgeState()
+        files, passages = self._opened().totals()
+        vectors = self._vectors
+        return KnowledgeState(
+            paths=tuple(place.selection for place in settings.places),
+            files=files,
+            passages=passages,
+            model=None if vectors is None else vectors[1].embedder.name,
+            vectors=0 if vectors is None else vectors[1].count,
         )
 
     def _opened(self) -> "KnowledgeIndex":

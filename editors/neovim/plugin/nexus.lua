@@ -19,11 +19,41 @@ local function command(name, view, options)
   end, options)
 end
 
+--- A command of `nexus.manage`, which also completes its arguments.
+local function manage(name, action, options, complete)
+  options.complete = complete
+    and function(...)
+      return require('nexus.manage')[complete](...)
+    end
+  vim.api.nvim_create_user_command(name, function(call)
+    require('nexus.manage')[action](call)
+  end, options)
+end
+
 command('NexusContext', 'context', { nargs = '*', desc = 'What the model gets, and what each part costs' })
 command('NexusPreview', 'preview', { desc = 'The system prompt, and the file that each part comes from' })
 command('NexusLayers', 'layers', { desc = 'Layers of this folder: files, status, problems' })
 command('NexusUsage', 'usage', { desc = 'Token table of the session' })
 command('NexusInit', 'init', { nargs = '?', complete = 'dir', desc = 'Create .nexus3/; never overwrites' })
+manage('NexusSkills', 'skills', { desc = 'Skills of this folder' })
+manage(
+  'NexusSkill',
+  'skill',
+  { nargs = 1, bang = true, range = true, desc = 'Text of a skill; with ! put below this line' },
+  'complete_skill'
+)
+manage('NexusAgents', 'agents', { desc = 'Running agents of this folder' })
+manage('NexusAgent', 'agent', { nargs = '+', desc = 'Start, message or end an agent' }, 'complete_agent')
+manage('NexusMemory', 'memory', { nargs = '*', desc = 'What earlier conversations say' })
+manage('NexusKnowledge', 'knowledge', { nargs = '*', desc = 'Passages of the documents of this folder' })
+manage('NexusCompact', 'compact', { nargs = '?', desc = 'Compact a conversation' }, 'complete_session')
+manage(
+  'NexusUndoCompaction',
+  'undo_compaction',
+  { nargs = '?', desc = 'Undo the last compaction' },
+  'complete_session'
+)
+manage('NexusStatus', 'status', { desc = 'State of the daemon and its folders' })
 
 if vim.g.nexus_enable ~= false then
   vim.lsp.enable('nexus')

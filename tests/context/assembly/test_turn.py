@@ -18,11 +18,11 @@ from nexus_context.manager import ContextManager
 from nexus_context.memory.item import MemoryItem
 from nexus_context.prefix import compare
 from nexus_context.snapshot import Snapshot, prompt_for
-from nexus_context.tokens import SimpleTokenCounter, counter_for, resolve
+from nexus_context.tokens import SimpleTokenCounter, counter_for, get_model_limits
 from support.fixture import write_fixture
 from support.folders import load_folder
 from support.histories import IMAGE, conversation, histories, shown
-from support.provider_rules import check_anthropic, check_openai
+from support.provider_rules import CHECKS
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
@@ -107,7 +107,9 @@ def test_what_a_body_cannot_hold_is_said(tmp_path: Path) -> None:
 
 def spent(model: str, tokens: int, *, reserved: int = 2000, max_tokens: int | None = None) -> TokenUsage:
     row = UsageRow("history", "x", tokens, True)
-    return usage(resolve(model), SimpleTokenCounter(), [row], max_tokens=max_tokens, reserved=reserved)
+    return usage(
+        get_model_limits(model), SimpleTokenCounter(), [row], max_tokens=max_tokens, reserved=reserved
+    )
 
 
 @pytest.mark.parametrize(
@@ -233,7 +235,7 @@ def test_what_would_have_been_sent_says_when_to_compact(tmp_path: Path) -> None:
     assert (metadata["truncated"], metadata["compactionReason"]) == (True, "token_limit")
 
 
-@pytest.mark.parametrize("form", ["openai", "anthropic"])
+@pytest.mark.parametrize("form", list(CHECKS))
 def test_repairs_are_told(tmp_path: Path, form: str) -> None:
     made = assembled(tmp_path, "u1 c2 u3 r9 c2 r2 a4", form=form)
     kinds = {repair.kind for repair in made.metadata["repairs"]}
@@ -517,7 +519,7 @@ def test_memory_of_any_kind_in_any_room(
         assert context.history == plain.history
         assert context.usage.total <= max(context.usage.available, plain.usage.total)
         if context.request is not None:
-            {"openai": check_openai, "anthropic": check_anthropic}[form](context.request)
+            CHECKS[form](context.request)
 
 
 def _tried(

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from nexus_context.conversation import formats, parameter_fields
+from nexus_context.conversation.breakpoints import Cache
 from nexus_context.conversation.message import Message, ToolCall
 from support.conversations import MESSAGES, PARTS, PDF, PNG, TOOLS, assistant, result, user
-from support.provider_rules import check_anthropic, check_openai
-from support.provider_types import check_anthropic_types, check_openai_types
+from support.provider_rules import check_anthropic, check_openai, check_responses
+from support.provider_types import check_anthropic_types, check_openai_types, check_responses_types
 
 MISSING = "[No result of this call was recorded.]"
 OPENS = "[Start of the conversation]"
@@ -152,9 +153,12 @@ def test_anthropic_begins_with_a_user() -> None:
 def test_system_messages_of_the_history() -> None:
     messages = [Message("system", "first"), user("a"), Message("system", "from now on"), user("b")]
     body, said = anthropic(messages, system="prompt")
-    assert [block["text"] for block in body["system"]] == ["prompt", "first", "from now on"]
-    assert [one["role"] for one in body["messages"]] == ["user"]
-    assert said == ["system-moved"]
+    assert [block["text"] for block in body["system"]] == ["prompt", "first"]
+    note = "<system_message>\nfrom now on\n</system_message>"
+    assert [(one["role"], [block["text"] for block in one["content"]]) for one in body["messages"]] == [
+        ("user", ["a", note, "b"])
+    ]
+    assert said == ["system-as-user"]
     body, said = openai(messages, system="prompt")
     assert [(one["role"], one["content"]) for one in body["messages"]] == [
         ("system", "prompt"),
@@ -164,6 +168,85 @@ def test_system_messages_of_the_history() -> None:
         ("user", "b"),
     ]
     assert said == []
+
+
+NOTE = Message("system", "from now on")
+
+
+@pytest.mark.parametrize(
+    ("messages", "roles", "said"),
+    [
+        ([user("a"), NOTE], ["user", "system"], []),
+        ([user("a"), NOTE, user("b")], ["user", "system"], []),
+        ([user("a"), NOTE, NOTE, assistant("c"), user("d")], ["user", "system", "assistant", "user"], []),
+        ([user("a"), assistant("c"), NOTE, user("d")], ["user", "assistant", "user", "system"], []),
+        (
+            [user("a"), assistant("c"), NOTE, assistant("d"), user("e")],
+            ["user", "assistant", "user", "assistant", "user"],
+            ["system-as-user"],
+        ),
+        ([user("a"), assistant("c"), NOTE], ["user", "assistant", "user"], ["system-as-user"]),
+        (
+            [user("a"), assistant("", "1"), NOTE, result("1")],
+            ["user", "assistant", "user", "system"],
+            ["result-moved"],
+        ),
+    ],
+)
+def test_a_model_that_takes_system_messages(
+    messages: list[Message], roles: list[str], said: list[str]
+) -> None:
+    body, kinds = anthropic(messages, model="claude-opus-4-8")
+    assert ([one["role"] for one in body["messages"]], kinds) == (roles, said)
+
+
+def test_anthropic_keeps_what_it_caches_as_long_as_it_is_told() -> None:
+    tool = {"type": "bash_20250124", "name": "bash", "cache_control": {"type": "ephemeral"}}
+    for ttl, mark in (("5m", {"type": "ephemeral"}), ("1h", {"type": "ephemeral", "ttl": "1h"})):
+        cache = Cache(minimum=0, ttl=ttl)  # type: ignore[arg-type]
+        body, _ = formats.anthropic("m", "prompt", [user("a"), user("b")], [tool], REQUIRED, cache=cache)
+        check_anthropic(body)
+        check_anthropic_types(body)
+        assert body["tools"] == [{"type": "bash_20250124", "name": "bash"}]
+        assert body["system"] == [{"type": "text", "text": "prompt", "cache_control": mark}]
+        assert [block["cache_control"] for block in body["messages"][0]["content"]] == [mark, mark]
+
+
+def test_openai_caches_at_the_end_of_the_prompt_and_of_what_comes_again() -> None:
+    mark = {"prompt_cache_breakpoint": {"mode": "explicit"}}
+    messages = [user("a"), assistant("", "1"), result("1"), assistant("b"), user("c")]
+    cache = Cache(stable=4, minimum=0)
+    body, _ = formats.openai("gpt-5.6", "prompt", messages, [], {}, cache=cache)
+    check_openai(body)
+    check_openai_types(body)
+    assert [one["content"] for one in body["messages"]] == [
+        [{"type": "text", "text": "prompt"} | mark],
+        [{"type": "text", "text": "a"}],
+        None,
+        [{"type": "text", "text": "found"} | mark],
+        "b",
+        [{"type": "text", "text": "c"}],
+    ]
+    body, _ = formats.openai_responses("gpt-5.6", "prompt", messages, [], {}, cache=cache)
+    check_responses(body)
+    check_responses_types(body)
+    assert [one.get("content", one.get("output")) for one in body["input"]] == [
+        [{"type": "input_text", "text": "prompt"} | mark],
+        [{"type": "input_text", "text": "a"}],
+        None,
+        [{"type": "input_text", "text": "found"} | mark],
+        "b",
+        [{"type": "input_text", "text": "c"}],
+    ]
+    assert "instructions" not in body
+    for model, minimum in (("gpt-5.5", 0), ("gpt-5.6", 1_024)):
+        body, _ = formats.openai(model, "prompt", messages, [], {}, cache=Cache(minimum=minimum))
+        assert "prompt_cache_breakpoint" not in json.dumps(body)
+    sized = Cache(stable=4, minimum=100, tools=0, system=90, messages=[5, 5, 5, 5, 5])
+    body, _ = formats.openai("gpt-5.6", "prompt", messages, [], {}, cache=sized)
+    assert [
+        mark.keys() <= one["content"][0].keys() for one in body["messages"] if one["role"] != "assistant"
+    ] == [*(False, False, True, False)]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from nexus_context.manager import ContextManager
 from support.fixture import write_fixture
 from support.folders import load_folder
 from support.histories import histories
-from support.provider_rules import check_anthropic, check_openai
+from support.provider_rules import CHECKS, check_anthropic, check_openai
 
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
 PDF = {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="}}
@@ -95,8 +95,27 @@ A cat.\
     assert ("tools" in body, "thinking" in body, same_repairs) == (False, False, repairs)
 
 
+def test_no_format_has_what_a_model_lacks(tmp_path: Path) -> None:
+    _, repairs = check(tmp_path, ["json"], "openai")
+    for form, check_rules in CHECKS.items():
+        body, same_repairs = check(tmp_path, ["json"], form)
+        check_rules(body)
+        assert "tools" not in body
+        assert [one for one in same_repairs if "mine has no" in one] == repairs
+
+
+def test_a_model_that_does_not_think_gets_no_reasoning() -> None:
+    thinking = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
+    messages = [Message("assistant", [thinking, {"type": "text", "text": "Hi."}])]
+    adapted_messages, repairs = adapted(messages, ["thinking"], "mine")
+    assert adapted_messages == [Message("assistant", [{"type": "text", "text": "Hi."}])]
+    assert [(one.kind, one.index, one.text) for one in repairs] == [
+        ("thinking-unsupported", 0, "mine has no thinking: reasoning is left out.")
+    ]
+
+
 def test_a_model_with_all_of_them(tmp_path: Path) -> None:
-    for form in ("openai", "anthropic"):
+    for form in CHECKS:
         body, repairs = check(tmp_path, list(FEATURES), form)
         assert (len(body["tools"]), [one for one in repairs if "mine has no" in one]) == (1, [])
 

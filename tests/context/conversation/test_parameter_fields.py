@@ -180,6 +180,108 @@ def test_anthropic(model: str, parameters: Any, expected: Any, unsent: list[str]
     check("anthropic", model, parameters, expected, unsent)
 
 
+@pytest.mark.parametrize(
+    ("model", "parameters", "expected", "unsent"),
+    [
+        ("m", {}, {}, []),
+        (
+            "m",
+            {**SAMPLING, "top_k": 5, "max_tokens": 100},
+            {**SAMPLING, "max_output_tokens": 100},
+            ["top_k: OpenAI does not accept it"],
+        ),
+        (
+            "gpt-5.5",
+            {"thinking": {"level": "low", "budget": 5}},
+            {"reasoning": {"effort": "low"}, "include": ["reasoning.encrypted_content"]},
+            ["thinking.budget: OpenAI accepts only a level"],
+        ),
+        (
+            "gpt-5.6",
+            {"temperature": 1},
+            {"include": ["reasoning.encrypted_content"]},
+            ["temperature: gpt-5.6 does not accept it while thinking"],
+        ),
+        ("gpt-4.1", SAMPLING, SAMPLING, []),
+        (
+            "m",
+            {"thinking": {"level": "high"}},
+            {"reasoning": {"effort": "high"}, "include": ["reasoning.encrypted_content"]},
+            [],
+        ),
+    ],
+)
+def test_openai_responses(model: str, parameters: Any, expected: Any, unsent: list[str]) -> None:
+    made = parameter_fields.openai_responses(parameters, thinks=True, model=model)
+    assert made == (expected, unsent)
+
+
+@pytest.mark.parametrize(
+    ("model", "parameters", "expected", "unsent"),
+    [
+        (
+            "gemini-2.5-flash",
+            {**SAMPLING, "top_k": 5, "max_tokens": 100},
+            {"temperature": 0.5, "topP": 0.9, "topK": 5, "maxOutputTokens": 100},
+            [],
+        ),
+        ("gemini-2.5-flash", {"thinking": {"level": "off"}}, {"thinkingConfig": {"thinkingBudget": 0}}, []),
+        (
+            "gemini-2.5-pro",
+            {"thinking": {"level": "off"}},
+            {},
+            ["thinking.level: the model cannot be told not to think"],
+        ),
+        ("gemini-2.5-pro", {"thinking": {"level": "low"}}, {"thinkingConfig": {"thinkingBudget": 4096}}, []),
+        (
+            "models/gemini-2.5-flash-lite",
+            {"thinking": {"budget": 100}},
+            {"thinkingConfig": {"thinkingBudget": 512}},
+            [
+                "thinking.budget 100: models/gemini-2.5-flash-lite accepts 512 to 24576; 512 is sent instead",
+            ],
+        ),
+        (
+            "gemini-3-flash",
+            {"thinking": {"level": "minimal"}},
+            {"thinkingConfig": {"thinkingLevel": "MINIMAL"}},
+            [],
+        ),
+        (
+            "gemini-3.5-flash",
+            {"thinking": {"level": "off"}},
+            {"thinkingConfig": {"thinkingLevel": "MINIMAL"}},
+            ["thinking.level off: gemini-3.5-flash does not accept it; minimal is sent instead"],
+        ),
+        (
+            "gemini-3.8-flash",
+            {"thinking": {"level": "minimal"}},
+            {"thinkingConfig": {"thinkingLevel": "LOW"}},
+            ["thinking.level minimal: gemini-3.8-flash does not accept it; low is sent instead"],
+        ),
+        (
+            "gemini-3-pro-preview",
+            {"thinking": {"level": "medium", "budget": 9}},
+            {"thinkingConfig": {"thinkingLevel": "HIGH"}},
+            [
+                "thinking.budget: gemini-3-pro-preview does not accept it beside a level",
+                "thinking.level medium: gemini-3-pro-preview does not accept it; high is sent instead",
+            ],
+        ),
+        (
+            "gemini-3.1-pro",
+            {"thinking": {"level": "medium"}},
+            {"thinkingConfig": {"thinkingLevel": "MEDIUM"}},
+            [],
+        ),
+        ("gemini-3.1-pro", {"thinking": {"budget": 9}}, {"thinkingConfig": {"thinkingBudget": 9}}, []),
+    ],
+)
+def test_gemini(model: str, parameters: Any, expected: Any, unsent: list[str]) -> None:
+    fields = {"generationConfig": expected} if expected else {}
+    assert parameter_fields.gemini(parameters, thinks=True, model=model) == (fields, unsent)
+
+
 def test_a_model_that_does_not_think_is_not_told_to() -> None:
     parameters = {"thinking": {"level": "high"}, "temperature": 0.5}
     left = {"temperature": 0.5}
@@ -187,6 +289,13 @@ def test_a_model_that_does_not_think_is_not_told_to() -> None:
     check("openai", "gpt-4o", parameters, left, unsent, thinks=False)
     check("anthropic", "m", parameters, left, ["thinking: the model does not support it"], thinks=False)
     check("openai", "gpt-4o", {"thinking": {"level": "off"}}, {}, [], thinks=False)
+    assert parameter_fields.openai_responses(parameters, thinks=False, model="gpt-4o") == (left, unsent)
+    no_thinking = ["thinking: the model does not support it"]
+    fields = {"generationConfig": left}
+    assert parameter_fields.gemini(parameters, thinks=False, model="gemini-2.0-flash") == (
+        fields,
+        no_thinking,
+    )
 
 
 def test_an_answer_is_no_longer_than_the_model_gives() -> None:
@@ -214,3 +323,21 @@ def test_an_answer_is_no_longer_than_the_model_gives() -> None:
 def test_the_version_of_a_claude(model: str, version: Any) -> None:
     assert parameter_fields.claude_version(model) == version
     assert parameter_fields.takes_prefill(model) == (version is None or version < (4, 6))
+
+
+@pytest.mark.parametrize(
+    ("model", "takes"),
+    [
+        *((model, True) for model in ("claude-opus-4-8", "claude-sonnet-5", "anthropic/claude-haiku-5.5")),
+        *((model, False) for model in ("claude-opus-4-7", "claude-mythos-preview", "claude-3-opus", "m")),
+    ],
+)
+def test_system_messages_inside_a_conversation(model: str, takes: bool) -> None:
+    assert parameter_fields.takes_system_messages(model) == takes
+
+
+@pytest.mark.parametrize(
+    ("model", "takes"), [("gpt-5.6", True), ("openai/gpt-6-sol", True), ("gpt-5.5", False), ("m", False)]
+)
+def test_explicit_cache_breakpoints(model: str, takes: bool) -> None:
+    assert parameter_fields.takes_breakpoints(model) == takes

@@ -3,6 +3,7 @@
 import json
 import re
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,14 @@ def counter_of(model: str | None) -> SimpleTokenCounter:
 
 
 def exported(ledger: Ledger, workspace: str, session: str) -> str:
-    return "".join(jsonl.lines(session, ledger.turns(workspace, session)))
+    parameters = parameters_of(ledger, workspace, session)
+    return "".join(jsonl.lines(session, ledger.turns(workspace, session), parameters))
+
+
+def parameters_of(ledger: Ledger, workspace: str, session: str) -> Mapping[str, Any]:
+    stored = ledger.find(workspace, session)
+    assert stored is not None
+    return stored.parameters
 
 
 def imported(ledger: Ledger, workspace: str, text: str) -> tuple[Problem, ...]:
@@ -74,6 +82,49 @@ def compact(ledger: Ledger, session: str, name: str, kept: tuple[tuple[int, int]
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
     return open_ledger(str(tmp_path / "ledger.db"))
+
+
+PARAMETERS = {"temperature": 0.2, "thinking": {"level": "high"}}
+
+
+@pytest.mark.parametrize("parameters", [{}, PARAMETERS])
+def test_parameters_go_with_the_session(ledger: Ledger, parameters: dict[str, Any]) -> None:
+    ledger.create(HERE, "main", parameters=parameters)
+    filled(ledger)
+    text = exported(ledger, HERE, "main")
+    assert ("parameters" in text.partition("\n")[0]) == bool(parameters)
+    assert imported(ledger, THERE, text) == ()
+    assert parameters_of(ledger, THERE, "main") == parameters
+    assert exported(ledger, THERE, "main") == text
+    other = {"temperature": 1}
+    ledger.create("/work/other", "main", parameters=other)
+    imported(ledger, "/work/other", text)
+    assert parameters_of(ledger, "/work/other", "main") == other
+    assert parameters_of(ledger, "/work/other", "main (2)") == parameters
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        (
+            {"temperature": 9, "top_p": 0.5},
+            "The parameter temperature of the session 'main' is left out: ",
+        ),
+        ({"temprature": 0.5, "top_p": 0.5}, "The parameter temprature of the session 'main' is left out: "),
+        ([1], "The header of the session cannot be read: Expected `object`, got `array` - at `$.parameters`"),
+    ],
+)
+def test_parameters_that_cannot_be_are_reported(ledger: Ledger, parameters: Any, message: str) -> None:
+    filled(ledger)
+    header, _, rest = exported(ledger, HERE, "main").partition("\n")
+    changed = json.dumps({**json.loads(header), "parameters": parameters})
+    (problem,) = imported(ledger, THERE, f"{changed}\n{rest}")
+    assert problem.message.startswith(message)
+    if isinstance(parameters, dict):
+        assert parameters_of(ledger, THERE, "main") == {"top_p": 0.5}
+        assert len(list(ledger.turns(THERE, "main"))) == len(list(ledger.turns(HERE, "main")))
+    else:
+        assert ledger.find(THERE, "main") is None
 
 
 def test_what_is_exported_and_imported_is_exported_the_same(ledger: Ledger) -> None:

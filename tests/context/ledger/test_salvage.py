@@ -59,6 +59,22 @@ def test_of_a_sound_ledger_everything_comes_over(tmp_path: Path) -> None:
     assert (tmp_path / "ledger.db").read_bytes() == before
 
 
+def test_parameters_come_over_with_their_session(tmp_path: Path) -> None:
+    filled(tmp_path / "ledger.db")
+    cold, warm = {"temperature": 0}, {"temperature": 1, "thinking": {"level": "low"}}
+    with ledger_in(tmp_path / "ledger.db") as ledger:
+        ledger.create(FOLDER, "cold", parameters=cold)
+        ledger.create(FOLDER, "warm", parameters=warm)
+        append(ledger, "u1", "warm")
+        ledger.clear(FOLDER, "warm")
+        counters = [turn.counter for turn in ledger.turns(FOLDER, "main")]
+    with ledger_in(tmp_path / "new.db") as target:
+        salvage(str(tmp_path / "ledger.db"), target)
+        stored = {one.name: one.parameters for one in target.sessions(FOLDER) if one.parameters}
+        assert stored == {"cold": cold, "warm": warm, "warm (cleared)": warm}
+        assert [turn.counter for turn in target.turns(FOLDER, "main")] == counters
+
+
 def test_what_was_written_last_comes_over_too(tmp_path: Path) -> None:
     filled(tmp_path / "ledger.db")
     holder = apsw.Connection(str(tmp_path / "ledger.db"))

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from nexus_context.config.features import FEATURES, Feature
 from nexus_context.config.schema import ModelSection
-from nexus_context.tokens import counter_for, get_model_limits, models, resolve, supports_feature
+from nexus_context.tokens import counter_for, get_model_limits, models, supports_feature
 
 
 def check(model: str | None, **override: Any) -> tuple[str, int, int, int | None, bool, str, bool]:
     """Name, window, maximum input and output, whether known, counter, whether exact."""
-    limits = resolve(model, {str(model): override} if override else None)
+    limits = get_model_limits(model, {str(model): override} if override else None)
     counter = counter_for(model)
     assert counter.exact == limits.exact
     return (
@@ -84,17 +84,17 @@ def test_overrides(model: str, override: dict[str, Any], expected: tuple[object,
 
 def test_an_override_applies_to_every_way_to_write_the_name() -> None:
     overrides = {"gpt-4o": {"supports": ["tools"]}}
-    assert resolve("openai/gpt-4o-2024-08-06", overrides).supports == ("tools",)
+    assert get_model_limits("openai/gpt-4o-2024-08-06", overrides).supports == ("tools",)
 
 
 @given(st.text())
 def test_any_name_has_limits_and_a_counter(name: str) -> None:
-    assert resolve(name).context_window > 0
+    assert get_model_limits(name).context_window > 0
     assert counter_for(name).name.startswith(("o200k_base", "cl100k_base"))
 
 
 def test_registry() -> None:
-    every = [resolve(name) for name in models.model_names()]
+    every = [get_model_limits(name) for name in models.model_names()]
     assert len(every) >= 40
     assert {"anthropic", "openai", "google", "xai", "mistral", "deepseek", "meta", "qwen"} <= {
         str(limits.provider) for limits in every
@@ -105,7 +105,7 @@ def test_registry() -> None:
 
 
 def test_openai_encodings_are_tiktokens_own_mapping() -> None:
-    names = [name for name in models.model_names() if resolve(name).provider == "openai"]
+    names = [name for name in models.model_names() if get_model_limits(name).provider == "openai"]
     names += [
         "gpt-4o-2024-08-06",
         "ft:gpt-4o-mini",
@@ -127,16 +127,16 @@ def test_openai_encodings_are_tiktokens_own_mapping() -> None:
 def test_importing_reads_nothing_and_loads_no_tokenizer() -> None:
     code = """if True:
         import sys
-        from nexus_context.tokens import counter_for, models, resolve
+        from nexus_context.tokens import counter_for, models, get_model_limits
         print("tiktoken" in sys.modules, models._registry.cache_info().currsize)
-        print(resolve("gpt-4o").name, counter_for("gpt-4o").name)
+        print(get_model_limits("gpt-4o").name, counter_for("gpt-4o").name)
         print("tiktoken" in sys.modules, models._registry.cache_info().currsize)"""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False 0\ngpt-4o o200k_base\nFalse 1\n"
 
 
 def test_features_have_one_vocabulary() -> None:
-    every = [resolve(name) for name in models.model_names()]
+    every = [get_model_limits(name) for name in models.model_names()]
     assert {feature for limits in every for feature in limits.supports} == set(FEATURES)
     assert ModelSection(supports=list(FEATURES)).supports == list(FEATURES)
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from nexus_context.memory.events import Event
 from nexus_daemon.server import build
 from support.desk import Desk, tell_story
 from support.talk import HELLO, Talk, call
-from support.waiting import yield_to_loop
+from support.waiting import wait_until, yield_to_loop
 
 SETTINGS = '{"provider": {"model": "gpt-4o"}}'
 TURN = [
@@ -24,6 +25,9 @@ TURN = [
     {"role": "tool", "toolCallId": "1", "content": "x = 1"},
     {"role": "assistant", "content": "x is fixed."},
 ]
+
+KINDS = ["execute", "thinking", "tool_call", "tool_result", "thinking"]
+"""Of the parts of TURN."""
 
 Story = Callable[["Events"], Awaitable[None]]
 
@@ -197,6 +201,44 @@ def test_an_event_of_a_megabyte_is_listed_whole_and_shortened_for_the_model(tmp_
         )
 
     check(tmp_path, story)
+
+
+def test_clients_of_the_folder_are_notified_of_new_events(tmp_path: Path) -> None:
+    def notices(talk: Talk) -> list[Any]:
+        said = (one for one in talk.writer.messages() if one.get("method") == "nexus/event/published")
+        return [one["params"] for one in said]
+
+    async def story(desk: Desk) -> None:
+        one, two, elsewhere = await desk.client(), await desk.client(), await desk.client("/home")
+        first = await desk.ask(one, 1, "nexus/event/publish", kind="build", data="red")
+        await wait_until(lambda: notices(two))
+        assert notices(one) == notices(two) == [{"workspaceFolder": desk.uri("/a"), "id": first["id"]}]
+        one.link.eof_received()
+        await desk.ask(two, 2, "nexus/session/append", messages=TURN)
+        page = await desk.ask(two, 3, "nexus/event/list", since=first["id"])
+        assert [event["kind"] for event in page["events"]] == [*KINDS, "turn"]
+        await wait_until(lambda: notices(two)[-1]["id"] == page["events"][-1]["id"])
+        assert len(notices(two)) <= 1 + len(KINDS)  # those that come together are one notice
+        assert len(notices(one)) == 1
+        assert notices(elsewhere) == []
+
+    tell_story(tmp_path, story)
+
+
+def test_a_burst_of_events_is_one_notice(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        talk = await desk.client()
+        await desk.ask(talk, 1, "nexus/event/list")  # opens the ledger
+        workspace = next(iter(desk.daemon.ledger_writer.heads))
+        batch = [Event(action="build", data=number) for number in range(5_000)]
+        published = desk.daemon.ledger_writer.bus.publish(workspace, batch)
+        await wait_until(
+            lambda: any(one.get("method") == "nexus/event/published" for one in talk.writer.messages())
+        )
+        said = [one for one in talk.writer.messages() if one.get("method") == "nexus/event/published"]
+        assert [one["params"]["id"] for one in said] == [published[-1].id]
+
+    tell_story(tmp_path, story)
 
 
 REFUSED: list[tuple[str, dict[str, Any], str, str]] = [

@@ -344,6 +344,38 @@ def test_what_a_turn_was_sent_besides_is_listed(tmp_path: Path) -> None:
     tell_story(tmp_path, story)
 
 
+def test_messages_and_turns_have_what_they_were_made_of(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        talk = await desk.client()
+        await configured(desk, talk)
+        Path(desk.tree.path("/a/EXTRA.md")).write_text("Be brief.")
+        event = {"id": "e", "platform": "slack\x1b[2J", "hookData": ["a", "b"]}
+        assembled = await desk.ask(
+            talk,
+            2,
+            "nexus/context/assemble",
+            message="Hi.",
+            event=event,
+            attachments=[{"uri": desk.uri("/a/EXTRA.md")}],
+        )
+        await say(desk, talk, user("Hi."), assistant("Hello."), user("Go on."))
+        record = assembled["metadata"]["contextJson"]
+        page = await desk.ask(talk, 3, "nexus/session/transcript")
+        (turn,) = page["turns"]
+        assert turn["context"] == record["system"]
+        assert {file["path"] for file in turn["context"]["files"]} >= {desk.tree.path("/a/NEXUS.md")}
+        contexts = {message["text"]: message.get("context") for message in turn["messages"]}
+        made = contexts.pop("Hi.")
+        assert made["event"] == {"platform": "slack␛[2J", "hookCount": 2}
+        assert made["attachments"] == record["user"]["attachments"]
+        assert made["memory"]["included"] == record["memory"]["included"]
+        assert set(contexts.values()) == {None}
+        page = await desk.ask(talk, 4, "nexus/session/transcript", first=page["messages"] - 1)
+        assert [message.get("context") for message in page["turns"][0]["messages"]] == [None]
+
+    tell_story(tmp_path, story)
+
+
 @pytest.mark.parametrize("limit", [0, -1, 1_001])
 def test_a_limit_out_of_range_is_refused(tmp_path: Path, limit: int) -> None:
     async def story(desk: Desk) -> None:

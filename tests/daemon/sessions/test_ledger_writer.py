@@ -1,5 +1,6 @@
 """What is told of the ledger: every change once, in order, as that of whoever made it."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,7 +8,18 @@ import pytest
 
 from nexus_context.conversation.message import Message
 from nexus_context.ledger.errors import LedgerError
-from nexus_context.ledger.records import Counted, Head, NewCompaction, NewTurn, Session, Turn
+from nexus_context.ledger.records import (
+    Counted,
+    DirectMessage,
+    Head,
+    NewAgent,
+    NewCompaction,
+    NewTurn,
+    Session,
+    Turn,
+)
+from nexus_context.memory import node_messages
+from nexus_daemon.sessions.ledger_events import MOST_TURNS
 from nexus_daemon.sessions.ledger_writer import Change, FolderLedger, LedgerWriter, differences
 
 
@@ -16,7 +28,11 @@ class Process:
 
     def __init__(self, state: Path) -> None:
         self._told: list[Change] = []
-        self.ledger_writer = LedgerWriter({"NEXUS_STATE": str(state)}, self._told.append)
+        self.messages: list[tuple[str, str]] = []
+        self.listed = 0
+        self.ledger_writer = LedgerWriter(
+            {"NEXUS_STATE": str(state)}, self._told.append, lambda *message: self.messages.append(message)
+        )
         self.ledger: FolderLedger = self.ledger_writer.write(
             lambda: self.ledger_writer.open("/a", path=None, url=None)
         ).for_client("me")
@@ -31,8 +47,8 @@ class Process:
         self._told.clear()
         return shown
 
-    def say(self, session: str = "main", *, parent: str | None = None) -> str:
-        turn = NewTurn(messages=(Counted(Message("user", "x"), 1),), counter="c")
+    def say(self, session: str = "main", *, parent: str | None = None, text: str = "x") -> str:
+        turn = NewTurn(messages=(Counted(Message("user", text), 1),), counter="c")
         if parent is not None:
             turn = NewTurn(messages=turn.messages, counter="c", parent=parent)
         return self.ledger.append(session, turn).turn
@@ -168,6 +184,86 @@ def test_what_could_not_be_read_is_told_at_the_next_look(
     monkeypatch.undo()
     assert sorted(two.told()) == [f"other appended {name}" for name in ("a", "b", "c")]
     assert two.told() == []
+
+
+def published(process: Process) -> list[str]:
+    """`agent kind text` of the events of a process since the last call, after a look at the ledger."""
+    process.ledger_writer.write(process.ledger_writer.look)
+    bus = process.ledger_writer.bus
+    events = bus.events("/a", after=process.listed)
+    process.listed = bus.number
+    return [f"{one.agent} {one.action} {one.text or one.data.get('content', '')}".strip() for one in events]
+
+
+def test_what_another_process_writes_is_published_once(pair: tuple[Process, Process]) -> None:
+    one, two = pair
+    turn = ["main execute x", "main turn"]
+    one.say()
+    assert published(one) == published(two) == turn
+    for process in (one, two, one):  # the second one writes behind what it has not seen
+        process.say()
+    assert published(one) == published(two) == turn * 3
+    one.compact()
+    one.ledger.undo("main", None)
+    assert published(one) == published(two) == ["main compaction"] * 2
+    one.ledger.rename("main", "renamed")
+    one.ledger.fork("renamed", "fork", None)
+    one.ledger.clear("fork")
+    assert published(one) == published(two) == []
+
+
+def test_of_many_turns_of_another_process_the_newest_are_published(pair: tuple[Process, Process]) -> None:
+    one, two = pair
+    texts = [str(number) for number in range(MOST_TURNS + 5)]
+    for text in texts:
+        one.say(text=text)
+    assert [each for each in published(two) if "execute" in each] == [
+        f"main execute {text}" for text in texts[5:]
+    ]
+
+
+def test_a_turn_of_another_process_is_of_its_agent(pair: tuple[Process, Process]) -> None:
+    one, two = pair
+    for name, parent in (("boss", None), ("hand", "boss")):
+        one.ledger.start_agent(NewAgent(name, parent, {}))
+    one.say("agent:hand")
+    one.say("agent:gone")
+    two.ledger_writer.write(two.ledger_writer.look)
+    events = two.ledger_writer.bus.events("/a")
+    lineages = {event.session: (event.agent, event.above) for event in events}
+    assert lineages == {"agent:hand": ("hand", ("boss", "main")), "agent:gone": ("main", ())}
+
+
+def test_direct_messages_of_another_process_are_published_and_reported(pair: tuple[Process, Process]) -> None:
+    one, two = pair
+
+    def message(content: str, workspace: str = "/a") -> DirectMessage:
+        return node_messages.make(
+            workspace=workspace, source="main", target="hand", content=content, now=time.time()
+        )
+
+    one.ledger.send(message("one"))
+    two.ledger.send(message("two"))
+    assert published(one) == ["main node.message one", "main node.message two"]
+    assert published(two) == ["main node.message two", "main node.message one"]
+    two.ledger.store.send(message("three", "/elsewhere"))
+    two.ledger.send(message("four"))
+    assert published(one) == published(two) == ["main node.message four"]
+    assert one.messages == two.messages == [("/a", "hand")] * 3
+
+
+def test_events_that_fail_hold_up_no_change(
+    pair: tuple[Process, Process], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    one, two = pair
+    one.say()
+
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(two.ledger_writer.bus, "publish", fail)
+    assert two.told() == ["other created main", "other appended main"]
+    assert "an event was not published" in caplog.text
 
 
 HEAD = Head("t1", "t1.3", 3, 5)

@@ -58,20 +58,19 @@ export function turnOptions(model: vscode.LanguageModelChat): AssembleOptions {
 
 /** The tools of the daemon that a turn offers. */
 export function offeredTools(model: vscode.LanguageModelChat | undefined): AssembleOptions {
-  const memoryTools = offersMemoryTools(model);
-  return offersAgentTools(model) ? { memoryTools, agentTools: true } : { memoryTools };
+  const { memoryTools, skillTools, agentTools } = toolSwitches(model);
+  return { memoryTools, ...(skillTools ? { skillTools } : {}), ...(agentTools ? { agentTools } : {}) };
 }
 
-/** Whether a turn offers tools that start, message, list and end agents. */
-export function offersAgentTools(model: vscode.LanguageModelChat | undefined): boolean {
-  const wantsTools = vscode.workspace.getConfiguration("nexus").get<boolean>("chat.agentTools", false);
-  return wantsTools && (model === undefined || abilitiesOf(model).tools);
-}
-
-/** Whether a turn offers memory tools; where the model is not known, as for one that can call tools. */
-export function offersMemoryTools(model: vscode.LanguageModelChat | undefined): boolean {
-  const wantsTools = vscode.workspace.getConfiguration("nexus").get<boolean>("chat.memoryTools", true);
-  return wantsTools && (model === undefined || abilitiesOf(model).tools);
+/** Which tools of the daemon the user wants for a model; one that is not known can call tools. */
+export function toolSwitches(model: vscode.LanguageModelChat | undefined) {
+  const settings = vscode.workspace.getConfiguration("nexus.chat");
+  const canCall = model === undefined || abilitiesOf(model).tools;
+  return {
+    memoryTools: canCall && settings.get<boolean>("memoryTools", true),
+    skillTools: canCall && settings.get<boolean>("skillTools", true),
+    agentTools: canCall && settings.get<boolean>("agentTools", false),
+  };
 }
 
 export function messageOf(spoken: ModelMessage): vscode.LanguageModelChatMessage {

@@ -22,6 +22,7 @@ interface DaemonTool {
 }
 
 const MEMORY: DaemonTool = { doing: "Asking memory", run: askMemory };
+const SKILLS: DaemonTool = { doing: "Reading a skill", run: readSkill };
 const AGENTS: DaemonTool = { doing: "Managing agents", run: callAgentTool };
 
 /** Tools that the daemon offers and runs. */
@@ -29,6 +30,7 @@ const DAEMON_TOOLS: Readonly<Record<string, DaemonTool>> = {
   query_l2_memory: MEMORY,
   query_l3_memory: MEMORY,
   query_l4_memory: MEMORY,
+  read_skill: SKILLS,
   dispose_agent: AGENTS,
   list_agents: AGENTS,
   message_agent: AGENTS,
@@ -72,6 +74,11 @@ export function offeredTool(definition: Record<string, Json>, runners: ReadonlyM
 async function askMemory(nexus: Nexus, { folder, session, token }: TurnScope, call: ToolCall): Promise<string> {
   const params = { workspaceFolder: folder, session, tool: call.name, arguments: inputOf(call.arguments) };
   return (await nexus.request("nexus/memory/query", params, token)).text;
+}
+
+async function readSkill(nexus: Nexus, { folder, agent, token }: TurnScope, call: ToolCall): Promise<string> {
+  const place = { workspaceFolder: folder, ...(agent === undefined ? {} : { agent }) };
+  return (await nexus.request("nexus/skill/read", { ...place, arguments: inputOf(call.arguments) }, token)).text;
 }
 
 /** The result of a call that starts, messages, lists or ends agents; what is wrong with it is text for the model. */

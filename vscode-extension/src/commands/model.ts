@@ -1,20 +1,20 @@
 /**
  * "Pick Model": the model that a conversation goes on with, before any turn or between two.
  *
- * 1. What is picked is what the chat would say with a turn: the model, its window, whether it is offered memory tools.
+ * 1. What is picked is what the chat would say with a turn: the model, its window, which tools of Nexus it is offered.
  *    The daemon keeps it for the conversation and its folder; the next turn in the chat says anew.
  * 2. "Model of the settings" takes it back.
  * 3. Where the settings name a provider of their own, there is nothing to pick.
  */
 import * as vscode from "vscode";
-import { offersAgentTools, offersMemoryTools, windowOf } from "../chat/lm";
-import type { EffectiveResult } from "../protocol";
+import { toolSwitches, windowOf } from "../chat/lm";
+import type { EffectiveResult, PickParams } from "../protocol";
 import { exactly } from "../usage/figures";
 import { pick, Silent, type Subject, subjectOf, type Tools } from "./commandContext";
 import { meant } from "./sessions";
 
 type Commands = Record<string, (...args: unknown[]) => Promise<unknown>>;
-type Choice = { model?: string; maxContextTokens?: number; memoryTools?: boolean; agentTools?: boolean };
+type Choice = Omit<PickParams, "workspaceFolder" | "session">;
 
 const NAME = "/provider/name";
 const MODEL = "/provider/model";
@@ -59,11 +59,7 @@ function modelItem(
     label: `${model.id === current ? "$(check) " : ""}${model.name}`,
     description: `${model.vendor} · ${model.id}`,
     ...(model.maxInputTokens > 0 ? { detail: `${exactly(model.maxInputTokens)} tokens` } : {}),
-    choice: {
-      ...windowOf(model),
-      memoryTools: offersMemoryTools(model),
-      agentTools: offersAgentTools(model),
-    },
+    choice: { ...windowOf(model), ...toolSwitches(model) },
     name: model.id,
   };
 }

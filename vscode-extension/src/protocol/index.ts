@@ -33,6 +33,8 @@ export interface Requests {
   "nexus/session/focus": { params: SessionParams; result: FocusResult };
   "nexus/model/pick": { params: PickParams; result: PickResult };
   "nexus/memory/query": { params: MemoryQueryParams; result: MemoryQueryResult };
+  "nexus/knowledge/query": { params: KnowledgeQueryParams; result: KnowledgeQueryResult };
+  "nexus/knowledge/status": { params: FolderParams; result: KnowledgeStatusResult };
   "nexus/skill/read": { params: SkillReadParams; result: SkillReadResult };
   "nexus/agent/spawn": { params: SpawnParams; result: AgentInfo };
   "nexus/agent/list": { params: FolderParams; result: AgentListResult };
@@ -58,6 +60,7 @@ export interface Notifications {
   "nexus/context/didChange": ContextDidChange;
   "nexus/session/didChange": SessionDidChange;
   "nexus/agent/didChange": AgentDidChange;
+  "nexus/event/published": EventPublished;
 }
 
 /**
@@ -430,8 +433,11 @@ export interface AssembleParams extends ConversationParams {
   node?: string | null;
   /** facts about this turn, sent before the message (docs/prompt.md) */
   event?: Record<string, Json> | null;
-  /** `neutral`, or with a body to send: `openai`, `anthropic` */
-  format?: "neutral" | "openai" | "anthropic";
+  /**
+   * `neutral`, or with a body to send: `openai` (chat completions), `openai-responses`, `anthropic` (messages),
+   * `gemini` (`generateContent`)
+   */
+  format?: "neutral" | "openai" | "openai-responses" | "anthropic" | "gemini";
   /** changes for this request */
   options?: AssembleOptions | null;
   /**
@@ -494,7 +500,7 @@ export interface AssembledContext {
   problems: Problem[];
   /** the requested agent */
   agent?: string;
-  /** the body to send, for the formats openai and anthropic */
+  /** the body to send, for all formats but `neutral` */
   request?: Record<string, Json>;
   /** id of the conversation's last turn */
   parentTurn?: string;
@@ -737,6 +743,14 @@ export interface EventListResult {
   missed?: boolean;
 }
 
+/** Sent to every client of a folder when the bus has new events of it; several at once are one notice. */
+export interface EventPublished {
+  /** URI of the folder */
+  workspaceFolder: string;
+  /** id of the newest event. `nexus/event/list` with `since` has those behind the last known one */
+  id: string;
+}
+
 /** An event to publish. */
 export interface PublishParams extends FolderParams {
   /** the conversation that it is about; null: the whole folder */
@@ -759,6 +773,62 @@ export interface PublishParams extends FolderParams {
 export interface PublishResult {
   /** its id, for `since` of `nexus/event/list` */
   id: string;
+}
+
+/** A passage of a file. */
+export interface KnowledgePassage {
+  /** the file */
+  uri: string;
+  /** where in the file, as it is now */
+  range: Range;
+  /** the titles above the passage, outermost first, with ` › ` between them */
+  heading?: string;
+  /** the passage, with each character of a literal secret replaced by `*` */
+  text: string;
+  /** tokens of path, heading and text */
+  tokens: number;
+  /** higher is better; comparable within one answer only */
+  score: number;
+  /** how it was found: by its `words`, its `meaning` */
+  matchedBy: ("words" | "meaning")[];
+  /** true: only its beginning fits, and a mark follows it */
+  cut?: boolean;
+}
+
+/** A search of the knowledge base. */
+export interface KnowledgeQueryParams extends FolderParams {
+  /** words or a question, as a user's message */
+  query: string;
+  /** passages at most, from 1 to 100; null: `memory.knowledge.top_k` */
+  limit?: number | null;
+  /** tokens of all passages together, from 1; null: `memory.knowledge.max_tokens` */
+  maxTokens?: number | null;
+}
+
+/** The passages, and whether the index is up to date. */
+export interface KnowledgeQueryResult {
+  /** best first */
+  passages: KnowledgePassage[];
+  /** true: files are being indexed; ask again for what is missing */
+  updating?: boolean;
+}
+
+/** What is indexed. */
+export interface KnowledgeStatusResult {
+  /** the paths and patterns of the settings, absolute; none: there is no knowledge base */
+  paths: string[];
+  /** files in the index */
+  files: number;
+  /** passages of these files */
+  passages: number;
+  /** true: files are being indexed or embedded */
+  updating?: boolean;
+  /** the model that searches by meaning; absent: only words are searched */
+  model?: string;
+  /** different passages that the model has embedded, if there is one */
+  vectors?: number;
+  /** of the paths and of the model */
+  problems?: Problem[];
 }
 
 /** A call of a memory tool, as a model made it. */
@@ -810,6 +880,8 @@ export interface PickParams extends SessionParams {
   maxContextTokens?: number | null;
   /** offer memory tools with each request; null: no change */
   memoryTools?: boolean | null;
+  /** offer `read_skill` with each request; null: no change */
+  skillTools?: boolean | null;
   /** offer agent tools with each request; null: no change */
   agentTools?: boolean | null;
 }
@@ -1192,6 +1264,11 @@ export interface TranscriptMessage {
   time?: string;
   /** number of characters of text and arguments that are left out */
   omitted?: number;
+  /**
+   * what was put into it or attached to it: event, number of hooks, files with their hashes, memory. As
+   * `contextJson.user` of the turn, with its `memory`
+   */
+  context?: Json;
 }
 
 /** A page of a conversation. */
@@ -1269,6 +1346,8 @@ export interface TranscriptTurn {
   beside?: string[];
   /** what of that did not fit */
   leftOut?: string[];
+  /** what its system prompt was made of, as `contextJson.system`: the agent's role, files with their hashes */
+  context?: Json;
 }
 
 /** A compaction to undo. */

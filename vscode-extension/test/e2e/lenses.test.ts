@@ -24,8 +24,8 @@ beforeAll(
     other = await Daemon.start(world(), folder);
     bench = await window({ workspace: folder, file: path.join(folder, ".nexus3/NEXUS.md") });
     await bench.ready();
+    await bench.lens("30 tokens").waitFor(); // while the editor has the focus: VS Code requests none without it
     panel = await bench.openPanel();
-    await bench.lens("30 tokens").waitFor();
   }),
 );
 afterAll(async () => {

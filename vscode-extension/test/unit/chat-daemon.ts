@@ -162,6 +162,11 @@ export class FakeDaemon implements Nexus {
         };
       case "nexus/memory/query":
         return { text: `found by ${String(params.tool)}` };
+      case "nexus/skill/read": {
+        const { name } = params.arguments as { name: string };
+        if (!this.skills.includes(name)) throw new NexusError(`There is no skill ${name}.`, "unknown-skill");
+        return { text: `text of ${name}` };
+      }
       case "nexus/agent/call":
         return { text: `done by ${String(params.tool)}`, isError: false };
       case "nexus/config/effective":
@@ -225,7 +230,7 @@ export class FakeDaemon implements Nexus {
       workspaceFolder: params.workspaceFolder,
       session,
       tools: [
-        ...(options?.memoryTools === true || options?.agentTools === true ? this.tools : []),
+        ...(options?.memoryTools || options?.skillTools || options?.agentTools ? this.tools : []),
         ...turnTools.filter((tool) => !(String(tool.name) in this.leftOut)),
       ],
       parameters: this.parameters,

@@ -29,7 +29,7 @@ describe("a turn", () => {
         session: "main",
         message: "hi",
         format: "openai",
-        options: { model: "fake-1", maxContextTokens: 32000, memoryTools: true },
+        options: { model: "fake-1", maxContextTokens: 32000, memoryTools: true, skillTools: true },
       },
     ]);
     expect(answer.references).toEqual([`${FOLDER}/.nexus3/NEXUS.md`]);
@@ -185,6 +185,24 @@ describe("tools", () => {
     expect(answer.steps).toEqual(["Asking memory (query_l2_memory)"]);
   });
 
+  it("reads the skills that the model asks for, and tells it what is wrong", async () => {
+    desk.daemon.skills = ["review"];
+    desk.daemon.tools = [{ name: "read_skill", description: "Read.", inputSchema: { type: "object" } }];
+    const call = (name: string) => [{ call: "read_skill", input: { name }, id: name }];
+    desk.model.replies = [call("review"), call("nothing"), ["Done."]];
+    const answer = await desk.thread().ask("review it");
+    expect(desk.daemon.paramsOf("nexus/skill/read")).toEqual([
+      { workspaceFolder: FOLDER, arguments: { name: "review" } },
+      { workspaceFolder: FOLDER, arguments: { name: "nothing" } },
+    ]);
+    expect(answer.steps).toEqual(["Reading a skill (read_skill)", "Reading a skill (read_skill)"]);
+    const results = desk.daemon.said("main").filter((message) => message.role === "tool");
+    expect(results.map(({ content }) => content)).toEqual([
+      "text of review",
+      "The call failed: There is no skill nothing.",
+    ]);
+  });
+
   it("runs the tools for agents where the user wants them", async () => {
     const sent = () => desk.daemon.paramsOf("nexus/context/assemble");
     const offered = () => sent().map(({ options }) => JSON.stringify(options).includes('"agentTools":true'));
@@ -214,7 +232,7 @@ describe("tools", () => {
 
   it("offers none where the user does not want them, or the model cannot call", async () => {
     desk.daemon.tools = [memory];
-    mock.mock.settings.set("nexus.chat.memoryTools", false);
+    for (const name of ["memoryTools", "skillTools"]) mock.mock.settings.set(`nexus.chat.${name}`, false);
     await desk.thread().ask("hi");
     mock.mock.settings.clear();
     desk.model.capabilities = { supportsToolCalling: false };

@@ -13,7 +13,7 @@ import { type FakeNexus, fakeNextTurn, fakeNexus, usageOf } from "./nexus";
 import { mock } from "./vscode";
 
 const FOLDER = "file:///w/a";
-const NEXT_TURN = { options: { memoryTools: true } };
+const NEXT_TURN = { options: { memoryTools: true, skillTools: true } };
 const RECEIPT: Receipt = {
   id: "3f2a",
   reason: "explicit",

@@ -1,13 +1,20 @@
 """Anthropic's format: the body of `POST /v1/messages`.
 
-1. System messages inside the history follow the system prompt at the top.
-2. The first message is a user message: if an assistant spoke first, a text opens the conversation. Roles
-   alternate.
+1. System messages at the start follow the system prompt at the top. Later ones stay where they are if the
+   model takes them: after the user message that they follow or precede, before the assistant's answer. Other
+   models, and places where no user message stands, get them as marked user texts.
+2. The first message is a user message, unless it holds a compaction: if an assistant spoke first, a text
+   opens the conversation. Roles alternate.
 3. Results are blocks of a user message and come first in it. A failed result holds text only, never none.
-4. Reasoning is returned as it was signed, but not at the end of a message.
+4. Reasoning is returned as it was signed and in its place among texts and calls, but not at the end of a
+   message, and not from before a change of what it was bound to. With a thinking budget, the assistant's last
+   message with calls must begin with reasoning; if it does not, the model is not told to think.
 5. If the conversation ends with an assistant message, the model continues it; trailing white space is
    removed. Models that reject this get a user text that asks them to continue.
-6. Cache breakpoints are set last (`breakpoints`); those in the stored parts are left out.
+6. Cache breakpoints are set last (`breakpoints`); those in the stored parts and tools are left out.
+
+Sources: "Mid-conversation system messages", "Preserved thinking", "Compaction on demand" and "Extended
+thinking" in the documentation of the Claude API.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,10 +22,11 @@ from typing import Any
 
 from nexus_context.conversation import breakpoints, parts
 from nexus_context.conversation.breakpoints import Cache
+from nexus_context.conversation.formats.preparation import call_places, leave_out_thinking, prepared
 from nexus_context.conversation.formats.tool_definitions import Naming, ToolDefinition, arguments, definitions
 from nexus_context.conversation.message import Message, ToolCall
-from nexus_context.conversation.parameter_fields import takes_prefill
-from nexus_context.conversation.repair import Repair, RepairLog, clean, is_clean, traced
+from nexus_context.conversation.parameter_fields import takes_prefill, takes_system_messages
+from nexus_context.conversation.repair import Repair, RepairLog, clean, is_clean
 from nexus_context.prompt import texts
 
 Body = dict[str, Any]
@@ -36,22 +44,27 @@ def anthropic(
     settings: Mapping[str, Any],
     *,
     cache: Cache | None = Cache(),  # noqa: B008  # frozen
+    thinking_from: int = 0,
 ) -> tuple[Body, list[Repair]]:
     """The body, and the repairs.
 
     `settings` come from `parameter_fields.anthropic`. `cache` has what is known about the tokens of this
-    request and about the next one, for the breakpoints; None: no breakpoints.
+    request and about the next one, for the breakpoints; None: no breakpoints. `thinking_from` is the first
+    message whose reasoning may be sent: what earlier reasoning was bound to has changed since.
     """
-    sound, repairs, origins = traced(messages)
+    sound, repairs, origins = prepared(messages, "anthropic")
     log = RepairLog(repairs)
     defined = definitions(tools, "anthropic", log)
     naming = Naming(log, longest_name=LONGEST_NAME, longest_id=None, any_id=False)
     naming.define(tool.name for tool in defined)
-    rendering = _Rendering(naming, log)
+    rendering = _Rendering(
+        naming, log, takes_systems=takes_system_messages(model), thinking_from=thinking_from
+    )
     if not parts.is_blank(system):
         rendering.systems.append({"type": "text", "text": system if is_clean(system) else clean(system)})
     for message, origin in zip(sound, origins, strict=True):
         rendering.add(message, origin)
+    settings = rendering.thinkable(settings)
     rendering.finish(prefill=takes_prefill(model) and "thinking" not in settings)
     body: Body = {"model": model, "messages": rendering.turns}
     if rendering.systems:
@@ -59,21 +72,23 @@ def anthropic(
     if defined:
         body["tools"] = [_tool(tool, naming) for tool in defined]
     if cache is not None:
-        body = breakpoints.mark_breakpoints(
-            body, breakpoints.choose_breakpoints(body, rendering.origins, cache)
-        )
+        chosen = breakpoints.choose_breakpoints(body, rendering.origins, cache)
+        body = breakpoints.mark_breakpoints(body, chosen, cache.ttl)
     return body | dict(settings), log.repairs()
 
 
 class _Rendering:
     """Collects the messages of a body. `origins` has the stored index of each block of each message."""
 
-    def __init__(self, naming: Naming, log: RepairLog) -> None:
+    def __init__(self, naming: Naming, log: RepairLog, *, takes_systems: bool, thinking_from: int) -> None:
         self.systems: list[Block] = []
         self.turns: list[Body] = []
         self.origins: list[list[int]] = []
         self._naming = naming
         self._log = log
+        self._takes_systems = takes_systems
+        self._thinking_from = thinking_from
+        self._waiting: list[tuple[int, list[Block]]] = []  # system messages, until the user's turn ends
 
     def add(self, message: Message, origin: int) -> None:
         role = message.role
@@ -83,18 +98,34 @@ class _Rendering:
         content: Any = message.content
         if content.__class__ is str:
             blocks = [] if not content or content.isspace() else [{"type": "text", "text": content}]
+            blocks += map(self._tool_use, message.tool_calls)
         else:
-            blocks = self._blocks(content, role, origin) if content else []
+            blocks = self._blocks(content or [], role, origin, message.tool_calls)
+        if not blocks:
+            return
         if role == "system":
             self._add_system(blocks, origin)
-            return
-        if message.tool_calls:
-            blocks += [self._tool_use(call) for call in message.tool_calls]
-        if blocks:
+        else:
             self._append(role, blocks, origin)
+
+    def thinkable(self, settings: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The settings, without thinking if the assistant's last message forbids it (rule 4)."""
+        if settings.get("thinking", {}).get("type") != "enabled":
+            return settings
+        last = next((turn["content"] for turn in reversed(self.turns) if turn["role"] == "assistant"), None)
+        if (
+            last is None
+            or last[0]["type"] in _REASONING
+            or all(block["type"] != "tool_use" for block in last)
+        ):
+            return settings
+        text = "The model is not told to think: its last message with calls does not begin with reasoning."
+        self._log.add("thinking-off", text)
+        return {name: value for name, value in settings.items() if name != "thinking"}
 
     def finish(self, *, prefill: bool) -> None:
         """Complete the last message. `prefill`: the model continues an assistant message."""
+        self._end_user()
         if self.turns and self.turns[-1]["role"] == "assistant":
             self._end_assistant()
         if not self.turns:
@@ -113,11 +144,13 @@ class _Rendering:
             last["text"] = last["text"].rstrip()
 
     def _append(self, role: str, blocks: list[Block], origin: int) -> None:
+        if role == "assistant" and self._waiting:
+            self._end_user()
         before = self.turns[-1]["role"] if self.turns else None
         if before == "assistant" and role == "user":
             self._end_assistant()
-            before = self.turns[-1]["role"]
-        elif before is None and role == "assistant":
+            before = self.turns[-1]["role"] if self.turns else None
+        elif before is None and role == "assistant" and blocks[0]["type"] != "compaction":
             text = "The conversation begins with an assistant message; a user text opens it."
             self._log.add("conversation-opened", text, origin)
             self._append("user", [_text(texts.text("conversation_start"))], -1)
@@ -139,10 +172,32 @@ class _Rendering:
             del self.turns[-1], self.origins[-1]
 
     def _add_system(self, blocks: list[Block], origin: int) -> None:
-        if self.turns and blocks:
-            text = "A system message inside the history is moved to the system prompt."
-            self._log.add("system-moved", text, origin)
-        self.systems += blocks
+        if not self.turns:
+            self.systems += blocks
+        elif self._takes_systems:
+            self._waiting.append((origin, blocks))
+        else:
+            self._add_note(blocks, origin)
+
+    def _add_note(self, blocks: list[Block], origin: int) -> None:
+        """Add a system message as a marked text of the user."""
+        text = "A system message inside the history is sent as a marked text of the user."
+        self._log.add("system-as-user", text, origin)
+        form = texts.text("system_note")
+        notes = [_text(form.format(text=block["text"])) for block in blocks]
+        self._append("user", notes, origin)
+
+    def _end_user(self) -> None:
+        """Add the system messages that wait for the end of the user's turn, as one message."""
+        waiting, self._waiting = self._waiting, []
+        if not waiting:
+            return
+        if not self.turns or self.turns[-1]["role"] != "user":
+            for origin, blocks in waiting:
+                self._add_note(blocks, origin)
+            return
+        self.turns.append({"role": "system", "content": [block for _, blocks in waiting for block in blocks]})
+        self.origins.append([origin for origin, blocks in waiting for _ in blocks])
 
     def _tool_use(self, call: ToolCall) -> Block:
         return {
@@ -159,7 +214,7 @@ class _Rendering:
         if content.__class__ is str:
             blocks = [] if not content or content.isspace() else [{"type": "text", "text": content}]
         else:
-            blocks = self._blocks(content, "failed" if failed else "tool", origin) if content else []
+            blocks = self._blocks(content or [], "failed" if failed else "tool", origin)
         if failed:
             result["is_error"] = True
             blocks = blocks or [_text(texts.text("result_empty"))]
@@ -169,24 +224,37 @@ class _Rendering:
 
     # ------------------------------------------------------------ parts
 
-    def _blocks(self, content: list[Any], role: str, origin: int) -> list[Block]:
+    def _blocks(
+        self, content: list[Any], role: str, origin: int, calls: Sequence[ToolCall] = ()
+    ) -> list[Block]:
+        marked, rest = call_places(content, calls)
+        places = iter(marked)
         kinds = [parts.read_part(part) for part in content if not parts.is_blank(part)]
         if role == "assistant":
             kinds = self._paired(kinds, origin)
-        blocks = [self._block(kind, role, origin) for kind in kinds]
-        return [block for block in blocks if block is not None]
+        if any(parts.signature_of(part) is not None for part in content):
+            leave_out_thinking(self._log, origin)
+        blocks: list[Block | None] = []
+        for kind in kinds:
+            if isinstance(kind, parts.CallPart):
+                call = next(places, None)
+                blocks.append(None if call is None else self._tool_use(call))
+            else:
+                blocks.append(self._block(kind, role, origin))
+        sent = [block for block in blocks if block is not None]
+        if marked and not _thinks_between_calls(sent):
+            sent.sort(key=lambda block: block["type"] == "tool_use")
+        return [*sent, *map(self._tool_use, rest)]
 
     def _block(self, kind: parts.AnyPart, role: str, origin: int) -> Block | None:
         visible = role in ("user", "tool")
         match kind:
             case parts.TextPart(text) | parts.RefusalPart(text):
                 return None if parts.is_blank(text) else _text(text)
-            case parts.ThinkingPart(signed):
-                if signed is None or role != "assistant":
-                    text = "Reasoning is left out: only the provider that signed it accepts it."
-                    self._log.add("thinking-left-out", text, origin)
-                    return None
-                return signed
+            case parts.ThinkingPart():
+                return self._reasoning(kind, role, origin)
+            case parts.CompactionPart(_, block):
+                return block
             case parts.ImagePart() if visible and not kind.url.lower().startswith("http:"):
                 return {"type": "image", "source": _source(kind.data, kind.url, kind.media_type)}
             case parts.DocumentPart() if visible and not kind.url.lower().startswith("http:"):
@@ -204,6 +272,16 @@ class _Rendering:
         )
         self._log.add("part-omitted", text, origin)
         return _text(texts.text("part_omitted").format(kind=name))
+
+    def _reasoning(self, kind: parts.ThinkingPart, role: str, origin: int) -> Block | None:
+        if kind.signed is None or kind.provider != "anthropic" or role != "assistant":
+            leave_out_thinking(self._log, origin)
+            return None
+        if origin < self._thinking_from:
+            text = "Reasoning is left out where messages before it have changed since."
+            self._log.add("thinking-left-out", text, origin)
+            return None
+        return kind.signed
 
     def _paired(self, kinds: list[parts.AnyPart], origin: int) -> list[parts.AnyPart]:
         """The parts without server tool calls that lack a result and results that lack a call."""
@@ -233,6 +311,12 @@ def is_error(message: Message) -> bool:
     """Whether a result says that its tool failed: `meta.is_error`, or MCP's `isError`."""
     meta = message.meta
     return isinstance(meta, dict) and (meta.get("is_error") is True or meta.get("isError") is True)
+
+
+def _thinks_between_calls(blocks: list[Block]) -> bool:
+    """Whether reasoning follows a call in the same message."""
+    kinds = iter(block["type"] for block in blocks)
+    return any(kind == "tool_use" for kind in kinds) and any(kind in _REASONING for kind in kinds)
 
 
 def _server_id(kind: parts.AnyPart) -> tuple[str, bool] | None:

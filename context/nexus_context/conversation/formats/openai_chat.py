@@ -4,12 +4,17 @@
    results follow in a user message after them.
 2. A result is never empty: a text says that the tool returned nothing.
 3. A call id has at most 40 characters, a tool name at most 64.
+4. This format has no place for reasoning: only `openai_responses` returns it.
+5. For models that take cache breakpoints, every content is a list of parts, so that setting one changes
+   nothing else.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from nexus_context.conversation import parts
+from nexus_context.conversation.breakpoints import Cache, Markable, mark_openai
+from nexus_context.conversation.formats.preparation import leave_out_thinking, prepared
 from nexus_context.conversation.formats.tool_definitions import (
     Naming,
     ToolDefinition,
@@ -17,7 +22,8 @@ from nexus_context.conversation.formats.tool_definitions import (
     definitions,
 )
 from nexus_context.conversation.message import Message, ToolCall
-from nexus_context.conversation.repair import Repair, RepairLog, clean, is_clean, traced
+from nexus_context.conversation.parameter_fields import takes_breakpoints
+from nexus_context.conversation.repair import Repair, RepairLog, clean, is_clean
 from nexus_context.prompt import texts
 
 Body = dict[str, Any]
@@ -36,42 +42,51 @@ def openai(
     settings: Mapping[str, Any],
     *,
     cache_key: str | None = None,
+    cache: Cache | None = None,
 ) -> tuple[Body, list[Repair]]:
     """The body, and the repairs.
 
     `settings` come from `parameter_fields.openai`. `cache_key` names the session: its requests are routed to
-    where its prefix is cached.
+    where its prefix is cached. `cache` has what is known about the tokens of this request and about the next
+    one, for the breakpoints; None: no breakpoints.
     """
-    sound, repairs, origins = traced(messages)
+    sound, repairs, origins = prepared(messages, None)
     log = RepairLog(repairs)
     defined = definitions(tools, "openai", log)
     naming = Naming(log, longest_name=LONGEST_NAME, longest_id=LONGEST_ID, any_id=True)
     naming.define(tool.name for tool in defined)
-    rendering = _Rendering(naming, log)
+    rendering = _Rendering(naming, log, in_parts=cache is not None and takes_breakpoints(model))
     for message, origin in zip(sound, origins, strict=True):
         rendering.add(message, origin)
-    sent = rendering.finished()
+    sent, places = rendering.finished()
     if not parts.is_blank(system):
-        sent.insert(0, {"role": "system", "content": system if is_clean(system) else clean(system)})
+        prompt = system if is_clean(system) else clean(system)
+        sent.insert(0, {"role": "system", "content": [_text(prompt)] if rendering.in_parts else prompt})
+        places = [Markable(0, 0, -1), *(place._replace(item=place.item + 1) for place in places)]
     if not sent:
         log.add("conversation-empty", "The conversation is empty; a text opens it.")
         sent.append({"role": "user", "content": texts.text("conversation_start")})
     body: Body = {"model": model, "messages": sent}
     if defined:
         body["tools"] = [_tool(tool, naming) for tool in defined]
+    if cache is not None and rendering.in_parts:
+        mark_openai(sent, places, cache, body.get("tools"))
     if cache_key:
         body["prompt_cache_key"] = cache_key[:LONGEST_CACHE_KEY]
     return body | dict(settings), log.repairs()
 
 
 class _Rendering:
-    """Collects the messages of a body."""
+    """Collects the messages of a body. `in_parts`: every content that may have a breakpoint is a list."""
 
-    def __init__(self, naming: Naming, log: RepairLog) -> None:
+    def __init__(self, naming: Naming, log: RepairLog, *, in_parts: bool) -> None:
+        self.in_parts = in_parts
         self._naming = naming
         self._log = log
         self._sent: list[Body] = []
+        self._origins: list[list[int]] = []  # of each part of each message, if they are in parts
         self._pending: list[Part] = []  # images and files of results, for the user message after them
+        self._pending_origin = -1
 
     def add(self, message: Message, origin: int) -> None:
         content: Any = message.content
@@ -89,24 +104,37 @@ class _Rendering:
             rendered["tool_calls"] = [self._call(call) for call in message.tool_calls]
         elif content is None:
             return
-        self._append(rendered)
+        self._append(rendered, origin)
 
-    def finished(self) -> list[Body]:
-        """All messages; nothing may be added afterwards."""
+    def finished(self) -> tuple[list[Body], list[Markable]]:
+        """All messages, and the parts that may have a breakpoint; nothing may be added afterwards."""
         self._flush()
-        return self._sent
+        places = [
+            Markable(item, part, origin)
+            for item, origins in enumerate(self._origins)
+            if self._sent[item]["role"] != "assistant"
+            for part, origin in enumerate(origins)
+        ]
+        return self._sent, places
 
-    def _append(self, rendered: Body) -> None:
+    def _append(self, rendered: Body, origin: int) -> None:
+        origins: list[int] = []
+        if self.in_parts and rendered["role"] != "assistant":
+            content = _as_parts(rendered["content"])
+            rendered["content"], origins = content, [origin] * len(content)
         before = self._sent[-1] if self._sent else None
-        if before is not None and before["role"] == rendered["role"] and "tool_calls" not in before:
+        is_same = before is not None and before["role"] == rendered["role"] != "tool"
+        if before is not None and is_same and "tool_calls" not in before:
             self._sent[-1] = rendered | {"content": _joined(before["content"], rendered["content"])}
+            self._origins[-1] += origins
         else:
             self._sent.append(rendered)
+            self._origins.append(origins)
 
     def _flush(self) -> None:
         pending, self._pending = self._pending, []
         if pending:
-            self._append({"role": "user", "content": pending})
+            self._append({"role": "user", "content": pending}, self._pending_origin)
 
     def _call(self, call: ToolCall) -> Body:
         function = {"name": self._naming.name(call.name), "arguments": arguments_text(call, self._log)}
@@ -120,14 +148,15 @@ class _Rendering:
         if not content or content.isspace():
             content = texts.text("result_empty")
             self._log.add("result-empty", "An empty result is sent as a text that says so.", origin)
-        self._sent.append({"role": "tool", "tool_call_id": self._naming.id(name), "content": content})
+        self._append({"role": "tool", "tool_call_id": self._naming.id(name), "content": content}, origin)
 
     def _result_text(self, content: list[Any], name: str, origin: int) -> str:
         rendered = self._parts(content, "user", origin) or []
         others = [part for part in rendered if part["type"] != "text"]
         if others:
             label = texts.text("result_images").format(call=self._naming.id(name))
-            self._pending += [{"type": "text", "text": label}, *others]
+            self._pending += [_text(label), *others]
+            self._pending_origin = origin
             text = "Images and files in a tool result are sent in a user message after it."
             self._log.add("image-moved", text, origin, tool_call_id=name)
         lines = [part["text"] for part in rendered if part["type"] == "text"]
@@ -138,6 +167,8 @@ class _Rendering:
     def _parts(self, content: list[Any], role: str, origin: int) -> list[Part] | None:
         """The parts of a content in OpenAI's format; None if they are blank."""
         rendered = []
+        if any(parts.signature_of(part) is not None for part in content):
+            leave_out_thinking(self._log, origin)
         for original in content:
             part = None if parts.is_blank(original) else self._part(parts.read_part(original), role, origin)
             if part is not None:
@@ -157,9 +188,9 @@ class _Rendering:
                 return {"type": "file", "file": file}
             case parts.ProviderPart("openai", part) if role == "user":
                 return part
-            case parts.ThinkingPart():
-                text = "Reasoning is left out: only the provider that signed it accepts it."
-                self._log.add("thinking-left-out", text, origin)
+            case parts.CallPart() | parts.ThinkingPart():
+                if isinstance(kind, parts.ThinkingPart):
+                    leave_out_thinking(self._log, origin)
                 return None
             case parts.ProviderPart("anthropic", part, text) if text:
                 self._log.add("part-as-text", f"A part of the type {part['type']} is sent as text.", origin)

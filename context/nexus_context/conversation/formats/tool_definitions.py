@@ -1,6 +1,6 @@
 """Tools as a provider accepts them: definitions and arguments of any format, names and call ids.
 
-1. A definition has a name and a JSON Schema of an object: both providers reject anything else, and reject
+1. A definition has a name and a JSON Schema of an object: all providers reject anything else, and reject
    choices (`oneOf` …) at the top level of the schema.
 2. Valid names and ids stay unchanged. In a name, other characters become `_`; a name that is too long ends in
    a hash of itself.
@@ -27,14 +27,24 @@ _SCHEMAS = ("input_schema", "inputSchema", "parameters")
 _VALID = re.compile(r"[a-zA-Z0-9_-]+", re.ASCII)
 _OTHER = re.compile(r"[^a-zA-Z0-9_-]", re.ASCII)
 _NAMELESS = "tool"
+_NOT_FIRST = "0123456789-"
 
 
 class Naming:
     """The names and ids of one body. Lengths are in characters; None: unlimited."""
 
-    def __init__(self, log: RepairLog, *, longest_name: int, longest_id: int | None, any_id: bool) -> None:
-        """`any_id`: ids may hold any character."""
+    def __init__(
+        self,
+        log: RepairLog,
+        *,
+        longest_name: int,
+        longest_id: int | None,
+        any_id: bool,
+        letter_first: bool = False,
+    ) -> None:
+        """`any_id`: ids may hold any character. `letter_first`: a name starts with a letter or `_`."""
         self._log = log
+        self._letter_first = letter_first
         self._longest_name = longest_name
         self._longest_id = longest_id
         self._any_id = any_id
@@ -81,10 +91,13 @@ class Naming:
         return sent
 
     def _fits(self, name: str) -> bool:
-        return len(name) <= self._longest_name and _VALID.fullmatch(name) is not None
+        is_valid = len(name) <= self._longest_name and _VALID.fullmatch(name) is not None
+        return is_valid and not (self._letter_first and name[0] in _NOT_FIRST)
 
     def _fitting(self, name: str) -> str:
         clean = _OTHER.sub("_", name) or _NAMELESS
+        if self._letter_first and clean[0] in _NOT_FIRST:
+            clean = f"_{clean}"
         return clean if len(clean) <= self._longest_name else _hashed(clean, name, self._longest_name)
 
     def _log_renamed(self, original: str, sent: str) -> None:
@@ -168,7 +181,8 @@ def _definition(tool: Mapping[str, Any], provider: str, log: RepairLog) -> ToolD
     if is_provider_tool:
         owner = "openai" if kind == "custom" else "anthropic"
         if provider == owner and not any(key in source for key in ("parameters", "inputSchema")):
-            return ToolDefinition(name, "", {}, provider_form=dict(tool))
+            provider_form = {key: value for key, value in tool.items() if key != "cache_control"}
+            return ToolDefinition(name, "", {}, provider_form=provider_form)
         if not any(key in source for key in _SCHEMAS):
             tool_type = f"the type {quote_name(kind)}"
             text = f"The tool {quote_name(name)} of {tool_type} is left out: the provider has no such tool."

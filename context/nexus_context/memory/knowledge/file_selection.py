@@ -62,6 +62,11 @@ class KnowledgePath(msgspec.Struct, frozen=True):
         """Whether a workspace file names it."""
         return self.layer != GLOBAL
 
+    @property
+    def selection(self) -> str:
+        """The absolute path or glob that it stands for."""
+        return os.path.join(self.base, *self.pattern)
+
     def covers(self, path: str) -> bool:
         """Whether it selects a file at this absolute path; does not check the disk."""
         if path == self.base:
@@ -363,7 +368,7 @@ def _too_many(place: KnowledgePath, limit: str) -> Problem:
 
 
 def _nothing(place: KnowledgePath) -> Problem:
-    location = os.path.join(place.base, *place.pattern)
+    location = place.selection
     if not exists(place.base):
         return problem(
             place, "config.knowledge", f"{location} does not exist. Create it or correct the path."

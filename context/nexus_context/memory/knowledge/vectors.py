@@ -58,6 +58,11 @@ class Vectors:
         self._complete: tuple[int, int] | None = None  # the state of the index of which nothing is missing
         self._last = VectorRefresh(0, is_limited=False)  # the result of refreshing that state again
 
+    @property
+    def count(self) -> int:
+        """The number of different passages that the last refresh loaded a vector for."""
+        return 0 if self._loaded is None else len(self._loaded.digests)
+
     def refresh(self, *, stopped: Callable[[], bool] = lambda: False) -> VectorRefresh:
         """Embed the passages without a vector, drop the vectors without a passage, and load the rest.
 

@@ -42,12 +42,15 @@ def run_export(options: argparse.Namespace) -> int:
     with ledger_for(load_folder(options.folder)) as ledger:
         session = find_session(ledger, workspace, options.session)
         turns = ledger.turns(workspace, session.name)
-        write = jsonl.lines if form == "jsonl" else markdown.pieces
+        if form == "jsonl":
+            pieces = jsonl.lines(session.name, turns, session.parameters)
+        else:
+            pieces = markdown.pieces(session.name, turns)
         if path is None:
-            _print(write(session.name, turns), form)
+            _print(pieces, form)
             return 0
         try:
-            _write(path, write(session.name, turns), force=options.force)
+            _write(path, pieces, force=options.force)
         except FileExistsError:
             note(f"{path} already exists; use another name, or --force to overwrite it.")
             return 1

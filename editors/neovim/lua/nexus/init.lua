@@ -132,7 +132,7 @@ end
 --- Send a request about a folder, starting the daemon and adding the folder if need be. An error is shown.
 ---@param method string
 ---@param folder string
----@param params table `workspaceFolder` is filled in
+---@param params? table `workspaceFolder` is filled in; nil for a request that is about no folder
 ---@param on_result fun(result: table, client: vim.lsp.Client)
 function M.request(method, folder, params, on_result)
   local config = vim.deepcopy(vim.lsp.config.nexus)
@@ -147,9 +147,10 @@ function M.request(method, folder, params, on_result)
   if not client then
     return
   end
-  params.workspaceFolder = vim.uri_from_fname(folder)
+  local place = { workspaceFolder = vim.uri_from_fname(folder) }
+  local sent = params and vim.tbl_extend('force', params, place) or vim.empty_dict()
   when_ready(client, function()
-    client:request(method, params, function(err, result)
+    client:request(method, sent, function(err, result)
       if err then
         vim.notify('nexus: ' .. err.message, vim.log.levels.ERROR)
       else

@@ -2,27 +2,14 @@
 
 local nexus = require('nexus')
 local page = require('nexus.page')
+local text = require('nexus.text')
+
+local grouped, plural, short_path = text.grouped, text.plural, text.short_path
 
 local M = {}
 
 local SEVERITIES = { 'error', 'warning', 'information', 'hint' }
 local GROUPS = { 'DiagnosticError', 'DiagnosticWarn', 'DiagnosticInfo', 'DiagnosticHint' }
-
---- 1045576 → 1,045,576
-local function grouped(number)
-  local text = ('%d'):format(number):reverse():gsub('(%d%d%d)', '%1,'):reverse()
-  return (text:gsub('^,', ''))
-end
-
-local function plural(count, noun)
-  return ('%d %s%s'):format(count, noun, count == 1 and '' or 's')
-end
-
---- Relative inside the folder, else from the home directory or the root.
-local function short_path(uri, folder)
-  local path = vim.fs.normalize(vim.uri_to_fname(uri))
-  return vim.fs.relpath(folder, path) or vim.fn.fnamemodify(path, ':~')
-end
 
 local function add_usage(shown, usage)
   local estimate = usage.counter.exact and '' or '≈'
@@ -116,7 +103,7 @@ local function add_message(shown, title, message)
   end
 end
 
---- Ask, then show; the view is the buffer's name, too.
+--- Send a request, then show its result as a page; the view is the buffer's name, too.
 local function show(view, call, method, params, fill, folder)
   folder = folder or nexus.folder()
   nexus.request(method, folder, params, function(result, client)
@@ -125,6 +112,8 @@ local function show(view, call, method, params, fill, folder)
     page.open(shown, { view = view, client = client, mods = call.smods })
   end)
 end
+
+M.show = show
 
 --- :NexusContext [message]
 function M.context(call)

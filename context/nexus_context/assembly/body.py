@@ -1,0 +1,132 @@
+"""The body of a request to a provider: the formats of an assembled turn other than `neutral`."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from nexus_context.assembly import costs
+from nexus_context.assembly.costs import FixedPart
+from nexus_context.assembly.request import Request
+from nexus_context.conversation import formats, parameter_fields
+from nexus_context.conversation.breakpoints import MINIMUM, Cache, Ttl
+from nexus_context.conversation.message import sent_message
+from nexus_context.conversation.model_features import adapted
+from nexus_context.conversation.repair import Repair
+from nexus_context.conversation.view import View
+from nexus_context.parameters import Parameter
+
+MOST_REPAIRS = 100
+DEFAULT_MAX_OUTPUT = 4_096  # tokens; for a model whose own limit is unknown
+
+
+class Reuse(NamedTuple):
+    """What a request shares with those before and after it.
+
+    `ttl` is how long Anthropic keeps what it caches. `replayed`: the next request has the current message as
+    it is sent now. `thinking_from` is the index of the first message of the view whose reasoning may be sent:
+    what earlier reasoning was bound to has changed since.
+    """
+
+    ttl: Ttl = "5m"
+    replayed: bool = True
+    thinking_from: int = 0
+
+
+def body_of(
+    request: Request,
+    fixed: FixedPart,
+    view: View,
+    parameters: Mapping[str, Parameter],
+    *,
+    folder: str,
+    reuse: Reuse,
+) -> tuple[dict[str, Any] | None, list[str], list[Repair]]:
+    """The provider's body, descriptions of what it cannot hold, and repairs of the messages."""
+    if request.format == "neutral":
+        return None, [], _first_repairs(view.sound_messages().repairs)
+    model = fixed.model
+    values = {name: parameter.value for name, parameter in parameters.items()}
+    history, repairs, origins = view.sound_messages()
+    messages, feature_repairs = adapted(
+        [*history, sent_message(fixed.current)] if fixed.current else history,
+        costs.lacking(model),
+        model.given,
+    )
+    cache = _cache(fixed, view, len(history), reuse)
+    fields, unsent = _fields(request.format, values, fixed)
+    if request.format == "anthropic":
+        first = next((at for at, origin in enumerate(origins) if origin >= reuse.thinking_from), len(origins))
+        body, format_repairs = formats.anthropic(
+            model.given,
+            fixed.prompt.text,
+            messages,
+            fixed.tools,
+            settings=fields,
+            cache=cache,
+            thinking_from=first,
+        )
+    elif request.format == "gemini":
+        body, format_repairs = formats.gemini(
+            model.given, fixed.prompt.text, messages, fixed.tools, settings=fields
+        )
+    else:
+        key = hashlib.sha256(f"{folder}\0{request.session}".encode()).hexdigest()[:32]
+        write = formats.openai if request.format == "openai" else formats.openai_responses
+        body, format_repairs = write(
+            model.given, fixed.prompt.text, messages, fixed.tools, settings=fields, cache_key=key, cache=cache
+        )
+    placed = (_with_index(repair, origins) for repair in (*feature_repairs, *format_repairs))
+    repairs = [*costs.left_out_features(model, fixed.left_out, values), *repairs]
+    return body, [f"parameter {one}" for one in unsent], _first_repairs([*repairs, *placed])
+
+
+def _fields(
+    form: str, values: Mapping[str, Any], fixed: FixedPart
+) -> tuple[parameter_fields.Settings, list[str]]:
+    """The model parameters as fields of a body, and what is not sent."""
+    model = fixed.model
+    thinks, limit = model.can("thinking"), model.max_output
+    match form:
+        case "openai":
+            tools = bool(fixed.tools)
+            return parameter_fields.openai(values, thinks=thinks, model=model.given, tools=tools, limit=limit)
+        case "openai-responses":
+            return parameter_fields.openai_responses(values, thinks=thinks, model=model.given, limit=limit)
+        case "gemini":
+            return parameter_fields.gemini(values, thinks=thinks, model=model.given, limit=limit)
+    return parameter_fields.anthropic(
+        values, max_output=limit or DEFAULT_MAX_OUTPUT, thinks=thinks, model=model.given, limit=limit
+    )
+
+
+def _first_repairs(repairs: list[Repair]) -> list[Repair]:
+    """The first MOST_REPAIRS, and the number of the others: a broken history can have thousands."""
+    more = len(repairs) - MOST_REPAIRS
+    if more <= 0:
+        return repairs
+    return [*repairs[:MOST_REPAIRS], Repair("more", f"{more:,} more repairs are not listed.")]
+
+
+def _with_index(repair: Repair, origins: Sequence[int]) -> Repair:
+    """The repair with the index that its message had among history and current message before repairs."""
+    index = repair.index
+    if index is None:
+        return repair
+    after = (origins[-1] + 1 if origins else 0) + index - len(origins)
+    return msgspec.structs.replace(repair, index=origins[index] if index < len(origins) else after)
+
+
+def _cache(fixed: FixedPart, view: View, history: int, reuse: Reuse) -> Cache:
+    """The input of caching. If repairs changed the number of messages, their sizes are estimated."""
+    sizes = view.sizes(fixed.counter)
+    after = [sum(row.tokens for row in fixed.after)] if fixed.current else []
+    return Cache(
+        stable=history + len(after) if reuse.replayed else history,
+        minimum=fixed.model.cache_minimum or MINIMUM,
+        tools=sum(row.tokens for row in fixed.before if row.category == "tools"),
+        system=sum(row.tokens for row in fixed.before if row.category == "system"),
+        messages=[*sizes, *after] if len(sizes) == history else None,
+        ttl=reuse.ttl,
+    )

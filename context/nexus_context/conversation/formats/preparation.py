@@ -1,0 +1,125 @@
+"""What all formats do before they render a history: repair it, place compactions and calls.
+
+1. A compaction of the provider's own server comes first: what stands before it is left out, because it stands
+   for that. System messages at the start stay.
+2. A compaction of another provider becomes a user message: its text, or a text that says that there is none.
+   A compaction that failed is left out.
+3. The history is repaired then, so that what a compaction cut in two is reported like any broken pair.
+4. Calls stand where their marks are (`parts.CallPart`); a mark names the call by its id, or by its order if a
+   repair changed the id.
+5. Indexes in repairs and origins are those of the messages that came in.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from nexus_context.conversation import parts
+from nexus_context.conversation.message import Message, ToolCall
+from nexus_context.conversation.repair import Repair, RepairLog, Step, Traced, place, traced
+from nexus_context.prompt import texts
+
+NAMES: dict[parts.Provider, str] = {"anthropic": "Anthropic", "openai": "OpenAI", "gemini": "Google"}
+_SPEAKERS = ("user", "assistant")
+
+
+def prepared(messages: Iterable[Message], provider: parts.Provider | None) -> Traced:
+    """The messages as the provider's format renders them, the repairs, and the origin of each message.
+
+    `provider` is None for a format that has no place for a compaction.
+    """
+    original = messages if isinstance(messages, list) else list(messages)
+    if not any(map(_has_compaction, original)):
+        return traced(original)
+    repairs: list[Repair] = []
+    steps = _with_compactions(original, provider, repairs)
+    indexes = [step.origin for step in steps]
+    sound = traced([step.message for step in steps])
+    repairs += (
+        repair if repair.index is None else msgspec.structs.replace(repair, index=indexes[repair.index])
+        for repair in sound.repairs
+    )
+    return Traced(sound.messages, repairs, [indexes[origin] for origin in sound.origins])
+
+
+def call_places(
+    content: Sequence[Any], calls: Sequence[ToolCall]
+) -> tuple[list[ToolCall | None], list[ToolCall]]:
+    """The call at each mark of a content (None: there is none), and the calls without a mark."""
+    marks = [part["id"] for part in content if is_mark(part)]
+    if not marks:
+        return [], list(calls)
+    by_id = {call.id: call for call in calls}
+    marked = [by_id.pop(mark, None) for mark in marks]
+    rest = [call for call in calls if call.id in by_id]
+    return [call or (rest.pop(0) if rest else None) for call in marked], rest
+
+
+def is_mark(part: Any) -> bool:
+    """Whether a part marks the place of a call."""
+    return isinstance(part, dict) and part.get("type") == "tool_call" and isinstance(part.get("id"), str)
+
+
+def leave_out_thinking(log: RepairLog, index: int | None = None) -> None:
+    """Report reasoning that its provider cannot check here, or that another one signed."""
+    text = "Reasoning is left out: only the provider that signed it accepts it."
+    log.add("thinking-left-out", text, index)
+
+
+# ---------------------------------------------------------------- compactions
+
+
+def _has_compaction(message: Message) -> bool:
+    content = message.content
+    return content.__class__ is list and any(map(_is_compaction, content))
+
+
+def _is_compaction(part: Any) -> bool:
+    return part.__class__ is dict and part.get("type") == "compaction"
+
+
+def _with_compactions(
+    messages: Sequence[Message], provider: parts.Provider | None, repairs: list[Repair]
+) -> list[Step]:
+    """The messages from the newest own compaction on, with those of others as texts."""
+    steps: list[Step] = []
+    lead: int | None = None  # number of steps of the system messages at the start
+    for index, message in enumerate(messages):
+        if lead is None and message.role != "system":
+            lead = len(steps)
+        if not _has_compaction(message):
+            steps.append(Step(index, message))
+            continue
+        content: list[Any] = message.content  # type: ignore[assignment]
+        rest: list[Any] = []
+        for part in content:
+            kind = parts.read_part(part) if _is_compaction(part) else None
+            if not isinstance(kind, parts.CompactionPart):
+                rest.append(part)
+            elif kind.part is None:
+                text = f"A compaction in {place(index)} that holds nothing is left out."
+                repairs.append(Repair("compaction-left-out", text, index))
+            elif kind.provider == provider and message.role in _SPEAKERS:
+                if steps[lead:] or rest:
+                    text = f"The compaction in {place(index)} comes first; what it stands for is left out."
+                    repairs.append(Repair("compaction-first", text, index))
+                steps = steps[:lead]
+                rest = [part]
+            else:
+                steps.append(Step(index, _as_message(kind)))
+                name = NAMES[kind.provider]
+                text = f"A compaction of {name} in {place(index)} is sent as text."
+                if not kind.text:
+                    text = f"Only {name} can read its compaction in {place(index)}; a text says so."
+                repairs.append(Repair("compaction-as-text", text, index))
+        if rest or message.tool_calls or message.role == "tool":
+            steps.append(Step(index, msgspec.structs.replace(message, content=rest or None)))
+    return steps
+
+
+def _as_message(kind: parts.CompactionPart) -> Message:
+    name = NAMES[kind.provider]
+    if not kind.text:
+        return Message("user", texts.text("compaction_opaque").format(provider=name))
+    return Message("user", texts.text("compaction_text").format(provider=name, summary=kind.text.strip()))

@@ -1,0 +1,88 @@
+"""`nexus/knowledge/*`: the passages of a folder's knowledge base."""
+
+from typing import TYPE_CHECKING
+
+from nexus_context.errors import RequestError
+from nexus_daemon import lazy, protocol, results
+from nexus_daemon.lsp.convert import Locator
+from nexus_daemon.sessions import turn_memory
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nexus_context.memory.knowledge import Passage
+    from nexus_daemon.connection import Connection
+
+MOST_PASSAGES = 100
+
+
+async def query(client: "Connection", params: protocol.KnowledgeQueryParams) -> protocol.KnowledgeQueryResult:
+    """The passages of the knowledge base that a chat turn with this message would get, best first.
+
+    The files of `memory.knowledge.paths` are searched by words, and by meaning if the settings say so. An
+    answer waits for a new or changed index for 0.1 seconds. Without paths, or without a match, there are no
+    passages.
+    """
+    _check(params)
+    folder = client.daemon.folders.at(params.workspace_folder)
+    snapshot = await folder.current()
+    with client.daemon.workers.counting():
+        _, counter = await client.work(lazy.assembly.model_of, snapshot, None)
+        passages = await folder.knowledge.query(
+            params.query, counter, top_k=params.limit, max_tokens=params.max_tokens
+        )
+    locate = Locator(snapshot.layers, client.position_encoding)
+    answer = await client.work(passage_results, passages, locate)
+    return protocol.KnowledgeQueryResult(answer, updating=folder.knowledge.is_updating)
+
+
+async def status(client: "Connection", params: protocol.FolderParams) -> protocol.KnowledgeStatusResult:
+    """What the knowledge base has indexed, and whether it is searched by meaning. Starts the index."""
+    folder = client.daemon.folders.at(params.workspace_folder)
+    snapshot = await folder.current()
+    try:
+        state = await folder.knowledge.state()
+    except (lazy.knowledge.IndexBusyError, lazy.knowledge.IndexLostError) as error:
+        raise RequestError(f"The index cannot be read now: {error}. Try again.", code="knowledge") from None
+    locate = Locator(snapshot.layers, client.position_encoding)
+    return protocol.KnowledgeStatusResult(
+        paths=list(state.paths),
+        files=state.files,
+        passages=state.passages,
+        updating=folder.knowledge.is_updating,
+        model=state.model,
+        vectors=None if state.model is None else state.vectors,
+        problems=await client.work(results.problems, locate, folder.knowledge.problems),
+    )
+
+
+def passage_results(passages: "Sequence[Passage]", locate: Locator) -> list[protocol.KnowledgePassage]:
+    """The passages as results; reads their files to find the lines."""
+    locate = turn_memory.locator_of(locate, lazy.memory_sources.passage_items(passages))
+    return [
+        protocol.KnowledgePassage(
+            uri=locate.uri(one.path),
+            range=locate.range(one.path, one.span),
+            heading=one.heading,
+            text=one.text,
+            tokens=one.tokens,
+            score=round(one.score, 6),
+            matched_by=list(one.matched_by),
+            cut=one.cut,
+        )
+        for one in passages
+    ]
+
+
+def _check(params: protocol.KnowledgeQueryParams) -> None:
+    if not params.query.strip():
+        raise RequestError("query is empty; give words or a question.", code="bad-option")
+    if params.limit is not None and not 1 <= params.limit <= MOST_PASSAGES:
+        raise RequestError(
+            f"limit is {params.limit}; it must be a whole number from 1 to {MOST_PASSAGES}.",
+            code="bad-option",
+        )
+    if params.max_tokens is not None and params.max_tokens < 1:
+        raise RequestError(
+            f"maxTokens is {params.max_tokens}; it must be a whole number of at least 1.", code="bad-option"
+        )

@@ -1,0 +1,82 @@
+"""What the ledger stores, as events of the bus: turns with their parts, compactions, messages between agents.
+
+1. A turn becomes the events of its messages, then one `turn`.
+2. What this process wrote is published at once; what another one wrote, when it is noticed: the newest
+   MOST_TURNS turns of a session, and MOST_MESSAGES messages.
+3. A turn in the conversation `agent:x` is of the live agent `x`, below those above it; any other of `main`.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from nexus_context.layers.agent_definitions import MAIN
+from nexus_daemon import lazy
+
+if TYPE_CHECKING:
+    from nexus_context.conversation.message import Message
+    from nexus_context.ledger.records import DirectMessage
+    from nexus_context.ledger.store import Ledger
+    from nexus_context.memory.events import Event
+
+SESSION = "agent:"
+"""Prefix of the name of an agent's conversation."""
+MOST_TURNS = 50
+MOST_MESSAGES = 100
+_MESSAGE_FIELDS = ("id", "source", "target", "content", "priority", "node", "task")
+
+
+def turn_events(messages: "Iterable[Message]", *, session: str, turn: str) -> "Iterator[Event]":
+    """What happened in a turn, then that the ledger has it."""
+    messages = tuple(messages)
+    for event in lazy.events.events_of(messages, session=session):
+        yield msgspec.structs.replace(event, turn=turn)
+    data = {"turn": turn, "messages": len(messages)}
+    yield lazy.events.Event(action="turn", data=data, session=session, turn=turn)
+
+
+def compaction_event(session: str, turn: str, reason: str) -> "Event":
+    """A conversation was compacted, or a compaction undone."""
+    data = {"turn": turn, "reason": reason}
+    return lazy.events.Event(action="compaction", data=data, session=session, turn=turn)
+
+
+def message_event(message: "DirectMessage") -> "Event":
+    """An agent wrote to another."""
+    values = {name: getattr(message, name) for name in _MESSAGE_FIELDS}
+    data = {name: value for name, value in values.items() if value is not None}
+    return lazy.events.Event(action="node.message", data=data)
+
+
+def stored_events(
+    ledger: "Ledger", workspace: str, session: str, *, after: int, until: int | None
+) -> "Iterator[Event]":
+    """The events of the newest turns of a session behind number `after`, up to number `until` or the end."""
+    agent, *above = lineage(ledger, workspace, session)
+    head = ledger.head(workspace, session)
+    end = 0 if head is None else head.seq
+    until = end if until is None else until
+    last = end - max(after, until - MOST_TURNS)
+    for turn in ledger.turns(workspace, session, last=last) if last > 0 else ():
+        if turn.seq > until:
+            break
+        if turn.type == "query":
+            events = turn_events(turn.messages, session=session, turn=turn.id)
+        else:
+            reason = "compacted" if turn.type == "compaction" else "undone"
+            events = iter((compaction_event(session, turn.id, reason),))
+        for event in events:
+            yield msgspec.structs.replace(event, agent=agent, above=tuple(above))
+
+
+def lineage(ledger: "Ledger", workspace: str, session: str) -> tuple[str, ...]:
+    """The live agent that a session belongs to and those above it; without one, `main`."""
+    name = session.removeprefix(SESSION) if session.startswith(SESSION) else ""
+    parents = {one.name: one.parent for one in ledger.agents(workspace)} if name else {}
+    names: list[str] = []
+    above: str | None = name
+    while above in parents and above not in names:
+        names.append(above)
+        above = parents[above]
+    return (*names, MAIN)
