@@ -61,6 +61,7 @@ CONVERSATION_ORDER = [
     "truncation",
     "shorten_result",
     "view",
+    "bound_thinking",
     "window",
     "compaction",
     "breakpoints",

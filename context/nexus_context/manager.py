@@ -39,6 +39,7 @@ from nexus_context.tokens import (
 from nexus_context.tools import check_tool, tool_rows
 
 if TYPE_CHECKING:
+    from nexus_context.conversation.bound_thinking import SentRequest
     from nexus_context.conversation.compaction.detection import CompactionSettings, Reason
     from nexus_context.conversation.compaction.receipt import Receipt
     from nexus_context.conversation.compaction.run import CompactionResult, Plan
@@ -104,6 +105,7 @@ class ContextManager:
         self._replaced = 0
         self._compactions: list[_Compaction] = []
         self._clock = clock
+        self.request: SentRequest | None = None  # the last one that `assembly` made of this conversation
         self._stored = False  # whether the ledger has the opening message
         self._session = None if ledger is None else _bind(ledger, folder, session)
         if self._session is not None:
@@ -149,6 +151,9 @@ class ContextManager:
         A user message without a preamble gets the time of the clock.
         """
         batch = tuple(map(self._timed, messages)) if self._clock is not None else tuple(messages)
+        bound, request = self.bind(batch)
+        self.request = request
+        batch = tuple(bound)
         if self._session is None or not batch:
             self._history.extend(batch)
             return
@@ -161,6 +166,14 @@ class ContextManager:
             self._history.extend(batch)
         else:
             self._follow()
+
+    def bind(self, messages: Sequence[Message]) -> "tuple[Sequence[Message], SentRequest | None]":
+        """The messages to append, with what their reasoning is bound to, and `request` after that."""
+        if self.request is None or not self.request.is_followed_by(self._history):
+            return messages, None
+        from nexus_context.conversation.bound_thinking import bind_answers
+
+        return bind_answers(messages, self.request)
 
     def add_user_message(self, content: str | Sequence[Any]) -> None:
         """Add a user message: text, or parts such as `{"type": "text", "text": …}`."""

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from nexus_context.conversation.bound_thinking import Reasoning
 from nexus_context.conversation.message import Message, content_of
 from nexus_context.conversation.view import View
 from nexus_context.errors import Span
@@ -29,6 +30,9 @@ class Prefix(msgspec.Struct, frozen=True):
     prompt_tokens: tuple[int, ...]  # of each fragment
     view: View
     ending: tuple[Message, ...] = ()  # what follows the conversation, as it is sent
+    fixed_hash: str = ""  # of tools and prompt
+    base: str = ""  # stands for model, tools and prompt
+    reasoning: Reasoning = Reasoning()
 
     @property
     def tokens(self) -> int:
@@ -52,11 +56,16 @@ class CacheBreak(msgspec.Struct, frozen=True):
 
 
 class CacheReport(msgspec.Struct, frozen=True):
-    """How many leading tokens of a request equal those of the request before, and what broke the rest."""
+    """How many leading tokens of a request equal those of the request before, and what broke the rest.
+
+    `lapsed` is the number of answers whose reasoning the request before was sent with and this one is not: it
+    was bound to what changed.
+    """
 
     reused: int
     total: int
     broke: CacheBreak | None
+    lapsed: int = 0
 
 
 def compare(before: Prefix | None, now: Prefix, counter: TokenCounter) -> CacheReport:
@@ -71,7 +80,8 @@ def compare(before: Prefix | None, now: Prefix, counter: TokenCounter) -> CacheR
     return CacheReport(
         reused,
         now.tokens,
-        CacheBreak(
+        lapsed=max(before.reasoning.holding - now.reasoning.holding, 0),
+        broke=CacheBreak(
             category,
             label,
             lost,

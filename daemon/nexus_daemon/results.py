@@ -123,7 +123,7 @@ def cache_report(report: "CacheReport", locate: Locator) -> protocol.CacheReport
     cache_break = protocol.CacheBreak(
         broke.category, broke.label, broke.tokens, cost_usd=broke.cost, source=source
     )
-    return protocol.CacheReport(report.reused, report.total, cache_break)
+    return protocol.CacheReport(report.reused, report.total, cache_break, report.lapsed or None)
 
 
 def _problem(problem: errors.Problem, locate: Locator) -> protocol.Problem:

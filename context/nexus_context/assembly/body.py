@@ -25,13 +25,13 @@ class Reuse(NamedTuple):
     """What a request shares with those before and after it.
 
     `ttl` is how long Anthropic keeps what it caches. `replayed`: the next request has the current message as
-    it is sent now. `thinking_from` is the index of the first message of the view whose reasoning may be sent:
-    what earlier reasoning was bound to has changed since.
+    it is sent now. `lapsed` are the indexes, among the sound messages of the view, of those whose
+    reasoning must not be sent (`bound_thinking`).
     """
 
     ttl: Ttl = "5m"
     replayed: bool = True
-    thinking_from: int = 0
+    lapsed: Sequence[int] = ()
 
 
 def body_of(
@@ -57,7 +57,6 @@ def body_of(
     cache = _cache(fixed, view, len(history), reuse)
     fields, unsent = _fields(request.format, values, fixed)
     if request.format == "anthropic":
-        first = next((at for at, origin in enumerate(origins) if origin >= reuse.thinking_from), len(origins))
         body, format_repairs = formats.anthropic(
             model.given,
             fixed.prompt.text,
@@ -65,7 +64,7 @@ def body_of(
             fixed.tools,
             settings=fields,
             cache=cache,
-            thinking_from=first,
+            lapsed=reuse.lapsed,
         )
     elif request.format == "gemini":
         body, format_repairs = formats.gemini(

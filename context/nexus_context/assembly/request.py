@@ -8,6 +8,7 @@ import msgspec
 from nexus_context.assembly.event_facts import check_event
 from nexus_context.assembly.git import GitState
 from nexus_context.budget import TokenBudget, TokenUsage
+from nexus_context.conversation.bound_thinking import SentRequest
 from nexus_context.conversation.message import Message
 from nexus_context.conversation.truncation import STRATEGIES
 from nexus_context.conversation.view import View
@@ -82,6 +83,7 @@ class AssembledContext(msgspec.Struct, frozen=True):
     view: View
     current_message: Message | None
     turn_message: Message | None
+    sent_request: SentRequest
     tools: list[dict[str, Any]]
     parameters: dict[str, Parameter]
     model: str

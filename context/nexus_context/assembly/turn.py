@@ -9,9 +9,9 @@
    prompt, the tools or the current message. A provider's body that is still too long is refused.
 """
 
-import hashlib
 from collections.abc import Sequence
 from datetime import datetime
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 import msgspec
@@ -24,6 +24,7 @@ from nexus_context.assembly.costs import FixedPart
 from nexus_context.assembly.memory_text import place
 from nexus_context.assembly.request import AssembledContext, Options, Request, check
 from nexus_context.budget import TokenUsage
+from nexus_context.conversation.bound_thinking import SentRequest, check_reasoning
 from nexus_context.conversation.compaction.detection import settings_of, should_compact
 from nexus_context.conversation.message import Message, sent_message, without_preamble
 from nexus_context.conversation.view import View, overflow
@@ -60,9 +61,12 @@ def assemble(
         spent = costs.spent(snapshot, fixed, view, options)
     if spent.over and request.format != "neutral":
         raise overflow(view, spent.available)
-    reuse = Reuse(snapshot.effective.get("/context/cache_ttl"), _is_replayed(snapshot))
-    body, unsent, repairs = body_of(request, fixed, view, parameters, folder=snapshot.folder, reuse=reuse)
     prefix = _prefix(fixed, view, fixed.current)
+    lapsed = prefix.reasoning.lapsed
+    reuse = Reuse(snapshot.effective.get("/context/cache_ttl"), _is_replayed(snapshot), lapsed)
+    body, unsent, repairs = body_of(request, fixed, view, parameters, folder=snapshot.folder, reuse=reuse)
+    current = None if fixed.current is None else sent_message(fixed.current)
+    conversation.request = SentRequest(prefix.base, view, current)
     metadata = _metadata(prefix, spent, fixed) | _advice(snapshot, conversation, spent, view)
     metadata["activeSkills"] = _active_skills(snapshot, options)
     optional = {"memory": memory_report, "unsent": unsent or None, "repairs": repairs or None}
@@ -70,8 +74,9 @@ def assemble(
     return AssembledContext(
         prompt=fixed.prompt,
         view=view,
-        current_message=None if fixed.current is None else sent_message(fixed.current),
+        current_message=current,
         turn_message=_turn_message(snapshot, fixed),
+        sent_request=conversation.request,
         tools=fixed.tools,
         parameters=parameters,
         model=model.given,
@@ -178,26 +183,31 @@ def view_of(snapshot: Snapshot, conversation: ContextManager, options: Options, 
 
 
 def _prefix(fixed: FixedPart, view: View, message: Message | None) -> Prefix:
+    tools = tuple(map(msgspec.json.encode, fixed.tools))
+    fixed_hash = sha256(b"\0".join([*tools, fixed.prompt.text.encode()])).hexdigest()
+    base = f"{fixed.model.given}:{fixed_hash}"
     return Prefix(
         model=fixed.model,
-        tools=tuple(map(msgspec.json.encode, fixed.tools)),
+        tools=tools,
         tool_names=tuple(map(tool_sets.name_of, fixed.tools)),
         tool_tokens=tuple(row.tokens for row in fixed.before if row.category == "tools"),
         prompt=fixed.prompt,
         prompt_tokens=fixed.prompt_tokens,
         view=view,
         ending=() if message is None else (sent_message(message),),
+        fixed_hash=fixed_hash,
+        base=base,
+        reasoning=check_reasoning(base, view),
     )
 
 
 def _metadata(prefix: Prefix, spent: TokenUsage, fixed: FixedPart) -> dict[str, Any]:
     """Sums by category; the part that stays the same each turn; what was left out, and why."""
     view = prefix.view
-    stable = b"\0".join([*prefix.tools, prefix.prompt.text.encode()])
     metadata: dict[str, Any] = {
         "tokens": spent.by_category(),
         "stablePrefixTokens": prefix.tokens,
-        "prefixHash": hashlib.sha256(stable).hexdigest(),
+        "prefixHash": prefix.fixed_hash,
         "truncated": view.truncated,
     }
     if view.truncated:

@@ -66,6 +66,8 @@ class History:
         self.items: dict[str, int] = {}  # hash of a memory item → the last message that has it whole
         self.grouping = Grouping()
         self.tool_calls = 0
+        self.reasoning = False  # whether any answer may have reasoning
+        self.binding: object = None  # what `bound_thinking` knows of the last view
         self.images = 0  # messages with images, whose tokens are always an estimate
         self._encoded = Encoded()
         self._sent_encoded = self._encoded  # one of its own as soon as a message has a preamble
@@ -134,6 +136,8 @@ class History:
         if message.tool_calls:
             self.tool_calls += len(message.tool_calls)
         content = message.content
+        if message.role == "assistant" and isinstance(content, list):
+            self.reasoning = True
         if isinstance(content, list) and any(isinstance(part, dict) and is_image(part) for part in content):
             self.images += 1
 

@@ -60,6 +60,7 @@ class Message(
     timestamp: str | float | int | None = None  # in the client's own format
     tokens: int | None = None  # set by whoever counted
     preamble: Preamble | None = None  # of a user message: what it was sent with
+    answers: str | None = None  # the fingerprint of what was sent before an answer with reasoning
 
 
 def content_of(message: Message) -> str | list[Any]:
@@ -108,10 +109,12 @@ def sent_message(message: Message) -> Message:
 
 def written_message(message: Message) -> Message:
     """The message as its author wrote it, or the same object; that of an event says the event."""
-    if message.preamble is None:
+    if message.preamble is None and message.answers is None:
         return message
-    content = message.preamble.event if isinstance(message.content, msgspec.UnsetType) else message.content
-    return msgspec.structs.replace(message, content=content, preamble=None)
+    content, preamble = message.content, message.preamble
+    if preamble is not None and isinstance(content, msgspec.UnsetType):
+        content = preamble.event
+    return msgspec.structs.replace(message, content=content, preamble=None, answers=None)
 
 
 def without_preamble(message: Message) -> Message:

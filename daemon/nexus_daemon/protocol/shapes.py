@@ -146,6 +146,8 @@ class CacheReport(Sparse, frozen=True):
     reused_tokens: int  # tokens of the common beginning
     prefix_tokens: int  # tokens of everything but the current message
     broke: CacheBreak | None = None  # the first difference; absent if nothing changed
+    # answers whose reasoning (thinking) was sent before and would not be now: it was bound to what changed
+    lapsed_reasoning: int | None = None
 
 
 class TokenUsage(Sparse, frozen=True):

@@ -148,7 +148,8 @@ def append(
     begins = head is None or not head.messages or turn_input.parent is None
     opened = conversation.opening
     opening = _counted([opened or _opening(datetime.now().astimezone())], counter) if begins else ()
-    messages = _counted(_as_sent(conversation, turn_input.result.messages), counter)
+    bound, request = conversation.manager.bind(_as_sent(conversation, turn_input.result.messages))
+    messages = _counted(bound, counter)
     turn = NewTurn(
         messages=messages,
         counter=counter.name,
@@ -176,6 +177,7 @@ def append(
         )
         positions = range(appended.head.messages - len(written), appended.head.messages)
         _extend(conversation, history, positions, head=appended.head, counter=counter)
+        conversation.manager.request = request
     else:
         follow(conversation, ledger, snapshot, tokens=conversation.loaded)
     return answer

@@ -270,7 +270,7 @@ def test_reasoning_that_cannot_be_sent(form: str, content: list[Any], kind: str)
 def test_reasoning_from_before_a_change() -> None:
     thinking = assistant([PARTS["thinking"], text("Hi.")])
     messages = [HELLO, thinking, HELLO, thinking, HELLO]
-    body, repairs = body_of("anthropic", messages, thinking_from=2)
+    body, repairs = body_of("anthropic", messages, lapsed=(0, 1))
     kinds = [[block["type"] for block in one["content"]] for one in body["messages"]]
     assert kinds == [["text"], ["text"], ["text"], ["thinking", "text"], ["text"]]
     text_of_repair = "Reasoning is left out where messages before it have changed since."

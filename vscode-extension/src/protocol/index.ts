@@ -90,6 +90,8 @@ export interface Message {
   tokens?: number;
   /** of a user message: what it was sent with */
   preamble?: Preamble;
+  /** the fingerprint of what was sent before an answer with reasoning */
+  answers?: string;
 }
 
 /** One tool call of an assistant. `arguments` is any JSON value, unchanged. */
@@ -1386,6 +1388,8 @@ export interface CacheReport {
   prefixTokens: number;
   /** the first difference; absent if nothing changed */
   broke?: CacheBreak;
+  /** answers whose reasoning (thinking) was sent before and would not be now: it was bound to what changed */
+  lapsedReasoning?: number;
 }
 
 /** Tokens by category. */

@@ -17,7 +17,7 @@ Sources: "Mid-conversation system messages", "Preserved thinking", "Compaction o
 thinking" in the documentation of the Claude API.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from nexus_context.conversation import breakpoints, parts
@@ -44,22 +44,20 @@ def anthropic(
     settings: Mapping[str, Any],
     *,
     cache: Cache | None = Cache(),  # noqa: B008  # frozen
-    thinking_from: int = 0,
+    lapsed: Collection[int] = (),
 ) -> tuple[Body, list[Repair]]:
     """The body, and the repairs.
 
     `settings` come from `parameter_fields.anthropic`. `cache` has what is known about the tokens of this
-    request and about the next one, for the breakpoints; None: no breakpoints. `thinking_from` is the first
-    message whose reasoning may be sent: what earlier reasoning was bound to has changed since.
+    request and about the next one, for the breakpoints; None: no breakpoints. `lapsed` are the indexes of the
+    messages whose reasoning must not be sent: what it was bound to has changed since.
     """
     sound, repairs, origins = prepared(messages, "anthropic")
     log = RepairLog(repairs)
     defined = definitions(tools, "anthropic", log)
     naming = Naming(log, longest_name=LONGEST_NAME, longest_id=None, any_id=False)
     naming.define(tool.name for tool in defined)
-    rendering = _Rendering(
-        naming, log, takes_systems=takes_system_messages(model), thinking_from=thinking_from
-    )
+    rendering = _Rendering(naming, log, takes_systems=takes_system_messages(model), lapsed=frozenset(lapsed))
     if not parts.is_blank(system):
         rendering.systems.append({"type": "text", "text": system if is_clean(system) else clean(system)})
     for message, origin in zip(sound, origins, strict=True):
@@ -80,14 +78,16 @@ def anthropic(
 class _Rendering:
     """Collects the messages of a body. `origins` has the stored index of each block of each message."""
 
-    def __init__(self, naming: Naming, log: RepairLog, *, takes_systems: bool, thinking_from: int) -> None:
+    def __init__(
+        self, naming: Naming, log: RepairLog, *, takes_systems: bool, lapsed: frozenset[int]
+    ) -> None:
         self.systems: list[Block] = []
         self.turns: list[Body] = []
         self.origins: list[list[int]] = []
         self._naming = naming
         self._log = log
         self._takes_systems = takes_systems
-        self._thinking_from = thinking_from
+        self._lapsed = lapsed
         self._waiting: list[tuple[int, list[Block]]] = []  # system messages, until the user's turn ends
 
     def add(self, message: Message, origin: int) -> None:
@@ -277,7 +277,7 @@ class _Rendering:
         if kind.signed is None or kind.provider != "anthropic" or role != "assistant":
             leave_out_thinking(self._log, origin)
             return None
-        if origin < self._thinking_from:
+        if origin in self._lapsed:
             text = "Reasoning is left out where messages before it have changed since."
             self._log.add("thinking-left-out", text, origin)
             return None

@@ -1,0 +1,155 @@
+"""Whether the reasoning of earlier answers may be sent again: it is bound to everything that was sent before
+it.
+
+1. An answer with reasoning is stored with the fingerprint of the request that it answers (`Message.answers`):
+   model, tools, system prompt, and every message before it, as they were sent.
+2. Reasoning lapses where a request would send anything else before it: after a cut, a repair, a compaction,
+   an edit of the prompt, in another model. It is left out, which the reasoning behind it has to match, too.
+3. What comes back comes back: after the undo of a compaction, the reasoning from before it holds again.
+4. An answer without a fingerprint is not known to answer any request, so its reasoning is left out.
+
+Source: "Prefix checks on thinking blocks" in the documentation of the Claude API.
+"""
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+import msgspec
+
+from nexus_context.conversation.history import History
+from nexus_context.conversation.message import Message, sent_message
+from nexus_context.conversation.view import View
+
+REASONING = ("thinking", "redacted_thinking")
+"""The types of the parts that are bound."""
+
+_encode = msgspec.json.Encoder().encode
+
+
+class SentRequest(msgspec.Struct, frozen=True):
+    """A request as it was sent: `base` stands for model, tools and system prompt; `current` ends it.
+
+    `rest` are the messages that were appended since, without `current`, of which there are `appended`.
+    """
+
+    base: str
+    view: View
+    current: Message | None
+    rest: tuple[Message, ...] = ()
+    appended: int = 0
+
+    def is_followed_by(self, history: History) -> bool:
+        """Whether the next message of a history continues this request."""
+        return self.view.history is history and self.view.end + self.appended == len(history)
+
+
+class _Progress:
+    """The fingerprint behind the messages of one view so far, and which of them lapsed."""
+
+    def __init__(self, key: tuple[object, ...], base: str) -> None:
+        self.key = key
+        self.count = 0
+        self.fingerprint = blake2b(base.encode(), digest_size=16).digest()
+        self.lapsed: list[int] = []
+        self.holding = 0  # answers whose reasoning holds
+
+    def add(self, message: Message) -> None:
+        if has_reasoning(message):
+            if message.answers == self.fingerprint.hex():
+                self.holding += 1
+            else:
+                self.lapsed.append(self.count)
+                message = without_reasoning(message)
+        self.fingerprint = _next(self.fingerprint, message)
+        self.count += 1
+
+
+def has_reasoning(message: Message) -> bool:
+    """Whether a message has parts that are bound to what precedes them."""
+    content = message.content
+    return isinstance(content, list) and any(map(_is_reasoning, content))
+
+
+def without_reasoning(message: Message) -> Message:
+    content = message.content
+    assert isinstance(content, list)  # noqa: S101 - only called for messages with reasoning
+    return msgspec.structs.replace(message, content=[part for part in content if not _is_reasoning(part)])
+
+
+class Reasoning(NamedTuple):
+    """The indexes, among the sound messages of a view, of those whose reasoning must not be sent; the number
+    of the others with reasoning.
+    """
+
+    lapsed: tuple[int, ...] = ()
+    holding: int = 0
+
+
+def check_reasoning(base: str, view: View) -> Reasoning:
+    """Which answers of a view may be sent with their reasoning behind this model, these tools and this
+    prompt.
+    """
+    if not view.history.reasoning:
+        return Reasoning()
+    progress = _progress(base, view)
+    return Reasoning(tuple(progress.lapsed), progress.holding)
+
+
+def bind_answers(messages: Sequence[Message], request: SentRequest) -> tuple[list[Message], SentRequest]:
+    """The messages that continue a conversation after a request, answers with reasoning with their
+    fingerprints.
+
+    The message that the request ended with may come first. Also returns the request as the next messages
+    continue it.
+    """
+    bound, news = list(messages), []
+    fingerprint = _fingerprint_behind(request) if any(map(has_reasoning, bound)) else b""
+    for at, message in enumerate(bound):
+        sent = sent_message(message)
+        if not request.appended and not at and sent == request.current:
+            continue
+        if fingerprint:
+            if has_reasoning(message):
+                bound[at] = msgspec.structs.replace(message, answers=fingerprint.hex())
+            fingerprint = _next(fingerprint, sent)
+        news.append(sent)
+    rest, appended = (*request.rest, *news), request.appended + len(bound)
+    return bound, msgspec.structs.replace(request, rest=rest, appended=appended)
+
+
+def _fingerprint_behind(request: SentRequest) -> bytes:
+    """The fingerprint behind a request and what was appended since."""
+    fingerprint = _progress(request.base, request.view).fingerprint
+    for message in (*(() if request.current is None else (request.current,)), *request.rest):
+        fingerprint = _next(fingerprint, message)
+    return fingerprint
+
+
+def _progress(base: str, view: View) -> _Progress:
+    """The state behind the view's messages; of those that it has read before, none is read again."""
+    messages, repairs, _ = view.sound_messages()
+    key = (base, view.head, view.start, view.anchor, view.note, view.replaced, bool(repairs))
+    progress = view.history.binding
+    if (
+        not isinstance(progress, _Progress)
+        or progress.key != key
+        or repairs
+        or progress.count > len(messages)
+    ):
+        progress = _Progress(key, base)
+    for message in messages[progress.count :]:
+        progress.add(message)
+    view.history.binding = progress
+    return progress
+
+
+def _next(fingerprint: bytes, message: Message) -> bytes:
+    """The fingerprint behind one more message."""
+    role, calls = message.role, message.tool_calls
+    sent = (role, message.content, calls, message.tool_call_id, message.name)
+    return blake2b(_encode(sent), digest_size=16, key=fingerprint).digest()
+
+
+def _is_reasoning(part: Any) -> bool:
+    return isinstance(part, dict) and part.get("type") in REASONING

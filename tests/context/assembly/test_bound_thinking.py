@@ -1,0 +1,193 @@
+"""Reasoning comes back only behind what it was bound to: a provider that checks it never refuses."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from nexus_context.assembly import AssembledContext, Options, Request, assemble
+from nexus_context.assembly.git import GitState
+from nexus_context.conversation.message import Message, ToolCall
+from nexus_context.errors import RequestError
+from nexus_context.ledger import open_ledger
+from nexus_context.ledger.errors import LedgerError
+from nexus_context.ledger.records import Counted, NewTurn
+from nexus_context.ledger.store import Ledger
+from nexus_context.manager import ContextManager
+from nexus_context.memory.item import MemoryItem
+from nexus_context.prefix import compare
+from nexus_context.snapshot import Snapshot
+from nexus_context.tokens import counter_for
+from support.fixture import write_fixture
+from support.folders import load_folder
+from support.strict_provider import Answer, Pricing, Reply, StrictProvider
+
+NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+TOOL = {"name": "look", "description": "Look.", "input_schema": {"type": "object", "properties": {}}}
+MODELS = ("claude-opus-5-5", "claude-fable-5-1")
+FILES = """
+//- /home/a/.nexus3/config.json
+{"provider": {"model": "claude-opus-5-5"}, "parameters": {"thinking": {"level": "high"}},
+ "context": {"max_tokens": 6000, "reserve_tokens": 500}}
+//- /home/a/.nexus3/NEXUS.md
+RULES
+"""
+
+
+class Chat:
+    """A conversation with a strict provider, by a program that appends what it sent and got."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.seconds = 0.0
+        self.provider = StrictProvider(
+            "anthropic",
+            clock=lambda: self.seconds,
+            count=lambda text: len(text) // 4,
+            pricing=Pricing(5, 25, 0.5, 6.25),
+        )
+        self.snapshot = self.with_rules("Be brief.")
+        self.conversation = ContextManager(started=NOON)
+        self.model = MODELS[0]
+        self.contexts: list[AssembledContext] = []
+        self.replies: list[Reply] = []
+
+    def with_rules(self, text: str) -> Snapshot:
+        return load_folder(write_fixture(FILES.replace("RULES", text), self.root), "/home/a")
+
+    def request(self, text: str | None, *, thinking: tuple[str, ...], calls: bool = False) -> Message:
+        """Send a request; returns the answer as a message."""
+        self.seconds += 20
+        memory = [MemoryItem("knowledge", "notes", f"Passage {len(self.replies)}.", 1.5)] if text else []
+        request = Request(
+            message=None if text is None else Message("user", text),
+            format="anthropic",
+            options=Options(model=self.model, additional_tools=[TOOL]),
+            git=GitState(branch=f"branch-{len(self.replies)}"),
+        )
+        now = NOON + timedelta(seconds=self.seconds)
+        context = assemble(self.snapshot, self.conversation, request, now=now, memory=memory)
+        assert context.request is not None
+        answer = Answer("Behind the wall.", thinking, [("look", {})] if calls else ())
+        reply = self.provider.send(context.request, answer)
+        self.contexts.append(context)
+        self.replies.append(reply)
+        blocks = reply.message["content"]
+        called = tuple(
+            ToolCall(one["id"], one["name"], one["input"]) for one in blocks if one["type"] == "tool_use"
+        )
+        message = Message("assistant", [one for one in blocks if one["type"] != "tool_use"], called)
+        self.conversation.add([*([context.turn_message] if context.turn_message else []), message])
+        return message
+
+    def ask(self, text: str = "Where is the gate?", *, loops: int = 0, result: str = "A wall.") -> None:
+        """One turn of the user, with as many tool calls."""
+        answer = self.request(text, thinking=("Hm.",), calls=loops > 0)
+        for left in reversed(range(loops)):
+            (call,) = answer.tool_calls
+            self.conversation.add([Message("tool", result, tool_call_id=call.id)])
+            answer = self.request(None, thinking=("So.", "Well."), calls=left > 0)
+
+    def restart(self, ledger: Ledger, session: str) -> None:
+        """Write everything to a ledger, and go on with what it returns."""
+        history = self.conversation.history
+        turn = NewTurn(messages=tuple(Counted(one, 1) for one in history.messages), counter="x")
+        ledger.append("/home/a", session, turn)
+        stored = ledger.history("/home/a", session)
+        assert stored is not None
+        self.conversation = ContextManager()
+        self.conversation.add(one.message for one in stored.messages)
+
+    def thinking_sent(self) -> int:
+        """Blocks of reasoning in the last request."""
+        body: Mapping[str, Any] = self.contexts[-1].request or {}
+        blocks = [
+            block for one in body["messages"] if isinstance(one["content"], list) for block in one["content"]
+        ]
+        return sum(block["type"] == "thinking" for block in blocks)
+
+
+def test_reasoning_comes_back_as_long_as_nothing_changed(tmp_path: Path) -> None:
+    chat = Chat(tmp_path)
+    for _ in range(3):
+        chat.ask(loops=2)
+    assert chat.thinking_sent() == 13  # all but those of the last answer
+    assert all(reply.dropped == () for reply in chat.replies)
+
+
+@pytest.mark.parametrize("change", ["rules", "compaction", "model"])
+def test_a_change_lapses_what_was_bound_to_it(tmp_path: Path, change: str) -> None:
+    chat = Chat(tmp_path)
+    for _ in range(3):
+        chat.ask("Where is the gate? " * 20)
+    before = chat.thinking_sent()
+    if change == "rules":
+        chat.snapshot = chat.with_rules("Be thorough.")
+    elif change == "model":
+        chat.model = MODELS[1]
+    else:
+        chat.conversation.compact(made_at=NOON)
+    chat.ask("And now?")
+    report = compare(chat.contexts[-2].prefix, chat.contexts[-1].prefix, counter_for(chat.model))
+    assert report.lapsed == 2
+    assert (before, chat.thinking_sent()) == (2, 0)
+    repairs = [repair.kind for repair in chat.contexts[-1].metadata["repairs"]]
+    assert set(repairs) == {"thinking-left-out"}
+    chat.ask("And then?")
+    assert chat.thinking_sent() == 1  # the one since
+    if change == "rules":
+        chat.snapshot = chat.with_rules("Be brief.")
+        chat.ask("As before?")
+        assert chat.thinking_sent() == 3  # bound to the rules that are there again
+    if change == "compaction":
+        chat.conversation.undo_compaction()
+        chat.ask("As before?")
+        assert chat.thinking_sent() == 3
+
+
+def test_what_another_process_goes_on_with_is_bound_to_the_same(tmp_path: Path) -> None:
+    chat = Chat(tmp_path)
+    ledger = open_ledger(str(tmp_path / "ledger.db"))
+    chat.ask(loops=1)
+    chat.restart(ledger, "main")
+    chat.ask()
+    assert chat.thinking_sent() == 3
+    ledger.close()
+
+
+STEPS = st.sampled_from(["ask", "ask", "loop", "long", "rules", "compact", "undo", "model", "restart"])
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=st.lists(st.tuples(STEPS, st.integers(0, 60)), max_size=18))
+def test_no_request_is_refused(tmp_path: Path, steps: list[tuple[str, int]]) -> None:
+    chat = Chat(tmp_path)
+    ledger = open_ledger(str(tmp_path / f"{uuid4()}.db"))
+    for number, (step, size) in enumerate(steps):
+        if step in ("ask", "loop", "long"):
+            result = "A wall. " * (size * 60 if step == "long" else size)
+            chat.ask(
+                f"Where is gate {number}?" * (1 + size),
+                loops=0 if step == "ask" else 1 + size % 3,
+                result=result,
+            )
+        elif step == "rules":
+            chat.snapshot = chat.with_rules(f"Be brief {size % 3}.")
+        elif step == "model":
+            chat.model = MODELS[size % 2]
+        elif step == "restart" and len(chat.conversation):
+            chat.restart(ledger, f"s{number}")
+        else:
+            try:
+                if step == "undo":
+                    chat.conversation.undo_compaction()
+                elif step == "compact":
+                    chat.conversation.compact(made_at=NOON)
+            except (RequestError, LedgerError) as error:
+                assert error.code in ("unknown-compaction", "nothing-to-compact", "no-gain"), error.code
+    ledger.close()
