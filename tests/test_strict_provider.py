@@ -125,6 +125,7 @@ NO_CONTENT = "all messages must have non-empty content except for the optional f
             "messages.1.content.0: `tool_result` blocks can only be in `user` messages",
         ),
         ([system("x"), HI], "messages.0: use the top-level 'system' parameter for the initial system prompt"),
+        ([user("\ud83d")], "The request body is not valid JSON: no low surrogate in string"),
         (
             [HI, assistant("x"), system("y")],
             "messages.2: a system message must follow a user message",
@@ -571,16 +572,21 @@ def test_the_look_back_is_of_twenty_blocks(more: int, read: int) -> None:
 
 def test_tools_come_before_the_system_prompt_and_that_before_messages() -> None:
     desk = Desk()
-    sized = len(json.dumps(TOOL).split())
+    sized = 1  # JSON without spaces
     fields: Body = {"tools": [TOOL | MARK], "system": [text("four words of rules", **MARK)]}
     message = user(text("hi", **MARK))
     assert tokens(desk.send(message, **fields)) == (0, 0, sized + 4 + 5, 0)
     assert tokens(desk.send(user(text("ho", **MARK)), **fields)) == (0, sized + 4, 5, 0)
     assert tokens(desk.send(message, **fields | {"system": [text("other", **MARK)]})) == (0, sized, 6, 0)
     assert tokens(desk.send(message, **fields | {"tools": [TOOL | {"description": "d"} | MARK]}))[1] == 0
-    # a change of thinking keeps tools and system prompt
-    changed: Body = fields | {"thinking": {"type": "adaptive"}}
+    # a change of thinking or of the tool choice keeps tools and system prompt
+    changed: Body = fields | {"tool_choice": {"type": "none"}}
     assert tokens(desk.send(message, **changed)) == (0, sized + 4, 5, 0)
+    for unchanged in ({"type": "adaptive"}, DROP):
+        assert tokens(desk.send(message, **fields, thinking=unchanged)) == (0, sized + 9, 0, 0)
+    switched: Body = fields | {"model": OLDER, "thinking": {"type": "adaptive"}}
+    assert tokens(desk.send(message, **fields, model=OLDER)) == (0, 0, sized + 9, 0)
+    assert tokens(desk.send(message, **switched)) == (0, sized + 4, 5, 0)
     # each model has its own
     assert tokens(desk.send(message, **fields, model="claude-opus-5"))[1] == 0
 

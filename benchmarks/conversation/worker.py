@@ -1,6 +1,7 @@
 """One subject in a process of its own: `… benchmarks.conversation.worker SUBJECT QUESTION …` prints JSON.
 
     walk BUDGET…       quality on every trace that is there, with each budget (tokens)
+    anthropic, openai BUDGET…   the same with facts in every turn, through a strict provider
     step SIZE N S      add + build at SIZE messages, N steps or S seconds
     add, encode N      add + count; encoding, N rounds
 
@@ -12,8 +13,9 @@ import warnings
 
 import msgspec
 from benchmarks.conversation import speed, traces
+from benchmarks.conversation.fact_quality import MODELS, Vendor, WalkedWithFacts
 from benchmarks.conversation.facts import OpenAIMessage
-from benchmarks.conversation.subject import ENTRIES, Counting, Entry
+from benchmarks.conversation.subject import ENTRIES, IN_TURNS, WITH_FACTS, Counting, Entry
 from benchmarks.conversation.walk import Quality, walk
 
 STEP_BUDGET = 16_000  # tokens
@@ -32,6 +34,21 @@ def available() -> dict[str, list[OpenAIMessage]]:
     """The traces that are there."""
     made = {"synthetic": traces.synthetic()}
     return {"tau-bench": traces.tau(), **made} if traces.tau_file().is_file() else made
+
+
+def with_facts(entry: Entry, vendor: Vendor, budgets: list[int]) -> list[WalkedWithFacts]:
+    """The walks with facts of every trace: those that are there, and one of long tool turns."""
+    from benchmarks.conversation.fact_walk import Stored, walk_with_facts  # with the provider of the tests
+
+    walked = []
+    for name, trace in (available() | {"long tool turns": traces.long_turns()}).items():
+        for budget in budgets:
+            own = entry.adapter.startswith(IN_TURNS)
+            subject = entry.make(budget, vendor=vendor) if own else Stored(entry.make(budget), vendor)
+            walked.append(
+                WalkedWithFacts(vendor, name, budget, walk_with_facts(subject, trace, budget, vendor))
+            )
+    return walked
 
 
 def answer(entry: Entry, question: str, arguments: list[float]) -> object:
@@ -56,7 +73,13 @@ def answer(entry: Entry, question: str, arguments: list[float]) -> object:
 def main(name: str, question: str, *arguments: str) -> None:
     """Prints the answer as JSON."""
     warnings.simplefilter("ignore")  # the libraries' own, on their own future
-    print(msgspec.json.encode(answer(ENTRIES[name], question, list(map(float, arguments)))).decode())
+    numbers = list(map(float, arguments))
+    vendor = next((vendor for vendor in MODELS if vendor == question), None)
+    if vendor is not None:
+        result: object = with_facts(WITH_FACTS[name], vendor, list(map(int, numbers)))
+    else:
+        result = answer(ENTRIES[name], question, numbers)
+    print(msgspec.json.encode(result).decode())
 
 
 if __name__ == "__main__":

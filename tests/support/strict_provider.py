@@ -142,9 +142,11 @@ class StrictProvider:
 
         Prompt caching, What invalidates the cache: a change of tools, of the system prompt or of the
         messages invalidates its own part and what comes after it; a change of thinking or of the tool
-        choice the messages.
+        choice the messages. To ask for the thinking that is on by default is no change.
         """
-        settings = json.dumps([body.get("thinking"), body.get("tool_choice")]).encode()
+        thinking = dict(body.get("thinking") or ({"type": "adaptive"} if thinking_is_on(body) else {}))
+        thinking.pop("block_binding", None)
+        settings = json.dumps([thinking, body.get("tool_choice")]).encode()
         prefixes = prefixes_of(blocks, start=body["model"].encode(), settings=settings)
         lifetimes = {at: block.lifetime for at, block in enumerate(blocks) if block.lifetime is not None}
         return self._breakpoints.settle_anthropic(prefixes, lifetimes)
