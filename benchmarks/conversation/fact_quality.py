@@ -9,6 +9,9 @@ Vendor = Literal["anthropic", "openai"]
 Body = dict[str, Any]
 
 MODELS: Mapping[Vendor, str] = {"anthropic": "claude-opus-5-5", "openai": "gpt-5.6"}
+MINIMUM: Mapping[Vendor, int] = {"anthropic": 512, "openai": 1_024}
+"""Tokens of the shortest prefix that is cached for these models."""
+
 UNCUT = 10**9  # tokens
 
 

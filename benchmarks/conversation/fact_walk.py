@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import msgspec
 from benchmarks.conversation.anthropic_form import anthropic_body
-from benchmarks.conversation.fact_quality import MODELS, UNCUT, Body, FactQuality, Vendor
+from benchmarks.conversation.fact_quality import MINIMUM, MODELS, UNCUT, Body, FactQuality, Vendor
 from benchmarks.conversation.facts import OpenAIMessage, calls_of, count, facts_of, text_of
 from benchmarks.conversation.identifiers import identifiers, values
 from benchmarks.conversation.subject import Subject
@@ -57,7 +57,9 @@ class Stored:
     def __init__(self, subject: Subject, vendor: Vendor) -> None:
         self._subject = subject
         self._vendor = vendor
-        self._thinking: dict[str, Sequence[Body]] = {}
+        self._thinking: dict[
+            str, list[Sequence[Body]]
+        ] = {}  # of answers that say the same, one after another
 
     def begin(self, message: OpenAIMessage, facts: TurnFacts) -> int:
         if message["role"] == "system":
@@ -71,15 +73,25 @@ class Stored:
         messages = self._subject.sent(built)
         model = MODELS[self._vendor]
         if self._vendor == "openai":
-            return {"model": model, "messages": list(messages)}, taken
-        return anthropic_body(model, messages, lambda message: self._thinking.get(_key(message), ())), taken
+            return {"model": model, "messages": list(map(_with_content, messages))}, taken
+        return anthropic_body(model, messages, self._thinking_of(messages)), taken
 
     def answer(self, message: OpenAIMessage, thinking: Sequence[Body]) -> int:
-        self._thinking[_key(message)] = thinking
+        self._thinking.setdefault(_key(message), []).append(thinking)
         return self._add(message)
 
     def result(self, message: OpenAIMessage) -> int:
         return self._add(message)
+
+    def _thinking_of(self, messages: Sequence[OpenAIMessage]) -> list[Sequence[Body]]:
+        """The thinking of each message. Of answers that say the same, the newest were kept."""
+        kept: dict[str, list[Sequence[Body]]] = {}
+        thinking: list[Sequence[Body]] = []
+        for message in reversed(messages):
+            key = _key(message) if message["role"] == "assistant" else ""
+            left = kept.setdefault(key, list(self._thinking.get(key, ())))
+            thinking.append(left.pop() if left else ())
+        return thinking[::-1]
 
     def _add(self, message: OpenAIMessage) -> int:
         prepared = self._subject.prepare(message)
@@ -116,7 +128,9 @@ class _Walk:
         self._budget = budget
         self._quality = FactQuality()
         self._now = 0.0
-        self._provider = StrictProvider(vendor, clock=lambda: self._now, count=count, pricing=PRICING)
+        self._provider = StrictProvider(
+            vendor, clock=lambda: self._now, count=count, pricing=PRICING, minimum=MINIMUM[vendor]
+        )
         self._seen: set[str] = set()
         self._total = 0
         self._steps: list[int] = []
@@ -181,6 +195,12 @@ class _Walk:
 def _thinking_of(reply: Reply | None) -> list[Body]:
     content = [] if reply is None else reply.message["content"] or []
     return [block for block in content if block["type"] == "thinking"]
+
+
+def _with_content(message: OpenAIMessage) -> OpenAIMessage:
+    """A recorded answer may say nothing: OpenAI takes an empty text, not none."""
+    silent = message.get("content") is None and not message.get("tool_calls")
+    return message | {"content": ""} if silent else message
 
 
 def _key(message: OpenAIMessage) -> str:

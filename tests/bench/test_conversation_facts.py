@@ -8,11 +8,13 @@ from benchmarks.conversation import report, runner, targets, traces, validity
 from benchmarks.conversation.adapters.nexus_turns import EveryStep, EveryTurn
 from benchmarks.conversation.adapters.plain import Everything
 from benchmarks.conversation.anthropic_form import MAX_TOKENS, anthropic_body
-from benchmarks.conversation.fact_quality import MODELS, UNCUT, FactQuality, Vendor, WalkedWithFacts
+from benchmarks.conversation.fact_quality import MINIMUM, MODELS, UNCUT, FactQuality, Vendor, WalkedWithFacts
 from benchmarks.conversation.fact_walk import THINKING, Stored, walk_with_facts, with_unique_calls
-from benchmarks.conversation.facts import count, tokens_of
+from benchmarks.conversation.facts import count, text_of, tokens_of
 from benchmarks.conversation.subject import NEXUS, WITH_FACTS
 from benchmarks.conversation.turn_facts import PASSAGES, facts_of_turn
+
+from nexus_context.tokens import get_model_limits
 
 Message = dict[str, Any]
 
@@ -89,6 +91,17 @@ def test_thinking_behind_a_changed_message_is_refused_and_then_dropped() -> None
     assert check(CHAT, Stored(Editing(0), "openai"), "openai").refused == 0
 
 
+def test_answers_that_say_the_same_have_their_own_thinking() -> None:
+    chat = [
+        RULES,
+        *[say("user", "Go on."), say("assistant", "I do."), say("user", "Go."), say("assistant", "")] * 3,
+    ]
+    quality = check(chat, Stored(Everything(0), "anthropic"), "anthropic")
+    assert (quality.requests, quality.refused, quality.invalid) == (6, 0, 0)
+    quality = check(chat, Stored(Everything(0), "openai"), "openai")
+    assert (quality.requests, quality.refused, quality.invalid) == (6, 0, 0)
+
+
 class Newest(Everything):
     """Sends the newest message only."""
 
@@ -125,7 +138,7 @@ def test_what_nexus_sends_has_the_facts_of_the_turn() -> None:
     subject.begin(RULES, facts)
     subject.begin(say("user", "Hello."), facts)
     body, taken = subject.build()
-    text = body["messages"][-1]["content"]
+    text = text_of(body["messages"][-1])
     assert taken > 0
     assert text.endswith("\n\nHello.")
     for fact in (facts.file, f"line: {facts.line}", *facts.files, *facts.passages, "2026-11-23 09:00"):
@@ -134,8 +147,8 @@ def test_what_nexus_sends_has_the_facts_of_the_turn() -> None:
 
 def test_the_body_for_anthropic() -> None:
     thought = {"type": "thinking", "thinking": "hm", "signature": "s"}
-    chat = [say("system", "rules"), say("user", "hello"), call("a"), result("a", "")]
-    body = anthropic_body("claude", chat, lambda message: [thought] if message["role"] == "assistant" else [])
+    chat = [say("system", "rules"), say("user", "hello"), call("a"), result("a", ""), say("assistant", "")]
+    body = anthropic_body("claude", chat, [(), (), [thought], (), ()])
     assert body == {
         "model": "claude",
         "max_tokens": MAX_TOKENS,
@@ -227,4 +240,4 @@ def test_every_subject_with_facts_has_an_adapter() -> None:
         "nexus, once a turn",
         "everything, uncut",
     ]
-    assert MODELS == {"anthropic": "claude-opus-5-5", "openai": "gpt-5.6"}
+    assert {vendor: get_model_limits(model).cache_minimum for vendor, model in MODELS.items()} == MINIMUM

@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.conversation.fact_quality import MODELS, UNCUT, Body, Vendor
+from benchmarks.conversation.fact_quality import MINIMUM, MODELS, UNCUT, Body, Vendor
 from benchmarks.conversation.facts import OpenAIMessage, calls_of
 from benchmarks.conversation.turn_facts import START, TurnFacts
 
@@ -15,9 +15,10 @@ from nexus_context import ContextManager, LoadInputs, Message, Options, Request,
 from nexus_context.assembly.git import Changes, GitState
 from nexus_context.assembly.request import AssembledContext
 from nexus_context.conversation import formats
+from nexus_context.conversation.breakpoints import Cache
 from nexus_context.conversation.message import ToolCall
 from nexus_context.memory.item import MemoryItem
-from nexus_context.tokens import resolve
+from nexus_context.tokens import get_model_limits
 
 
 def turn_messages(context: AssembledContext, message: Message) -> list[Message]:  # noqa: ARG001
@@ -32,7 +33,7 @@ class EveryStep:
 
     def __init__(self, budget: int, vendor: Vendor) -> None:
         self._format = vendor
-        factor = resolve(MODELS[vendor]).factor
+        factor = get_model_limits(MODELS[vendor]).factor
         limit = None if budget >= UNCUT else round(budget * factor)
         self._options = Options(model=MODELS[vendor], max_context_tokens=limit, reserve_tokens=0)
         self._conversation = ContextManager()
@@ -122,7 +123,14 @@ class EveryTurn(EveryStep):
             if name not in ("model", "messages", "system", "tools")
         }
         render = formats.anthropic if self._format == "anthropic" else formats.openai
-        body, _ = render(context.model, context.system_prompt, messages, context.tools, settings=settings)
+        body, _ = render(
+            context.model,
+            context.system_prompt,
+            messages,
+            context.tools,
+            settings=settings,
+            cache=Cache(minimum=MINIMUM[self._format]),
+        )
         return body, 0
 
     def answer(self, message: OpenAIMessage, thinking: Sequence[Body]) -> int:
