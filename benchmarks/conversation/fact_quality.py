@@ -1,9 +1,11 @@
 """What a walk with facts in every turn is asked, and its sums."""
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Protocol
 
 import msgspec
+from benchmarks.conversation.facts import OpenAIMessage
+from benchmarks.conversation.turn_facts import TurnFacts
 
 Vendor = Literal["anthropic", "openai"]
 Body = dict[str, Any]
@@ -13,6 +15,28 @@ MINIMUM: Mapping[Vendor, int] = {"anthropic": 512, "openai": 1_024}
 """Tokens of the shortest prefix that is cached for these models."""
 
 UNCUT = 10**9  # tokens
+
+
+class TurnSubject(Protocol):
+    """One conversation whose turns carry facts, in the hands of one library.
+
+    Methods return the nanoseconds that they took, as far as these are measured.
+    """
+
+    def load(self, messages: Sequence[OpenAIMessage]) -> None:
+        """Appends a history, its system message first, without facts."""
+
+    def begin(self, message: OpenAIMessage, facts: TurnFacts) -> int:
+        """Begins a turn with the user's message. A system message comes first of all, without facts."""
+
+    def build(self) -> tuple[Body, int]:
+        """The body of the next request."""
+
+    def answer(self, message: OpenAIMessage, thinking: Sequence[Body]) -> int:
+        """Appends the assistant's message, with the thinking blocks that the provider gave with it."""
+
+    def result(self, message: OpenAIMessage) -> int:
+        """Appends a tool's result."""
 
 
 class FactQuality(msgspec.Struct):

@@ -12,11 +12,19 @@
 import statistics
 import time
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 from benchmarks.conversation.anthropic_form import anthropic_body
-from benchmarks.conversation.fact_quality import MINIMUM, MODELS, UNCUT, Body, FactQuality, Vendor
+from benchmarks.conversation.fact_quality import (
+    MINIMUM,
+    MODELS,
+    UNCUT,
+    Body,
+    FactQuality,
+    TurnSubject,
+    Vendor,
+)
 from benchmarks.conversation.facts import OpenAIMessage, calls_of, count, facts_of, text_of
 from benchmarks.conversation.identifiers import identifiers, values
 from benchmarks.conversation.subject import Subject
@@ -32,25 +40,6 @@ DROP = {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_
 BOUND = "bound to a different conversation"
 
 
-class TurnSubject(Protocol):
-    """One conversation whose turns carry facts, in the hands of one library.
-
-    Methods return the nanoseconds that they took, as far as these are measured.
-    """
-
-    def begin(self, message: OpenAIMessage, facts: TurnFacts) -> int:
-        """Begins a turn with the user's message. A system message comes first of all, without facts."""
-
-    def build(self) -> tuple[Body, int]:
-        """The body of the next request."""
-
-    def answer(self, message: OpenAIMessage, thinking: Sequence[Body]) -> int:
-        """Appends the assistant's message, with the thinking blocks that the provider gave with it."""
-
-    def result(self, message: OpenAIMessage) -> int:
-        """Appends a tool's result."""
-
-
 class Stored:
     """A library that knows messages only: its users write the facts into the user's message."""
 
@@ -60,6 +49,10 @@ class Stored:
         self._thinking: dict[
             str, list[Sequence[Body]]
         ] = {}  # of answers that say the same, one after another
+
+    def load(self, messages: Sequence[OpenAIMessage]) -> None:
+        for message in messages:
+            self._add(message)
 
     def begin(self, message: OpenAIMessage, facts: TurnFacts) -> int:
         if message["role"] == "system":

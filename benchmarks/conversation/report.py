@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 from benchmarks.conversation.fact_quality import MODELS, UNCUT, FactQuality
 from benchmarks.conversation.runner import LOCK, Outcome
+from benchmarks.conversation.speed import Stepping
 from benchmarks.conversation.targets import Verdict
 from benchmarks.conversation.traces import tau_file
 from benchmarks.conversation.worker import Walked
@@ -34,6 +35,8 @@ def markdown(title: str, facts: dict[str, str], verdicts: Iterable[Verdict], out
             f"## With facts in every turn, {vendor}: {trace}, {room}",
             _facts(outcome, vendor, trace, budget),
         ]
+    if outcome.turns:
+        parts += ["## A turn with facts: append, build, append, µs", _steps(outcome.turns)]
     if not outcome.walks:
         return "\n\n".join([*parts, *_failures(outcome)]) + "\n"
     walks = sorted(
@@ -43,7 +46,7 @@ def markdown(title: str, facts: dict[str, str], verdicts: Iterable[Verdict], out
         parts += [f"## Quality: {trace}, budget {budget:,} tokens", _quality(outcome, trace, budget)]
     parts += [
         "## Add + build, µs",
-        _steps(outcome),
+        _steps(outcome.steps),
         "## Add with an exact count, µs a message",
         _added(outcome),
     ]
@@ -144,7 +147,7 @@ def _rates(quality: FactQuality) -> tuple[str, ...]:
     return (*rates, number(quality.step_us))
 
 
-def _steps(outcome: Outcome) -> str:
+def _steps(steps: dict[str, list[Stepping]]) -> str:
     rows = [
         (
             name,
@@ -152,7 +155,7 @@ def _steps(outcome: Outcome) -> str:
             str(each.steps.n),
             *map(number, (each.steps.p50, each.steps.p95, each.steps.mean, each.steps.worst, each.cold)),
         )
-        for name, found in outcome.steps.items()
+        for name, found in steps.items()
         for each in found
     ]
     return table(("", "messages", "n", "p50", "p95", "mean", "worst", "first build"), rows)

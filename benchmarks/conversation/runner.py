@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 from benchmarks.conversation.fact_quality import MODELS, UNCUT, WalkedWithFacts
 from benchmarks.conversation.speed import Adding, Encoding, Stepping
-from benchmarks.conversation.subject import NEXUS, OURS, PEERS, WITH_FACTS, Entry
+from benchmarks.conversation.subject import NEXUS, OURS, PEERS, PER_TURN, WITH_FACTS, Entry
 from benchmarks.conversation.traces import ROOT
 from benchmarks.conversation.worker import Walked
 
@@ -21,6 +21,7 @@ VENV = ROOT / "benchmarks/.peers/.venv"  # not committed
 BUDGETS = (16_000, 8_000)  # tokens; the targets are held at the first
 FACT_BUDGETS = (BUDGETS[0], UNCUT)
 TIMEOUT_S = 300.0
+MOST_TURNS = 300
 FACT_TIMEOUT_S = 1_200.0  # uncut, a request that is refused is read twice
 
 Answer = TypeVar("Answer")
@@ -55,6 +56,7 @@ class Outcome(msgspec.Struct):
     added: dict[str, Adding] = {}
     encoded: dict[str, Encoding] = {}
     with_facts: dict[str, list[WalkedWithFacts]] = {}
+    turns: dict[str, list[Stepping]] = {}
     failures: list[Failure] = []
 
 
@@ -74,6 +76,7 @@ def run(rounds: Rounds, *, ours_only: bool = False, facts_only: bool = False) ->
     """Asks every subject everything. Walks share the cores; what is timed runs alone."""
     outcome = Outcome()
     walk_with_facts(outcome, ours_only=ours_only)
+    time_turns(outcome, rounds, ours_only=ours_only)
     if facts_only:
         return outcome
     entries = OURS if ours_only else (*OURS, *PEERS)
@@ -121,6 +124,17 @@ def walk_with_facts(outcome: Outcome, *, ours_only: bool) -> None:
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         for (entry, _), walked in zip(asked, pool.map(lambda one: ask(*one), asked), strict=True):
             outcome.with_facts.setdefault(entry.name, []).extend(walked or [])
+
+
+def time_turns(outcome: Outcome, rounds: Rounds, *, ours_only: bool) -> None:
+    """Times turns with facts."""
+    for size in rounds.sizes:
+        _say(f"timing turns with facts at {size:,} messages")
+        for entry in WITH_FACTS.values():
+            if entry.name != PER_TURN and (not ours_only or entry.home == "nexus"):
+                asked = (str(size), str(min(rounds.steps, MOST_TURNS)), str(rounds.seconds))
+                stepped = _ask(outcome, entry, Stepping, "turn", *asked)
+                outcome.turns.setdefault(entry.name, []).extend([stepped] if stepped else [])
 
 
 def _answered(entries: Iterable[Entry], answers: Iterable[Answer | None]) -> dict[str, Answer]:

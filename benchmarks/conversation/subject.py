@@ -103,6 +103,7 @@ PEERS = (
 
 ENTRIES = {entry.name: entry for entry in (*OURS, *PEERS)}
 
+PER_TURN = "nexus, once a turn"
 IN_TURNS = "nexus_turns:"
 """The adapters that take the facts of a turn as values; the others store them in the user's message."""
 
@@ -110,7 +111,7 @@ WITH_FACTS = {
     entry.name: entry
     for entry in (
         Entry(NEXUS, "nexus", f"{IN_TURNS}EveryStep"),
-        Entry("nexus, once a turn", "nexus", f"{IN_TURNS}EveryTurn"),
+        Entry(PER_TURN, "nexus", f"{IN_TURNS}EveryTurn"),
         *(
             ENTRIES[name]
             for name in (

@@ -84,17 +84,19 @@ def _quality(walks: list[Walked]) -> Iterator[Verdict]:
 
 
 def _with_facts(walks: list[WalkedWithFacts]) -> Iterator[Verdict]:
-    """Of the two vendors the worse one counts."""
+    """Of the two vendors the worse one counts. Cut, the first chat counts, as without facts."""
     for name, what in (("refused", "thinking refused"), ("invalid", "another refusal")):
         value = sum(getattr(walk.quality, name) for walk in walks) if walks else None
         yield Verdict(f"requests with facts and {what}, all chats", value, "", 0)
     for trace, budget in dict.fromkeys((walk.trace, walk.budget) for walk in walks):
+        if budget < UNCUT and trace != walks[0].trace:
+            continue
         qualities = [walk.quality for walk in walks if (walk.trace, walk.budget) == (trace, budget)]
         where = f", {trace} {'uncut' if budget >= UNCUT else f'at {budget:,}'}, with facts"
         least = FACTS_HIT_UNCUT if budget >= UNCUT else FACTS_HIT
         hit, cost = min(each.hit for each in qualities), max(each.cost for each in qualities)
         yield Verdict(f"read from the cache{where}", hit, "", least, at_least=True)
         yield Verdict(f"cost of a sent token{where}", cost, "", FACTS_COST)
-        if budget < UNCUT and trace == walks[0].trace:
+        if budget < UNCUT:
             recall = min(each.recall for each in qualities)
             yield Verdict(f"recall of identifiers{where}", recall, "", RECALL, at_least=True)

@@ -2,6 +2,7 @@
 
     walk BUDGET…       quality on every trace that is there, with each budget (tokens)
     anthropic, openai BUDGET…   the same with facts in every turn, through a strict provider
+    turn SIZE N S      turns with facts at SIZE messages, N of them or S seconds
     step SIZE N S      add + build at SIZE messages, N steps or S seconds
     add, encode N      add + count; encoding, N rounds
 
@@ -13,7 +14,7 @@ import warnings
 
 import msgspec
 from benchmarks.conversation import speed, traces
-from benchmarks.conversation.fact_quality import MODELS, Vendor, WalkedWithFacts
+from benchmarks.conversation.fact_quality import MODELS, TurnSubject, Vendor, WalkedWithFacts
 from benchmarks.conversation.facts import OpenAIMessage
 from benchmarks.conversation.subject import ENTRIES, IN_TURNS, WITH_FACTS, Counting, Entry
 from benchmarks.conversation.walk import Quality, walk
@@ -38,17 +39,25 @@ def available() -> dict[str, list[OpenAIMessage]]:
 
 def with_facts(entry: Entry, vendor: Vendor, budgets: list[int]) -> list[WalkedWithFacts]:
     """The walks with facts of every trace: those that are there, and one of long tool turns."""
-    from benchmarks.conversation.fact_walk import Stored, walk_with_facts  # with the provider of the tests
+    from benchmarks.conversation.fact_walk import walk_with_facts  # with the provider of the tests
 
-    walked = []
-    for name, trace in (available() | {"long tool turns": traces.long_turns()}).items():
-        for budget in budgets:
-            own = entry.adapter.startswith(IN_TURNS)
-            subject = entry.make(budget, vendor=vendor) if own else Stored(entry.make(budget), vendor)
-            walked.append(
-                WalkedWithFacts(vendor, name, budget, walk_with_facts(subject, trace, budget, vendor))
-            )
-    return walked
+    return [
+        WalkedWithFacts(
+            vendor, name, budget, walk_with_facts(turn_subject(entry, budget, vendor), trace, budget, vendor)
+        )
+        for name, trace in (available() | {"long tool turns": traces.long_turns()}).items()
+        for budget in budgets
+    ]
+
+
+def turn_subject(entry: Entry, budget: int, vendor: Vendor) -> TurnSubject:
+    """The subject, with the facts of its turns as values or in the messages that it stores."""
+    from benchmarks.conversation.fact_walk import Stored
+
+    if entry.adapter.startswith(IN_TURNS):
+        subject: TurnSubject = entry.make(budget, vendor=vendor)
+        return subject
+    return Stored(entry.make(budget), vendor)
 
 
 def answer(entry: Entry, question: str, arguments: list[float]) -> object:
@@ -62,6 +71,10 @@ def answer(entry: Entry, question: str, arguments: list[float]) -> object:
     if question == "step":
         size, steps, seconds = arguments
         return speed.step(entry.make(STEP_BUDGET), int(size), steps=int(steps), seconds=seconds)
+    if question == "turn":
+        size, steps, seconds = arguments
+        subject = turn_subject(entry, STEP_BUDGET, "anthropic")
+        return speed.turn(subject, int(size), steps=int(steps), seconds=seconds)
     if question == "encode":
         return speed.encode(entry.make(speed.UNBOUNDED), int(arguments[0]))
     subject = entry.make(speed.UNBOUNDED)
@@ -78,7 +91,7 @@ def main(name: str, question: str, *arguments: str) -> None:
     if vendor is not None:
         result: object = with_facts(WITH_FACTS[name], vendor, list(map(int, numbers)))
     else:
-        result = answer(ENTRIES[name], question, numbers)
+        result = answer((WITH_FACTS if question == "turn" else ENTRIES)[name], question, numbers)
     print(msgspec.json.encode(result).decode())
 
 

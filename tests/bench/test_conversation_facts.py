@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from benchmarks.conversation import report, runner, targets, traces, validity
+from benchmarks.conversation import report, runner, speed, targets, traces, validity
 from benchmarks.conversation.adapters.nexus_turns import EveryStep, EveryTurn
 from benchmarks.conversation.adapters.plain import Everything
 from benchmarks.conversation.anthropic_form import MAX_TOKENS, anthropic_body
@@ -143,6 +143,32 @@ def test_what_nexus_sends_has_the_facts_of_the_turn() -> None:
     assert text.endswith("\n\nHello.")
     for fact in (facts.file, f"line: {facts.line}", *facts.files, *facts.passages, "2026-11-23 09:00"):
         assert fact in text
+
+
+class Counted(Everything):
+    """Remembers what was added and what was built."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+        self.roles: list[str] = []
+        self.builds: list[int] = []
+
+    def add(self, prepared: Message) -> None:
+        super().add(prepared)
+        self.roles.append(prepared["role"])
+
+    def build(self) -> list[Message]:
+        self.builds.append(len(self.roles))
+        return super().build()
+
+
+def test_a_timed_turn_is_a_message_a_build_and_an_answer() -> None:
+    subject = Counted()
+    times = speed.turn(Stored(subject, "openai"), 41, steps=10, seconds=60.0)
+    assert (times.messages, times.steps.n) == (41, 9)  # the first is apart
+    assert subject.roles[41:] == ["user", "assistant"] * 10
+    assert subject.builds == [42 + 2 * number for number in range(10)]
+    assert speed.turn(EveryStep(16_000, "anthropic"), 41, steps=5, seconds=60.0).steps.n == 4
 
 
 def test_the_body_for_anthropic() -> None:

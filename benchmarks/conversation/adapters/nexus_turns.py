@@ -44,6 +44,14 @@ class EveryStep:
         self._facts: TurnFacts | None = None
         self._context: AssembledContext | None = None
 
+    def load(self, messages: Sequence[OpenAIMessage]) -> None:
+        """Appends them."""
+        for message in messages:
+            if message["role"] == "system":
+                self._snapshot = _snapshot(message["content"])
+            else:
+                self._conversation.add([_message(message)])
+
     def begin(self, message: OpenAIMessage, facts: TurnFacts) -> int:
         """Keeps the message for the next request; the system prompt becomes the folder's NEXUS.md."""
         if message["role"] == "system":
@@ -151,6 +159,12 @@ def _snapshot(system: str) -> Any:
         environment = detect("repl", environ={})
         inputs = LoadInputs(home=f"{root}/none", user_home=root, environ={}, environment=environment)
         return load(str(folder), inputs)
+
+
+def _message(message: OpenAIMessage) -> Message:
+    if message["role"] == "user":
+        return Message("user", message["content"])
+    return _result(message) if message["role"] == "tool" else _assistant(message, ())
 
 
 def _assistant(message: OpenAIMessage, thinking: Sequence[Body]) -> Message:
