@@ -125,6 +125,7 @@ NO_CONTENT = "all messages must have non-empty content except for the optional f
             "messages.1.content.0: `tool_result` blocks can only be in `user` messages",
         ),
         ([system("x"), HI], "messages.0: use the top-level 'system' parameter for the initial system prompt"),
+        ([user("\ud83d")], "The request body is not valid JSON: no low surrogate in string"),
         (
             [HI, assistant("x"), system("y")],
             "messages.2: a system message must follow a user message",
@@ -571,16 +572,21 @@ def test_the_look_back_is_of_twenty_blocks(more: int, read: int) -> None:
 
 def test_tools_come_before_the_system_prompt_and_that_before_messages() -> None:
     desk = Desk()
-    sized = len(json.dumps(TOOL).split())
+    sized = 1  # JSON without spaces
     fields: Body = {"tools": [TOOL | MARK], "system": [text("four words of rules", **MARK)]}
     message = user(text("hi", **MARK))
     assert tokens(desk.send(message, **fields)) == (0, 0, sized + 4 + 5, 0)
     assert tokens(desk.send(user(text("ho", **MARK)), **fields)) == (0, sized + 4, 5, 0)
     assert tokens(desk.send(message, **fields | {"system": [text("other", **MARK)]})) == (0, sized, 6, 0)
     assert tokens(desk.send(message, **fields | {"tools": [TOOL | {"description": "d"} | MARK]}))[1] == 0
-    # a change of thinking keeps tools and system prompt
-    changed: Body = fields | {"thinking": {"type": "adaptive"}}
+    # a change of thinking or of the tool choice keeps tools and system prompt
+    changed: Body = fields | {"tool_choice": {"type": "none"}}
     assert tokens(desk.send(message, **changed)) == (0, sized + 4, 5, 0)
+    for unchanged in ({"type": "adaptive"}, DROP):
+        assert tokens(desk.send(message, **fields, thinking=unchanged)) == (0, sized + 9, 0, 0)
+    switched: Body = fields | {"model": OLDER, "thinking": {"type": "adaptive"}}
+    assert tokens(desk.send(message, **fields, model=OLDER)) == (0, 0, sized + 9, 0)
+    assert tokens(desk.send(message, **switched)) == (0, sized + 4, 5, 0)
     # each model has its own
     assert tokens(desk.send(message, **fields, model="claude-opus-5"))[1] == 0
 
@@ -831,3 +837,150 @@ def test_a_write_costs_a_quarter_more() -> None:
     desk = Desk("openai")
     assert desk.provider.send(gpt(RULES), Answer("ok")).cost == pytest.approx((2_000 * 5 + 20) / 1_000_000)
     assert desk.provider.send(gpt(RULES), Answer("ok")).cost == pytest.approx((2_000 * 0.4 + 20) / 1_000_000)
+
+
+# ---------------------------------------------------------------- OpenAI's Responses
+
+
+def items(*given: Body, model: str = GPT, **fields: Any) -> Body:
+    return {"model": model, "input": list(given), "store": False, **fields}
+
+
+def message(role: str, *parts: Any) -> Body:
+    kind = "output_text" if role == "assistant" else "input_text"
+    content = [part if isinstance(part, dict) else {"type": kind, "text": part} for part in parts]
+    return {"type": "message", "role": role, "content": content}
+
+
+def calling(number: str = "1", **more: Any) -> Body:
+    return {"type": "function_call", "call_id": number, "name": "look", "arguments": "{}"} | more
+
+
+def output(name: str = "1", text: str = "found") -> Body:
+    return {"type": "function_call_output", "call_id": name, "output": text}
+
+
+ALONE = "Item 'rs_1' of type 'reasoning' was provided without its required following item."
+KINDS = "function_call, function_call_output, reasoning, compaction"
+UNREADABLE = "Reason: Encrypted content could not be decrypted or parsed."
+REASONING: Body = {"type": "reasoning", "id": "rs_1", "encrypted_content": "x", "summary": []}
+
+
+@pytest.mark.parametrize(
+    ("body", "refusal"),
+    [
+        (items(), "Missing required parameter: 'input'."),
+        (items(message("user", "hi"), model=""), "Missing required parameter: 'model'."),
+        (
+            items(message("tool", "x")),
+            "Invalid value: 'tool'. Supported values are: user, assistant, system, developer.",
+        ),
+        (items({"role": "user", "content": ""}), "Missing required parameter: 'input[0].content'."),
+        (
+            items(message("user", {"type": "output_text", "text": "x"})),
+            "Invalid value: 'output_text'. In 'input[0].content[0].type'.",
+        ),
+        (
+            items({"type": "magic"}),
+            f"Invalid value: 'magic'. Supported values are: {KINDS}.",
+        ),
+        (items(calling()), "No tool output found for function call 1."),
+        (items(output()), "No tool call found for function call output with call_id 1."),
+        (items(calling(), output(), output()), "No tool call found for function call output with call_id 1."),
+        (
+            items(calling("a" * 65), output("a" * 65)),
+            "Invalid 'input[0].call_id': string too long. Expected a string with maximum length 64.",
+        ),
+        (
+            items(calling(name="a b"), output()),
+            "Invalid 'input[0].name': string does not match pattern.",
+        ),
+        (items(calling(), output(text="")), "Missing required parameter: 'input[1].output'."),
+        (items(message("user", "hi"), REASONING), ALONE),
+        (items(REASONING, message("user", "hi")), ALONE),
+        (
+            items(REASONING | {"encrypted_content": ""}),
+            "Missing required parameter: 'input[0].encrypted_content'.",
+        ),
+        (
+            items(REASONING, calling(), output()),
+            f"The encrypted content x could not be verified. {UNREADABLE}",
+        ),
+        (
+            items(message("user", {"type": "input_text", "text": "x"} | EXPLICIT), model="gpt-5.5"),
+            "Unsupported parameter: 'prompt_cache_options' is not supported with this model.",
+        ),
+        (
+            items(message("assistant", {"type": "output_text", "text": "x"} | EXPLICIT)),
+            "Unknown parameter: 'prompt_cache_breakpoint'.",
+        ),
+    ],
+)
+def test_responses_refuse(body: Body, refusal: str) -> None:
+    check_refused(body, refusal, "openai")
+
+
+def test_reasoning_comes_back_as_it_was_given_behind_anything() -> None:
+    desk = Desk("openai")
+    first = [message("user", "hi")]
+    reply = desk.provider.send(items(*first), Answer("", ("hm", "so"), [("look", {})]))
+    given_items = reply.message["output"]
+    assert [item["type"] for item in given_items] == ["reasoning", "reasoning", "function_call"]
+    more = [*given_items, output(given_items[-1]["call_id"])]
+    assert desk.provider.send(items(*first, *more)).usage.sent > 0
+    assert desk.provider.send(items(message("user", "changed"), *more)).usage.sent > 0
+    for changed in (
+        edit(given_items, (0, "encrypted_content"), "forged"),
+        edit(given_items, (0, "summary"), [{"type": "summary_text", "text": "x"}]),
+    ):
+        with pytest.raises(Refused, match="could not be verified"):
+            desk.provider.send(items(*first, *changed, more[-1]))
+
+
+def test_a_compaction_stands_for_what_was_before() -> None:
+    desk = Desk("openai")
+    reply = desk.provider.send(items(message("user", "hi")), Answer("ok", compaction="all of it"))
+    compaction, text_item = reply.message["output"]
+    assert compaction["type"] == "compaction"
+    assert desk.provider.send(items(compaction, text_item, message("user", "go on"))).usage.sent > 0
+    with pytest.raises(Refused, match="could not be verified"):
+        desk.provider.send(items(compaction | {"encrypted_content": "x"}, message("user", "go on")))
+
+
+def test_responses_cache_as_chat_completions_do() -> None:
+    rules = message("developer", words(1_996))
+    first = [rules, message("user", words(96))]
+    answered = [*first, message("assistant", words(6)), message("user", words(16))]
+    changed = [rules, message("user", words(96, "x"))]
+    explicit = [message("developer", {"type": "input_text", "text": words(1_996)} | EXPLICIT)]
+    check_openai(
+        (0, items(*first), (0, 0, 2_100)),
+        (0, items(*answered), (0, 2_100, 30)),
+        (0, items(*changed), (0, 0, 2_100)),
+        (0, items(*explicit, first[1]), (0, 2_100, 0)),
+        (0, items(*explicit, message("user", words(96, "y"))), (0, 2_000, 100)),
+        (1_799, items(*answered), (0, 2_130, 0)),
+        (3_599, items(*answered), (0, 0, 2_130)),
+    )
+    older_steps = 2_000 // STEP * STEP
+    check_openai(
+        (0, items(*first, model="gpt-5.4"), (2_100, 0, 0)),
+        (0, items(*changed, model="gpt-5.4"), (2_100 - older_steps, older_steps, 0)),
+    )
+    check_openai(
+        (0, items(message("user", "a"), instructions=words(1_996)), (0, 0, 2_005)),
+        (0, items(message("user", "a"), message("user", "b"), instructions=words(1_996)), (0, 2_005, 5)),
+    )
+
+
+def test_usage_of_responses() -> None:
+    reply = Desk("openai", 0).provider.send(items(message("user", "hi")), Answer("ok", ("hm",)))
+    assert reply.body == {
+        "usage": {
+            "input_tokens": 5,
+            "output_tokens": 2,
+            "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 5},
+            "total_tokens": 7,
+        },
+        "stop_reason": "end_turn",
+    }

@@ -17,9 +17,10 @@ def main() -> int:
     if not options.ours_only:
         runner.install_peers()
     today = datetime.datetime.now().astimezone().date().isoformat()
-    title = f"{today} {options.name or ('conversation-quick' if options.quick else 'conversation')}"
+    title = f"{today} {options.name or _name(options)}"
     facts = _facts() | {"load before": machine.load()}
-    outcome = runner.run(runner.QUICK if options.quick else runner.FULL, ours_only=options.ours_only)
+    rounds = runner.QUICK if options.quick else runner.FULL
+    outcome = runner.run(rounds, ours_only=options.ours_only, facts_only=options.facts_only)
     facts["load after"] = machine.load()
     verdicts = targets.verdicts(outcome)
     text = report.markdown(title, facts, verdicts, outcome)
@@ -33,6 +34,11 @@ def main() -> int:
     return 1 if options.strict and wrong else 0
 
 
+def _name(options: argparse.Namespace) -> str:
+    parts = ("conversation", "facts" if options.facts_only else "", "quick" if options.quick else "")
+    return "-".join(part for part in parts if part)
+
+
 def _facts() -> dict[str, str]:
     return machine.facts() | {"nexusd": importlib.metadata.version("nexusd")} | report.versions()
 
@@ -41,6 +47,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.conversation", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="few repetitions: does everything work?")
     parser.add_argument("--ours-only", action="store_true", help="leave the peers out")
+    parser.add_argument("--facts-only", action="store_true", help="only the walks with facts in every turn")
     parser.add_argument("--strict", action="store_true", help="exit 1 if a target is missed or not measured")
     parser.add_argument(
         "--results", type=Path, default=ROOT / "benchmarks/results", help="where the report goes"

@@ -3,12 +3,17 @@
 from collections.abc import Iterable, Sequence
 
 import msgspec
+from benchmarks.conversation.fact_quality import MODELS, UNCUT, FactQuality
 from benchmarks.conversation.runner import LOCK, Outcome
+from benchmarks.conversation.speed import Stepping
 from benchmarks.conversation.targets import Verdict
 from benchmarks.conversation.traces import tau_file
 from benchmarks.conversation.worker import Walked
 
 SHOWN = ("langchain-core", "haystack-ai", "pydantic-ai-harness", "openai-agents", "tiktoken")
+
+TRACES = ("tau-bench", "synthetic", "long tool turns")
+VENDORS: list[str] = [*MODELS]
 
 Row = Sequence[str]
 
@@ -24,6 +29,16 @@ def markdown(title: str, facts: dict[str, str], verdicts: Iterable[Verdict], out
     parts = [f"# Benchmark {title}", table(("", ""), facts.items()), "## Targets", judged(verdicts)]
     if not tau_file().is_file():
         parts.append("tau-bench: not present (see `NEXUS_CORPORA`); the targets are held on the made chat.")
+    for vendor, trace, budget in _fact_walks(outcome):
+        room = "uncut" if budget >= UNCUT else f"budget {budget:,} tokens"
+        parts += [
+            f"## With facts in every turn, {vendor}: {trace}, {room}",
+            _facts(outcome, vendor, trace, budget),
+        ]
+    if outcome.turns:
+        parts += ["## A turn with facts: append, build, append, µs", _steps(outcome.turns)]
+    if not outcome.walks:
+        return "\n\n".join([*parts, *_failures(outcome)]) + "\n"
     walks = sorted(
         {(each.trace, each.budget) for found in outcome.walks.values() for each in found}, key=_order
     )
@@ -31,15 +46,17 @@ def markdown(title: str, facts: dict[str, str], verdicts: Iterable[Verdict], out
         parts += [f"## Quality: {trace}, budget {budget:,} tokens", _quality(outcome, trace, budget)]
     parts += [
         "## Add + build, µs",
-        _steps(outcome),
+        _steps(outcome.steps),
         "## Add with an exact count, µs a message",
         _added(outcome),
     ]
     parts += ["## Encode 500 messages, µs", _encoded(outcome)]
-    if outcome.failures:
-        rows = [(each.subject, each.question, each.reason) for each in outcome.failures]
-        parts += ["## Not measured", table(("subject", "question", "why"), rows)]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join([*parts, *_failures(outcome)]) + "\n"
+
+
+def _failures(outcome: Outcome) -> list[str]:
+    rows = [(each.subject, each.question, each.reason) for each in outcome.failures]
+    return ["## Not measured", table(("subject", "question", "why"), rows)] if rows else []
 
 
 def as_json(title: str, facts: dict[str, str], verdicts: Iterable[Verdict], outcome: Outcome) -> bytes:
@@ -49,9 +66,9 @@ def as_json(title: str, facts: dict[str, str], verdicts: Iterable[Verdict], outc
     return msgspec.json.format(msgspec.json.encode(whole), indent=1) + b"\n"
 
 
-def _order(walk: tuple[str, int]) -> tuple[bool, int]:
+def _order(walk: tuple[str, int]) -> tuple[int, int]:
     trace, budget = walk
-    return trace == "synthetic", -budget
+    return TRACES.index(trace), -budget
 
 
 def judged(verdicts: Iterable[Verdict]) -> str:
@@ -91,7 +108,46 @@ def _shares(walk: Walked) -> tuple[str, str, str]:
     return f"{100 * found.hit:.1f}", f"{found.cost:.3f}", f"{found.recall:.3f}"
 
 
-def _steps(outcome: Outcome) -> str:
+def _fact_walks(outcome: Outcome) -> list[tuple[str, str, int]]:
+    walks = {
+        (each.vendor, each.trace, each.budget): None
+        for walked in outcome.with_facts.values()
+        for each in walked
+    }
+    return sorted(walks, key=lambda walk: (VENDORS.index(walk[0]), *_order(walk[1:])))
+
+
+def _facts(outcome: Outcome, vendor: str, trace: str, budget: int) -> str:
+    heads = (
+        "",
+        "requests",
+        "full",
+        "over",
+        "refused",
+        "invalid",
+        "hit %",
+        "cost",
+        "recall",
+        "add + build µs",
+    )
+    rows = [
+        (name, *map(str, (q.requests, q.full, q.over_budget, q.refused, q.invalid)), *_rates(q))
+        for name, walked in outcome.with_facts.items()
+        for each in walked
+        if (each.vendor, each.trace, each.budget) == (vendor, trace, budget)
+        for q in (each.quality,)
+    ]
+    return table(heads, rows)
+
+
+def _rates(quality: FactQuality) -> tuple[str, ...]:
+    if not quality.sent_tokens:
+        return "", "", "", number(quality.step_us)
+    rates = (f"{100 * quality.hit:.1f}", f"{quality.cost:.3f}", f"{quality.recall:.3f}")
+    return (*rates, number(quality.step_us))
+
+
+def _steps(steps: dict[str, list[Stepping]]) -> str:
     rows = [
         (
             name,
@@ -99,7 +155,7 @@ def _steps(outcome: Outcome) -> str:
             str(each.steps.n),
             *map(number, (each.steps.p50, each.steps.p95, each.steps.mean, each.steps.worst, each.cold)),
         )
-        for name, found in outcome.steps.items()
+        for name, found in steps.items()
         for each in found
     ]
     return table(("", "messages", "n", "p50", "p95", "mean", "worst", "first build"), rows)

@@ -10,15 +10,19 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 import msgspec
+from benchmarks.conversation.fact_quality import MODELS, UNCUT, WalkedWithFacts
 from benchmarks.conversation.speed import Adding, Encoding, Stepping
-from benchmarks.conversation.subject import NEXUS, OURS, PEERS, Entry
+from benchmarks.conversation.subject import NEXUS, OURS, PEERS, PER_TURN, WITH_FACTS, Entry
 from benchmarks.conversation.traces import ROOT
 from benchmarks.conversation.worker import Walked
 
 LOCK = ROOT / "benchmarks/peers/requirements.txt"
 VENV = ROOT / "benchmarks/.peers/.venv"  # not committed
 BUDGETS = (16_000, 8_000)  # tokens; the targets are held at the first
+FACT_BUDGETS = (BUDGETS[0], UNCUT)
 TIMEOUT_S = 300.0
+MOST_TURNS = 300
+FACT_TIMEOUT_S = 1_200.0  # uncut, a request that is refused is read twice
 
 Answer = TypeVar("Answer")
 
@@ -51,6 +55,8 @@ class Outcome(msgspec.Struct):
     steps: dict[str, list[Stepping]] = {}
     added: dict[str, Adding] = {}
     encoded: dict[str, Encoding] = {}
+    with_facts: dict[str, list[WalkedWithFacts]] = {}
+    turns: dict[str, list[Stepping]] = {}
     failures: list[Failure] = []
 
 
@@ -66,9 +72,13 @@ def install_peers() -> None:
     shutil.copyfile(LOCK, stamp)
 
 
-def run(rounds: Rounds, *, ours_only: bool = False) -> Outcome:
+def run(rounds: Rounds, *, ours_only: bool = False, facts_only: bool = False) -> Outcome:
     """Asks every subject everything. Walks share the cores; what is timed runs alone."""
     outcome = Outcome()
+    walk_with_facts(outcome, ours_only=ours_only)
+    time_turns(outcome, rounds, ours_only=ours_only)
+    if facts_only:
+        return outcome
     entries = OURS if ours_only else (*OURS, *PEERS)
     budgets = [str(budget) for budget in BUDGETS]
     _say("walking the chats")
@@ -97,6 +107,36 @@ def run(rounds: Rounds, *, ours_only: bool = False) -> Outcome:
     return outcome
 
 
+def walk_with_facts(outcome: Outcome, *, ours_only: bool) -> None:
+    """Walks the chats with facts in every turn."""
+    _say("walking the chats with facts in every turn")
+    budgets = [str(budget) for budget in FACT_BUDGETS]
+    asked = [
+        (entry, vendor)
+        for vendor in MODELS
+        for entry in WITH_FACTS.values()
+        if not ours_only or entry.home == "nexus"
+    ]
+
+    def ask(entry: Entry, vendor: str) -> list[WalkedWithFacts] | None:
+        return _ask(outcome, entry, list[WalkedWithFacts], vendor, *budgets)
+
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        for (entry, _), walked in zip(asked, pool.map(lambda one: ask(*one), asked), strict=True):
+            outcome.with_facts.setdefault(entry.name, []).extend(walked or [])
+
+
+def time_turns(outcome: Outcome, rounds: Rounds, *, ours_only: bool) -> None:
+    """Times turns with facts."""
+    for size in rounds.sizes:
+        _say(f"timing turns with facts at {size:,} messages")
+        for entry in WITH_FACTS.values():
+            if entry.name != PER_TURN and (not ours_only or entry.home == "nexus"):
+                asked = (str(size), str(min(rounds.steps, MOST_TURNS)), str(rounds.seconds))
+                stepped = _ask(outcome, entry, Stepping, "turn", *asked)
+                outcome.turns.setdefault(entry.name, []).extend([stepped] if stepped else [])
+
+
 def _answered(entries: Iterable[Entry], answers: Iterable[Answer | None]) -> dict[str, Answer]:
     return {entry.name: each for entry, each in zip(entries, answers, strict=True) if each is not None}
 
@@ -107,18 +147,19 @@ def _ask(
     """One question in a process of its own; None, and a failure, if there is no answer."""
     python = sys.executable if entry.home == "nexus" else str(VENV / "bin/python")
     command = [python, "-m", "benchmarks.conversation.worker", entry.name, question, *arguments]
-    paths = f"{ROOT}{os.pathsep}{ROOT / 'context'}"
+    paths = os.pathsep.join(map(str, (ROOT, ROOT / "context", ROOT / "tests")))
     environment = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "PYTHONPATH": paths}
     if "NEXUS_CORPORA" in os.environ:
         environment["NEXUS_CORPORA"] = os.environ["NEXUS_CORPORA"]
     asked = " ".join((question, *arguments))
+    timeout = FACT_TIMEOUT_S if question in MODELS else TIMEOUT_S
     try:
         done = subprocess.run(
-            command, cwd=ROOT, env=environment, capture_output=True, timeout=TIMEOUT_S, check=True
+            command, cwd=ROOT, env=environment, capture_output=True, timeout=timeout, check=True
         )
         return msgspec.json.decode(done.stdout.splitlines()[-1], type=answer)
     except subprocess.TimeoutExpired:
-        outcome.failures.append(Failure(entry.name, asked, f"took longer than {TIMEOUT_S:g} s"))
+        outcome.failures.append(Failure(entry.name, asked, f"took longer than {timeout:g} s"))
     except subprocess.CalledProcessError as error:
         said = error.stderr.decode(errors="replace").strip().splitlines()
         outcome.failures.append(Failure(entry.name, asked, said[-1] if said else str(error)))

@@ -10,12 +10,14 @@ import statistics
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import islice
+from itertools import islice, pairwise
 
 import msgspec
 from benchmarks.conversation import traces
-from benchmarks.conversation.facts import facts_of, text_of
+from benchmarks.conversation.fact_quality import TurnSubject
+from benchmarks.conversation.facts import OpenAIMessage, facts_of, text_of
 from benchmarks.conversation.subject import Counting, Subject
+from benchmarks.conversation.turn_facts import facts_of_turn
 
 from nexus_context.tokens import TiktokenCounter
 
@@ -93,6 +95,31 @@ def step(subject: Subject, size: int, *, steps: int, seconds: float) -> Stepping
             if len(times) >= steps or (len(times) >= LEAST_STEPS and time.monotonic() > until):
                 break
     return Stepping(size, cold / 1e3, Times.of(times))
+
+
+def turn(subject: TurnSubject, size: int, *, steps: int, seconds: float) -> Stepping:
+    """Fills a history of `size` messages, then times turns with facts: append, build, append an answer.
+
+    Ends as `step` does.
+    """
+    messages = list(traces.even(size + 1 + 4 * steps))
+    subject.load(messages[:size])
+    said = [each for each in messages[size:] if not _is_of_tool(each)]
+    turns = [pair for pair in pairwise(said) if pair[0]["role"] == "user"]
+    times: list[int] = []
+    with quiet():
+        until = time.monotonic() + seconds
+        for number, (message, answer) in enumerate(turns):
+            taken = subject.begin(message, facts_of_turn(number))
+            _, built = subject.build()
+            times.append(taken + built + subject.answer(answer, ()))
+            if len(times) > LEAST_STEPS and time.monotonic() > until:
+                break
+    return Stepping(size, times[0] / 1e3, Times.of(times[1:]))
+
+
+def _is_of_tool(message: OpenAIMessage) -> bool:
+    return message["role"] == "tool" or bool(message.get("tool_calls"))
 
 
 def add(subject: Counting) -> Adding:

@@ -51,12 +51,11 @@ class Entry(msgspec.Struct, frozen=True):
     walked: bool = True  # whether quality is measured
     timed: bool = False  # whether speed is measured
 
-    def make(self, budget: int) -> Subject:
+    def make(self, budget: int, **more: Any) -> Any:
         """The subject, with an empty conversation and `budget` tokens for a request."""
         module, _, name = self.adapter.partition(":")
         adapter = getattr(importlib.import_module(f"benchmarks.conversation.adapters.{module}"), name)
-        subject: Subject = adapter(budget, **self.options)
-        return subject
+        return adapter(budget, **self.options, **more)
 
 
 def _nexus(name: str, *, timed: bool = False, **options: Any) -> Entry:
@@ -103,3 +102,25 @@ PEERS = (
 )
 
 ENTRIES = {entry.name: entry for entry in (*OURS, *PEERS)}
+
+PER_TURN = "nexus, once a turn"
+IN_TURNS = "nexus_turns:"
+"""The adapters that take the facts of a turn as values; the others store them in the user's message."""
+
+WITH_FACTS = {
+    entry.name: entry
+    for entry in (
+        Entry(NEXUS, "nexus", f"{IN_TURNS}EveryStep"),
+        Entry(PER_TURN, "nexus", f"{IN_TURNS}EveryTurn"),
+        *(
+            ENTRIES[name]
+            for name in (
+                "langchain-core (recommended)",
+                "haystack-ai (to 0.6)",
+                "pydantic-ai-harness (to 0.6)",
+                "everything, uncut",
+            )
+        ),
+    )
+}
+"""Who is walked with facts in every turn."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 import msgspec
+from benchmarks.conversation.fact_quality import UNCUT, WalkedWithFacts
 from benchmarks.conversation.runner import BUDGETS, Outcome
 from benchmarks.conversation.subject import NEXUS
 from benchmarks.conversation.worker import Walked
@@ -15,6 +16,9 @@ ENCODE_RATIO = 0.1  # of `json.dumps`
 HIT = 0.94
 COST = 0.17
 RECALL = 0.95
+FACTS_HIT = 0.95
+FACTS_HIT_UNCUT = 0.97
+FACTS_COST = 0.14
 
 Result = Literal["pass", "MISS", "not run"]
 
@@ -38,7 +42,10 @@ class Verdict(msgspec.Struct, frozen=True):
 
 def verdicts(outcome: Outcome) -> list[Verdict]:
     """All promises, in the order in which they are printed."""
-    return [*_speed(outcome), *_quality(outcome.walks.get(NEXUS, []))]
+    facts = list(_with_facts(outcome.with_facts.get(NEXUS, [])))
+    if not outcome.walks and outcome.with_facts:
+        return facts
+    return [*_speed(outcome), *_quality(outcome.walks.get(NEXUS, [])), *facts]
 
 
 def _speed(outcome: Outcome) -> Iterator[Verdict]:
@@ -74,3 +81,22 @@ def _quality(walks: list[Walked]) -> Iterator[Verdict]:
     yield Verdict(
         f"recall of identifiers{where}", quality.recall if quality else None, "", RECALL, at_least=True
     )
+
+
+def _with_facts(walks: list[WalkedWithFacts]) -> Iterator[Verdict]:
+    """Of the two vendors the worse one counts. Cut, the first chat counts, as without facts."""
+    for name, what in (("refused", "thinking refused"), ("invalid", "another refusal")):
+        value = sum(getattr(walk.quality, name) for walk in walks) if walks else None
+        yield Verdict(f"requests with facts and {what}, all chats", value, "", 0)
+    for trace, budget in dict.fromkeys((walk.trace, walk.budget) for walk in walks):
+        if budget < UNCUT and trace != walks[0].trace:
+            continue
+        qualities = [walk.quality for walk in walks if (walk.trace, walk.budget) == (trace, budget)]
+        where = f", {trace} {'uncut' if budget >= UNCUT else f'at {budget:,}'}, with facts"
+        least = FACTS_HIT_UNCUT if budget >= UNCUT else FACTS_HIT
+        hit, cost = min(each.hit for each in qualities), max(each.cost for each in qualities)
+        yield Verdict(f"read from the cache{where}", hit, "", least, at_least=True)
+        yield Verdict(f"cost of a sent token{where}", cost, "", FACTS_COST)
+        if budget < UNCUT:
+            recall = min(each.recall for each in qualities)
+            yield Verdict(f"recall of identifiers{where}", recall, "", RECALL, at_least=True)

@@ -24,6 +24,8 @@ LONG_RESULT_EVERY = 40  # turns; that result alone is larger than a budget of 16
 PARALLEL_EVERY = 5  # turns
 RECENT_CODES = 40  # of the newest, one is what a user means by "the one from before"
 OLD_SHARE = 0.2  # of the turns come back to such a one
+LONG_TURNS = 16
+STEPS_OF_LONG_TURN = (12, 30)  # calls; a turn has about 20,000 tokens of results
 
 
 def tau_file() -> Path:
@@ -157,3 +159,24 @@ def even(length: int, seed: int = SEED) -> Iterator[OpenAIMessage]:
 
 def _even_result(dice: random.Random, code: str) -> str:
     return json.dumps({"reservation_id": code, "price": dice.randint(99, 999), "note": _sentence(dice, 32)})
+
+
+# ---------------------------------------------------------------- long tool turns
+
+
+def long_turns(turns: int = LONG_TURNS, seed: int = SEED) -> list[OpenAIMessage]:
+    """A made session of few turns with dozens of tool calls each, as an agent in an editor has them."""
+    dice = random.Random(seed)  # noqa: S311 - a benchmark, no secret
+    messages: list[OpenAIMessage] = [_system(dice)]
+    codes = [_code(dice)]
+    for turn in range(turns):
+        codes += [_code(dice) for _ in range(3)]
+        messages.append({"role": "user", "content": f"{_sentence(dice, 40)}: {', '.join(codes[-3:])}."})
+        for step in range(dice.randint(*STEPS_OF_LONG_TURN)):
+            code, call = dice.choice(codes[-RECENT_CODES:]), f"call_{turn}_{step}"
+            arguments = {"reservation_id": code, "question": _sentence(dice, 12)}
+            messages.append(_calling([call], [arguments]))
+            content = _result(dice, code, dice.randint(8, 60))
+            messages.append({"role": "tool", "tool_call_id": call, "name": "get", "content": content})
+        messages.append({"role": "assistant", "content": f"{_sentence(dice, 60)}. {codes[-1]} is done."})
+    return messages

@@ -1,6 +1,8 @@
 """One subject in a process of its own: `… benchmarks.conversation.worker SUBJECT QUESTION …` prints JSON.
 
     walk BUDGET…       quality on every trace that is there, with each budget (tokens)
+    anthropic, openai BUDGET…   the same with facts in every turn, through a strict provider
+    turn SIZE N S      turns with facts at SIZE messages, N of them or S seconds
     step SIZE N S      add + build at SIZE messages, N steps or S seconds
     add, encode N      add + count; encoding, N rounds
 
@@ -12,8 +14,9 @@ import warnings
 
 import msgspec
 from benchmarks.conversation import speed, traces
+from benchmarks.conversation.fact_quality import MODELS, TurnSubject, Vendor, WalkedWithFacts
 from benchmarks.conversation.facts import OpenAIMessage
-from benchmarks.conversation.subject import ENTRIES, Counting, Entry
+from benchmarks.conversation.subject import ENTRIES, IN_TURNS, WITH_FACTS, Counting, Entry
 from benchmarks.conversation.walk import Quality, walk
 
 STEP_BUDGET = 16_000  # tokens
@@ -34,6 +37,29 @@ def available() -> dict[str, list[OpenAIMessage]]:
     return {"tau-bench": traces.tau(), **made} if traces.tau_file().is_file() else made
 
 
+def with_facts(entry: Entry, vendor: Vendor, budgets: list[int]) -> list[WalkedWithFacts]:
+    """The walks with facts of every trace: those that are there, and one of long tool turns."""
+    from benchmarks.conversation.fact_walk import walk_with_facts  # with the provider of the tests
+
+    return [
+        WalkedWithFacts(
+            vendor, name, budget, walk_with_facts(turn_subject(entry, budget, vendor), trace, budget, vendor)
+        )
+        for name, trace in (available() | {"long tool turns": traces.long_turns()}).items()
+        for budget in budgets
+    ]
+
+
+def turn_subject(entry: Entry, budget: int, vendor: Vendor) -> TurnSubject:
+    """The subject, with the facts of its turns as values or in the messages that it stores."""
+    from benchmarks.conversation.fact_walk import Stored
+
+    if entry.adapter.startswith(IN_TURNS):
+        subject: TurnSubject = entry.make(budget, vendor=vendor)
+        return subject
+    return Stored(entry.make(budget), vendor)
+
+
 def answer(entry: Entry, question: str, arguments: list[float]) -> object:
     """The result of one measure; ValueError for a question that is none."""
     if question == "walk":
@@ -45,6 +71,10 @@ def answer(entry: Entry, question: str, arguments: list[float]) -> object:
     if question == "step":
         size, steps, seconds = arguments
         return speed.step(entry.make(STEP_BUDGET), int(size), steps=int(steps), seconds=seconds)
+    if question == "turn":
+        size, steps, seconds = arguments
+        subject = turn_subject(entry, STEP_BUDGET, "anthropic")
+        return speed.turn(subject, int(size), steps=int(steps), seconds=seconds)
     if question == "encode":
         return speed.encode(entry.make(speed.UNBOUNDED), int(arguments[0]))
     subject = entry.make(speed.UNBOUNDED)
@@ -56,7 +86,13 @@ def answer(entry: Entry, question: str, arguments: list[float]) -> object:
 def main(name: str, question: str, *arguments: str) -> None:
     """Prints the answer as JSON."""
     warnings.simplefilter("ignore")  # the libraries' own, on their own future
-    print(msgspec.json.encode(answer(ENTRIES[name], question, list(map(float, arguments)))).decode())
+    numbers = list(map(float, arguments))
+    vendor = next((vendor for vendor in MODELS if vendor == question), None)
+    if vendor is not None:
+        result: object = with_facts(WITH_FACTS[name], vendor, list(map(int, numbers)))
+    else:
+        result = answer((WITH_FACTS if question == "turn" else ENTRIES)[name], question, numbers)
+    print(msgspec.json.encode(result).decode())
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from nexus_context.agents import directory_snapshots as directory_snapshots
     from nexus_context.agents import spawn as spawn
     from nexus_context.agents import tool_calls as tool_calls
+    from nexus_context.assembly import endpoint as endpoint
     from nexus_context.assembly import git as git
     from nexus_context.conversation.compaction import extractive as extractive
     from nexus_context.conversation.compaction import run
@@ -38,6 +39,7 @@ _MODULES = {
     "bus": "nexus_context.memory.bus",  # with `events`
     "compaction_run": "nexus_context.conversation.compaction.run",  # 50 ms; compactions are rare
     "directory_snapshots": "nexus_context.agents.directory_snapshots",  # most folders have no agents
+    "endpoint": "nexus_context.assembly.endpoint",  # with all of `assembly`
     "events": "nexus_context.memory.events",  # 50 ms: with `conversation` and the ledger's records
     "extractive": "nexus_context.conversation.compaction.extractive",  # with `compaction_run`
     "git": "nexus_context.assembly.git",  # with all of `assembly`

@@ -109,6 +109,7 @@ def assembled(
         problems=problems(locate, snapshot.problems),
         request=context.request,
         source_event=event if isinstance(event, str) else None,
+        endpoint=_endpoint(snapshot),
     )
 
 
@@ -124,6 +125,18 @@ def cache_report(report: "CacheReport", locate: Locator) -> protocol.CacheReport
         broke.category, broke.label, broke.tokens, cost_usd=broke.cost, source=source
     )
     return protocol.CacheReport(report.reused, report.total, cache_break, report.lapsed or None)
+
+
+def _endpoint(snapshot: "Snapshot") -> protocol.Endpoint | None:
+    endpoint = lazy.endpoint.endpoint_of(snapshot)
+    if endpoint is None:
+        return None
+    return protocol.Endpoint(
+        has_key=endpoint.has_key,
+        url=endpoint.url,
+        headers=list(endpoint.headers),
+        key_variable=endpoint.key_variable,
+    )
 
 
 def _problem(problem: errors.Problem, locate: Locator) -> protocol.Problem:

@@ -326,5 +326,33 @@ def test_status_counts_sessions_and_agents(shell: Shell) -> None:
     brief = shell.run("status", "--brief")
     assert re.fullmatch(r"nexus \S+: ≈?\d+ of [\d,]+ tokens, 1 error, 0 warnings, 1 session\n", brief)
     assert [line[:13].strip() for line in shell.run("status").splitlines()] == [
-        "nexus", "folder", "layers", "problems", "tokens", "ledger", "sessions", "agents", "vocabularies",
+        "nexus", "folder", "layers", "problems", "tokens", "provider", "ledger", "sessions", "agents",
+        "vocabularies",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("provider", "expected"),
+    [
+        ({}, "editor"),
+        ({"name": "openai"}, "openai at https://api.openai.com/v1: no key named"),
+        (
+            {"name": "openai-compatible", "api_key_env": "GATE_KEY"},
+            "openai-compatible at no address: key in GATE_KEY, which is not set",
+        ),
+        (
+            {
+                "name": "openai-compatible",
+                "base_url": "http://localhost:1234",
+                "api_key_env": "HOME",
+                "headers": {"X-A": "secret"},
+            },
+            "openai-compatible at http://localhost:1234: key in HOME; headers X-A",
+        ),
+    ],
+)
+def test_status_says_where_requests_go(shell: Shell, provider: dict[str, Any], expected: str) -> None:
+    config = Path(shell.tree.path("/home/.nexus3/config.json"))
+    config.write_text(json.dumps({"provider": provider}))
+    assert f"provider     {expected}\n" in shell.run("status")
+    assert "secret" not in json.dumps(shell.json("status"))

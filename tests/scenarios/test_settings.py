@@ -83,6 +83,9 @@ TOOLS = [
 VALUES: dict[str, Any] = {
     "/provider/name": "anthropic",
     "/provider/model": "claude-sonnet-4-5",
+    "/provider/base_url": "https://proxy.example/v1",
+    "/provider/api_key_env": "GATE_KEY",
+    "/provider/headers": {"X-Gate": "left"},
     "/context/ancestor_depth": 0,
     "/context/include_readme": True,
     "/context/readme_as_fallback": False,
@@ -142,11 +145,10 @@ VALUES: dict[str, Any] = {
     "/ledger/path": "~/elsewhere.db",
     "/ledger/url": "postgres://example.invalid/x",
 }
+TOGETHER_WITH = {key: {"/provider/name": "openai"} for key in ("/provider/base_url", "/provider/headers")}
+"""Other settings that a setting needs to have an effect."""
 NOT_HERE = {
     "/$schema": "names the schema for the editor",
-    "/provider/base_url": "for the providers of the daemon, which are not built yet",
-    "/provider/api_key_env": "for the providers of the daemon, which are not built yet",
-    "/provider/headers": "for the providers of the daemon, which are not built yet",
     "/compaction/reload_prompt": "tests/daemon/sessions/test_model_summarizer.py",
     "/memory/knowledge/embeddings/enabled": "tests/daemon/workspace/test_knowledge.py",
     "/memory/knowledge/embeddings/model": "tests/daemon/workspace/test_knowledge.py",
@@ -179,14 +181,15 @@ def test_each_key_of_the_schema_is_shown_to_have_an_effect() -> None:
         assert key.rpartition("/")[2] in (repository / place).read_text(encoding="utf-8"), key
 
 
-def merged(pointer: str, value: Any) -> dict[str, Any]:
-    """The base settings with one of them set."""
+def merged(values: dict[str, Any]) -> dict[str, Any]:
+    """The base settings with these ones set."""
     settings: dict[str, Any] = json.loads(json.dumps(BASE))
-    *parents, last = pointer.split("/")[1:]
-    section = settings
-    for parent in parents:
-        section = section.setdefault(parent, {})
-    section[last] = value
+    for pointer, value in values.items():
+        *parents, last = pointer.split("/")[1:]
+        section = settings
+        for parent in parents:
+            section = section.setdefault(parent, {})
+        section[last] = value
     return settings
 
 
@@ -209,8 +212,10 @@ def test_the_same_settings_show_the_same(root: Path, without: dict[str, str]) ->
 
 @pytest.mark.parametrize("pointer", VALUES)
 def test_a_setting_has_an_effect(root: Path, without: dict[str, str], pointer: str) -> None:
-    with_setting = asyncio.run(observe(root, merged(pointer, VALUES[pointer])))
-    assert [name for name, text in with_setting.items() if without.get(name) != text]
+    others = TOGETHER_WITH.get(pointer, {})
+    base = asyncio.run(observe(root, merged(others))) if others else without
+    with_setting = asyncio.run(observe(root, merged({**others, pointer: VALUES[pointer]})))
+    assert [name for name, text in with_setting.items() if base.get(name) != text]
 
 
 async def observe(root: Path, settings: dict[str, Any]) -> dict[str, str]:

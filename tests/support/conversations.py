@@ -64,6 +64,43 @@ PARTS: dict[str, Any] = {
         "title": "X",
         "content": [{"type": "text", "text": "said"}],
     },
+    "cited": {
+        "type": "text",
+        "text": "said",
+        "citations": [
+            {
+                "type": "web_search_result_location",
+                "cited_text": "said",
+                "encrypted_index": "ZW5j",
+                "title": "X",
+                "url": "https://x.example",
+            }
+        ],
+    },
+    "MCP call": {
+        "type": "mcp_tool_use",
+        "id": "mcp_1",
+        "name": "find",
+        "server_name": "files",
+        "input": {},
+    },
+    "MCP result": {"type": "mcp_tool_result", "tool_use_id": "mcp_1", "is_error": False, "content": []},
+    "fallback": {"type": "fallback", "from": {"model": "claude-opus-5"}, "to": {"model": "claude-opus-4-8"}},
+    "message item": {
+        "type": "message",
+        "id": "msg_1",
+        "role": "assistant",
+        "status": "completed",
+        "phase": "commentary",
+        "content": [{"type": "output_text", "text": "said", "annotations": []}],
+    },
+    "search item": {
+        "type": "web_search_call",
+        "id": "ws_1",
+        "status": "completed",
+        "action": {"type": "search", "query": "x"},
+    },
+    "code": {"executableCode": {"language": "PYTHON", "code": "1 + 1"}},
     "server call": {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {"query": "x"}},
     "server result": {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": []},
     "call": {"type": "tool_use", "id": "1", "name": "search", "input": {}},

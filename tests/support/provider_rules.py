@@ -15,7 +15,10 @@ REASONING = ("thinking", "redacted_thinking")
 SERVER_RESULT = re.compile(r".*_tool_result")
 BLOCKS = {
     "user": {"text", "image", "document", "search_result", "tool_result", "container_upload"},
-    "assistant": {"text", "thinking", "redacted_thinking", "tool_use", "server_tool_use"},
+    "assistant": {
+        *("text", "thinking", "redacted_thinking", "tool_use", "server_tool_use"),
+        *("mcp_tool_use", "fallback"),
+    },
     "system": {"text"},
     "result": {"text", "image", "document", "search_result"},
 }
@@ -109,11 +112,11 @@ def check_responses(body: Any) -> None:
         elif kind == "reasoning":
             assert item["encrypted_content"]
             assert following, "reasoning is followed by what it led to"
-            assert following[0]["type"] in ("reasoning", "function_call", "message")
+            assert following[0]["type"] in ("reasoning", "function_call", "message", "web_search_call")
             assert following[0].get("role", "assistant") == "assistant"
         elif kind == "compaction":
             assert at <= sum(one.get("role") == "developer" for one in items[:at]), "compactions come first"
-        else:
+        elif kind != "web_search_call":
             assert kind == "message"
             assert item["content"]
             if item["role"] == "assistant":
@@ -159,14 +162,16 @@ def check_gemini(body: Any, *, is_strict: bool = False) -> None:
 
 
 def _check_gemini_part(part: Any, role: str) -> None:
-    kinds = part.keys() & {"text", "functionCall", "functionResponse", "inlineData", "fileData"}
+    kinds = part.keys() & {
+        *("text", "functionCall", "functionResponse", "inlineData", "fileData", "executableCode"),
+    }
     assert len(kinds) == 1
     if "text" in part:
         assert part["text"].strip() or part.get("thoughtSignature")
     if role == "user":
         assert part.keys().isdisjoint(("thought", "thoughtSignature"))
     else:
-        assert kinds <= {"text", "functionCall"}
+        assert kinds <= {"text", "functionCall", "executableCode"}
     if "functionCall" in part:
         assert isinstance(part["functionCall"]["args"], dict)
         assert re.fullmatch("[a-zA-Z_][a-zA-Z0-9_-]{0,63}", part["functionCall"]["name"])
@@ -277,7 +282,7 @@ def _check_block(block: Any, role: str) -> None:
 
 
 def _check_server_tools(blocks: Any) -> None:
-    called = {block["id"] for block in blocks if block["type"] == "server_tool_use"}
+    called = {block["id"] for block in blocks if block["type"] in ("server_tool_use", "mcp_tool_use")}
     answered = {block["tool_use_id"] for block in blocks if SERVER_RESULT.fullmatch(block["type"])}
     assert called == answered
 

@@ -45,11 +45,7 @@ def check_gemini_types(body: Any) -> None:
 
 def check_anthropic_types(body: Any) -> None:
     """Raises pydantic's ValidationError for a body that is none of messages. It needs `max_tokens`."""
-    first = body["messages"][0]
-    if first["content"][0]["type"] == "compaction":
-        _read(_anthropic_compaction().validate_python(first["content"][0], strict=True))
-        rest = {**first, "content": first["content"][1:] or [{"type": "text", "text": "x"}]}
-        body = {**body, "messages": [rest, *body["messages"][1:]]}
+    body = {**body, "messages": [_without_beta(message) for message in body["messages"]]}
     _read(_anthropic().validate_python(body, strict=True))
     for message in body["messages"]:
         for block in message["content"] if isinstance(message["content"], list) else ():
@@ -79,12 +75,36 @@ def _responses_item() -> TypeAdapter[Any]:
     return TypeAdapter(ResponseInputItemParam)
 
 
-@functools.cache
-def _anthropic_compaction() -> TypeAdapter[Any]:
-    from anthropic.types.beta import BetaCompactionBlockParam
+def _without_beta(message: Any) -> Any:
+    """The message without blocks of the beta, which are checked by their own types."""
+    if not isinstance(message.get("content"), list):
+        return message
+    beta = _anthropic_beta()
+    rest = []
+    for block in message["content"]:
+        if block.get("type") in beta:
+            _read(beta[block["type"]].validate_python(block, strict=True))
+        else:
+            rest.append(block)
+    return (
+        {**message, "content": rest or [{"type": "text", "text": "x"}]}
+        if rest != message["content"]
+        else message
+    )
 
-    BetaCompactionBlockParam.__pydantic_config__ = {"extra": "forbid"}  # type: ignore[attr-defined]
-    return TypeAdapter(BetaCompactionBlockParam)
+
+@functools.cache
+def _anthropic_beta() -> dict[str, TypeAdapter[Any]]:
+    from anthropic.types import beta
+
+    types = {
+        "compaction": beta.BetaCompactionBlockParam,
+        "fallback": beta.BetaFallbackBlockParam,
+        "mcp_tool_use": beta.BetaMCPToolUseBlockParam,
+        "mcp_tool_result": beta.BetaRequestMCPToolResultBlockParam,
+    }
+    beta.BetaCompactionBlockParam.__pydantic_config__ = {"extra": "forbid"}  # type: ignore[attr-defined]
+    return {name: TypeAdapter(type_) for name, type_ in types.items()}
 
 
 @functools.cache

@@ -4,9 +4,10 @@ Each check has the rule in its docstring; the sources are the guide "Prompt cach
 the reference in the types of the Python package (openai 3.54), and errors that the API's users quote.
 """
 
-import json
 import re
 from collections.abc import Iterator, Sequence
+
+import msgspec
 
 from support.strict_request import Block, Body, Count, require, said_by, size_of
 
@@ -121,7 +122,7 @@ def _check_cache_options(body: Body) -> None:
 
 def _blocks(body: Body, count: Count) -> Iterator[Block]:
     for index, tool in enumerate(body.get("tools") or []):
-        size = count(json.dumps(tool, ensure_ascii=False))
+        size = count(msgspec.json.encode(tool).decode())
         yield Block("tools", f"tools[{index}]", said_by("tools", tool), size, None, False, tool)
     for index, message in enumerate(body["messages"]):
         content = message.get("content")

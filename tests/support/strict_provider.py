@@ -1,7 +1,7 @@
 """A provider that keeps to the public documentation of Anthropic and OpenAI, and refuses what they refuse.
 
-1. It checks a request strictly (`strict_anthropic`, `strict_openai`). The form is the vendor's: bodies of
-   Anthropic's messages, or of OpenAI's chat completions.
+1. It checks a request strictly (`strict_anthropic`, `strict_openai`, `strict_responses`). The form is the
+   vendor's: bodies of Anthropic's messages, of OpenAI's chat completions or its Responses.
 2. It binds each thinking block that it gives to what came before it, and refuses a request that sends
    the block behind anything else.
 3. It keeps a prompt cache (`strict_cache`) and answers with usage and cost.
@@ -18,6 +18,7 @@ from support.strict_anthropic import claude, latest_assistant, read_anthropic, t
 from support.strict_cache import AutomaticCache, BreakpointCache, Clock, Settled, prefixes_of
 from support.strict_openai import LIFETIME_S, has_breakpoints, read_openai
 from support.strict_request import Block, Body, Count, Refused, refuse
+from support.strict_responses import OPAQUE, read_responses
 
 __all__ = ["Answer", "Pricing", "Refused", "Reply", "StrictProvider", "Usage"]
 
@@ -38,11 +39,15 @@ class Pricing(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What the model says. `thinking`: texts of blocks before the rest; `calls`: names and arguments."""
+    """What the model says. `thinking`: texts of blocks before the rest; `calls`: names and arguments.
+
+    `compaction`: a summary that Responses gives as an encrypted item, before everything else.
+    """
 
     text: str = "Done."
     thinking: Sequence[str] = ()
     calls: Sequence[tuple[str, Mapping[str, Any]]] = ()
+    compaction: str = ""
 
 
 class Usage(NamedTuple):
@@ -82,7 +87,8 @@ class Dropped(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """The answer to a request. `message` and `body` (usage and stop reason) are in the vendor's form.
+    """The answer to a request. `message` and `body` (usage and stop reason) are in the vendor's form; of
+    Responses, `message` has the items: `output`.
 
     `read_through` is the path of the last block that was read from the cache; "" for none.
     """
@@ -118,6 +124,7 @@ class StrictProvider:
         self._breakpoints = BreakpointCache(clock, minimum)
         self._automatic = AutomaticCache(clock, count)
         self._thoughts: dict[str, _Thought] = {}
+        self._encrypted: dict[str, Body] = {}  # items of Responses, by their content
 
     def send(self, body: Body, answer: Answer = Answer()) -> Reply:  # noqa: B008  # frozen
         """The answer to a request, in the vendor's form. Raises Refused; then nothing is cached or bound."""
@@ -125,14 +132,14 @@ class StrictProvider:
             blocks, dropped = self._readable(body, read_anthropic(body, self._count))
             settled = self._settle_anthropic(body, blocks)
         else:
-            blocks, dropped = read_openai(body, self._count), []
+            blocks, dropped = self._readable_openai(body), []
             settled = self._settle_openai(body, blocks)
         self.requests += 1
         message, output = self._answer(body, blocks, answer)
         usage = Usage(settled.plain, settled.read, settled.written, settled.written_1h, output)
         through = blocks[settled.through - 1].path if settled.through else ""
         stop = "tool_use" if answer.calls else "end_turn"
-        told = {"usage": self._usage_of(usage), "stop_reason": stop}
+        told = {"usage": self._usage_of(usage, is_responses="input" in body), "stop_reason": stop}
         return Reply(message, told, usage, usage.cost(self._pricing), tuple(dropped), through)
 
     # ------------------------------------------------------------ caches
@@ -142,9 +149,11 @@ class StrictProvider:
 
         Prompt caching, What invalidates the cache: a change of tools, of the system prompt or of the
         messages invalidates its own part and what comes after it; a change of thinking or of the tool
-        choice the messages.
+        choice the messages. To ask for the thinking that is on by default is no change.
         """
-        settings = json.dumps([body.get("thinking"), body.get("tool_choice")]).encode()
+        thinking = dict(body.get("thinking") or ({"type": "adaptive"} if thinking_is_on(body) else {}))
+        thinking.pop("block_binding", None)
+        settings = json.dumps([thinking, body.get("tool_choice")]).encode()
         prefixes = prefixes_of(blocks, start=body["model"].encode(), settings=settings)
         lifetimes = {at: block.lifetime for at, block in enumerate(blocks) if block.lifetime is not None}
         return self._breakpoints.settle_anthropic(prefixes, lifetimes)
@@ -233,6 +242,23 @@ class StrictProvider:
                 "original response."
             )
 
+    def _readable_openai(self, body: Body) -> list[Block]:
+        """The blocks. Encrypted items of Responses come back as they were given; nothing binds them to more.
+
+        Reasoning models, Encrypted reasoning items: what the API cannot decrypt is refused.
+        """
+        if "input" not in body:
+            return read_openai(body, self._count)
+        blocks = read_responses(body, self._count)
+        for block in blocks:
+            content = block.content.get("encrypted_content", "")
+            if block.content.get("type") in OPAQUE and self._encrypted.get(content) != block.content:
+                refuse(
+                    f"The encrypted content {content[:16]} could not be verified. Reason: Encrypted content "
+                    "could not be decrypted or parsed."
+                )
+        return blocks
+
     # ------------------------------------------------------------ answers
 
     def _answer(self, body: Body, blocks: Sequence[Block], answer: Answer) -> tuple[Body, int]:
@@ -240,6 +266,8 @@ class StrictProvider:
         output = self._count(answer.text) if answer.text else 0
         calls = [(f"call_{self.requests}_{at}", *call) for at, call in enumerate(answer.calls)]
         output += sum(self._count(name) + self._count(json.dumps(dict(values))) for _, name, values in calls)
+        if "input" in body:
+            return {"output": self._items(answer, calls)}, output + sum(map(self._count, answer.thinking))
         if self._vendor == "openai":
             message: Body = {"role": "assistant", "content": answer.text or None}
             if calls:
@@ -261,6 +289,25 @@ class StrictProvider:
         ]
         return {"role": "assistant", "content": content}, output
 
+    def _items(self, answer: Answer, calls: Sequence[tuple[str, str, Mapping[str, Any]]]) -> list[Body]:
+        """The items of Responses: what is encrypted first, then the text, then the calls."""
+        items = [self._encrypt("compaction", answer.compaction)] if answer.compaction else []
+        items += [self._encrypt("reasoning", text) for text in answer.thinking]
+        if answer.text:
+            part = {"type": "output_text", "text": answer.text, "annotations": []}
+            items.append({"type": "message", "role": "assistant", "content": [part], "status": "completed"})
+        for name, tool, values in calls:
+            arguments = json.dumps(dict(values))
+            items.append({"type": "function_call", "call_id": name, "name": tool, "arguments": arguments})
+        return items
+
+    def _encrypt(self, kind: str, text: str) -> Body:
+        number = len(self._encrypted)
+        content = f"{number}-" + hashlib.blake2b(f"{number}{text}".encode(), digest_size=12).hexdigest()
+        item: Body = {"type": kind, "id": f"{kind[:2]}_{number}", "encrypted_content": content}
+        self._encrypted[content] = item | ({"summary": []} if kind == "reasoning" else {})
+        return dict(self._encrypted[content])
+
     def _give(self, body: Body, blocks: Sequence[Block], texts: Sequence[str]) -> list[Body]:
         """Thinking blocks, bound to what the model was shown."""
         digest, last = b"", None
@@ -279,16 +326,15 @@ class StrictProvider:
             given.append(dict(thought))
         return given
 
-    def _usage_of(self, usage: Usage) -> Body:
+    def _usage_of(self, usage: Usage, *, is_responses: bool) -> Body:
         """The usage with the vendor's names."""
         if self._vendor == "openai":
             details = {"cached_tokens": usage.cache_read, "cache_write_tokens": usage.cache_write}
-            total = usage.sent
-            return {
-                "prompt_tokens": total,
-                "completion_tokens": usage.output,
-                "prompt_tokens_details": details,
-            }
+            if is_responses:
+                sums = {"input_tokens": usage.sent, "output_tokens": usage.output}
+                return sums | {"input_tokens_details": details, "total_tokens": usage.sent + usage.output}
+            sums = {"prompt_tokens": usage.sent, "completion_tokens": usage.output}
+            return sums | {"prompt_tokens_details": details}
         return {
             "input_tokens": usage.input,
             "cache_read_input_tokens": usage.cache_read,

@@ -1,8 +1,9 @@
 """A request as a strict provider reads it: its blocks in order, and the error that refuses it."""
 
-import json
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, NamedTuple, NoReturn
+
+import msgspec
 
 Body = dict[str, Any]
 Count = Callable[[str], int]
@@ -56,7 +57,7 @@ def require(condition: object, message: str) -> None:
 
 def said_by(role: str, content: Body) -> bytes:
     """The bytes of a block, its keys in their order: caches hold what was sent, not what it means."""
-    return f"{role}\0".encode() + _json(content).encode(errors="surrogatepass")
+    return f"{role}\0".encode() + _json(content)
 
 
 def size_of(content: Body, count: Count, *, begins: bool) -> int:
@@ -64,7 +65,7 @@ def size_of(content: Body, count: Count, *, begins: bool) -> int:
     kind = content.get("type")
     overhead = MESSAGE_TOKENS if begins or kind == "tool_result" else 0
     if kind == "tool_use":
-        arguments = json.dumps(content["input"], ensure_ascii=False)
+        arguments = msgspec.json.encode(content["input"]).decode()
         return overhead + CALL_TOKENS + count(content["name"]) + count(arguments)
     if kind == "function":
         call = content["function"]
@@ -81,10 +82,13 @@ def texts_of(content: Body) -> Iterable[str]:
     for key in ("text", "thinking", "data", "refusal"):
         if isinstance(content.get(key), str):
             return [content[key]]
-    return [_json(content)]
+    return [_json(content).decode()]
 
 
-def _json(content: Body) -> str:
-    """The block without its cache controls."""
+def _json(content: Body) -> bytes:
+    """The block without its cache controls. Refused if it holds half a character: that is not JSON."""
     bare = {key: value for key, value in content.items() if key not in CACHE_CONTROLS}
-    return json.dumps(bare, ensure_ascii=False)
+    try:
+        return msgspec.json.encode(bare)
+    except UnicodeEncodeError:
+        refuse("The request body is not valid JSON: no low surrogate in string")

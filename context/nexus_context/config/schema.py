@@ -61,7 +61,7 @@ class SettingsSection(BaseModel):
 
 
 class ProviderSection(SettingsSection):
-    """The provider that answers and writes summaries. Address, key and headers have no effect yet."""
+    """The provider that answers. Address, key and headers say where clients send a request (`endpoint`)."""
 
     name: ProviderName = Field(
         default="editor",
@@ -488,7 +488,11 @@ class Config(SettingsSection):
         description="The JSON Schema of this file, for editors; it is not a setting.",
     )
     provider: ProviderSection = Field(
-        default_factory=ProviderSection, description="The provider that answers and writes summaries."
+        default_factory=ProviderSection,
+        description=(
+            "The provider that answers. Clients send what Nexus assembles: address, key variable and headers "
+            "are `endpoint` of `nexus/context/assemble`, and `nexus status` shows them."
+        ),
     )
     context: ContextSection = Field(
         default_factory=ContextSection,

@@ -34,7 +34,7 @@ GEMINI_BUDGETS = {"pro": (128, 32_768), "lite": (512, 24_576), "": (1, 24_576)}
 
 Settings = dict[str, Any]
 
-_NEWEST = (99, 0)
+_NEWEST: tuple[int, int] = (99, 0)
 _CLAUDE_VERSION = r"-v?(\d{1,2})(?!\d)(?:[-.](\d{1,2})(?!\d))?"
 _GPT = r"gpt-(\d)(?:\.(\d+))?(?:-(.+))?$"
 

@@ -31,8 +31,23 @@ SERVER_RESULTS = (
     "bash_code_execution_tool_result",
     "text_editor_code_execution_tool_result",
     "tool_search_tool_result",
+    "advisor_tool_result",
+    "mcp_tool_result",
 )
-"""Blocks that answer a `server_tool_use` of Anthropic, in the same message."""
+"""Blocks that answer a `server_tool_use` or `mcp_tool_use` of Anthropic, in the same message."""
+
+SERVER_ITEMS = (
+    "web_search_call",
+    "file_search_call",
+    "code_interpreter_call",
+    "image_generation_call",
+    "mcp_call",
+    "mcp_list_tools",
+    "tool_search_call",
+)
+"""Items of OpenAI's responses for tools that its server ran."""
+
+_GEMINI_KEYS = ("executableCode", "codeExecutionResult", "toolCall", "toolResponse")
 
 _TEXT_TYPES = ("text", "input_text", "output_text")
 _SIGNATURES = {  # the first characters of a file in base64
@@ -55,9 +70,11 @@ _REASONING = ("id", "summary", "content", "encrypted_content", "status")
 
 
 class TextPart(NamedTuple):
-    """Text."""
+    """Text, with Anthropic's citations, and what OpenAI says that it is: an interim remark or the answer."""
 
     text: str
+    citations: list[Part] | None = None
+    phase: str | None = None
 
 
 class RefusalPart(NamedTuple):
@@ -155,7 +172,10 @@ def read_part(part: Any) -> AnyPart:
     if part.get("thought") is True:
         return _thought(part)
     if kind in _TEXT_TYPES and isinstance(part.get("text"), str):
-        return TextPart(part["text"])
+        citations = part.get("citations")
+        return TextPart(part["text"], citations if citations and isinstance(citations, list) else None)
+    if kind is None and any(key in part for key in _GEMINI_KEYS):
+        return ProviderPart("gemini", part)
     reader = _READERS.get(kind) if isinstance(kind, str) else None
     known_part = reader(part) if reader else None
     if known_part is not None:
@@ -179,7 +199,7 @@ def signature_of(part: Any) -> str | None:
 def part_name(kind: AnyPart) -> str:
     """The kind of a part in a word or two."""
     if isinstance(kind, ProviderPart):
-        return str(kind.part["type"])
+        return str(kind.part.get("type") or next(iter(kind.part)))
     return kind.type if isinstance(kind, UnknownPart) else type(kind).__name__.removesuffix("Part").lower()
 
 
@@ -387,13 +407,32 @@ def _server_tool(part: Part) -> AnyPart | None:
     fields = (part.get("id"), part.get("name"))
     if not all(map(_has_text, fields)) or not isinstance(part.get("input"), dict):
         return None
-    return ProviderPart("anthropic", _only(part, "type", "id", "name", "input"))
+    if part["type"] == "mcp_tool_use" and not _has_text(part.get("server_name")):
+        return None
+    return ProviderPart("anthropic", _as_received(part, ("id", "name", "input", "caller", "server_name")))
 
 
 def _server_result(part: Part) -> AnyPart | None:
     if not _has_text(part.get("tool_use_id")) or not isinstance(part.get("content"), dict | list):
         return None
-    return ProviderPart("anthropic", _only(part, "type", "tool_use_id", "content"))
+    return ProviderPart("anthropic", _as_received(part, ("tool_use_id", "content", "caller", "is_error")))
+
+
+def _server_item(part: Part) -> AnyPart | None:
+    return ProviderPart("openai", part) if _has_text(part.get("id")) else None
+
+
+def _boundary(part: Part) -> AnyPart | None:
+    """A block of Anthropic that no model sees, but that its server needs to check the reasoning around it."""
+    return ThinkingPart("anthropic", {key: value for key, value in part.items() if key != "cache_control"})
+
+
+def _message_item(part: Part) -> AnyPart | None:
+    """A message of OpenAI's responses: its texts."""
+    content, phase = part.get("content"), part.get("phase")
+    kinds = map(read_part, content) if isinstance(content, list) else [TextPart(json_text(content))]
+    said = [kind.text for kind in kinds if isinstance(kind, TextPart | RefusalPart)]
+    return TextPart("\n".join(said), phase=phase if isinstance(phase, str) else None)
 
 
 def _upload(part: Part) -> AnyPart | None:
@@ -429,6 +468,11 @@ _READERS = {
     "refusal": _refusal,
     "search_result": _search_result,
     "server_tool_use": _server_tool,
+    "mcp_tool_use": _server_tool,
+    "fallback": _boundary,
+    "mcp_tool_listing": _boundary,
+    "message": _message_item,
+    **dict.fromkeys(SERVER_ITEMS, _server_item),
     **dict.fromkeys(SERVER_RESULTS, _server_result),
     "container_upload": _upload,
 }

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nexus_context import assembly
+from nexus_context.assembly.endpoint import endpoint_of
 from nexus_context.errors import RequestError, Severity
 from nexus_context.files import exists
 from nexus_context.ledger import open_ledger
@@ -70,8 +71,24 @@ def _state(snapshot: Snapshot) -> dict[str, Any]:
             "counter": spent.counter,
             "exact": spent.exact,
         },
+        "provider": _provider(snapshot),
         "ledger": _ledger(snapshot),
         "vocabularies": list(ENCODINGS),
+    }
+
+
+def _provider(snapshot: Snapshot) -> dict[str, Any]:
+    """The provider of the settings, and where requests go: names only, no value of a header or key."""
+    state: dict[str, Any] = {"name": snapshot.effective.get("/provider/name")}
+    endpoint = endpoint_of(snapshot)
+    if endpoint is None:
+        return state
+    return {
+        **state,
+        "url": endpoint.url,
+        "headers": list(endpoint.headers),
+        "keyVariable": endpoint.key_variable,
+        "hasKey": endpoint.has_key,
     }
 
 
@@ -119,6 +136,7 @@ def _rows(state: dict[str, Any]) -> Iterator[tuple[str, str]]:
     )
     yield "problems", _problems(state)
     yield "tokens", f"{_tokens(state)} for {state['tokens']['model'] or 'no model'}"
+    yield "provider", _endpoint(state["provider"])
     size = "not created yet" if ledger["bytes"] is None else output.counted(ledger["bytes"], "byte")
     yield "ledger", f"{ledger['path']}, {size}"
     if ledger["error"]:
@@ -126,6 +144,15 @@ def _rows(state: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "sessions", f"{ledger['sessions']:,} of this folder, {ledger['allSessions']:,} in all"
     yield "agents", f"{ledger['agents']:,} running"
     yield "vocabularies", ", ".join(state["vocabularies"])
+
+
+def _endpoint(provider: dict[str, Any]) -> str:
+    if "url" not in provider:
+        return str(provider["name"])
+    key = f"key in {provider['keyVariable']}" if provider["keyVariable"] else "no key named"
+    parts = [key if provider["hasKey"] or not provider["keyVariable"] else f"{key}, which is not set"]
+    parts += [f"headers {', '.join(provider['headers'])}"] if provider["headers"] else []
+    return f"{provider['name']} at {provider['url'] or 'no address'}: {'; '.join(parts)}"
 
 
 def _problems(state: dict[str, Any]) -> str:

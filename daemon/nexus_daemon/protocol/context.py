@@ -132,6 +132,17 @@ class ParameterValue(Wire, frozen=True):
     origin: str  # `request`, `session`, `agent`, the layer that sets it, or `built-in`
 
 
+class Endpoint(Sparse, frozen=True):
+    """Where the client sends a request, by the settings of `provider`, without values of headers and keys."""
+
+    has_key: bool  # whether the environment variable with the API key is set where the daemon runs
+    # the API's address: `provider.base_url`, else the provider's own, with `*` for passwords; absent: the
+    # settings have to name one
+    url: str | None = None
+    headers: list[str] = []  # names of the extra headers, `provider.headers`
+    key_variable: str | None = None  # the variable with the API key, `provider.api_key_env`
+
+
 class AssembledContext(Sparse, frozen=True):
     """One assembled turn."""
 
@@ -161,6 +172,8 @@ class AssembledContext(Sparse, frozen=True):
     request: dict[str, Any] | None = None  # the body to send, for all formats but `neutral`
     parent_turn: str | None = None  # id of the conversation's last turn
     source_event: str | None = None  # the event's `id`, if it has one
+    # where to send it; absent with the providers `editor`, whose model the client asks itself, and `none`
+    endpoint: Endpoint | None = None
 
 
 class Fragment(Wire, frozen=True):

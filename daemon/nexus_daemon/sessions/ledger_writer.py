@@ -20,6 +20,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import msgspec
@@ -97,7 +98,8 @@ class LedgerWriter:
         self._environ = environ
         self._on_change = on_change
         self._on_event = on_event
-        self._messages = 0  # number of the newest direct message that was published or there before
+        # number of the newest direct message that was published or there before; None: not read yet
+        self._messages: int | None = None
         self._sent: set[str] = set()  # ids of direct messages of this process behind that one
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="nexus-ledger")
         self.heads: dict[str, dict[str, Head]] = {}
@@ -144,7 +146,8 @@ class LedgerWriter:
         refuse_url(url)
         if self.store is None:
             self.store = ledgers.open_ledger(path, environ=self._environ)
-            self._messages = self.store.newest_message()
+            with suppress(LedgerError):  # the conversations may be sound
+                self._messages = self.store.newest_message()
         workspace = "" if folder is None else lazy.opening.workspace_of(folder)
         if folder is not None and workspace not in self.heads:
             self.heads[workspace] = {one.name: one.head for one in self.store.sessions(workspace)}
@@ -282,9 +285,11 @@ class LedgerWriter:
 
     def _report_messages(self, ledger: "Ledger") -> None:
         """Report and publish the direct messages that other processes sent to open workspaces."""
-        newest = ledger.newest_message()
-        messages = ledger.messages_since(self._messages, limit=ledger_events.MOST_MESSAGES)
+        last, newest = self._messages, ledger.newest_message()
         self._messages = newest
+        if last is None:
+            return
+        messages = ledger.messages_since(last, limit=ledger_events.MOST_MESSAGES)
         for message in messages:
             if message.id not in self._sent and message.workspace in self.heads:
                 self.on_message(message.workspace, message.target)

@@ -232,6 +232,30 @@ def test_an_answer_may_be_appended_as_its_provider_gave_it() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("form", "names"),
+    [
+        ("anthropic", ("cited", "MCP call", "MCP result", "fallback", "text")),
+        ("openai-responses", ("reasoning", "search item")),
+        ("gemini", ("code",)),
+    ],
+)
+def test_what_only_the_provider_knows_comes_back(form: str, names: tuple[str, ...]) -> None:
+    own = [PARTS[name] for name in names]
+    body, repairs = body_of(form, [HELLO, assistant(own), user("Bye.")], cache=None)
+    sent = body.get("messages") or body.get("contents")
+    expected = sent[1].get("content", sent[1].get("parts")) if sent else body["input"][1:-1]
+    assert (expected, repairs) == (own, [])
+
+
+def test_a_message_item_is_sent_as_its_text() -> None:
+    messages = [HELLO, assistant([PARTS["message item"]]), user("Bye.")]
+    body, _ = body_of("openai-responses", messages)
+    assert body["input"][1] == item("assistant", "said") | {"phase": "commentary"}
+    body, repairs = body_of("anthropic", messages, cache=None)
+    assert (body["messages"][1]["content"], repairs) == ([text("said")], [])
+
+
 def test_a_mark_finds_its_call_when_a_repair_renames_it() -> None:
     content = [PLACES[0], PARTS["reasoning"], text("Done.")]
     again = Message("assistant", content, CALLS[:1])
@@ -240,6 +264,13 @@ def test_a_mark_finds_its_call_when_a_repair_renames_it() -> None:
         *("message", "1", "reasoning", "message", "1"),
         *("message", "1-2", "reasoning", "message", "1-2"),
     ]
+
+
+def test_reasoning_at_the_end_does_not_hold_a_call_in_its_place() -> None:
+    content = [PLACES[0], text("One."), PARTS["thinking"]]
+    body, repairs = body_of("anthropic", [HELLO, Message("assistant", content, CALLS[:1]), result("1")])
+    assert [block["type"] for block in body["messages"][1]["content"]] == ["text", "tool_use"]
+    assert [repair.kind for repair in repairs] == ["thinking-left-out"]
 
 
 def test_calls_come_last_for_anthropic_without_reasoning_after_one() -> None:
@@ -316,6 +347,14 @@ def test_a_compaction_comes_first() -> None:
         else:
             assert body["input"] == [item("developer", "Be brief."), PARTS[name], item("user", "Go on.")]
         assert [(one.kind, one.index) for one in repairs] == [("compaction-first", 4)]
+
+
+@pytest.mark.parametrize("name", ["call item", "compaction", "Gemini result"])
+def test_only_a_plain_system_message_stays_before_a_compaction(name: str) -> None:
+    messages = [Message("system", [PARTS[name]]), assistant([PARTS["compaction"]]), HELLO]
+    body, _ = body_of("anthropic", messages, cache=None)
+    assert body["messages"][0] == {"role": "assistant", "content": [PARTS["compaction"]]}
+    assert "system" not in body
 
 
 def test_a_compaction_of_another_provider() -> None:

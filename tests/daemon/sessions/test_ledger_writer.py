@@ -18,6 +18,7 @@ from nexus_context.ledger.records import (
     Session,
     Turn,
 )
+from nexus_context.ledger.sqlite import SqliteLedger
 from nexus_context.memory import node_messages
 from nexus_daemon.sessions.ledger_events import MOST_TURNS
 from nexus_daemon.sessions.ledger_writer import Change, FolderLedger, LedgerWriter, differences
@@ -264,6 +265,22 @@ def test_events_that_fail_hold_up_no_change(
     monkeypatch.setattr(two.ledger_writer.bus, "publish", fail)
     assert two.told() == ["other created main", "other appended main"]
     assert "an event was not published" in caplog.text
+
+
+def test_messages_that_cannot_be_read_hold_up_no_conversation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: object) -> int:
+        raise LedgerError("The disk failed.", code="ledger-io")
+
+    monkeypatch.setattr(SqliteLedger, "newest_message", fail)
+    process = Process(tmp_path)
+    process.say()
+    monkeypatch.undo()
+    assert process.told() == ["me created main", "me appended main"]
+    ended = process.ledger_writer.close()
+    assert ended is not None
+    ended.result()
 
 
 HEAD = Head("t1", "t1.3", 3, 5)

@@ -508,6 +508,8 @@ export interface AssembledContext {
   parentTurn?: string;
   /** the event's `id`, if it has one */
   sourceEvent?: string;
+  /** where to send it; absent with the providers `editor`, whose model the client asks itself, and `none` */
+  endpoint?: Endpoint;
 }
 
 /** An instruction file that the editor attaches to a turn automatically. */
@@ -554,6 +556,21 @@ export interface ConversationParams extends FolderParams {
    * a live agent, with its own system prompt, tools, permissions, parameters and model; null: the folder's own, `main`
    */
   agent?: string | null;
+}
+
+/** Where the client sends a request, by the settings of `provider`, without values of headers and keys. */
+export interface Endpoint {
+  /** whether the environment variable with the API key is set where the daemon runs */
+  hasKey: boolean;
+  /**
+   * the API's address: `provider.base_url`, else the provider's own, with `*` for passwords; absent: the settings have
+   * to name one
+   */
+  url?: string;
+  /** names of the extra headers, `provider.headers` */
+  headers?: string[];
+  /** the variable with the API key, `provider.api_key_env` */
+  keyVariable?: string;
 }
 
 /** A run of the prompt's text and its source. */

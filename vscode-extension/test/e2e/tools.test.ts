@@ -51,6 +51,7 @@ test("a skill is sent with one message", async () => {
   expect(lastRequest().messages?.[0]?.text).toContain("Greet in Latin.");
   const { system } = await asPredicted(bench, other, "and without it");
   expect(system).not.toContain("Greet in Latin.");
+  expect(system).toContain("read it with the tool `read_skill`");
 });
 
 test("a tool of the setting is part of the figure, and its call is run", async () => {

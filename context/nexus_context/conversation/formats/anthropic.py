@@ -162,14 +162,16 @@ class _Rendering:
             self.origins.append([origin] * len(blocks))
 
     def _end_assistant(self) -> None:
-        """Leave out reasoning at the end of the last assistant message: it is rejected there."""
-        blocks, origins = self.turns[-1]["content"], self.origins[-1]
+        """Leave out reasoning at the end of the last assistant message, and the message if it was all."""
+        self._leave_out_end(self.turns[-1]["content"], self.origins[-1])
+        if not self.turns[-1]["content"]:
+            del self.turns[-1], self.origins[-1]
+
+    def _leave_out_end(self, blocks: list[Block], origins: list[int]) -> None:
         while blocks and blocks[-1]["type"] in _REASONING:
             text = "Reasoning at the end of a message is left out: the provider rejects it there."
             self._log.add("thinking-left-out", text, origins[-1])
             del blocks[-1], origins[-1]
-        if not blocks:
-            del self.turns[-1], self.origins[-1]
 
     def _add_system(self, blocks: list[Block], origin: int) -> None:
         if not self.turns:
@@ -242,15 +244,21 @@ class _Rendering:
             else:
                 blocks.append(self._block(kind, role, origin))
         sent = [block for block in blocks if block is not None]
-        if marked and not _thinks_between_calls(sent):
-            sent.sort(key=lambda block: block["type"] == "tool_use")
+        if marked:
+            if not rest:
+                self._leave_out_end(sent, [origin] * len(sent))
+            if not _thinks_between_calls(sent):
+                sent.sort(key=lambda block: block["type"] == "tool_use")
         return [*sent, *map(self._tool_use, rest)]
 
     def _block(self, kind: parts.AnyPart, role: str, origin: int) -> Block | None:
         visible = role in ("user", "tool")
         match kind:
             case parts.TextPart(text) | parts.RefusalPart(text):
-                return None if parts.is_blank(text) else _text(text)
+                block = _text(text)
+                if role == "assistant" and isinstance(kind, parts.TextPart) and kind.citations:
+                    block["citations"] = kind.citations
+                return None if parts.is_blank(text) else block
             case parts.ThinkingPart():
                 return self._reasoning(kind, role, origin)
             case parts.CompactionPart(_, block):
@@ -323,7 +331,9 @@ def _server_id(kind: parts.AnyPart) -> tuple[str, bool] | None:
     """The id of a server tool call, and whether this is its result."""
     if not isinstance(kind, parts.ProviderPart):
         return None
-    if kind.part["type"] == "server_tool_use":
+    if kind.provider != "anthropic":
+        return None
+    if kind.part["type"] in ("server_tool_use", "mcp_tool_use"):
         return str(kind.part["id"]), False
     return (str(kind.part["tool_use_id"]), True) if kind.part["type"] in parts.SERVER_RESULTS else None
 

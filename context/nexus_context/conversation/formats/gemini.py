@@ -215,6 +215,8 @@ class _Rendering:
                 return None if parts.is_blank(text) else {"text": text}
             case parts.ThinkingPart("gemini", signed) if signed is not None and role == "assistant":
                 return signed
+            case parts.ProviderPart("gemini", part) if role == "assistant":
+                return part
             case parts.CallPart() | parts.ThinkingPart():
                 if isinstance(kind, parts.ThinkingPart):
                     leave_out_thinking(self._log, origin)
@@ -223,7 +225,8 @@ class _Rendering:
         if media is not None:
             return media
         if isinstance(kind, parts.ProviderPart) and kind.text:
-            self._log.add("part-as-text", f"A part of the type {kind.part['type']} is sent as text.", origin)
+            text = f"A part of the type {parts.part_name(kind)} is sent as text."
+            self._log.add("part-as-text", text, origin)
             return {"text": kind.text}
         name = parts.part_name(kind)
         text = (

@@ -186,7 +186,7 @@ class _Rendering:
             case parts.DocumentPart(data, _, title) if role == "user" and data:
                 file = {"filename": title or "document.pdf", "file_data": f"data:{parts.PDF};base64,{data}"}
                 return {"type": "file", "file": file}
-            case parts.ProviderPart("openai", part) if role == "user":
+            case parts.ProviderPart("openai", {"type": "file" | "input_audio"} as part) if role == "user":
                 return part
             case parts.CallPart() | parts.ThinkingPart():
                 if isinstance(kind, parts.ThinkingPart):

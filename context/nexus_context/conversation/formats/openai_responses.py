@@ -9,6 +9,7 @@
 4. A result holds texts, images and files. It is never empty: a text says that the tool returned nothing.
 5. A call id and a tool name have at most 64 characters.
 6. The key `phase` in the `meta` of an assistant's message is sent with its texts.
+7. Items of tools that the server ran come back as they were.
 
 Sources: the types of the package openai 3.54; the guides on reasoning, compaction and prompt caching.
 """
@@ -157,11 +158,15 @@ class _Rendering:
                     self._append(part, origin)
                 case parts.ThinkingPart():
                     leave_out_thinking(self._log, origin)
+                case parts.ProviderPart("openai", {"type": item_type} as part) if (
+                    item_type in parts.SERVER_ITEMS
+                ):
+                    self._append(part, origin)
                 case _:
                     text = self._answer(kind, origin)
+                    own_phase = kind.phase if isinstance(kind, parts.TextPart) else None
                     if not parts.is_blank(text):
-                        item = _message("assistant", text)
-                        self._append(item | {"phase": phase} if phase in PHASES else item, origin)
+                        self._append(_message("assistant", text, own_phase or phase), origin)
         for call in rest:
             self._append(self._call(call), origin)
 
@@ -242,8 +247,9 @@ def _text(text: str) -> Part:
     return {"type": "input_text", "text": text}
 
 
-def _message(role: str, content: str | list[Part]) -> Item:
-    return {"type": "message", "role": role, "content": content}
+def _message(role: str, content: str | list[Part], phase: Any = None) -> Item:
+    message: Item = {"type": "message", "role": role, "content": content}
+    return message | {"phase": phase} if phase in PHASES else message
 
 
 def _tool(tool: ToolDefinition, naming: Naming) -> Body:

@@ -17,7 +17,15 @@ import msgspec
 
 from nexus_context.conversation import parts
 from nexus_context.conversation.message import Message, ToolCall
-from nexus_context.conversation.repair import Repair, RepairLog, Step, Traced, place, traced
+from nexus_context.conversation.repair import (
+    Repair,
+    RepairLog,
+    Step,
+    Traced,
+    lifted_as,
+    place,
+    traced,
+)
 from nexus_context.prompt import texts
 
 NAMES: dict[parts.Provider, str] = {"anthropic": "Anthropic", "openai": "OpenAI", "gemini": "Google"}
@@ -72,7 +80,16 @@ def leave_out_thinking(log: RepairLog, index: int | None = None) -> None:
 
 def _has_compaction(message: Message) -> bool:
     content = message.content
-    return content.__class__ is list and any(map(_is_compaction, content))
+    return isinstance(content, list) and any(map(_is_compaction, content))
+
+
+def _is_system_prompt(message: Message) -> bool:
+    """Whether a message at the start stays before a compaction: it holds no call or compaction."""
+    content = message.content
+    is_plain = not isinstance(content, list) or not any(
+        lifted_as(part) or _is_compaction(part) for part in content
+    )
+    return message.role == "system" and not message.tool_calls and is_plain
 
 
 def _is_compaction(part: Any) -> bool:
@@ -86,7 +103,7 @@ def _with_compactions(
     steps: list[Step] = []
     lead: int | None = None  # number of steps of the system messages at the start
     for index, message in enumerate(messages):
-        if lead is None and message.role != "system":
+        if lead is None and not _is_system_prompt(message):
             lead = len(steps)
         if not _has_compaction(message):
             steps.append(Step(index, message))
