@@ -80,16 +80,15 @@ def check(editor: Editor, tree: Fixture, **params: object) -> Any:
 
 def test_neutral(editor: Editor, tree: Fixture) -> None:
     result = check(editor, tree, message="Why?")
-    assert {
-        key: result[key] for key in ("session", "tools", "parameters", "model", "provider", "history")
-    } == {
+    assert {key: result[key] for key in ("session", "tools", "parameters", "model", "provider")} == {
         "session": "main",
         "tools": [],
         "parameters": {"temperature": {"value": 0.5, "origin": "local"}},
         "model": "gpt-4o",
         "provider": "editor",
-        "history": [],
     }
+    (opening,) = result["history"]  # the session's opening is sent from the first request on
+    assert (opening["role"], opening["content"][:18]) == ("user", "[Session started: ")
     assert (result["usage"]["limit"], result["usage"]["reserved"]) == (128_000, 1000)
     assert result["usage"]["counter"] == {"name": "o200k_base", "exact": True}
     assert result["currentMessage"]["role"] == "user"
@@ -100,12 +99,17 @@ def test_neutral(editor: Editor, tree: Fixture) -> None:
     assert "request" not in result
 
 
+def all_texts(result: Any) -> list[str]:
+    """The texts of the history, then that of the current message."""
+    return [message["content"] for message in (*result["history"], result["currentMessage"])]
+
+
 def test_openai(editor: Editor, tree: Fixture) -> None:
     result = check(editor, tree, message="Why?", format="openai", options={"additionalTools": TOOLS})
     body = result["request"]
     assert [message["role"] for message in body["messages"]] == ["system", "user"]
     assert body["messages"][0]["content"] == result["systemPrompt"]
-    assert body["messages"][1]["content"] == result["currentMessage"]["content"]
+    assert body["messages"][1]["content"] == "\n\n".join(all_texts(result))
     assert (body["model"], body["temperature"]) == ("gpt-4o", 0.5)
     assert [(tool["type"], tool["function"]["name"]) for tool in body["tools"]] == [("function", "read")]
 
@@ -129,8 +133,8 @@ def test_responses(editor: Editor, tree: Fixture) -> None:
     body = result["request"]
     assert (body["model"], body["store"]) == ("gpt-5.5", False)
     assert body["instructions"] == result["systemPrompt"]
-    text = {"type": "input_text", "text": result["currentMessage"]["content"]}
-    assert body["input"] == [{"type": "message", "role": "user", "content": [text]}]
+    parts = [[{"type": "input_text", "text": text}] for text in all_texts(result)]
+    assert body["input"] == [{"type": "message", "role": "user", "content": part} for part in parts]
     assert body["include"] == ["reasoning.encrypted_content"]
     assert [(tool["type"], tool["name"]) for tool in body["tools"]] == [("function", "read")]
     assert result["metadata"]["unsent"] == [
@@ -143,8 +147,7 @@ def test_gemini(editor: Editor, tree: Fixture) -> None:
     result = check(editor, tree, message="Why?", format="gemini", options=options)
     body = result["request"]
     assert body["systemInstruction"] == {"parts": [{"text": result["systemPrompt"]}]}
-    text = result["currentMessage"]["content"]
-    assert body["contents"] == [{"role": "user", "parts": [{"text": text}]}]
+    assert body["contents"] == [{"role": "user", "parts": [{"text": text} for text in all_texts(result)]}]
     assert body["generationConfig"] == {"temperature": 0.5}
     assert [one["name"] for one in body["tools"][0]["functionDeclarations"]] == ["read"]
 

@@ -226,11 +226,11 @@ send reviewer to auth: Line 41 compares session tokens with ==.
 turn auth: What is left to do?
   worker, sandboxed, gpt-4.1
   Line 41 compares session tokens with ==.
-  history: backend 22, auth 118, reviewer 22
+  history: backend 0, auth 118, reviewer 0
 
 turn auth: And now?
   worker, sandboxed, gpt-4.1
-  history: backend 22, auth 146, reviewer 22
+  history: backend 0, auth 146, reviewer 0
 
 save backend/auth-service/.nexus3/CONTEXT.md: The service is released on Fridays.
   auth changed
@@ -243,7 +243,7 @@ restart
 
 turn reviewer: Is it fixed?
   worker, sandboxed, gpt-4.1
-  history: backend 22, auth 146, reviewer 51
+  history: backend 0, auth 146, reviewer 51
 
 spawn oncall
   oncall: unified below main, in backend

@@ -27,6 +27,7 @@ from nexus_context.budget import TokenUsage
 from nexus_context.conversation.bound_thinking import SentRequest, check_reasoning
 from nexus_context.conversation.compaction.detection import settings_of, should_compact
 from nexus_context.conversation.message import Message, sent_message, without_preamble
+from nexus_context.conversation.parameter_fields import checks_reasoning
 from nexus_context.conversation.view import View, overflow
 from nexus_context.manager import ContextManager
 from nexus_context.memory.item import MemoryItem
@@ -66,7 +67,7 @@ def assemble(
     reuse = Reuse(snapshot.effective.get("/context/cache_ttl"), _is_replayed(snapshot), lapsed)
     body, unsent, repairs = body_of(request, fixed, view, parameters, folder=snapshot.folder, reuse=reuse)
     current = None if fixed.current is None else sent_message(fixed.current)
-    conversation.request = SentRequest(prefix.base, view, current)
+    conversation.request = SentRequest(prefix.base, view, current, strict=checks_reasoning(model.given))
     metadata = _metadata(prefix, spent, fixed) | _advice(snapshot, conversation, spent, view)
     metadata["activeSkills"] = _active_skills(snapshot, options)
     optional = {"memory": memory_report, "unsent": unsent or None, "repairs": repairs or None}
@@ -197,7 +198,7 @@ def _prefix(fixed: FixedPart, view: View, message: Message | None) -> Prefix:
         ending=() if message is None else (sent_message(message),),
         fixed_hash=fixed_hash,
         base=base,
-        reasoning=check_reasoning(base, view),
+        reasoning=check_reasoning(base, view, strict=checks_reasoning(fixed.model.given)),
     )
 
 

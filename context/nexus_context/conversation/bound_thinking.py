@@ -6,7 +6,8 @@ it.
 2. Reasoning lapses where a request would send anything else before it: after a cut, a repair, a compaction,
    an edit of the prompt, in another model. It is left out, which the reasoning behind it has to match, too.
 3. What comes back comes back: after the undo of a compaction, the reasoning from before it holds again.
-4. An answer without a fingerprint is not known to answer any request, so its reasoning is left out.
+4. An answer without a fingerprint, such as an imported one, is not known to answer any request. Its reasoning
+   is not sent to models that check what it was bound to (`strict`).
 
 Source: "Prefix checks on thinking blocks" in the documentation of the Claude API.
 """
@@ -30,12 +31,14 @@ _encode = msgspec.json.Encoder().encode
 class SentRequest(msgspec.Struct, frozen=True):
     """A request as it was sent: `base` stands for model, tools and system prompt; `current` ends it.
 
-    `rest` are the messages that were appended since, without `current`, of which there are `appended`.
+    `strict`: the model checks what reasoning was bound to. `rest` are the messages that were appended since,
+    without `current`, of which there are `appended`.
     """
 
     base: str
     view: View
     current: Message | None
+    strict: bool = True
     rest: tuple[Message, ...] = ()
     appended: int = 0
 
@@ -47,8 +50,9 @@ class SentRequest(msgspec.Struct, frozen=True):
 class _Progress:
     """The fingerprint behind the messages of one view so far, and which of them lapsed."""
 
-    def __init__(self, key: tuple[object, ...], base: str) -> None:
+    def __init__(self, key: tuple[object, ...], base: str, *, strict: bool) -> None:
         self.key = key
+        self.strict = strict
         self.count = 0
         self.fingerprint = blake2b(base.encode(), digest_size=16).digest()
         self.lapsed: list[int] = []
@@ -56,7 +60,7 @@ class _Progress:
 
     def add(self, message: Message) -> None:
         if has_reasoning(message):
-            if message.answers == self.fingerprint.hex():
+            if message.answers == self.fingerprint.hex() or (message.answers is None and not self.strict):
                 self.holding += 1
             else:
                 self.lapsed.append(self.count)
@@ -86,13 +90,13 @@ class Reasoning(NamedTuple):
     holding: int = 0
 
 
-def check_reasoning(base: str, view: View) -> Reasoning:
+def check_reasoning(base: str, view: View, *, strict: bool) -> Reasoning:
     """Which answers of a view may be sent with their reasoning behind this model, these tools and this
     prompt.
     """
     if not view.history.reasoning:
         return Reasoning()
-    progress = _progress(base, view)
+    progress = _progress(base, view, strict=strict)
     return Reasoning(tuple(progress.lapsed), progress.holding)
 
 
@@ -120,13 +124,13 @@ def bind_answers(messages: Sequence[Message], request: SentRequest) -> tuple[lis
 
 def _fingerprint_behind(request: SentRequest) -> bytes:
     """The fingerprint behind a request and what was appended since."""
-    fingerprint = _progress(request.base, request.view).fingerprint
+    fingerprint = _progress(request.base, request.view, strict=request.strict).fingerprint
     for message in (*(() if request.current is None else (request.current,)), *request.rest):
         fingerprint = _next(fingerprint, message)
     return fingerprint
 
 
-def _progress(base: str, view: View) -> _Progress:
+def _progress(base: str, view: View, *, strict: bool) -> _Progress:
     """The state behind the view's messages; of those that it has read before, none is read again."""
     messages, repairs, _ = view.sound_messages()
     key = (base, view.head, view.start, view.anchor, view.note, view.replaced, bool(repairs))
@@ -137,7 +141,7 @@ def _progress(base: str, view: View) -> _Progress:
         or repairs
         or progress.count > len(messages)
     ):
-        progress = _Progress(key, base)
+        progress = _Progress(key, base, strict=strict)
     for message in messages[progress.count :]:
         progress.add(message)
     view.history.binding = progress

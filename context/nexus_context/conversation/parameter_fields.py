@@ -181,6 +181,15 @@ def takes_system_messages(model: str) -> bool:
     return version is not None and version >= (4, 8) and "preview" not in model.lower()
 
 
+def checks_reasoning(model: str) -> bool:
+    """Whether a model of Anthropic refuses reasoning behind anything else than it was bound to.
+
+    These are Fable and Mythos from 5.1 on, and the others from 5.5 on.
+    """
+    version, name = claude_version(model), model.lower()
+    return version is not None and version >= ((5, 1) if "fable" in name or "mythos" in name else (5, 5))
+
+
 def takes_breakpoints(model: str) -> bool:
     """Whether a model of OpenAI takes explicit cache breakpoints: from GPT-5.6 on."""
     gpt = _gpt(model)

@@ -61,7 +61,7 @@ def clear(scope: SessionScope) -> protocol.TokenUsage:
     head = scope.ledger.clear(conversation.session).head if exists else None
     conversation.forget()
     conversation.head = head
-    return usage.measure(scope).usage
+    return usage.measure_scope(scope).usage
 
 
 def undo_compaction(scope: SessionScope, compaction: str | None) -> protocol.TokenUsage:

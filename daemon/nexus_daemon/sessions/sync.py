@@ -5,8 +5,8 @@
 2. A message is in memory only after the ledger has it. A failed write changes nothing.
 3. Of a long history only as much is read as the next request can send (`tokens_to_send`): the cut, and the
    user's turn that it lies in, are within what is read. A compaction reads as much as it looks at.
-4. A conversation without a turn begins with the message that tells when it began. It is in memory until the
-   first turn is written, so that the first request has it, too.
+4. The first turn of a conversation is preceded by the message that tells when it began. `open_conversation`
+   puts it into memory until the turn is written, so that the first request has it, too.
 5. A user message is written with the preamble that its request had (`Message.preamble`).
 6. The work is bounded: no more than MOST_READ tokens are read to find the beginning of a turn. Only requests
    for all messages read all of them.
@@ -115,7 +115,8 @@ def follow(
         opening = conversation.opening
         if head != conversation.head:
             _read(conversation, ledger, snapshot, tokens)
-        _open(conversation, opening)
+            if opening is not None:
+                _put_opening(conversation, opening)
         return
     if last_head is None or last_head.thread != head.thread or conversation.opening is not None:
         if last_head is not None and last_head.thread != head.thread:  # else it belongs to the turn under way
@@ -183,16 +184,19 @@ def append(
     return answer
 
 
-def _open(conversation: Conversation, last: Message | None) -> None:
-    """Begin a conversation that has no message. Its `last` opening stays from the first request on."""
-    is_under_way = conversation.facts is not None or conversation.turn_message is not None
-    opening = last if last is not None and is_under_way else _opening(datetime.now().astimezone())
-    if opening != conversation.opening:
-        conversation.manager.clear_messages()
-        conversation.manager.add([opening])
-        conversation.opening = opening
-        conversation.positions = [0]
-        conversation.assembled.invalidate()
+def open_conversation(conversation: Conversation, now: datetime) -> None:
+    """Begin a conversation that has no message, for its first request; its time stays from then on."""
+    head = conversation.head
+    if conversation.opening is None and (head is None or not head.messages):
+        _put_opening(conversation, _opening(now))
+
+
+def _put_opening(conversation: Conversation, opening: Message) -> None:
+    conversation.manager.clear_messages()
+    conversation.manager.add([opening])
+    conversation.opening = opening
+    conversation.positions = [0]
+    conversation.assembled.invalidate()
 
 
 def _as_sent(conversation: Conversation, messages: Sequence[Message]) -> Sequence[Message]:

@@ -227,6 +227,8 @@ def _begin(scope: SessionScope, params: protocol.AssembleParams, inputs: TurnInp
 
 def _assemble(turn: _Turn) -> _Context:
     snapshot, conversation, request = turn.scope.snapshot, turn.scope.conversation, turn.request
+    if takes_memory(request):
+        sync.open_conversation(conversation, turn.now)
     memory = turn_memory.gather(turn.scope, request, turn.inputs)
     revision = conversation.manager.revision
     assembled, cached = assembly.assemble_cached(

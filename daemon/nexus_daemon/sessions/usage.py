@@ -9,6 +9,7 @@ import msgspec
 
 from nexus_context import assembly
 from nexus_context.errors import RequestError
+from nexus_context.manager import ContextManager
 from nexus_context.memory.item import MemoryItem
 from nexus_context.prefix import compare
 from nexus_context.snapshot import Snapshot
@@ -41,9 +42,9 @@ def measure_scope(scope: SessionScope) -> Measured:
     """What the conversation in memory holds and costs."""
     conversation = scope.conversation
     options = next_request.options_beside(scope.snapshot, conversation, scope.ledger)
-    spent, percent = _measure(scope, assembly.Request(options=options), scope.locate)
-    count = 0 if conversation.opening is not None else len(conversation.manager)
-    return Measured(count, spent, percent)
+    manager = conversation.manager
+    spent, percent = _measure(scope, assembly.Request(options=options), scope.locate, manager)
+    return Measured(0 if conversation.opening is not None else len(manager), spent, percent)
 
 
 def read_usage(scope: SessionScope) -> protocol.TokenUsage:
@@ -62,11 +63,14 @@ def read_next_usage(
     snapshot, options = next_request.expected(scope, request.options)
     scope = msgspec.structs.replace(scope, snapshot=snapshot)
     scope.follow()
+    manager = scope.conversation.manager
+    if not len(manager):  # the turn begins with the message that the conversation will begin with
+        manager = ContextManager(started=datetime.now().astimezone())
     options = next_request.with_turn_tools(options, inputs.tools)
     request = msgspec.structs.replace(request, options=options, git=inputs.git)
     memory = turn_memory.gather(scope, request, inputs)
     locate = turn_memory.locator_of(scope.locate, memory.items)
-    spent, _ = _measure(scope, request, locate, memory=memory.items)
+    spent, _ = _measure(scope, request, locate, manager, memory=memory.items)
     return with_cache(spent, snapshot, scope.conversation, locate, turn_tools=inputs.tools)
 
 
@@ -119,9 +123,15 @@ def with_cache(
 
 
 def _measure(
-    scope: SessionScope, request: assembly.Request, locate: Locator, *, memory: Sequence[MemoryItem] = ()
+    scope: SessionScope,
+    request: assembly.Request,
+    locate: Locator,
+    messages: ContextManager,
+    *,
+    memory: Sequence[MemoryItem] = (),
 ) -> tuple[protocol.TokenUsage, float]:
     """The usage, and how full the context is before anything is cut, in percent."""
-    conversation, now = scope.conversation, datetime.now().astimezone()
-    measured = assembly.measure(scope.snapshot, conversation.manager, request=request, now=now, memory=memory)
-    return results.measured(measured, locate, conversation.positions), measured.wanted_percent
+    now = datetime.now().astimezone()
+    measured = assembly.measure(scope.snapshot, messages, request=request, now=now, memory=memory)
+    positions = scope.conversation.positions or (0,)  # of the opening, before the first turn
+    return results.measured(measured, locate, positions), measured.wanted_percent

@@ -57,9 +57,9 @@ test("the panel shows the daemon's very numbers", async () => {
   const legend = await panel.locator(".legend .entry .tokens").allTextContents();
   const of = (category: string) =>
     usage.rows.filter((row) => row.category === category).reduce((sum, { tokens }) => sum + tokens, 0);
-  expect([...new Set(usage.rows.map((row) => row.category))]).toEqual(["system", "tools", "event"]);
+  expect([...new Set(usage.rows.map((row) => row.category))]).toEqual(["system", "tools", "history", "event"]);
   const [instructions = 0, skills = 0, tools = 0, nexus = 0] = (usage.parts ?? []).map(({ tokens }) => tokens);
-  const entries = [instructions, skills, tools + of("tools"), nexus, of("event")];
+  const entries = [instructions, skills, tools + of("tools"), nexus, of("history"), of("event")];
   expect(Math.min(...entries)).toBeGreaterThan(0);
   expect(legend).toEqual([...entries, usage.remaining, usage.limit - usage.available].map(whole));
   expect(await panel.locator(".legend .entry .title").allTextContents()).toEqual([
@@ -67,6 +67,7 @@ test("the panel shows the daemon's very numbers", async () => {
     "Skills",
     "MCP and tools",
     "Nexus's own text",
+    "Conversation",
     "Memory and events",
     "Free",
     "Kept for answers",
