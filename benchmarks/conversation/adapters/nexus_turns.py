@@ -21,9 +21,9 @@ from nexus_context.memory.item import MemoryItem
 from nexus_context.tokens import get_model_limits
 
 
-def turn_messages(context: AssembledContext, message: Message) -> list[Message]:  # noqa: ARG001
-    """What a turn appends to the conversation before its answer: without what it was sent with."""
-    return [message]
+def turn_messages(context: AssembledContext) -> list[Message]:
+    """What a turn appends to the conversation before its answer: the message as it was sent."""
+    return [] if context.turn_message is None else [context.turn_message]
 
 
 class EveryStep:
@@ -36,7 +36,7 @@ class EveryStep:
         factor = get_model_limits(MODELS[vendor]).factor
         limit = None if budget >= UNCUT else round(budget * factor)
         self._options = Options(model=MODELS[vendor], max_context_tokens=limit, reserve_tokens=0)
-        self._conversation = ContextManager()
+        self._conversation = ContextManager(started=START)
         self._system = ""
         self._snapshot: Any = None
         self._now: datetime = START
@@ -75,7 +75,7 @@ class EveryStep:
     def answer(self, message: OpenAIMessage, thinking: Sequence[Body]) -> int:
         """Appends the turn's message, if this is its first answer, and the answer."""
         assert self._context is not None
-        before = [] if self._message is None else turn_messages(self._context, self._message)
+        before = [] if self._message is None else turn_messages(self._context)
         self._message = self._facts = None
         return self._append([*before, _assistant(message, thinking)])
 
@@ -113,7 +113,7 @@ class EveryTurn(EveryStep):
         taken = 0
         if self._message is not None:
             assert self._context is not None
-            taken = self._append([*turn_messages(self._context, self._message), *self._loop])
+            taken = self._append([*turn_messages(self._context), *self._loop])
             self._loop = []
         return taken + super().begin(message, facts)
 
