@@ -65,6 +65,7 @@ test("the panel shows what will be attached as rows of their own", async () => {
     ".github/instructions/python.instructions.md",
     "CLAUDE.md",
   ]);
+  await bench.unfold("Context Window");
 });
 
 test("the first and the second message cost what the panel says before, and are sent without what is there twice", async () => {

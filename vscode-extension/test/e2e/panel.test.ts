@@ -67,7 +67,7 @@ test("the panel shows the daemon's very numbers", async () => {
     "Skills",
     "MCP and tools",
     "Nexus's own text",
-    "Conversation",
+    "History",
     "Memory and events",
     "Free",
     "Kept for answers",

@@ -31,11 +31,11 @@ beforeEach(photographFailure);
 
 test("a part of the legend has its menu by key, whose entries work", async () => {
   await panel.locator('.legend .entry[tabindex="0"]').focus();
-  await bench.page.keyboard.press("ArrowDown"); // skills
+  await bench.page.keyboard.press("ArrowDown"); // skills; its largest row is that of a skill
   expect(await openMenu()).toEqual(["Show in What Costs What", "Show System Prompt", "Show Next Request"]);
   await bench.page.keyboard.press("ArrowDown");
   await bench.page.keyboard.press("Enter");
-  await bench.page.locator('.part.sidebar .monaco-list-row.focused[aria-label^="Skills, "]').waitFor();
+  await bench.page.locator('.part.sidebar .monaco-list-row.focused[aria-label^="rotate-key, "]').waitFor();
 });
 
 test("a row has its menu by key; Enter goes to its source", async () => {
