@@ -119,8 +119,8 @@ def _with_index(repair: Repair, origins: Sequence[int]) -> Repair:
 class _Apart(NamedTuple):
     """The messages of a history with each note on changed instructions as a system message.
 
-    `sizes` are None if repairs changed the number of messages: then they are estimated. `places` has, for each
-    message before, its index now.
+    `sizes` are None if repairs changed the number of messages: then they are estimated. `places` has the new
+    index of each message.
     """
 
     messages: list[Message]
