@@ -38,6 +38,7 @@ ORDER = [
     "budget",
     "tools",
     "parameters",
+    "frozen",
     "manager",
     "prefix",
     "cache",

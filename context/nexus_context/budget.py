@@ -15,6 +15,7 @@ from nexus_context.tokens import ModelLimits, TokenCounter
 Category = Literal["system", "tools", "history", "memory", "event"]
 
 EARLIER_EVENTS, EARLIER_MEMORY = "event text of user messages", "memory text of user messages"
+EARLIER_CHANGES = "notes on changed instructions and tools"
 """Labels of the rows for what earlier messages were sent with."""
 
 FIGURES = ("system", "tools", "messages", "memory", "event", "total", "budget", "available", "remaining")
@@ -213,7 +214,7 @@ def usage(
 
 def history_rows(view: View, counter: TokenCounter) -> list[UsageRow]:
     """The rows of the sent part of a conversation: what precedes a cut, the messages, and what these were
-    sent with: event and memory text of earlier turns.
+    sent with: event and memory text of earlier turns, and what notes said of changed instructions and tools.
     """
     rows: list[tuple[str, int, int]] = []
     rest = view.tokens
@@ -225,12 +226,12 @@ def history_rows(view: View, counter: TokenCounter) -> list[UsageRow]:
     if view.note is not None:
         label = f"names and values of {_messages(view.removed)} not sent"
         rows.append((label, view.note_tokens, view.head))
-    event, memory = view.preamble_tokens(counter)
-    rest -= sum(tokens for _, tokens, _ in rows) + event + memory
+    event, memory, changes = view.preamble_tokens(counter)
+    rest -= sum(tokens for _, tokens, _ in rows) + event + memory + changes
     if count:
         rows.append((_messages(count), rest, view.start if view.anchor is None else view.anchor))
     exact = counter.exact and not view.history.images
-    replayed = ((EARLIER_EVENTS, event), (EARLIER_MEMORY, memory))
+    replayed = ((EARLIER_EVENTS, event), (EARLIER_MEMORY, memory), (EARLIER_CHANGES, changes))
     return [
         *(UsageRow("history", label, tokens, exact, message=first) for label, tokens, first in rows),
         *(UsageRow("history", label, tokens, counter.exact) for label, tokens in replayed if tokens),

@@ -26,6 +26,7 @@ from nexus_context.conversation.summary import is_summary
 from nexus_context.conversation.view import View, overflow
 from nexus_context.conversation.window import Budget, Policy, Window
 from nexus_context.errors import RequestError
+from nexus_context.frozen import Frozen, Proposal, frozen_of, frozen_text, settled
 from nexus_context.prompt import texts
 from nexus_context.tokens import (
     MinimalCounter,
@@ -104,6 +105,11 @@ class ContextManager:
         self._windows: dict[tuple[str, Policy, int], Window] = {}
         self._replaced = 0
         self._compactions: list[_Compaction] = []
+        self._frozen: Frozen | None = None
+        self.freezes = 0  # changes of the state in `frozen`
+        self._proposal: Proposal | None = None
+        self._proposed_at: datetime | None = None
+        self._last_request: datetime | None = None
         self._clock = clock
         self.request: SentRequest | None = None  # the last one that `assembly` made of this conversation
         self._stored = False  # whether the ledger has the opening message
@@ -136,6 +142,32 @@ class ContextManager:
         return self._replaced, len(self._history)
 
     @property
+    def frozen(self) -> Frozen | None:
+        """The system prompt and tools that the next request begins with; None: they are rendered anew.
+
+        What replaces the messages drops it: a compaction, its undo, a restored history.
+        """
+        return self._frozen
+
+    @property
+    def last_request(self) -> datetime | None:
+        """When the last request was made after which the conversation continued; None: unknown."""
+        return self._last_request
+
+    def freeze(self, frozen: Frozen | None, *, at: datetime | None = None) -> None:
+        """Begin the next requests with this prompt and these tools; None: render them anew, once.
+
+        `at` is the time of the request that was sent with them.
+        """
+        self.freezes += frozen is not self._frozen
+        self._frozen, self._proposal = frozen, None
+        self._last_request = at or self._last_request
+
+    def propose(self, proposal: Proposal, *, at: datetime) -> None:
+        """Let a request's state become that of the conversation if messages are added after it."""
+        self._proposal, self._proposed_at = proposal, at
+
+    @property
     def history(self) -> History:
         """All loaded messages since the last compaction, sent or not. Do not change it."""
         return self._history
@@ -154,16 +186,22 @@ class ContextManager:
         bound, request = self.bind(batch)
         self.request = request
         batch = tuple(bound)
+        frozen = settled(self._frozen, self._proposal, batch)
+        at = self._proposed_at if self._proposal is not None else None
         if self._session is None or not batch:
             self._history.extend(batch)
+            if batch:
+                self.freeze(frozen, at=at)
             return
         opening = self._history.messages[0] if not self._stored else None
         turn = self._counted([*([opening] if opening else []), *batch])
         first = turn.pop(0) if opening else None
-        follows = self._session.append(turn, counter=self.counter.name, opening=first)
+        changed = msgspec.UNSET if frozen is self._frozen else frozen_text(frozen)
+        follows = self._session.append(turn, counter=self.counter.name, opening=first, frozen=changed)
         self._stored = True
         if follows:
             self._history.extend(batch)
+            self.freeze(frozen, at=at)
         else:
             self._follow()
 
@@ -407,9 +445,17 @@ class ContextManager:
     # ------------------------------------------------------------ for assembly
 
     def view(
-        self, counter: TokenCounter, policy: Policy, budget: Budget, *, limit: int, looking: bool = False
+        self,
+        counter: TokenCounter,
+        policy: Policy,
+        budget: Budget,
+        *,
+        limit: int,
+        looking: bool = False,
+        notes: int = 0,
     ) -> View:
-        """The messages that fit `budget`. `limit` tells model windows apart: each has its own cut.
+        """The messages that fit `budget`. `limit` tells model windows apart: each has its own cut. `notes` is
+        the number of the prompt and tools that are sent: notes about others are not.
 
         `looking`: nothing is sent, so no cut becomes the conversation's (rule 5 of `window`).
         """
@@ -418,7 +464,7 @@ class ContextManager:
         self._windows[key] = window  # the last used one is the last
         if len(self._windows) > WINDOWS:
             del self._windows[next(iter(self._windows))]
-        return window.look(budget) if looking else window.fit(budget)
+        return (window.look if looking else window.fit)(budget, notes=notes)
 
     def history_tokens(self, counter: TokenCounter) -> int:
         """Tokens of all messages. Only messages that are new to this counter are counted."""
@@ -459,6 +505,7 @@ class ContextManager:
             history = History.restored(messages, tokens, name, Gap(0, 0, 0))
         self._compactions.clear()
         self._replace(history)
+        self.freeze(frozen_of(self._session.frozen))
 
     def _tokens(self, message: Message) -> int:
         return count_message(self.counter, sent_content(message), message.tool_calls)
@@ -501,6 +548,7 @@ class ContextManager:
         self._history = history
         self._replaced += 1
         self._windows.clear()
+        self.freeze(None)
 
     def _view(self) -> View:
         return self.view(self.counter, self._policy, self._budget(), limit=self._config.max_tokens)

@@ -114,7 +114,7 @@ def _common(before: Prefix, now: Prefix, counter: TokenCounter) -> tuple[int, _C
 
 def _prompt_break(before: Prompt, now: Prompt, tokens: Sequence[int]) -> tuple[int, Fragment]:
     """Tokens before the first fragment that differs, and that fragment, or the one that was removed."""
-    common = _first_difference(before.text, now.text)
+    common = first_difference(before.text, now.text)
     ends = [fragment.span.end <= common for fragment in now.fragments]
     reused = sum(count for count, same in zip(tokens, ends, strict=True) if same)
     old = next((fragment for fragment in before.fragments if fragment.span.end > common), None)
@@ -127,7 +127,7 @@ def _source(fragment: Fragment) -> tuple[str, str | None, str | None]:
     return fragment.section, fragment.layer, fragment.path
 
 
-def _first_difference(one: str, other: str) -> int:
+def first_difference(one: str, other: str) -> int:
     """The length of the common beginning of two texts."""
     same, most = 0, min(len(one), len(other))
     while same < most:

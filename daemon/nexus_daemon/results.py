@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nexus_context import errors
+from nexus_context.errors import Span
 from nexus_daemon import lazy, protocol
 from nexus_daemon.lsp.convert import Locator
 
 if TYPE_CHECKING:  # neither the first reply nor the first diagnostics wait for what makes contexts
-    from nexus_context import budget
+    from nexus_context import assembly, budget
     from nexus_context.assembly import AssembledContext, Measure
     from nexus_context.prefix import CacheReport
     from nexus_context.snapshot import Snapshot
@@ -58,7 +59,30 @@ def _measure(context: "AssembledContext") -> "Measure":
     metadata = context.metadata
     removed = metadata.get("truncation", {}).get("removedMessages", 0)
     return lazy.assembly.Measure(
-        context.usage, metadata["wantedPercent"], removed, metadata.get("compactionReason")
+        context.usage,
+        metadata["wantedPercent"],
+        removed,
+        metadata.get("compactionReason"),
+        pending=context.pending,
+    )
+
+
+def _pending(value: "assembly.Pending | None", locate: Locator) -> protocol.PendingChanges | None:
+    if value is None:
+        return None
+    changes = [
+        protocol.PendingChange(
+            change.kind,
+            change.label,
+            change.tokens,
+            told=change.told,
+            tool=change.is_tool,
+            source=locate.location(change.path, Span(0, 0)) if change.path else None,
+        )
+        for change in value.changes
+    ]
+    return protocol.PendingChanges(
+        changes, value.tokens, loses_thinking=value.loses_reasoning, cost_usd=value.cost
     )
 
 
@@ -69,6 +93,7 @@ def measured(measure: "Measure", locate: Locator, positions: Sequence[int] = ())
         wanted_percent=measure.wanted_percent,
         removed_messages=measure.removed_messages or None,
         compaction_reason=measure.compaction_reason,
+        pending=_pending(measure.pending, locate),
     )
 
 

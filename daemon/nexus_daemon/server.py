@@ -73,6 +73,9 @@ METHODS: dict[str, Method] = {
     "nexus/session/undoCompaction": _method(
         protocol.UndoParams, protocol.UndoResult, lambda: api.session.undo_compaction
     ),
+    "nexus/session/rebase": _method(
+        protocol.SessionParams, protocol.RebaseResult, lambda: api.session.rebase
+    ),
     "nexus/session/receipt": _method(
         protocol.ReceiptParams, protocol.ReceiptResult, lambda: api.session.receipt
     ),

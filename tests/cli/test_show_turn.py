@@ -1,17 +1,21 @@
 """`nexus show --session`, `--event`, `--tools` and `--memory`: the next turn of a stored conversation."""
 
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from nexus_context.assembly import Request, assemble
 from nexus_context.config.picked_model import ModelChoice
 from nexus_context.conversation.message import Message
 from nexus_context.ledger import open_ledger
 from nexus_context.ledger.opening import workspace_of
 from nexus_context.ledger.records import Counted, DirectMessage, NewTurn, SessionOptions
+from nexus_context.manager import ContextManager
 from nexus_daemon.cli import main
+from nexus_daemon.cli.folder import read
 from support.fixture import Fixture, write_fixture
 
 FIXTURE = """
@@ -174,3 +178,33 @@ def test_without_a_ledger_none_is_created(tree: Fixture, capsys: pytest.CaptureF
     _, err = check(tree, capsys, "--session", "chat", code=1)
     assert err == "nexus show: There is no session 'chat': no conversation is stored yet.\n"
     assert not Path(tree.path("/state/ledger.db")).exists()
+
+
+def test_a_session_that_began_with_other_files(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tree.path("/home/a")
+    ledger = open_ledger()
+    conversation = ContextManager(ledger=ledger, folder=folder, session="kept")
+    request = Request(Message("user", "Is the disk full?"))
+    context = assemble(read(Path(folder)), conversation, request, now=datetime.now().astimezone())
+    assert context.turn_message is not None
+    conversation.add([context.turn_message, Message("assistant", "Yes, it is. " * 500)])
+    ledger.close()
+    Path(folder, "NEXUS.md").write_text("Answer in one sentence.\n")
+
+    out, _ = check(tree, capsys, "--session", "kept", "--message", "Why?")
+    prompt, _, rest = out.partition("── session kept")
+    assert "Answer in one sentence." not in prompt
+    assert "pending: /home/a/NEXUS.md was added since it was sent: the next message tells it." in rest
+    assert "written again" in rest
+    assert "nexus sessions rebase kept" in " ".join(rest.split())
+    note = (
+        "## Project Configuration\nSource: /home/a/NEXUS.md\n\nAnswer in one sentence.\n</changes>\n\nWhy?\n"
+    )
+    assert out.endswith(f"is new and applies from now on:\n{note}")
+
+    assert main(["sessions", "rebase", "kept", "--folder", folder]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("The next request of 'kept' begins with the present system prompt and tools: ")
+    out, _ = check(tree, capsys, "--session", "kept", "--message", "Why?")
+    assert "Answer in one sentence." in out.partition("── session kept")[0]
+    assert "pending" not in out

@@ -185,6 +185,7 @@ class _Recorder:
         for method in ("nexus/session/receipt", "nexus/session/undoCompaction"):
             self.ask(method, review)
             self.examples["requests"][method]["params"]["compaction"] = compaction
+        self.ask("nexus/session/rebase", review)
         pick = {"model": "claude-sonnet-4.5", "maxContextTokens": 128_000, "memoryTools": True}
         self.ask("nexus/model/pick", {**review, **pick})
         self.ask("nexus/session/focus", review)

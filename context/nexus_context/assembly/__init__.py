@@ -1,7 +1,7 @@
 """One chat turn: snapshot + conversation + request → what a model is sent, every token with its row."""
 
 from nexus_context.assembly.costs import model_in, model_of, offered_agent_tools, system_rows
-from nexus_context.assembly.request import FORMATS, AssembledContext, Format, Options, Request
+from nexus_context.assembly.request import FORMATS, AssembledContext, Format, Options, Pending, Request
 from nexus_context.assembly.reuse import LARGEST_KEY, assemble_cached
 from nexus_context.assembly.turn import Measure, assemble, measure, prefix_of, usage_of, view_of
 
@@ -12,6 +12,7 @@ __all__ = [
     "Format",
     "Measure",
     "Options",
+    "Pending",
     "Request",
     "assemble",
     "assemble_cached",

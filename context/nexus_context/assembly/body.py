@@ -11,11 +11,12 @@ from nexus_context.assembly.costs import FixedPart
 from nexus_context.assembly.request import Request
 from nexus_context.conversation import formats, parameter_fields
 from nexus_context.conversation.breakpoints import MINIMUM, Cache, Ttl
-from nexus_context.conversation.message import sent_message
+from nexus_context.conversation.message import Message, changes_apart, content_of, sent_message
 from nexus_context.conversation.model_features import adapted
 from nexus_context.conversation.repair import Repair
 from nexus_context.conversation.view import View
 from nexus_context.parameters import Parameter
+from nexus_context.tokens import count_message
 
 MOST_REPAIRS = 100
 DEFAULT_MAX_OUTPUT = 4_096  # tokens; for a model whose own limit is unknown
@@ -49,12 +50,10 @@ def body_of(
     model = fixed.model
     values = {name: parameter.value for name, parameter in parameters.items()}
     history, repairs, origins = view.sound_messages()
-    messages, feature_repairs = adapted(
-        [*history, sent_message(fixed.current)] if fixed.current else history,
-        costs.lacking(model),
-        model.given,
-    )
-    cache = _cache(fixed, view, len(history), reuse)
+    history, origins, sizes, places = _with_notes_apart(history, origins, view, fixed)
+    current = _current(fixed)
+    messages, feature_repairs = adapted([*history, *current], costs.lacking(model), model.given)
+    cache = _cache(fixed, sizes, (len(history), len(current)), reuse)
     fields, unsent = _fields(request.format, values, fixed)
     if request.format == "anthropic":
         body, format_repairs = formats.anthropic(
@@ -64,7 +63,7 @@ def body_of(
             fixed.tools,
             settings=fields,
             cache=cache,
-            lapsed=reuse.lapsed,
+            lapsed=[places[index] for index in reuse.lapsed],
         )
     elif request.format == "gemini":
         body, format_repairs = formats.gemini(
@@ -117,15 +116,62 @@ def _with_index(repair: Repair, origins: Sequence[int]) -> Repair:
     return msgspec.structs.replace(repair, index=origins[index] if index < len(origins) else after)
 
 
-def _cache(fixed: FixedPart, view: View, history: int, reuse: Reuse) -> Cache:
-    """The input of caching. If repairs changed the number of messages, their sizes are estimated."""
+class _Apart(NamedTuple):
+    """The messages of a history with each note on changed instructions as a system message.
+
+    `sizes` are None if repairs changed the number of messages: then they are estimated. `places` has the new
+    index of each message.
+    """
+
+    messages: list[Message]
+    origins: Sequence[int]
+    sizes: list[int] | None
+    places: Sequence[int]
+
+
+def _with_notes_apart(history: list[Message], origins: Sequence[int], view: View, fixed: FixedPart) -> _Apart:
     sizes = view.sizes(fixed.counter)
-    after = [sum(row.tokens for row in fixed.after)] if fixed.current else []
+    notes = view.notes_apart()
+    has_sizes = len(sizes) == len(history)
+    if not notes:
+        return _Apart(history, origins, sizes if has_sizes else None, range(len(history)))
+    messages: list[Message] = []
+    each_origin: list[int] = []
+    each_size: list[int] = []
+    places = []
+    for message, origin in zip(history, origins, strict=True):
+        size, part = sizes[origin], message
+        if origin in notes and message.role == "user":
+            note, part = notes[origin]
+            tokens = count_message(fixed.counter, content_of(note), ())
+            messages.append(note)
+            each_origin.append(origin)
+            each_size.append(tokens)
+            size = max(size - tokens, 0)
+        places.append(len(messages))
+        messages.append(part)
+        each_origin.append(origin)
+        each_size.append(size)
+    return _Apart(messages, each_origin, each_size if has_sizes else None, places)
+
+
+def _current(fixed: FixedPart) -> Sequence[Message]:
+    """The current message as it is sent, after its note; empty if there is none."""
+    if fixed.current is None:
+        return ()
+    return changes_apart(fixed.current) or (sent_message(fixed.current),)
+
+
+def _cache(fixed: FixedPart, sizes: Sequence[int] | None, counts: tuple[int, int], reuse: Reuse) -> Cache:
+    """The input of caching; `counts` are the messages of the history and those after it."""
+    history, current = counts
+    after = [sum(row.tokens for row in fixed.after)] if current else []
+    after = [0] * (current - 1) + after  # the note counts with its message
     return Cache(
-        stable=history + len(after) if reuse.replayed else history,
+        stable=history + current if reuse.replayed else history,
         minimum=fixed.model.cache_minimum or MINIMUM,
         tools=sum(row.tokens for row in fixed.before if row.category == "tools"),
         system=sum(row.tokens for row in fixed.before if row.category == "system"),
-        messages=[*sizes, *after] if len(sizes) == history else None,
+        messages=None if sizes is None else [*sizes, *after],
         ttl=reuse.ttl,
     )

@@ -7,19 +7,22 @@ from typing import Any, cast
 import msgspec
 
 from nexus_context import tools as tool_sets
+from nexus_context.assembly import freezing
 from nexus_context.assembly.event_facts import event_zone
-from nexus_context.assembly.last_message import current_message, git_text, head, takes_memory
+from nexus_context.assembly.freezing import Candidate, Reason, Start
+from nexus_context.assembly.last_message import Note, current_message, git_text, head, takes_memory
 from nexus_context.assembly.request import Options, Request
 from nexus_context.budget import TokenUsage, UsagePart, UsageRow, history_rows, usage
 from nexus_context.config.features import FEATURES, Feature
 from nexus_context.config.merge import Effective
 from nexus_context.config.patterns import Patterns
-from nexus_context.conversation.message import Message, sent_content
+from nexus_context.conversation.message import GAP, Message, sent_content
 from nexus_context.conversation.repair import Repair
 from nexus_context.conversation.truncation import Strategy
 from nexus_context.conversation.view import View
 from nexus_context.conversation.window import Budget, Policy
 from nexus_context.errors import Span
+from nexus_context.frozen import Rendered
 from nexus_context.layers.model import GLOBAL
 from nexus_context.manager import ContextManager
 from nexus_context.prompt.render import Fragment, Prompt
@@ -39,11 +42,16 @@ SANDBOXED, WORKER = "sandboxed", "worker"
 """Permission levels that imply a sandbox; the second is narrower."""
 
 
+CHANGES = "changed instructions and tools"
+"""Label of the row for a note in the current message."""
 _NO_TOOLS = "{model} has no tools"
 
 
 class FixedPart(msgspec.Struct, frozen=True):
-    """A request without its conversation. `before` and `after` are the rows around the history."""
+    """A request without its conversation. `before` and `after` are the rows around the history.
+
+    `start` tells where prompt and tools are from.
+    """
 
     model: ModelLimits
     counter: TokenCounter
@@ -54,23 +62,70 @@ class FixedPart(msgspec.Struct, frozen=True):
     current: Message | None
     before: tuple[UsageRow, ...]
     after: tuple[UsageRow, ...]
+    start: Start
+
+    @property
+    def note(self) -> Note:
+        """What the current message tells of changed instructions and tools."""
+        return self.start.note
+
+    @property
+    def number(self) -> int:
+        """The number of prompt and tools; 0: nothing is frozen."""
+        return 0 if self.start.frozen is None else self.start.frozen.number
 
 
 def fixed_part(
-    snapshot: Snapshot, request: Request, *, counter: TokenCounter | None = None, now: datetime | None
+    snapshot: Snapshot,
+    request: Request,
+    *,
+    counter: TokenCounter | None = None,
+    now: datetime | None,
+    conversation: ContextManager | None = None,
+    reason: Reason | None = None,
 ) -> FixedPart:
-    """Prompt, tools and current message. `counter` replaces the model's own; `now` has a zone."""
+    """Prompt, tools and current message. `counter` replaces the model's own; `now` has a zone.
+
+    Prompt and tools are those of the `conversation`'s requests before, if any (`freezing`); `reason`: they
+    are rendered anew all the same.
+    """
+    candidate, left_out = _candidate(snapshot, request, counter, now)
+    model, counter = candidate.model, candidate.counter
+    start = freezing.Start(candidate.rendered)
+    if conversation is not None and freezing.is_frozen(snapshot):
+        start = freezing.start(snapshot, conversation, request, candidate, now=now, reason=reason)
+    prompt, tools = start.rendered.prompt, list(start.rendered.tools)
+    prompt_tokens = fragment_tokens(prompt, counter)
+    current = (
+        current_message(snapshot, request, now=now, note=start.note) if now is not None else request.message
+    )
+    return FixedPart(
+        model=model,
+        counter=counter,
+        prompt=prompt,
+        prompt_tokens=prompt_tokens,
+        tools=tools,
+        left_out=left_out,
+        current=current,
+        before=(*_prompt_rows(prompt, prompt_tokens, counter), *tool_sets.tool_rows(tools, counter)),
+        after=event_rows(snapshot, request, current, counter, now=now),
+        start=start,
+    )
+
+
+def _candidate(
+    snapshot: Snapshot, request: Request, counter: TokenCounter | None, now: datetime | None
+) -> tuple[Candidate, dict[str, str]]:
+    """Prompt and tools as files, settings and the request are now, and the tools that are left out."""
     options = request.options
     model, exact = model_of(snapshot, options.model)
-    counter = counter or exact
     active = active_skills(
         snapshot, options.skills, skip_skills=options.skip_skills, skill_filter=options.skill_filter
     )
+    rules = _tool_rules(snapshot, options)
+    own = [*_memory_tools(options), *_skill_tools(snapshot, options), *_agent_tools(snapshot, options)]
     selection = tool_sets.select(
-        [tool for one in active for tool in one.skill.tools],
-        [*_memory_tools(options), *_skill_tools(snapshot, options), *_agent_tools(snapshot, options)],
-        options.additional_tools,
-        rules=_tool_rules(snapshot, options),
+        [tool for one in active for tool in one.skill.tools], own, options.additional_tools, rules=rules
     )
     if not model.can("tools"):
         selection = tool_sets.Selection([], _without_tools(selection, model))
@@ -85,22 +140,32 @@ def fixed_part(
         skills=options.skills,
         tools=[(tool_sets.name_of(tool), tool_sets.description_of(tool)) for tool in selection.tools],
     )
-    prompt_tokens = fragment_tokens(prompt, counter)
-    current = current_message(snapshot, request, now=now) if now is not None else request.message
-    return FixedPart(
-        model=model,
-        counter=counter,
-        prompt=prompt,
-        prompt_tokens=prompt_tokens,
-        tools=selection.tools,
-        left_out=selection.left_out,
-        current=current,
-        before=(
-            *_prompt_rows(prompt, prompt_tokens, counter),
-            *tool_sets.tool_rows(selection.tools, counter),
-        ),
-        after=event_rows(snapshot, request, current, counter, now=now),
-    )
+    brought = {tool_sets.name_of(tool) for tool in (*own, *options.additional_tools)}
+    rendered = Rendered(prompt, selection.tools)
+    return Candidate(rendered, model, counter or exact, brought=brought, rules=rules), selection.left_out
+
+
+def fitted_part(
+    snapshot: Snapshot,
+    conversation: ContextManager,
+    request: Request,
+    *,
+    now: datetime | None,
+    counter: TokenCounter | None = None,
+    looking: bool = False,
+) -> tuple[FixedPart, View, TokenUsage]:
+    """A request with the part of the conversation that fits. `looking`: nothing is sent.
+
+    If the cut moves, changed prompts and tools are rendered anew.
+    """
+    fixed = fixed_part(snapshot, request, counter=counter, now=now, conversation=conversation)
+    view, usage_of_all = fitted(snapshot, conversation, fixed, request.options, looking=looking)
+    if view.moved and (fixed.start.changes or fixed.start.untold):
+        fixed = fixed_part(
+            snapshot, request, counter=counter, now=now, conversation=conversation, reason="cut"
+        )
+        view, usage_of_all = fitted(snapshot, conversation, fixed, request.options, looking=looking)
+    return fixed, view, usage_of_all
 
 
 def fitted(
@@ -127,6 +192,7 @@ def fitted(
         Budget(empty.available, empty.total),
         limit=empty.limit - empty.reserved,
         looking=looking,
+        notes=fixed.number,
     )
     return view, spent(snapshot, fixed, view, options)
 
@@ -298,7 +364,7 @@ def event_rows(
     now: datetime | None,
     memory: int = 0,
 ) -> tuple[UsageRow, ...]:
-    """The rows of the last message: git's state, and the rest without the tokens of `memory`.
+    """The rows of the last message: git's state, the note on changes, the rest without tokens of `memory`.
 
     Memory has its own rows.
     """
@@ -306,12 +372,25 @@ def event_rows(
         return ()
     content = sent_content(current)
     git = 0 if now is None else _git_tokens(snapshot, request, content, counter, now=now)
-    tokens = count_message(counter, content, current.tool_calls) - memory - git
+    changes = _note_tokens(current, content, counter)
+    tokens = count_message(counter, content, current.tool_calls) - memory - git - changes
     images = isinstance(content, list) and any(isinstance(one, dict) and is_image(one) for one in content)
-    git_rows = (UsageRow("event", "git state", git, counter.exact),) if git else ()
+    parts = (("git state", git), (CHANGES, changes))
+    part_rows = (UsageRow("event", label, size, counter.exact) for label, size in parts if size)
     is_empty = request.message is not None and request.message.content == ""
     label = "current message (still empty)" if is_empty else "current message"
-    return (*git_rows, UsageRow("event", label, tokens, counter.exact and not images))
+    return (*part_rows, UsageRow("event", label, tokens, counter.exact and not images))
+
+
+def _note_tokens(current: Message, content: Any, counter: TokenCounter) -> int:
+    """Tokens of what the message tells of changed instructions and tools."""
+    preamble = current.preamble
+    if preamble is None or not preamble.changes:
+        return 0
+    text = content if isinstance(content, str) else content[0]["text"]
+    start = len(preamble.text) - len(preamble.changes)
+    end = min(len(preamble.text) + len(GAP), len(text))
+    return count_spans(counter, text, [0, start, end, len(text)])[1]
 
 
 def _git_tokens(

@@ -6,6 +6,7 @@ one before.
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 import msgspec
 
@@ -17,11 +18,27 @@ from nexus_context.prompt import texts
 from nexus_context.snapshot import Snapshot
 
 
+class Note(NamedTuple):
+    """What changed in the system prompt and tools of a number (`frozen`); "": nothing is told."""
+
+    text: str = ""
+    number: int = 0
+
+
+NO_NOTE = Note()
+
+
 def current_message(
-    snapshot: Snapshot, request: Request, *, now: datetime, memory: str = "", items: Sequence[str] = ()
+    snapshot: Snapshot,
+    request: Request,
+    *,
+    now: datetime,
+    memory: str = "",
+    items: Sequence[str] = (),
+    note: Note = NO_NOTE,
 ) -> Message | None:
-    """The last user message, with present facts and `memory` as its preamble. None without a message and an
-    event.
+    """The last user message, with present facts, `memory` and the `note` as its preamble. None without a
+    message and an event.
 
     A message of another role (a tool's result, the beginning of an answer) stays as it is. `items` are the
     hashes of what `memory` has whole.
@@ -29,7 +46,7 @@ def current_message(
     message = request.message
     if not takes_memory(request):
         return message
-    preamble = Preamble(head(snapshot, request, now=now), memory, tuple(items))
+    preamble = Preamble(head(snapshot, request, now=now), memory, tuple(items), *note)
     if not preamble.text:
         return message or Message("user", "")
     return msgspec.structs.replace(message or Message("user"), preamble=preamble)

@@ -186,7 +186,9 @@ def _with(
 ) -> FixedPart:
     """The fixed part with the block in its last message, and its rows."""
     counter = fixed.counter
-    current = current_message(snapshot, request, now=now, memory=block.text, items=block.hashes)
+    current = current_message(
+        snapshot, request, now=now, memory=block.text, items=block.hashes, note=fixed.note
+    )
     content = "" if current is None else sent_content(current)
     text = content if isinstance(content, str) else content[0]["text"]
     front = head(snapshot, request, now=now)

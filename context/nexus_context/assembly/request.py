@@ -13,6 +13,7 @@ from nexus_context.conversation.message import Message
 from nexus_context.conversation.truncation import STRATEGIES
 from nexus_context.conversation.view import View
 from nexus_context.errors import Problem, RequestError
+from nexus_context.frozen import ChangeKind, Proposal
 from nexus_context.parameters import Parameter
 from nexus_context.prefix import Prefix
 from nexus_context.prompt.render import Prompt
@@ -69,6 +70,34 @@ class Request(msgspec.Struct, frozen=True):
     git: GitState | None = None
 
 
+class PendingChange(msgspec.Struct, frozen=True):
+    """A part of the system prompt, or a tool, that is another now than what is sent.
+
+    `tokens` are those of the note; `told`: an earlier message has the note.
+    """
+
+    kind: ChangeKind
+    label: str
+    tokens: int
+    told: bool
+    path: str | None = None
+    is_tool: bool = False
+
+
+class Pending(msgspec.Struct, frozen=True):
+    """What changed since the system prompt and the tools were sent: notes tell it.
+
+    To render both anew now, `tokens` would have to be written again, for `cost` US dollars more than they
+    cost as cached input (None: the prices are unknown); `loses_reasoning`: the history has reasoning that a
+    provider binds to what precedes it.
+    """
+
+    changes: tuple[PendingChange, ...]
+    tokens: int
+    cost: float | None
+    loses_reasoning: bool
+
+
 class AssembledContext(msgspec.Struct, frozen=True):
     """What a model is sent. `request` is the provider's body, for all formats but `neutral`.
 
@@ -76,7 +105,8 @@ class AssembledContext(msgspec.Struct, frozen=True):
     it, with the user's text and the facts and memory before it apart. Append that one, so that later requests
     begin with the same bytes. `view` is the part of the conversation that fits; `metadata` tells what was
     left out and why (docs/protocol.md). `prefix` is what the next request can share with this one
-    (`prefix.compare`).
+    (`prefix.compare`). `proposal` is what the conversation's requests begin with if it continues from here;
+    `pending` is what changed since that was sent.
     """
 
     prompt: Prompt
@@ -97,6 +127,8 @@ class AssembledContext(msgspec.Struct, frozen=True):
     problems: tuple[Problem, ...]
     request: dict[str, Any] | None
     prefix: Prefix
+    proposal: Proposal = Proposal(None)
+    pending: Pending | None = None
 
     @property
     def system_prompt(self) -> str:

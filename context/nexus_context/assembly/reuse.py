@@ -43,11 +43,18 @@ def assemble_cached(
     datetime_settings = snapshot.effective.get("/context/datetime") or {}
     is_timeless = datetime_settings.get("placement") == "off"
     moment = {} if is_timeless else texts.moment(now, datetime_settings)
-    identity = (snapshot.agent, snapshot.revision, snapshot.choice, conversation.revision)
+    identity = (
+        snapshot.agent,
+        snapshot.revision,
+        snapshot.choice,
+        conversation.revision,
+        conversation.freezes,
+    )
     key = (*versions, *identity, tuple(moment.values()), encoded, items)
     context = cache.get(key)
     if context is not None:
         conversation.request = context.sent_request
+        conversation.propose(context.proposal, at=now)
         return context, True
     context = assemble(snapshot, conversation, request, now=now, memory=items)
     cache.put(key, context)

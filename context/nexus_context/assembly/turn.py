@@ -21,18 +21,20 @@ from nexus_context import tools as tool_sets
 from nexus_context.assembly import costs
 from nexus_context.assembly.body import Reuse, body_of
 from nexus_context.assembly.costs import FixedPart
+from nexus_context.assembly.freezing import is_frozen
 from nexus_context.assembly.memory_text import place
-from nexus_context.assembly.request import AssembledContext, Options, Request, check
+from nexus_context.assembly.request import AssembledContext, Options, Pending, PendingChange, Request, check
 from nexus_context.budget import TokenUsage
 from nexus_context.conversation.bound_thinking import SentRequest, check_reasoning
 from nexus_context.conversation.compaction.detection import settings_of, should_compact
 from nexus_context.conversation.message import Message, sent_message, without_preamble
 from nexus_context.conversation.parameter_fields import checks_reasoning
 from nexus_context.conversation.view import View, overflow
+from nexus_context.frozen import Proposal
 from nexus_context.manager import ContextManager
 from nexus_context.memory.item import MemoryItem
 from nexus_context.parameters import Parameter
-from nexus_context.prefix import Prefix
+from nexus_context.prefix import Prefix, compare
 from nexus_context.snapshot import Snapshot, active_skills
 from nexus_context.tokens import MinimalCounter, TokenCounter, complete
 
@@ -55,8 +57,7 @@ def assemble(
     model, _ = costs.model_of(snapshot, options.model)
     check(request, model)
     parameters = _parameters(snapshot, request)
-    bare = costs.fixed_part(snapshot, request, now=now)
-    view, spent = costs.fitted(snapshot, conversation, bare, options)
+    bare, view, spent = costs.fitted_part(snapshot, conversation, request, now=now)
     fixed, memory_report = place(snapshot, request, bare, memory, view=view, room=spent.remaining, now=now)
     if memory_report is not None:
         spent = costs.spent(snapshot, fixed, view, options)
@@ -64,11 +65,13 @@ def assemble(
         raise overflow(view, spent.available)
     prefix = _prefix(fixed, view, fixed.current)
     lapsed = prefix.reasoning.lapsed
-    reuse = Reuse(snapshot.effective.get("/context/cache_ttl"), _is_replayed(snapshot), lapsed)
+    reuse = Reuse(snapshot.effective.get("/context/cache_ttl"), is_frozen(snapshot), lapsed)
     body, unsent, repairs = body_of(request, fixed, view, parameters, folder=snapshot.folder, reuse=reuse)
     current = None if fixed.current is None else sent_message(fixed.current)
     conversation.request = SentRequest(prefix.base, view, current, strict=checks_reasoning(model.given))
     metadata = _metadata(prefix, spent, fixed) | _advice(snapshot, conversation, spent, view)
+    proposal = Proposal(bare.start.frozen, bare.note.text)
+    conversation.propose(proposal, at=now)
     metadata["activeSkills"] = _active_skills(snapshot, options)
     optional = {"memory": memory_report, "unsent": unsent or None, "repairs": repairs or None}
     metadata |= {name: value for name, value in optional.items() if value is not None}
@@ -91,19 +94,16 @@ def assemble(
         problems=snapshot.problems,
         request=body,
         prefix=prefix,
+        proposal=proposal,
+        pending=_pending(snapshot, conversation, request, _Fitted(fixed, view), now=now),
     )
 
 
 def _turn_message(snapshot: Snapshot, fixed: FixedPart) -> Message | None:
     """The current message as the conversation takes it: with its preamble, unless later requests lack it."""
-    if fixed.current is None or _is_replayed(snapshot):
+    if fixed.current is None or is_frozen(snapshot):
         return fixed.current
     return without_preamble(fixed.current)
-
-
-def _is_replayed(snapshot: Snapshot) -> bool:
-    """Whether later requests send a message with what it was sent with."""
-    return bool(snapshot.effective.get("/context/replay") == "sent")
 
 
 def _parameters(snapshot: Snapshot, request: Request) -> dict[str, Parameter]:
@@ -115,17 +115,26 @@ def _parameters(snapshot: Snapshot, request: Request) -> dict[str, Parameter]:
     )
 
 
+class _Fitted(NamedTuple):
+    """A request without its conversation, and the part of that which fits."""
+
+    fixed: FixedPart
+    view: View
+
+
 class Measure(NamedTuple):
     """What the next request would cost, and its effect on the conversation.
 
     `wanted_percent` is how full the context would be without a cut, in percent of what is available;
     `removed_messages` are not sent; `compaction_reason` tells why it is time to compact; None: it is not.
+    `pending` is what changed since prompt and tools were sent; None: nothing did.
     """
 
     usage: TokenUsage
     wanted_percent: float
     removed_messages: int
     compaction_reason: str | None
+    pending: Pending | None = None
 
 
 def usage_of(
@@ -158,13 +167,17 @@ def measure(
     """
     request = request or Request()
     counter = None if counter is None else complete(counter)
-    bare = fixed = costs.fixed_part(snapshot, request, counter=counter, now=now)
-    view, spent = costs.fitted(snapshot, conversation, bare, request.options, looking=True)
+    bare, view, spent = costs.fitted_part(
+        snapshot, conversation, request, counter=counter, now=now, looking=True
+    )
+    fixed = bare
     if now is not None and memory:
         fixed, _ = place(snapshot, request, bare, memory, view=view, room=spent.remaining, now=now)
         spent = costs.spent(snapshot, fixed, view, request.options)
     percent = _demand_percent(spent, view)
-    return Measure(spent, percent, view.removed, _compaction_reason(snapshot, conversation, percent))
+    reason = _compaction_reason(snapshot, conversation, percent)
+    pending = _pending(snapshot, conversation, request, _Fitted(fixed, view), now=now)
+    return Measure(spent, percent, view.removed, reason, pending=pending)
 
 
 def prefix_of(snapshot: Snapshot, conversation: ContextManager, options: Options, *, now: datetime) -> Prefix:
@@ -172,15 +185,51 @@ def prefix_of(snapshot: Snapshot, conversation: ContextManager, options: Options
 
     Raises RequestError for an active skill that does not exist or is left out.
     """
-    fixed = costs.fixed_part(snapshot, Request(options=options), now=now)
-    view, _ = costs.fitted(snapshot, conversation, fixed, options, looking=True)
+    request = Request(options=options)
+    fixed, view, _ = costs.fitted_part(snapshot, conversation, request, now=now, looking=True)
     return _prefix(fixed, view, None)
 
 
 def view_of(snapshot: Snapshot, conversation: ContextManager, options: Options, *, now: datetime) -> View:
     """The part of the conversation that a request with these options would send. Nothing is sent or cut."""
-    fixed = costs.fixed_part(snapshot, Request(options=options), now=now)
-    return costs.fitted(snapshot, conversation, fixed, options, looking=True)[0]
+    return costs.fitted_part(snapshot, conversation, Request(options=options), now=now, looking=True)[1]
+
+
+def _pending(
+    snapshot: Snapshot,
+    conversation: ContextManager,
+    request: Request,
+    fitted: _Fitted,
+    *,
+    now: datetime | None,
+) -> Pending | None:
+    """What changed since prompt and tools were sent, and what rendering them anew would cost."""
+    fixed, view = fitted
+    start, counter = fixed.start, fixed.counter
+    if not start.changes and not start.untold:
+        return None
+    anew = costs.fixed_part(
+        snapshot, request, counter=counter, now=now, conversation=conversation, reason="cut"
+    )
+    broke = compare(_prefix(fixed, view, None), _prefix(anew, view, None), counter).broke
+    untold = {(change.is_tool, change.label, change.path) for change in start.untold}
+    changes = start.changes or start.untold  # taken back: what notes said must be told otherwise
+    return Pending(
+        changes=tuple(
+            PendingChange(
+                change.kind,
+                change.label,
+                counter.count(change.text),
+                told=(change.is_tool, change.label, change.path) not in untold,
+                path=change.path,
+                is_tool=change.is_tool,
+            )
+            for change in changes
+        ),
+        tokens=0 if broke is None else broke.tokens,
+        cost=None if broke is None else broke.cost,
+        loses_reasoning=conversation.history.opaque > 0,
+    )
 
 
 def _prefix(fixed: FixedPart, view: View, message: Message | None) -> Prefix:

@@ -21,7 +21,7 @@ from nexus_context.conversation.groups import Grouping
 from nexus_context.conversation.message import GAP, Message, sent_content, sent_message, written_message
 from nexus_context.errors import RequestError
 from nexus_context.tokens import TokenCounter, count_message, count_spans
-from nexus_context.tokens.estimates import is_image
+from nexus_context.tokens.estimates import is_image, is_opaque
 
 COUNTERS = 4
 """Counters whose sums are cached: one for each tokenizer of the models in use."""
@@ -51,9 +51,10 @@ class PreambleTokens(NamedTuple):
 
     event: int = 0
     memory: int = 0
+    changes: int = 0
 
     def plus(self, other: "PreambleTokens", factor: int = 1) -> "PreambleTokens":
-        return PreambleTokens(self.event + factor * other.event, self.memory + factor * other.memory)
+        return PreambleTokens(*(one + factor * more for one, more in zip(self, other, strict=True)))
 
 
 class History:
@@ -63,11 +64,14 @@ class History:
         self.messages: list[Message] = []
         self.sent: list[Message] = []
         self.preambles: list[int] = []  # indexes of the messages with one
+        self.notes: list[int] = []  # indexes of those that tell of changes in prompt and tools
+        self.note_number = 0  # the highest `Preamble.frozen`
         self.items: dict[str, int] = {}  # hash of a memory item → the last message that has it whole
         self.grouping = Grouping()
         self.tool_calls = 0
         self.reasoning = False  # whether any answer may have reasoning
         self.binding: object = None  # what `bound_thinking` knows of the last view
+        self.opaque = 0  # messages with what only its provider can read: bound to what precedes it
         self.images = 0  # messages with images, whose tokens are always an estimate
         self._encoded = Encoded()
         self._sent_encoded = self._encoded  # one of its own as soon as a message has a preamble
@@ -132,14 +136,17 @@ class History:
                 self._sent_encoded = self._encoded.copy()
             self.preambles.append(index)
             self.items.update(dict.fromkeys(message.preamble.items, index))
+            if message.preamble.changes:
+                self.notes.append(index)
+                self.note_number = max(self.note_number, message.preamble.frozen)
         self.grouping.add(self.sent[-1])
         if message.tool_calls:
             self.tool_calls += len(message.tool_calls)
         content = message.content
-        if message.role == "assistant" and isinstance(content, list):
-            self.reasoning = True
-        if isinstance(content, list) and any(isinstance(part, dict) and is_image(part) for part in content):
-            self.images += 1
+        if isinstance(content, list):
+            self.reasoning = self.reasoning or message.role == "assistant"
+            self.images += any(isinstance(part, dict) and is_image(part) for part in content)
+            self.opaque += any(isinstance(part, dict) and is_opaque(part) for part in content)
 
     def extend(self, messages: Iterable[Message]) -> None:
         for message in messages:
@@ -290,6 +297,8 @@ def _count_preamble(message: Message, counter: TokenCounter) -> PreambleTokens:
     preamble, content = message.preamble, sent_content(message)
     assert preamble is not None  # noqa: S101 - only called for messages with one
     text = content if isinstance(content, str) else content[0]["text"]
-    front = min(len(preamble.text) + len(GAP), len(text))
-    memory = front if not preamble.memory else len(preamble.event) + (len(GAP) if preamble.event else 0)
-    return PreambleTokens(*count_spans(counter, text, [0, memory, front, len(text)])[:2])
+    ends, end = [0], 0
+    for part in (preamble.event, preamble.memory, preamble.changes):
+        end += len(part) + len(GAP) if part else 0
+        ends.append(min(end, len(text)))
+    return PreambleTokens(*count_spans(counter, text, [*ends, len(text)])[:3])

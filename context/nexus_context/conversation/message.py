@@ -26,17 +26,20 @@ class ToolCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False
 class Preamble(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
     """What a user message was sent with, before its content: it is sent again with it, byte for byte.
 
-    `items` are the hashes of the memory items in `memory` that were sent whole.
+    `items` are the hashes of the memory items in `memory` that were sent whole. `changes` belongs to the
+    state of the number `frozen` (`frozen.Frozen`): with another one it is not sent.
     """
 
     event: str = ""  # the time, the facts of the event, the state of git
     memory: str = ""  # messages of agents, levels of memory, events, passages of files
     items: tuple[str, ...] = ()  # hashes of what `memory` has whole
+    changes: str = ""  # what changed in the system prompt and the tools since they were sent
+    frozen: int = 0  # number of the system prompt and tools that `changes` is about
 
     @property
     def text(self) -> str:
         """The text before the content."""
-        return GAP.join(part for part in (self.event, self.memory) if part)
+        return GAP.join(part for part in (self.event, self.memory, self.changes) if part)
 
 
 class Message(
@@ -133,11 +136,34 @@ def without_preamble(message: Message) -> Message:
     return msgspec.structs.replace(message, preamble=rest)
 
 
+def without_changes(message: Message) -> Message:
+    """The message without what was told of prompt and tools; the same object if that is nothing."""
+    preamble = message.preamble
+    if preamble is None or not preamble.changes:
+        return message
+    rest = msgspec.structs.replace(preamble, changes="", frozen=0)
+    return msgspec.structs.replace(message, preamble=rest if rest.text else None)
+
+
+def changes_apart(message: Message) -> tuple[Message, Message] | None:
+    """What was told of prompt and tools as a system message, and the rest as it is sent.
+
+    None if there is nothing of that.
+    """
+    rest = without_changes(message)
+    if rest is message or message.preamble is None:
+        return None
+    return Message("system", message.preamble.changes), sent_message(rest)
+
+
 def without_old_preambles(messages: Iterable[Message]) -> list[Message]:
-    """What a compaction keeps: only the last turn keeps the preamble of its message."""
+    """What a compaction keeps: only the last turn keeps the preamble of its message.
+
+    What was told of prompt and tools goes: they are rendered anew.
+    """
     kept = list(messages)
     users = [at for at, message in enumerate(kept) if message.role == "user"]
     last = users[-1] if users else 0
     while last - 1 in users:  # several user messages begin one turn
         last -= 1
-    return [without_preamble(message) if at < last else message for at, message in enumerate(kept)]
+    return [(without_preamble if at < last else without_changes)(message) for at, message in enumerate(kept)]

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from nexus_context.conversation.history import History, PreambleTokens
-from nexus_context.conversation.message import Message, sent_content
+from nexus_context.conversation.message import Message, changes_apart, sent_content
 from nexus_context.conversation.repair import Repair, Traced, traced
 from nexus_context.conversation.truncation import Strategy
 from nexus_context.errors import ContextOverflowError
@@ -37,6 +37,7 @@ class View(msgspec.Struct, frozen=True):
     original_tokens: int
     room: int
     end: int
+    moved: bool = False  # something that was sent before this request is not sent again, or shortened
 
     @property
     def over(self) -> bool:
@@ -51,7 +52,7 @@ class View(msgspec.Struct, frozen=True):
 
     @property
     def truncated(self) -> bool:
-        return self.removed > 0 or bool(self.replaced)
+        return self.removed > 0 or bool(self.replaced.keys() - self.history.notes)
 
     @property
     def shortened(self) -> list[int]:
@@ -145,6 +146,15 @@ class View(msgspec.Struct, frozen=True):
                 if start <= index < end:
                     total = total.plus(count(counter, index, index + 1), -1)
         return total
+
+    def notes_apart(self) -> dict[int, tuple[Message, Message]]:
+        """By index among `messages()`: what a message tells of prompt and tools, and the rest of it."""
+        notes = [index for index in self.history.notes if index not in self.replaced]
+        if not notes:
+            return {}
+        places = {index: place for place, index in enumerate(self._indexes())}
+        apart = {places[at]: changes_apart(self.history.messages[at]) for at in notes if at in places}
+        return {place: messages for place, messages in apart.items() if messages is not None}
 
     def _indexes(self) -> Sequence[int | None]:
         """The index of each message that is sent; None for the note."""

@@ -5,7 +5,8 @@
    `recency` and `simple`), a note with the names and values of what is cut, and the user message that began
    the turn, if the cut lies within a turn. So the first message is a user message.
    What was said before the last turn is sent without its preamble from then on: the event and memory text of
-   its time. If that alone is enough, no message is cut.
+   its time. If that alone is enough, no message is cut. What messages tell of changes in a prompt and tools
+   that are not the sent ones any more (`frozen`) is never sent.
 3. A new tool result larger than half of the room is shortened, once, instead of cutting everything else for
    it. If the newest group alone does not fit, its largest results are shortened.
 4. If that still does not fit, `View.over` says so, and the caller refuses the request.
@@ -26,7 +27,13 @@ import msgspec
 
 from nexus_context.conversation import truncation
 from nexus_context.conversation.history import History
-from nexus_context.conversation.message import Message, content_of, sent_message, without_preamble
+from nexus_context.conversation.message import (
+    Message,
+    content_of,
+    sent_message,
+    without_changes,
+    without_preamble,
+)
 from nexus_context.conversation.shorten_result import LEAST, shorten_result, water_level
 from nexus_context.conversation.summary import is_summary
 from nexus_context.conversation.truncation import Strategy
@@ -105,12 +112,16 @@ class _Front(NamedTuple):
 
 
 class _Fit(NamedTuple):
-    """A cut with the tokens that are sent, that repairs add, and that a request without a new cut takes."""
+    """A cut with the tokens that are sent, that repairs add, and that a request without a new cut takes.
+
+    `moved`: it is another cut than that of the last request.
+    """
 
     cut: _Cut
     tokens: int
     repairs: int
     uncut: int
+    moved: bool = False
 
 
 class Window:
@@ -126,19 +137,22 @@ class Window:
         self._front = _Front(self._settled, None, 0, {})  # of the last cut
         self._size_before = 0  # number of messages at the last call
         self._settled_size = self._proposed_size = 0  # number of messages when these cuts were made
-        self._fits: dict[Budget, _Fit] = {}  # by budget, since the conversation continued
+        self._fits: dict[tuple[Budget, int], _Fit] = {}  # since the conversation continued
 
-    def fit(self, budget: Budget) -> View:
-        """The messages to send; over the budget only if nothing more can be shortened."""
-        fit = self._cached_fit(budget)
+    def fit(self, budget: Budget, *, notes: int = 0) -> View:
+        """The messages to send; over the budget only if nothing more can be shortened.
+
+        `notes` is the number of the prompt and tools about which notes are sent.
+        """
+        fit = self._cached_fit(budget, notes)
         self._proposed, self._proposed_size = fit.cut, len(self._history)
         return self._view(fit, budget, self._history.sums(self._counter))
 
-    def look(self, budget: Budget) -> View:
+    def look(self, budget: Budget, *, notes: int = 0) -> View:
         """The same for a read-only caller (rule 5)."""
-        return self._view(self._cached_fit(budget), budget, self._history.sums(self._counter))
+        return self._view(self._cached_fit(budget, notes), budget, self._history.sums(self._counter))
 
-    def _cached_fit(self, budget: Budget) -> _Fit:
+    def _cached_fit(self, budget: Budget, notes: int) -> _Fit:
         if self._policy.strategy == "middle_out":
             self._history.needs_all()
         size = len(self._history)
@@ -146,19 +160,21 @@ class Window:
             self._settled, self._settled_size = self._proposed, self._proposed_size
             self._size_before = size
             self._fits.clear()
-        fit = self._fits.get(budget) if self._fits else None
+        key = budget, notes
+        fit = self._fits.get(key) if self._fits else None
         if fit is None:
-            fit = self._fits[budget] = self._try(budget, self._history.sums(self._counter))
+            fit = self._fits[key] = self._try(budget, notes, self._history.sums(self._counter))
             if len(self._fits) > CACHED_FITS:
                 del self._fits[next(iter(self._fits))]
         return fit
 
-    def _try(self, budget: Budget, sums: Sequence[int]) -> _Fit:
+    def _try(self, budget: Budget, notes: int, sums: Sequence[int]) -> _Fit:
         """The cut for a request of this budget."""
         if not len(self._history):
             return _Fit(self._settled, 0, 0, 0)
         whole = budget.room
-        cut = self._whole(self._settled, whole, sums)
+        settled = self._without_notes(self._settled, notes, sums)
+        cut = self._whole(settled, whole, sums)
         tokens = self._size(cut, sums)
         repairs = self._repair_tokens(cut, tokens, budget, sums)
         uncut = tokens + repairs
@@ -177,7 +193,16 @@ class Window:
             repairs = self._repair_tokens(cut, tokens, budget, sums)
             if repairs <= 0:
                 break
-        return _Fit(cut, tokens, repairs, uncut)
+        return _Fit(cut, tokens, repairs, uncut, moved=self._is_moved(settled, cut))
+
+    def _is_moved(self, settled: _Cut, cut: _Cut) -> bool:
+        """Whether a message of the last request is not sent, or not as it was."""
+        if cut is settled:
+            return False
+        if (cut.start, cut.head, cut.note) != (settled.start, settled.head, settled.note):
+            return True
+        last = self._settled_size
+        return any(index < last and index not in settled.replaced for index in cut.replaced)
 
     def _repair_tokens(self, cut: _Cut, tokens: int, budget: Budget, sums: Sequence[int]) -> int:
         """Tokens that repairs add: placeholder results, minus what is left out."""
@@ -287,10 +312,22 @@ class Window:
             *range(bisect_left(preambles, begin), len(preambles)),
         ):
             index = preambles[place]
-            if index < last_turn and index not in replaced:
+            if index < last_turn and (index not in replaced or index in history.notes):
                 message = sent_message(without_preamble(history.messages[index]))
                 if message == history.sent[index]:
                     continue
+                tokens = count_message(self._counter, content_of(message), message.tool_calls)
+                replaced[index] = message, sums[index + 1] - sums[index] - tokens
+        return cut if replaced == cut.replaced else msgspec.structs.replace(cut, replaced=replaced)
+
+    def _without_notes(self, cut: _Cut, number: int, sums: Sequence[int]) -> _Cut:
+        """The cut, without what messages tell of other prompts and tools than those of this number."""
+        messages = self._history.messages
+        replaced = dict(cut.replaced)
+        for index in self._history.notes:
+            preamble = messages[index].preamble
+            if index not in replaced and preamble is not None and preamble.frozen != number:
+                message = sent_message(without_changes(messages[index]))
                 tokens = count_message(self._counter, content_of(message), message.tool_calls)
                 replaced[index] = message, sums[index + 1] - sums[index] - tokens
         return cut if len(replaced) == len(cut.replaced) else msgspec.structs.replace(cut, replaced=replaced)
@@ -427,6 +464,7 @@ class Window:
             original_tokens=sums[-1] + self._history.gap.tokens,
             room=budget.room,
             end=len(self._history),
+            moved=fit.moved,
         )
 
 

@@ -8,6 +8,8 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from msgspec import UNSET, UnsetType
+
 from nexus_context.conversation.message import Message
 from nexus_context.errors import RequestError
 from nexus_context.ledger.records import Appended, Counted, Head, NewCompaction, NewTurn, StoredHistory
@@ -15,7 +17,10 @@ from nexus_context.ledger.store import Ledger
 
 
 class BoundSession:
-    """A session of a folder. `compaction` is the id of the one in force; None: there is none."""
+    """A session of a folder. `compaction` is the id of the one in force; None: there is none.
+
+    `frozen` is what its requests begin with, as JSON.
+    """
 
     def __init__(self, ledger: Ledger, folder: str | os.PathLike[str], session: str) -> None:
         path = os.fspath(folder)
@@ -27,6 +32,7 @@ class BoundSession:
         self._positions: list[int] = []  # in the ledger, of each message in memory
         self._head: Head | None = None
         self.compaction: str | None = None
+        self.frozen: str | None = None
 
     def load(self) -> StoredHistory | None:
         """The whole history; None if nothing was appended yet."""
@@ -34,11 +40,19 @@ class BoundSession:
         self._positions = [one.position for one in history.messages] if history else []
         self._head = history.head if history else None
         self.compaction = history.compaction if history else None
+        self.frozen = self._ledger.frozen(self._folder, self._session) if history else None
         return history if history and history.messages else None
 
-    def append(self, messages: Sequence[Counted], *, counter: str, opening: Counted | None) -> bool:
+    def append(
+        self,
+        messages: Sequence[Counted],
+        *,
+        counter: str,
+        opening: Counted | None,
+        frozen: str | UnsetType | None = UNSET,
+    ) -> bool:
         """Append a turn; False if it does not follow what is in memory. LedgerError: nothing was written."""
-        turn = NewTurn(messages=tuple(messages), counter=counter, opening=opening)
+        turn = NewTurn(messages=tuple(messages), counter=counter, opening=opening, frozen=frozen)
         return self._follows(self._ledger.append(self._folder, self._session, turn))
 
     def compact(

@@ -63,6 +63,7 @@ FROM turn LEFT JOIN compaction ON compaction.turn = ifnull(turn.undoes, turn.id)
 WHERE turn.id >= ? AND turn.id < ? ORDER BY turn.id
 """
 
+_NEWEST_FROZEN = "SELECT state FROM frozen WHERE turn >= ? AND turn < ? ORDER BY turn DESC LIMIT 1"
 _RECEIPT = """
 SELECT turn, receipt FROM compaction
 WHERE turn >= ?1 AND turn < ?2 AND (?3 IS NULL OR name = ?3) ORDER BY turn DESC LIMIT 1
@@ -149,6 +150,20 @@ def since(
         if connection.execute(sql, ids).fetchone():
             return None
     return tuple(_read_ranges(connection, _QUERIES, message_ranges(parts, head.messages)))
+
+
+def frozen(connection: apsw.Connection, workspace: str, session: str) -> str | None:
+    position = sessions.find(connection, workspace, session)
+    if position is None:
+        return None
+    own = position.thread << SHIFT, (position.thread + 1) << SHIFT  # also without a turn of its own
+    inherited = turn_ranges(segments(connection, position.thread)[:-1])
+    for ids in (own, *reversed(inherited)):
+        newest = row(connection, _NEWEST_FROZEN, *ids)
+        if newest is not None:
+            state: str | None = newest[0]
+            return state
+    return None
 
 
 def turns(connection: apsw.Connection, parts: list[Segment], after: int, until: int) -> list[Turn]:

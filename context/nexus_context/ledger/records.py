@@ -84,7 +84,8 @@ class NewTurn(TurnFacts, frozen=True, kw_only=True):
     `key`: appending the same key to the same session again does nothing. `parent`: the last turn that the
     writer saw; if another has been appended since, the new turn goes to a fork. UNSET: append at the head.
     `opening`: precedes the messages if the thread is empty; `options`: those of the session from now on,
-    None: unchanged. Only `append` uses these two.
+    None: unchanged. `frozen`: the prompt and tools that the session's requests begin with after this turn, as
+    JSON; None: they are rendered anew; UNSET: unchanged. Only `append` uses these three.
     """
 
     messages: tuple[Counted, ...]
@@ -94,6 +95,7 @@ class NewTurn(TurnFacts, frozen=True, kw_only=True):
     parent: str | msgspec.UnsetType | None = msgspec.UNSET
     created: str | None = None  # ISO 8601, UTC: if not now (an import)
     options: SessionOptions | None = None
+    frozen: str | msgspec.UnsetType | None = msgspec.UNSET
 
 
 class NewCompaction(msgspec.Struct, frozen=True, kw_only=True):

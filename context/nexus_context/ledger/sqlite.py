@@ -169,6 +169,14 @@ class SqliteLedger:
         with self._connections.reading(session) as connection:
             return read_history.history(connection, workspace, session, tokens)
 
+    def frozen(self, workspace: str, session: str) -> str | None:
+        with self._connections.reading(session) as connection:
+            return read_history.frozen(connection, workspace, session)
+
+    def render_anew(self, workspace: str, session: str) -> None:
+        with self._connections.writing() as connection:
+            turn_writer.render_anew(connection, workspace, session)
+
     def since(self, workspace: str, session: str, head: Head) -> tuple[StoredMessage, ...] | None:
         with self._connections.reading(session) as connection:
             return read_history.since(connection, workspace, session, head)

@@ -143,6 +143,17 @@ class Ledger(Protocol):
         """
         ...
 
+    def frozen(self, workspace: str, session: str) -> str | None:
+        """What the session's requests begin with (`NewTurn.frozen`); None: the next one is rendered anew."""
+        ...
+
+    def render_anew(self, workspace: str, session: str) -> None:
+        """Let the session's next request begin with what is present then: `frozen` is None from now on.
+
+        LedgerError `unknown-session` if there is no such session.
+        """
+        ...
+
     def since(self, workspace: str, session: str, head: Head) -> tuple[StoredMessage, ...] | None:
         """The messages after `head`; None if anything but appends happened: then read the history again."""
         ...

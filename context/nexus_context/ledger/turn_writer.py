@@ -7,7 +7,8 @@
 4. An append with a parent that is no longer the last turn creates a fork; one without a parent goes to the
    end.
 5. Each turn has a sum that covers it and the turn before it (`chain`).
-6. An import writes turns from elsewhere to a new session: all or none.
+6. A compaction and an undo end what requests began with before (`frozen`): the next one is rendered anew.
+7. An import writes turns from elsewhere to a new session: all or none.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -58,6 +59,7 @@ _PART = "INSERT INTO part (rowid, said) VALUES (?, ?)"
 _COMPACTION = """
 INSERT INTO compaction (turn, name, below, tokens, kept, receipt) VALUES (?, ?, ?, ?, ?, ?)
 """
+_FROZEN = "INSERT OR REPLACE INTO frozen (turn, state) VALUES (?, ?)"
 _ANSWER = """
 SELECT turn.first, turn.messages, turn.before, turn.tokens, thread.key, thread.base_seq, parent.key,
     session.name
@@ -92,6 +94,8 @@ def append(connection: apsw.Connection, workspace: str, session: str, turn: NewT
         turn = msgspec.structs.replace(turn, messages=(turn.opening, *turn.messages))
     moment = sessions.now()
     after = put_query(connection, position, turn, moment)
+    if not isinstance(turn.frozen, msgspec.UnsetType):
+        connection.execute(_FROZEN, (after.turn, turn.frozen))
     advance(connection, after, moment)
     if key is not None:
         remember(connection, addressed, key, after, forked=forked)
@@ -137,6 +141,12 @@ def undo(connection: apsw.Connection, workspace: str, session: str, compaction: 
     after = put_undo(connection, position, NewTurn(messages=(), counter=""), moment, name=compaction)
     advance(connection, after, moment)
     return _appended(position, after)
+
+
+def render_anew(connection: apsw.Connection, workspace: str, session: str) -> None:
+    """End what the session's requests begin with. The row is of its own thread, even without own turns."""
+    position = sessions.require(connection, workspace, session)
+    connection.execute(_FROZEN, (_next(position) - 1, None))
 
 
 def state(connection: apsw.Connection, position: SessionPosition) -> CompactionState:
@@ -229,6 +239,7 @@ def put_compaction(
     tokens = sum(counted.tokens for counted in turn.messages)
     compaction = (name, before.in_force, tokens, json_text(kept), json_text(receipt))
     connection.execute(_COMPACTION, (number, *compaction))
+    connection.execute(_FROZEN, (number, None))
     entry = _Entry("compaction", turn, before, CompactionState(number), compaction=compaction)
     return _put(connection, position, entry, moment)
 
@@ -248,6 +259,7 @@ def put_undo(
         taken = below
     if taken is None:
         raise LedgerError(nothing_to_undo(name, reversed(existing)), code="unknown-compaction")
+    connection.execute(_FROZEN, (_next(position), None))
     entry = _Entry("undo", turn, before, CompactionState(below, undone=True), undoes=taken)
     return _put(connection, position, entry, moment)
 

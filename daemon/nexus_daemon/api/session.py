@@ -237,6 +237,17 @@ async def undo_compaction(client: "Connection", params: protocol.UndoParams) -> 
     return protocol.UndoResult(session=params.session, usage=spent)
 
 
+async def rebase(client: "Connection", params: protocol.SessionParams) -> protocol.RebaseResult:
+    """Render the system prompt and the tools anew in the next request of a conversation.
+
+    Otherwise each request has them as the one before, and notes tell what changed (`usage.pending`). The
+    `cache` of the resulting usage shows what a provider's cache loses. Earlier notes are not sent any more.
+    """
+    async with using(client, params) as scope:
+        spent = await client.work(operations.render_anew, scope)
+    return protocol.RebaseResult(session=params.session, usage=spent)
+
+
 async def receipt(client: "Connection", params: protocol.ReceiptParams) -> protocol.ReceiptResult:
     """The receipt of a compaction, as it was written, even if the compaction was undone since.
 

@@ -181,6 +181,7 @@ def _print_text(snapshot: Snapshot, folder: Path, options: argparse.Namespace) -
         source = f"── session {visible_line(options.session)}: {count} since the last compaction"
         opened = show_messages.Opened(conversation, source, partial=False)
         show_messages.print_sent(opened, assembled, target, counter)
+        show_messages.print_pending(assembled, options.session)
     output.data(last_message)
     return 0
 
@@ -272,6 +273,8 @@ def _context(
     turn: show_turn.StoredTurn = options.turn
     manager = ContextManager()
     manager.add(turn.messages if conversation is None else conversation.messages)
+    if conversation is None:
+        manager.freeze(turn.frozen)
     request = assembly.Request(
         message=Message("user", options.message) if options.message else None,
         event=turn.event,
@@ -284,7 +287,10 @@ def _context(
             max_context_tokens=options.budget,
             truncation_strategy=options.strategy,
             skills=options.skill,
-            additional_tools=(*(() if conversation is None else conversation.tools), *turn.tools),
+            additional_tools=(
+                *(() if conversation is None else conversation.tools),
+                *show_turn.tools_of(turn),
+            ),
         ),
     )
     now = datetime.now().astimezone()

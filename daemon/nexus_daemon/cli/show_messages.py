@@ -6,6 +6,7 @@ middle of a long list is left out.
 
 import os
 import re
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -138,6 +139,27 @@ def print_prefix(context: assembly.AssembledContext) -> None:
             f"{_mark(context)}{tokens:,} tokens (tools, system prompt, history) will be the same at the "
             "start of the next request: a provider's cache can serve them.",
         )
+
+
+def print_pending(context: assembly.AssembledContext, session: str) -> None:
+    """Print what changed since the prompt and tools above were sent, and what applying it now costs."""
+    pending = context.pending
+    if pending is None:
+        return
+    out = output.console()
+    for change in pending.changes:
+        name = f"the tool {change.label}" if change.is_tool else change.path or change.label
+        told = "a message told it" if change.told else "the next message tells it"
+        sentence = f"{visible_line(name)} was {change.kind} since it was sent: {told}."
+        print_sentence(out, Text.assemble(("pending: ", "yellow"), sentence))
+    cost = "" if pending.cost is None else f" (${pending.cost:.4f})"
+    lost = " Thinking in the history is lost then." if pending.loses_reasoning else ""
+    print_sentence(
+        out,
+        f"To begin with the present files instead, {_mark(context)}{pending.tokens:,} tokens are written "
+        f"again{cost}: nexus sessions rebase {shlex.quote(session)}.{lost}",
+    )
+    out.print()
 
 
 # ---------------------------------------------------------------- reading

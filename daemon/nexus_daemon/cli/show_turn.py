@@ -19,6 +19,7 @@ from nexus_context.config.picked_model import ModelChoice
 from nexus_context.conversation.message import Message
 from nexus_context.errors import RequestError
 from nexus_context.files import exists, read_text
+from nexus_context.frozen import Frozen, frozen_of
 from nexus_context.layers.agent_definitions import MAIN
 from nexus_context.memory.item import MemoryItem
 from nexus_context.snapshot import Snapshot
@@ -45,6 +46,7 @@ class StoredTurn(msgspec.Struct, frozen=True):
     parameters: Mapping[str, Any] = {}
     event: Mapping[str, Any] | None = None
     tools: Sequence[dict[str, Any]] = ()
+    frozen: Frozen | None = None  # what the requests of the session begin with
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
@@ -110,7 +112,13 @@ def read_turn(folder: str, snapshot: Snapshot, options: argparse.Namespace, sess
             session=name,
             messages=[stored.message for stored in history.messages],
             parameters=find_session(ledger, workspace, name).parameters,
+            frozen=frozen_of(ledger.frozen(workspace, name)),
         )
+
+
+def tools_of(turn: StoredTurn) -> Sequence[dict[str, Any]]:
+    """The tools of the next turn: those of the command line, else those of the session's last one."""
+    return turn.tools or (() if turn.frozen is None else turn.frozen.latest.tools)
 
 
 def picked_model(snapshot: Snapshot, session: str | None) -> ModelChoice | None:

@@ -262,6 +262,13 @@ class UndoResult(Wire, frozen=True):
     usage: TokenUsage  # what it costs now
 
 
+class RebaseResult(Wire, frozen=True):
+    """A conversation whose next request begins with the present system prompt and tools."""
+
+    session: str  # the conversation
+    usage: TokenUsage  # what the next request costs; `cache` says what it does not reuse
+
+
 class SessionDidChange(Sparse, frozen=True):
     """Sent to every client of a folder when one of its conversations changes."""
 

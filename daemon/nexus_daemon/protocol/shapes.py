@@ -150,6 +150,26 @@ class CacheReport(Sparse, frozen=True):
     lapsed_reasoning: int | None = None
 
 
+class PendingChange(Sparse, frozen=True):
+    """A part of the system prompt, or a tool, that is another now than what is sent."""
+
+    kind: Annotated[str, OneOf("added", "changed", "removed")]  # `added`, `changed` or `removed`
+    label: str  # the part, or the tool's name
+    tokens: int  # tokens of the note that tells it
+    told: bool  # a message of the conversation has the note; false: the next user message will have it
+    tool: bool = False  # it is a tool
+    source: Location | None = None  # its file, if any
+
+
+class PendingChanges(Sparse, frozen=True):
+    """What changed since the system prompt and the tools were sent: notes tell it."""
+
+    changes: list[PendingChange]  # the parts in the order of the prompt, then the tools
+    tokens: int  # tokens to write again if both were rendered anew now (`nexus/session/rebase`)
+    loses_thinking: bool  # a model's thinking in the history is bound to what would change
+    cost_usd: float | None = None  # what that costs more, in US dollars, if the model's prices are known
+
+
 class TokenUsage(Sparse, frozen=True):
     """The cost of a context. Σ rows.tokens = total, exactly."""
 
@@ -171,6 +191,8 @@ class TokenUsage(Sparse, frozen=True):
     removed_messages: int | None = None  # number of messages that are no longer sent, if any
     # why a compaction is due, if it is: `token_limit`, `message_count` or `tool_count`
     compaction_reason: Annotated[str, OneOf("token_limit", "message_count", "tool_count")] | None = None
+    # instructions and tools that are others now than those that are sent, if any
+    pending: PendingChanges | None = None
     # what the next request with the same options could reuse of the last one, which shows what an edit breaks
     # before it costs anything. In `nexus/context/usage` and `nexus/context/didChange`, once this daemon has
     # assembled a request

@@ -112,8 +112,8 @@ def plan(scope: SessionScope, params: protocol.CompactParams) -> Draft:
     scope.follow_to_compact()
     options = next_request.options_beside(snapshot, conversation, ledger)
     now = datetime.now().astimezone()
-    fixed = costs.fixed_part(snapshot, assembly.Request(options=options), now=now)
-    view, spent = costs.fitted(snapshot, conversation.manager, fixed, options, looking=True)
+    request = assembly.Request(options=options)
+    fixed, view, spent = costs.fitted_part(snapshot, conversation.manager, request, now=now, looking=True)
     compaction_plan = conversation.manager.plan_compaction(
         fixed.counter,
         Budget(spent.available, sum(row.tokens for row in fixed.before)),
@@ -279,5 +279,6 @@ def _write(
     conversation.positions = [appended.before.messages, *preserved]
     conversation.head = appended.head
     conversation.compaction = receipt.id
+    conversation.proposal = None
     conversation.loaded = None
     conversation.changed()

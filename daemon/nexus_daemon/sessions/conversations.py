@@ -13,6 +13,7 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -24,6 +25,7 @@ from nexus_daemon import lazy
 if TYPE_CHECKING:  # the first diagnostics need not wait for it
     from nexus_context.assembly import AssembledContext, Options
     from nexus_context.conversation.message import Message
+    from nexus_context.frozen import Proposal
     from nexus_context.ledger.records import Head, SessionOptions, TurnFacts
     from nexus_context.prefix import Prefix
     from nexus_context.snapshot import Snapshot
@@ -62,6 +64,9 @@ class Conversation:
         self.loaded: int | None = None  # tokens that were requested when it was read; None: all
         self.facts: TurnFacts | None = None  # of the turn under way: what its last request was made with
         self.turn_message: Message | None = None  # that its last request was made for, as it will be stored
+        self.proposal: Proposal | None = None  # of the same request: what later ones begin with
+        self.frozen_text: str | None = None  # what requests begin with, as the ledger had it last
+        self.requested: datetime | None = None  # when it was made
         self.opening: Message | None = None  # begins the messages of `manager`, but the ledger lacks it
         self.last_prefix: Prefix | None = None  # of the last request for a message or an event
         self.last_options: Options | None = None  # of the same request, without its turn tools
@@ -129,6 +134,8 @@ class Conversation:
         self.head = self.compaction = self.loaded = self.facts = None
         self.last_prefix = self.last_options = None
         self.turn_message = self.opening = None
+        self.proposal = self.requested = None
+        self.frozen_text = None
         self.last_turn_tools = ()
         self.positions = []
         self.handed_out = {}

@@ -405,6 +405,10 @@ class FolderLedger:
     def undo(self, session: str, compaction: str | None) -> "Appended":
         return self._mark(session, "undone", lambda: self.store.undo(self.workspace, session, compaction))
 
+    def render_anew(self, session: str) -> None:
+        """Let the next request of a conversation begin with the present system prompt and tools."""
+        self._write(lambda: self.store.render_anew(self.workspace, session))
+
     def create(
         self, session: str, agent: str | None, parameters: "Mapping[str, Any] | None" = None
     ) -> "Session":

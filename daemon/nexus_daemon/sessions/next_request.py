@@ -19,6 +19,7 @@ from nexus_context.config.picked_model import ModelChoice, leaves_model_to_edito
 from nexus_context.errors import RequestError
 from nexus_context.ledger.records import SessionOptions
 from nexus_context.snapshot import Snapshot, for_choice
+from nexus_context.tools import name_of
 from nexus_daemon import lazy
 from nexus_daemon.sessions.conversations import Conversation
 from nexus_daemon.sessions.ledger_writer import FolderLedger
@@ -39,6 +40,9 @@ class SentBesides(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
     memory_tools: bool = False
     skill_tools: bool = False
     agent_tools: bool = False
+
+
+_EXPECTED = (*SentBesides.__struct_fields__, "skills", "skip_skills", "skill_filter")
 
 
 def choice_of(
@@ -80,6 +84,23 @@ def options_beside(snapshot: Snapshot, conversation: Conversation, ledger: Folde
     except msgspec.ValidationError:  # a later version of Nexus may write other fields
         return Options()
     return Options(**msgspec.structs.asdict(besides))
+
+
+def options_of_look(snapshot: Snapshot, conversation: Conversation, ledger: FolderLedger | None) -> Options:
+    """What the next request is expected to send beside the messages: what the last one did.
+
+    After a restart its tools are known, which are sent again.
+    """
+    options, last = options_beside(snapshot, conversation, ledger), conversation.last_options
+    frozen = conversation.manager.frozen
+    if frozen is None:
+        return options
+    if last is not None:
+        last = with_turn_tools(last, conversation.last_turn_tools)
+        return msgspec.structs.replace(options, **{name: getattr(last, name) for name in _EXPECTED})
+    names = {name_of(tool) for tool in options.additional_tools}
+    more = [tool for tool in frozen.latest.tools if name_of(tool) not in names]
+    return msgspec.structs.replace(options, additional_tools=[*options.additional_tools, *more])
 
 
 def expected(scope: "SessionScope", options: Options) -> tuple[Snapshot, Options]:

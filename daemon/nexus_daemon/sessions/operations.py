@@ -70,6 +70,13 @@ def undo_compaction(scope: SessionScope, compaction: str | None) -> protocol.Tok
     return usage.read_usage(scope)
 
 
+def render_anew(scope: SessionScope) -> protocol.TokenUsage:
+    """Let the next request begin with the system prompt and the tools as they are then."""
+    scope.ledger.render_anew(scope.conversation.session)
+    scope.conversation.proposal = None
+    return usage.read_usage(scope)
+
+
 def export(scope: SessionScope, form: str) -> str:
     """The whole conversation as text."""
     if form not in ("jsonl", "markdown"):

@@ -7,7 +7,8 @@
    user's turn that it lies in, are within what is read. A compaction reads as much as it looks at.
 4. The first turn of a conversation is preceded by the message that tells when it began. `open_conversation`
    puts it into memory until the turn is written, so that the first request has it, too.
-5. A user message is written with the preamble that its request had (`Message.preamble`).
+5. A user message is written with the preamble that its request had (`Message.preamble`). The prompt and tools
+   that later requests begin with (`frozen`) are written in the same transaction.
 6. The work is bounded: no more than MOST_READ tokens are read to find the beginning of a turn. Only requests
    for all messages read all of them.
 
@@ -30,6 +31,7 @@ from nexus_context.conversation.compaction.detection import READ_TOKENS
 from nexus_context.conversation.history import NO_GAP, History
 from nexus_context.conversation.message import Message, sent_content
 from nexus_context.conversation.window import LARGEST_NEW
+from nexus_context.frozen import frozen_of, frozen_text, settled
 from nexus_context.ledger import records
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.records import (
@@ -130,6 +132,7 @@ def follow(
             return
         added = [stored for stored in news if stored.position < head.messages]  # a turn may have come since
         _take_in(conversation, added, head, costs.model_of(snapshot, None)[1])
+    _freeze(conversation, ledger)
     if not _is_enough(conversation, tokens):
         _read(conversation, ledger, snapshot, tokens)
 
@@ -151,6 +154,8 @@ def append(
     opening = _counted([opened or _opening(datetime.now().astimezone())], counter) if begins else ()
     bound, request = conversation.manager.bind(_as_sent(conversation, turn_input.result.messages))
     messages = _counted(bound, counter)
+    last_frozen = conversation.manager.frozen
+    frozen = settled(last_frozen, conversation.proposal, bound)
     turn = NewTurn(
         messages=messages,
         counter=counter.name,
@@ -158,6 +163,7 @@ def append(
         key=turn_input.key,
         parent=_parent(conversation, ledger, turn_input.parent),
         options=_new_options(conversation, ledger),
+        frozen=msgspec.UNSET if frozen is last_frozen else frozen_text(frozen),
         **_facts(conversation, snapshot, turn_input),
     )
     appended = ledger.append(conversation.session, turn)
@@ -168,7 +174,8 @@ def append(
         _mark_delivered(conversation, ledger)
     if appended.repeated or appended.forked:
         return answer
-    conversation.facts = conversation.turn_message = None
+    requested = conversation.requested
+    conversation.facts = conversation.turn_message = conversation.proposal = conversation.requested = None
     conversation.options = None  # they are those of the ledger now
     if (head is None and not appended.before.seq) or appended.before == head:
         written = messages if appended.before.messages or opened is not None else (*opening, *messages)
@@ -181,6 +188,8 @@ def append(
         conversation.manager.request = request
     else:
         follow(conversation, ledger, snapshot, tokens=conversation.loaded)
+    conversation.manager.freeze(frozen, at=requested)
+    conversation.frozen_text = ledger.store.frozen(ledger.workspace, conversation.session)
     return answer
 
 
@@ -273,6 +282,8 @@ def _read(conversation: Conversation, ledger: FolderLedger, snapshot: Snapshot, 
     conversation.compaction = history.compaction
     conversation.undone = history.undone
     conversation.loaded = tokens if history.gap_messages else None
+    if other:
+        conversation.proposal = None
     if other or first:
         conversation.changed()
     if first and history.messages:
@@ -297,6 +308,7 @@ def _load(
             gap_tokens=history.gap_tokens,
         )
         conversation.positions = [stored.position for stored in history.messages]
+        _freeze(conversation, ledger, restored=True)
         conversation.head = history.head
         conversation.opening = None
         if tokens is None or limit == max(tokens, MOST_READ):
@@ -304,6 +316,14 @@ def _load(
         if _covers(conversation.manager.history, counter, ceil(tokens / SPARE)):
             break
     return history
+
+
+def _freeze(conversation: Conversation, ledger: FolderLedger, *, restored: bool = False) -> None:
+    """Begin the next requests as the ledger says, if another window changed that."""
+    text = ledger.store.frozen(ledger.workspace, conversation.session)
+    if restored or text != conversation.frozen_text:
+        conversation.frozen_text = text
+        conversation.manager.freeze(frozen_of(text))
 
 
 def _covers(history: History, counter: TokenCounter, available: int) -> bool:

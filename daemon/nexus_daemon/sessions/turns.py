@@ -258,9 +258,14 @@ def _is_due(turn: _Turn, context: AssembledContext) -> bool:
 
 def _is_turn(request: assembly.Request, conversation: Conversation) -> bool:
     """Whether a model is to answer the request: it has a message, or a body behind a tool's result."""
-    messages = conversation.manager.history.messages
-    goes_on = request.format != "neutral" and bool(messages) and messages[-1].role == "tool"
+    goes_on = request.format != "neutral" and _goes_on(request, conversation)
     return request.message is not None or goes_on
+
+
+def _goes_on(request: assembly.Request, conversation: Conversation) -> bool:
+    """Whether the request is behind a tool's result."""
+    messages = conversation.manager.history.messages
+    return request.message is None and bool(messages) and messages[-1].role == "tool"
 
 
 def _result(
@@ -285,6 +290,9 @@ def _result(
         conversation.last_turn_tools = inputs.tools
     if takes_memory(request):
         conversation.turn_message = assembled.turn_message
+        conversation.proposal, conversation.requested = assembled.proposal, turn.now
+    elif _goes_on(request, conversation):
+        conversation.proposal, conversation.requested = assembled.proposal, turn.now
     if _is_turn(request, conversation):
         conversation.facts = TurnFacts(
             model=assembled.model or None,

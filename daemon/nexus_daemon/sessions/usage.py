@@ -41,7 +41,7 @@ def measure(scope: SessionScope) -> Measured:
 def measure_scope(scope: SessionScope) -> Measured:
     """What the conversation in memory holds and costs."""
     conversation = scope.conversation
-    options = next_request.options_beside(scope.snapshot, conversation, scope.ledger)
+    options = next_request.options_of_look(scope.snapshot, conversation, scope.ledger)
     manager = conversation.manager
     spent, percent = _measure(scope, assembly.Request(options=options), scope.locate, manager)
     return Measured(0 if conversation.opening is not None else len(manager), spent, percent)
@@ -87,11 +87,12 @@ def current_usage(
             sync.follow(conversation, ledger, snapshot, tokens=sync.tokens_to_send(snapshot))
         except RequestError as error:  # the usage is then that of the messages in memory
             logger.warning("%s", error)
-    options = next_request.options_beside(snapshot, conversation, ledger)
+    options = next_request.options_of_look(snapshot, conversation, ledger)
     limits, _ = assembly.model_of(snapshot, None)
     counter = None if is_loaded(limits.encoding) else get_token_counter(use_tiktoken=False)
     request = assembly.Request(options=options)
-    measured = assembly.measure(snapshot, conversation.manager, request=request, counter=counter)
+    now = datetime.now().astimezone()
+    measured = assembly.measure(snapshot, conversation.manager, request=request, counter=counter, now=now)
     spent = results.measured(measured, locate, conversation.positions)
     return with_cache(spent, snapshot, conversation, locate)
 

@@ -120,15 +120,13 @@ def test_reasoning_comes_back_as_long_as_nothing_changed(tmp_path: Path) -> None
     assert all(reply.dropped == () for reply in chat.replies)
 
 
-@pytest.mark.parametrize("change", ["rules", "compaction", "model"])
+@pytest.mark.parametrize("change", ["compaction", "model"])
 def test_a_change_lapses_what_was_bound_to_it(tmp_path: Path, change: str) -> None:
     chat = Chat(tmp_path)
     for _ in range(3):
         chat.ask("Where is the gate? " * 20)
     before = chat.thinking_sent()
-    if change == "rules":
-        chat.snapshot = chat.with_rules("Be thorough.")
-    elif change == "model":
+    if change == "model":
         chat.model = MODELS[1]
     else:
         chat.conversation.compact(made_at=NOON)
@@ -140,14 +138,20 @@ def test_a_change_lapses_what_was_bound_to_it(tmp_path: Path, change: str) -> No
     assert set(repairs) == {"thinking-left-out"}
     chat.ask("And then?")
     assert chat.thinking_sent() == 1  # the one since
-    if change == "rules":
-        chat.snapshot = chat.with_rules("Be brief.")
-        chat.ask("As before?")
-        assert chat.thinking_sent() == 3  # bound to the rules that are there again
     if change == "compaction":
         chat.conversation.undo_compaction()
         chat.ask("As before?")
         assert chat.thinking_sent() == 3
+
+
+def test_an_edit_of_the_rules_is_told_and_lapses_nothing(tmp_path: Path) -> None:
+    chat = Chat(tmp_path)
+    for _ in range(3):
+        chat.ask("Where is the gate? " * 20)
+    chat.snapshot = chat.with_rules("Be thorough.")
+    chat.ask("And now?")
+    assert chat.thinking_sent() == 3
+    assert "Be thorough." in str((chat.contexts[-1].request or {})["messages"])
 
 
 def test_what_another_process_goes_on_with_is_bound_to_the_same(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from support.desk import Desk, tell_story
+from support.desk import CONFIG, Desk, tell_story
 from support.talk import Talk, tell
 from support.waiting import wait_until
 
@@ -31,6 +31,9 @@ def breaks(talk: Talk) -> list[Any]:
 def test_an_edit_breaks_what_was_sent_and_taking_it_back_mends_it(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
         talk = await desk.client()
+        desk.open(
+            talk, CONFIG, '{"context": {"replay": "plain"}}'
+        )  # else a note tells it, and nothing breaks
         desk.open(talk, NEXUS, "A.\n")
         assert await cache(desk, talk, 2) is None
         turn = await desk.ask(talk, 3, "nexus/context/assemble", message="Hello.", options=OPTIONS)

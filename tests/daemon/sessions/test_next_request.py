@@ -134,7 +134,11 @@ def test_tools_of_one_turn_are_predicted_and_sent_with_that_turn_only(tmp_path: 
         await check(desk, talk, 20, options=MODEL, turn_tools=[read, write_tool])
         await desk.ask(talk, 30, "nexus/session/append", messages=said)
         predicted, turn = await check(desk, talk, 40, options=MODEL)
-        assert [row["label"] for row in predicted["rows"] if "notes" in row["label"]] == []
+        tools = [tool["name"] for tool in turn["tools"] if "notes" in tool["name"]]
+        assert tools == ["read_notes", "write_notes"]  # still sent, and a note says that they are gone
+        pending = [(one["kind"], one["label"]) for one in predicted["pending"]["changes"] if one.get("tool")]
+        assert pending == [("removed", "read_notes"), ("removed", "write_notes")]
+        assert "The tool read_notes is gone. Do not call it." in str(turn["currentMessage"])
 
     tell_story(tmp_path, story)
 

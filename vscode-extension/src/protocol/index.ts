@@ -27,6 +27,7 @@ export interface Requests {
   "nexus/session/delete": { params: SessionParams; result: DeleteResult };
   "nexus/session/compact": { params: CompactParams; result: CompactResult };
   "nexus/session/undoCompaction": { params: UndoParams; result: UndoResult };
+  "nexus/session/rebase": { params: SessionParams; result: RebaseResult };
   "nexus/session/receipt": { params: ReceiptParams; result: ReceiptResult };
   "nexus/session/export": { params: ExportParams; result: ExportResult };
   "nexus/session/search": { params: SearchParams; result: SearchResult };
@@ -107,7 +108,8 @@ export interface ToolCall {
 /**
  * What a user message was sent with, before its content: it is sent again with it, byte for byte.
  *
- * `items` are the hashes of the memory items in `memory` that were sent whole.
+ * `items` are the hashes of the memory items in `memory` that were sent whole. `changes` belongs to the
+ * state of the number `frozen` (`frozen.Frozen`): with another one it is not sent.
  */
 export interface Preamble {
   /** the time, the facts of the event, the state of git */
@@ -116,6 +118,10 @@ export interface Preamble {
   memory?: string;
   /** hashes of what `memory` has whole */
   items?: string[];
+  /** what changed in the system prompt and the tools since they were sent */
+  changes?: string;
+  /** number of the system prompt and tools that `changes` is about */
+  frozen?: number;
 }
 
 /** A call of an agent tool, as a model made it. */
@@ -1095,6 +1101,14 @@ export interface ProviderUsage {
   stopReason?: string | null;
 }
 
+/** A conversation whose next request begins with the present system prompt and tools. */
+export interface RebaseResult {
+  /** the conversation */
+  session: string;
+  /** what the next request costs; `cache` says what it does not reuse */
+  usage: TokenUsage;
+}
+
 /** The receipt of a compaction. */
 export interface Receipt {
   /** id of the compaction, for `nexus/session/undoCompaction` */
@@ -1479,6 +1493,34 @@ export interface Location {
   range: Range;
 }
 
+/** A part of the system prompt, or a tool, that is another now than what is sent. */
+export interface PendingChange {
+  /** `added`, `changed` or `removed` */
+  kind: "added" | "changed" | "removed";
+  /** the part, or the tool's name */
+  label: string;
+  /** tokens of the note that tells it */
+  tokens: number;
+  /** a message of the conversation has the note; false: the next user message will have it */
+  told: boolean;
+  /** it is a tool */
+  tool?: boolean;
+  /** its file, if any */
+  source?: Location;
+}
+
+/** What changed since the system prompt and the tools were sent: notes tell it. */
+export interface PendingChanges {
+  /** the parts in the order of the prompt, then the tools */
+  changes: PendingChange[];
+  /** tokens to write again if both were rendered anew now (`nexus/session/rebase`) */
+  tokens: number;
+  /** a model's thinking in the history is bound to what would change */
+  losesThinking: boolean;
+  /** what that costs more, in US dollars, if the model's prices are known */
+  costUsd?: number;
+}
+
 /** A position in a text. */
 export interface Position {
   /** from 0 */
@@ -1568,6 +1610,8 @@ export interface TokenUsage {
   removedMessages?: number;
   /** why a compaction is due, if it is: `token_limit`, `message_count` or `tool_count` */
   compactionReason?: "token_limit" | "message_count" | "tool_count";
+  /** instructions and tools that are others now than those that are sent, if any */
+  pending?: PendingChanges;
   /**
    * what the next request with the same options could reuse of the last one, which shows what an edit breaks before it
    * costs anything. In `nexus/context/usage` and `nexus/context/didChange`, once this daemon has assembled a request

@@ -23,6 +23,7 @@ examples:
   nexus sessions append main 'We deploy on Fridays.'
   nexus sessions compact main --pin 'Never touch prod.'
   nexus sessions undo main
+  nexus sessions rebase main
   nexus sessions fork main second-try --turn 12
   nexus sessions verify
   nexus sessions backup ~/backups/ledger-today.db
@@ -164,6 +165,11 @@ def _undo(command: argparse.ArgumentParser) -> None:
     _json(command)
 
 
+def _rebase(command: argparse.ArgumentParser) -> None:
+    _session(command)
+    _json(command)
+
+
 def _fork(command: argparse.ArgumentParser) -> None:
     _session(command)
     command.add_argument("to", metavar="NEW", help="the name of the new session")
@@ -253,6 +259,9 @@ ACTIONS = {
         "converse", _compact, "replace the old messages of a session with a summary; prints what was lost"
     ),
     "undo": _Action("converse", _undo, "restore the messages that a compaction replaced"),
+    "rebase": _Action(
+        "converse", _rebase, "begin the next request of a session with the present system prompt and tools"
+    ),
     "fork": _Action("change", _fork, "begin a session that shares the turns of another"),
     "rename": _Action("change", _rename, "give a session another name"),
     "delete": _Action("change", _delete, "remove sessions for good"),

@@ -1,4 +1,4 @@
-"""`nexus sessions append`, `compact` and `undo`."""
+"""`nexus sessions append`, `compact`, `undo` and `rebase`."""
 
 import argparse
 
@@ -82,6 +82,24 @@ def run_undo(options: argparse.Namespace) -> int:
         output.json_value(msgspec.to_builtins(undone))
         return 0
     output.line(f"The messages of {options.session!r} are restored: {_tokens(undone.usage)}.")
+    return 0
+
+
+def run_rebase(options: argparse.Namespace) -> int:
+    _check_exists(options)
+    rebased = answer(
+        "sessions",
+        options.folder,
+        handlers.rebase,
+        lambda uri: protocol.SessionParams(uri, options.session),
+    )
+    if options.json:
+        output.json_value(msgspec.to_builtins(rebased))
+        return 0
+    output.line(
+        f"The next request of {options.session!r} begins with the present system prompt and tools: "
+        f"{_tokens(rebased.usage)}."
+    )
     return 0
 
 
