@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.conversation.fact_quality import MINIMUM, MODELS, UNCUT, Body, Vendor
+from benchmarks.conversation.fact_quality import MODELS, UNCUT, Body, Vendor
 from benchmarks.conversation.facts import OpenAIMessage, calls_of
 from benchmarks.conversation.turn_facts import START, TurnFacts
 
@@ -15,7 +15,6 @@ from nexus_context import ContextManager, LoadInputs, Message, Options, Request,
 from nexus_context.assembly.git import Changes, GitState
 from nexus_context.assembly.request import AssembledContext
 from nexus_context.conversation import formats
-from nexus_context.conversation.breakpoints import Cache
 from nexus_context.conversation.message import ToolCall
 from nexus_context.memory.item import MemoryItem
 from nexus_context.tokens import get_model_limits
@@ -122,23 +121,14 @@ class EveryTurn(EveryStep):
             return super().build()
         context = self._context
         assert context is not None
-        assert context.current_message is not None
         assert context.request is not None
-        messages = [*context.history, context.current_message, *self._loop]
-        settings = {
-            name: value
-            for name, value in context.request.items()
-            if name not in ("model", "messages", "system", "tools")
-        }
+        opening = Message("user", "-")  # a body begins with a user's message; this one is not sent
         render = formats.anthropic if self._format == "anthropic" else formats.openai
-        body, _ = render(
-            context.model,
-            context.system_prompt,
-            messages,
-            context.tools,
-            settings=settings,
-            cache=Cache(minimum=MINIMUM[self._format]),
-        )
+        rest, _ = render(context.model, "", [opening, *self._loop], (), {}, cache=None)
+        body = dict(context.request)
+        if self._format == "anthropic":
+            body |= {"messages": _last_mark_only(body["messages"]), "cache_control": {"type": "ephemeral"}}
+        body["messages"] = [*body["messages"], *rest["messages"][1:]]
         return body, 0
 
     def answer(self, message: OpenAIMessage, thinking: Sequence[Body]) -> int:
@@ -148,6 +138,21 @@ class EveryTurn(EveryStep):
     def result(self, message: OpenAIMessage) -> int:
         self._loop.append(_result(message))
         return 0
+
+
+def _last_mark_only(messages: list[Body]) -> list[Body]:
+    """The messages with the last of their breakpoints, so that an automatic one may follow."""
+    marked = [
+        at for at, message in enumerate(messages) if any("cache_control" in one for one in message["content"])
+    ]
+    changed = list(messages)
+    for at in marked[:-1]:
+        blocks = [
+            {key: value for key, value in one.items() if key != "cache_control"}
+            for one in messages[at]["content"]
+        ]
+        changed[at] = messages[at] | {"content": blocks}
+    return changed
 
 
 def _snapshot(system: str) -> Any:
