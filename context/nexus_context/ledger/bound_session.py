@@ -10,7 +10,15 @@ from typing import Any
 
 from nexus_context.conversation.message import Message
 from nexus_context.errors import RequestError
-from nexus_context.ledger.records import Appended, Counted, Head, NewCompaction, NewTurn, StoredHistory
+from nexus_context.ledger.records import (
+    Appended,
+    Counted,
+    Head,
+    NewCompaction,
+    NewTurn,
+    ServerCompaction,
+    StoredHistory,
+)
 from nexus_context.ledger.store import Ledger
 
 
@@ -36,10 +44,20 @@ class BoundSession:
         self.compaction = history.compaction if history else None
         return history if history and history.messages else None
 
-    def append(self, messages: Sequence[Counted], *, counter: str, opening: Counted | None) -> bool:
-        """Append a turn; False if it does not follow what is in memory. LedgerError: nothing was written."""
-        turn = NewTurn(messages=tuple(messages), counter=counter, opening=opening)
-        return self._follows(self._ledger.append(self._folder, self._session, turn))
+    def append(
+        self,
+        messages: Sequence[Counted],
+        *,
+        counter: str,
+        opening: Counted | None,
+        compaction: ServerCompaction | None = None,
+    ) -> bool:
+        """Append a turn; False if it does not follow what is in memory, or if a compaction followed it.
+
+        LedgerError: nothing was written.
+        """
+        turn = NewTurn(messages=tuple(messages), counter=counter, opening=opening, compaction=compaction)
+        return self._follows(self._ledger.append(self._folder, self._session, turn)) and compaction is None
 
     def compact(
         self, history: Sequence[Message], preserved: Iterable[Message], compaction: NewCompaction

@@ -78,13 +78,25 @@ class TurnFacts(msgspec.Struct, frozen=True, kw_only=True):
     outcome: TurnOutcome | None = None
 
 
+class ServerCompaction(msgspec.Struct, frozen=True):
+    """A compaction by a provider's server, which came with an answer of a turn.
+
+    Behind the turn, the history is the summary, then the last `kept` messages of the turn.
+    """
+
+    id: str
+    summary: Counted
+    kept: int
+
+
 class NewTurn(TurnFacts, frozen=True, kw_only=True):
     """One turn to be appended.
 
     `key`: appending the same key to the same session again does nothing. `parent`: the last turn that the
     writer saw; if another has been appended since, the new turn goes to a fork. UNSET: append at the head.
     `opening`: precedes the messages if the thread is empty; `options`: those of the session from now on,
-    None: unchanged. Only `append` uses these two.
+    None: unchanged; `compaction` follows the turn at once: both are written, or none. Only `append` uses
+    these three.
     """
 
     messages: tuple[Counted, ...]
@@ -94,6 +106,7 @@ class NewTurn(TurnFacts, frozen=True, kw_only=True):
     parent: str | msgspec.UnsetType | None = msgspec.UNSET
     created: str | None = None  # ISO 8601, UTC: if not now (an import)
     options: SessionOptions | None = None
+    compaction: ServerCompaction | None = None
 
 
 class NewCompaction(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,7 +125,10 @@ class NewCompaction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Appended(msgspec.Struct, frozen=True):
-    """The result of an append. `before` is the head before it, `head` the one after it."""
+    """The result of an append. `before` is the head before it, `head` the one after it.
+
+    If a compaction by the provider's server followed `turn`, `head` is behind that, unless it is `repeated`.
+    """
 
     session: str
     turn: str

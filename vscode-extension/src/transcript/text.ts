@@ -188,7 +188,8 @@ function changeOf({ receipt }: TranscriptTurn): string[] {
   if (!receipt) return [];
   const { replacedMessages, tokensBefore, tokensAfter } = receipt;
   const tokens = `${exactly(tokensBefore)} → ${exactly(tokensAfter)} tokens`;
-  return [`${plural(replacedMessages, "message")} → 1 summary`, tokens];
+  const result = receipt.opaque ? "compacted by the provider" : "1 summary";
+  return [`${plural(replacedMessages, "message")} → ${result}`, tokens];
 }
 
 /** What is said of a turn below its heading. */
@@ -205,7 +206,7 @@ function turnLines(turn: TranscriptTurn, page: TranscriptResult): string[] {
   return [
     ...(folded?.length ? [`The summary replaces ${spansText(folded)}.`] : []),
     ...(kept?.length ? [`Still sent beside it: ${spansText(kept)}.`] : []),
-    ...(receipt ? [`Written by ${writerOf(receipt)}; ${lossText(receipt)}.`] : []),
+    ...(receipt ? [`${receipt.opaque ? "Compacted" : "Written"} by ${writerOf(receipt)}; ${lossText(receipt)}.`] : []),
   ];
 }
 
