@@ -188,8 +188,8 @@ function changeOf({ receipt }: TranscriptTurn): string[] {
   if (!receipt) return [];
   const { replacedMessages, tokensBefore, tokensAfter } = receipt;
   const tokens = `${exactly(tokensBefore)} → ${exactly(tokensAfter)} tokens`;
-  const result = receipt.opaque ? "compacted by the provider" : "1 summary";
-  return [`${plural(replacedMessages, "message")} → ${result}`, tokens];
+  const messages = plural(replacedMessages, "message");
+  return [receipt.opaque ? `${messages} compacted by the provider` : `${messages} → 1 summary`, tokens];
 }
 
 /** What is said of a turn below its heading. */
