@@ -14,6 +14,7 @@ import msgspec
 
 from nexus_context.budget import ContextConfig, TokenUsage, UsageRow, history_rows, usage
 from nexus_context.conversation import coercion
+from nexus_context.conversation.compaction.server import SplitTurn, split_turn
 from nexus_context.conversation.history import Gap, History
 from nexus_context.conversation.message import (
     Message,
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from nexus_context.conversation.compaction.receipt import Receipt
     from nexus_context.conversation.compaction.run import CompactionResult, Plan
     from nexus_context.ledger.bound_session import BoundSession
-    from nexus_context.ledger.records import Counted
+    from nexus_context.ledger.records import Counted, ServerCompaction
     from nexus_context.ledger.store import Ledger
 
 # Compaction is imported where it is used: most conversations end before they are long enough.
@@ -180,24 +181,30 @@ class ContextManager:
     def add(self, messages: Iterable[Message]) -> None:
         """Add messages; with a ledger they are one turn, which is stored first.
 
-        A user message without a preamble gets the time of the clock.
+        A user message without a preamble gets the time of the clock. An answer with a compaction by the
+        provider's server compacts the history (`conversation.compaction.server`), until `undo_compaction`.
         """
         batch = tuple(map(self._timed, messages)) if self._clock is not None else tuple(messages)
-        bound, request = self.bind(batch)
+        split, request = self.bind(batch)
         self.request = request
-        batch = tuple(bound)
+        batch = tuple(split.messages)
         frozen = settled(self._frozen, self._proposal, batch)
         at = self._proposed_at if self._proposal is not None else None
-        if self._session is None or not batch:
+        if self._session is None or not (batch or split.summary):
             self._history.extend(batch)
             if batch:
                 self.freeze(frozen, at=at)
+            self._compact_by_server(split)
             return
         opening = self._history.messages[0] if not self._stored else None
         turn = self._counted([*([opening] if opening else []), *batch])
         first = turn.pop(0) if opening else None
         changed = msgspec.UNSET if frozen is self._frozen else frozen_text(frozen)
-        follows = self._session.append(turn, counter=self.counter.name, opening=first, frozen=changed)
+        compaction = self._server_compaction(split)
+        name = self.counter.name
+        follows = self._session.append(
+            turn, counter=name, opening=first, frozen=changed, compaction=compaction
+        )
         self._stored = True
         if follows:
             self._history.extend(batch)
@@ -205,13 +212,18 @@ class ContextManager:
         else:
             self._follow()
 
-    def bind(self, messages: Sequence[Message]) -> "tuple[Sequence[Message], SentRequest | None]":
-        """The messages to append, with what their reasoning is bound to, and `request` after that."""
+    def bind(self, messages: Sequence[Message]) -> "tuple[SplitTurn, SentRequest | None]":
+        """The messages to append, with what their reasoning is bound to, and `request` after that.
+
+        A compaction by the provider's server that came with them is apart.
+        """
+        split = split_turn(messages)
         if self.request is None or not self.request.is_followed_by(self._history):
-            return messages, None
+            return split, None
         from nexus_context.conversation.bound_thinking import bind_answers
 
-        return bind_answers(messages, self.request)
+        bound, request = bind_answers(split.messages, self.request, summary=split.summary, kept=split.kept)
+        return split._replace(messages=bound), request
 
     def add_user_message(self, content: str | Sequence[Any]) -> None:
         """Add a user message: text, or parts such as `{"type": "text", "text": …}`."""
@@ -514,6 +526,26 @@ class ContextManager:
         from nexus_context.ledger.records import Counted
 
         return [Counted(message, self._tokens(message)) for message in messages]
+
+    def _compact_by_server(self, split: SplitTurn) -> None:
+        """Put the compaction of the last turn in force, if it has one."""
+        if split.summary is None:
+            return
+        from nexus_context.conversation.compaction.run import new_id
+
+        kept = self._history.messages[len(self._history) - split.kept :]
+        history = self._history.remade(without_old_preambles([split.summary, *kept]), self.counter)
+        self._compactions.append(_Compaction(new_id(), self._history, len(history)))
+        self._replace(history)
+
+    def _server_compaction(self, split: SplitTurn) -> "ServerCompaction | None":
+        """The compaction of a turn, to be written with it."""
+        if split.summary is None:
+            return None
+        from nexus_context.conversation.compaction.run import new_id
+        from nexus_context.ledger.records import ServerCompaction
+
+        return ServerCompaction(new_id(), self._counted([split.summary])[0], split.kept)
 
     def _store_compaction(
         self, compaction: str, summary: Message, preserved: Sequence[Message], receipt: Any

@@ -54,7 +54,7 @@ class _Progress:
         self.key = key
         self.strict = strict
         self.count = 0
-        self.fingerprint = blake2b(base.encode(), digest_size=16).digest()
+        self.fingerprint = _begin(base)
         self.lapsed: list[int] = []
         self.holding = 0  # answers whose reasoning holds
 
@@ -100,16 +100,21 @@ def check_reasoning(base: str, view: View, *, strict: bool) -> Reasoning:
     return Reasoning(tuple(progress.lapsed), progress.holding)
 
 
-def bind_answers(messages: Sequence[Message], request: SentRequest) -> tuple[list[Message], SentRequest]:
+def bind_answers(
+    messages: Sequence[Message], request: SentRequest, *, summary: Message | None = None, kept: int = 0
+) -> tuple[list[Message], SentRequest]:
     """The messages that continue a conversation after a request, answers with reasoning with their
     fingerprints.
 
-    The message that the request ended with may come first. Also returns the request as the next messages
-    continue it.
+    The message that the request ended with may come first. A `summary` by the provider's server stands for
+    everything before the last `kept` messages: these are sent behind it alone. Also returns the request as
+    the next messages continue it.
     """
     bound, news = list(messages), []
     fingerprint = _fingerprint_behind(request) if any(map(has_reasoning, bound)) else b""
     for at, message in enumerate(bound):
+        if summary is not None and at == len(bound) - kept and fingerprint:
+            fingerprint = _next(_begin(request.base), summary)
         sent = sent_message(message)
         if not request.appended and not at and sent == request.current:
             continue
@@ -146,6 +151,11 @@ def _progress(base: str, view: View, *, strict: bool) -> _Progress:
         progress.add(message)
     view.history.binding = progress
     return progress
+
+
+def _begin(base: str) -> bytes:
+    """The fingerprint before the first message."""
+    return blake2b(base.encode(), digest_size=16).digest()
 
 
 def _next(fingerprint: bytes, message: Message) -> bytes:

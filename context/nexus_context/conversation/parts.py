@@ -62,6 +62,7 @@ _DETAILS = ("auto", "low", "high", "original")
 
 
 Provider = Literal["anthropic", "openai", "gemini"]
+PROVIDER_NAMES: dict[Provider, str] = {"anthropic": "Anthropic", "openai": "OpenAI", "gemini": "Google"}
 SIGNATURE_KEYS = ("thoughtSignature", "thought_signature")
 _THINKING = ("thinking", "signature")
 _REDACTED = ("data",)
@@ -149,6 +150,14 @@ AnyPart = (
     | ProviderPart
     | UnknownPart
 )
+
+
+def compaction_in(part: Any) -> CompactionPart | None:
+    """The compaction that a part is, unless it failed."""
+    if part.__class__ is not dict or part.get("type") != "compaction":
+        return None
+    kind = read_part(part)
+    return kind if isinstance(kind, CompactionPart) and kind.part is not None else None
 
 
 def is_blank(part: Any) -> bool:

@@ -5,6 +5,8 @@
     ---
     the summary
 
+A compaction that a provider's server made is a summary, too: an assistant's message that holds nothing else.
+
 Pins, which must stay verbatim, have a section of their own. Each is in a fence, so that it can be read back
 and carried over when this summary is itself replaced.
 """
@@ -14,6 +16,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from nexus_context.conversation.message import Message, text_of
+from nexus_context.conversation.parts import PROVIDER_NAMES, CompactionPart, compaction_in
 from nexus_context.prompt import texts
 
 MARKER = "[CONTEXT SUMMARY]"
@@ -42,12 +45,42 @@ def create_summary_message(
 
 def is_summary(message: Message) -> bool:
     """Whether a message stands for earlier ones."""
+    if message.role == "assistant":
+        return server_compaction(message) is not None
     return message.role == "user" and text_of(message).startswith(MARKER)
 
 
+def server_compaction(message: Message) -> CompactionPart | None:
+    """The compaction by a provider's server that a message holds and that stands for earlier messages."""
+    content = message.content
+    if message.role != "assistant" or not isinstance(content, list) or len(content) != 1:
+        return None
+    return None if message.tool_calls else compaction_in(content[0])
+
+
+def compaction_text(compaction: CompactionPart) -> str:
+    """What others than its provider read: its text, or a sentence that says that it has none."""
+    name, summary = PROVIDER_NAMES[compaction.provider], compaction.text.strip()
+    if not summary:
+        return texts.text("compaction_opaque").format(provider=name)
+    return texts.text("compaction_text").format(provider=name, summary=summary)
+
+
 def summary_of(message: Message) -> str:
-    """The summary in a message from `create_summary_message`, without the introduction."""
+    """The summary in a message that `is_summary`, without the introduction.
+
+    That of a provider which only the provider can read is a sentence that says so.
+    """
+    compaction = server_compaction(message)
+    if compaction is not None:
+        return compaction.text.strip() or compaction_text(compaction)
     return text_of(message).partition(RULE)[2]
+
+
+def readable(message: Message) -> Message:
+    """The message; a compaction by a provider's server as a user's message that anybody can read."""
+    compaction = server_compaction(message)
+    return message if compaction is None else Message("user", compaction_text(compaction))
 
 
 def unwrapped(message: Message) -> Message:

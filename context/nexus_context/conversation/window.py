@@ -35,7 +35,7 @@ from nexus_context.conversation.message import (
     without_preamble,
 )
 from nexus_context.conversation.shorten_result import LEAST, shorten_result, water_level
-from nexus_context.conversation.summary import is_summary
+from nexus_context.conversation.summary import is_summary, server_compaction
 from nexus_context.conversation.truncation import Strategy
 from nexus_context.conversation.view import View
 from nexus_context.tokens import TokenCounter, count_message
@@ -345,15 +345,15 @@ class Window:
     def _pinned(self, room: int, sums: Sequence[int]) -> int:
         """How many messages at the beginning are pinned: those that are not too large.
 
-        A summary is pinned with every strategy, since it stands for what is gone; then come the first user
-        messages.
+        A summary is pinned with every strategy, since it stands for what is gone, and that of a provider's
+        server at any size; then come the first user messages.
         """
         messages = self._history.messages
         if self._history.gap.messages:
             messages = messages[: self._history.gap.lead]
         pinned = 0
-        if messages and is_summary(messages[0]) and sums[1] <= room * LARGEST_SUMMARY:
-            pinned = 1
+        if messages and is_summary(messages[0]):
+            pinned = int(sums[1] <= room * LARGEST_SUMMARY or self._has_server_compaction)
         if not self._policy.pin_first or self._policy.strategy not in ("oldest_first", "smart"):
             return pinned
         most = room * truncation.LARGEST_HEAD + sums[pinned]
@@ -362,6 +362,12 @@ class Window:
                 break
             pinned += 1
         return pinned
+
+    @property
+    def _has_server_compaction(self) -> bool:
+        """Whether the history begins with a compaction by a provider's server, which nothing can replace."""
+        messages = self._history.messages
+        return bool(messages) and server_compaction(messages[0]) is not None
 
     def _cut_at(self, last: _Cut, start: int, head: int, note_room: int) -> _Cut:
         index, read, note, tokens = last.index, last.read, None, 0
@@ -397,12 +403,13 @@ class Window:
         """
         grouping = self._history.grouping
         newest = max(grouping.groups[-1], cut.start)
+        least = min(cut.head, int(self._has_server_compaction))
         for start in (newest, *(turn for turn in grouping.questions[-1:] if turn > newest)):
             whole = self._cut_at(cut, start, cut.head, note_room)
             for lighter in (
                 whole,
-                msgspec.structs.replace(whole, head=0),
-                msgspec.structs.replace(whole, head=0, note=None, note_tokens=0),
+                msgspec.structs.replace(whole, head=least),
+                msgspec.structs.replace(whole, head=least, note=None, note_tokens=0),
             ):
                 shortened = self._shorten_group(lighter, room, sums)
                 if self._size(shortened, sums) <= room:

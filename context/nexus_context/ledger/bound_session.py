@@ -12,7 +12,15 @@ from msgspec import UNSET, UnsetType
 
 from nexus_context.conversation.message import Message
 from nexus_context.errors import RequestError
-from nexus_context.ledger.records import Appended, Counted, Head, NewCompaction, NewTurn, StoredHistory
+from nexus_context.ledger.records import (
+    Appended,
+    Counted,
+    Head,
+    NewCompaction,
+    NewTurn,
+    ServerCompaction,
+    StoredHistory,
+)
 from nexus_context.ledger.store import Ledger
 
 
@@ -50,10 +58,16 @@ class BoundSession:
         counter: str,
         opening: Counted | None,
         frozen: str | UnsetType | None = UNSET,
+        compaction: ServerCompaction | None = None,
     ) -> bool:
-        """Append a turn; False if it does not follow what is in memory. LedgerError: nothing was written."""
-        turn = NewTurn(messages=tuple(messages), counter=counter, opening=opening, frozen=frozen)
-        return self._follows(self._ledger.append(self._folder, self._session, turn))
+        """Append a turn; False if it does not follow what is in memory, or if a compaction followed it.
+
+        LedgerError: nothing was written.
+        """
+        turn = NewTurn(
+            messages=tuple(messages), counter=counter, opening=opening, frozen=frozen, compaction=compaction
+        )
+        return self._follows(self._ledger.append(self._folder, self._session, turn)) and compaction is None
 
     def compact(
         self, history: Sequence[Message], preserved: Iterable[Message], compaction: NewCompaction

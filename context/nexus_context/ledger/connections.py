@@ -13,7 +13,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 
 import apsw
 import msgspec
@@ -152,9 +152,13 @@ class Connections:
         self._file = identity(path)
 
     @contextmanager
-    def writing(self) -> Iterator[apsw.Connection]:
-        """The writer in a transaction: committed at the end, rolled back by any exception."""
-        with self._lock, self._translated("nothing was written"):
+    def writing(self, *, reads: str | None = None) -> Iterator[apsw.Connection]:
+        """The writer in a transaction: committed at the end, rolled back by any exception.
+
+        `reads`: a session whose history is read to write, which may be damaged.
+        """
+        whole = nullcontext() if reads is None else self._whole(reads)
+        with self._lock, self._translated("nothing was written"), whole:
             self._reopen_if_replaced()
             connection = self._begun()
             try:

@@ -9,10 +9,11 @@ import re
 
 import apsw
 
+from nexus_context.conversation.compaction.receipt import opaque_provider
 from nexus_context.ledger import sessions
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.lineage import SHIFT, segments, split_name, turn_ranges
-from nexus_context.ledger.rows import row, value
+from nexus_context.ledger.rows import optional_value, row, value
 
 _NUMBERED = re.compile(r" \(\d{1,6}\)\Z")
 
@@ -58,15 +59,27 @@ def base_at(connection: apsw.Connection, thread: int | None, seq: int) -> sessio
 
 
 def base_of(connection: apsw.Connection, position: sessions.SessionPosition, turn: str) -> sessions.Base:
-    """The base after a turn that the session has, or had before it was cleared; else LedgerError."""
+    """The base after a turn that the session has, or had before it was cleared; else LedgerError.
+
+    A compaction by the provider's server that came with the turn belongs to it.
+    """
     name = split_name(turn)
     if name is not None:
         thread = value(connection, "SELECT id FROM thread WHERE key = ?", name[0])
         if thread is not None and _has(connection, position, thread, name[1]):
-            base = base_at(connection, thread, name[1])
+            base = base_at(connection, thread, name[1] + _is_compacted(connection, position, thread, name[1]))
             if base is not None:
                 return base
     raise LedgerError(f"The session {position.name!r} has no turn {turn!r}.", code="unknown-turn")
+
+
+def _is_compacted(
+    connection: apsw.Connection, position: sessions.SessionPosition, thread: int, seq: int
+) -> bool:
+    """Whether a compaction by the provider's server came with a turn: then it is the next turn."""
+    receipt = value(connection, "SELECT receipt FROM compaction WHERE turn = ?", (thread << SHIFT) + seq + 1)
+    is_opaque = receipt is not None and opaque_provider(optional_value(receipt)) is not None
+    return is_opaque and _has(connection, position, thread, seq + 1)
 
 
 def _has(connection: apsw.Connection, position: sessions.SessionPosition, thread: int, seq: int) -> bool:

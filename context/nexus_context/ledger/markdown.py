@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from nexus_context.conversation.compaction.receipt import opaque_provider
 from nexus_context.conversation.message import Message, ToolCall, content_of
 from nexus_context.ledger.records import Turn
 
@@ -64,7 +65,9 @@ def _context(context: Any) -> Iterator[str]:
 
 
 def _compaction(turn: Turn) -> str:
-    text = f"From here on the summary stands for what came before (compaction `{turn.compaction}`)"
+    provider = opaque_provider(turn.receipt)
+    what = "the summary" if provider is None else f"a compaction by a server of {provider}"
+    text = f"From here on {what} stands for what came before (compaction `{turn.compaction}`)"
     ranges = ", ".join(
         str(first) if end == first + 1 else f"{first} to {end - 1}" for first, end in turn.kept
     )

@@ -78,6 +78,17 @@ class TurnFacts(msgspec.Struct, frozen=True, kw_only=True):
     outcome: TurnOutcome | None = None
 
 
+class ServerCompaction(msgspec.Struct, frozen=True):
+    """A compaction by a provider's server, which came with an answer of a turn.
+
+    Behind the turn, the history is the summary, then the last `kept` messages of the turn.
+    """
+
+    id: str
+    summary: Counted
+    kept: int
+
+
 class NewTurn(TurnFacts, frozen=True, kw_only=True):
     """One turn to be appended.
 
@@ -85,7 +96,8 @@ class NewTurn(TurnFacts, frozen=True, kw_only=True):
     writer saw; if another has been appended since, the new turn goes to a fork. UNSET: append at the head.
     `opening`: precedes the messages if the thread is empty; `options`: those of the session from now on,
     None: unchanged. `frozen`: the prompt and tools that the session's requests begin with after this turn, as
-    JSON; None: they are rendered anew; UNSET: unchanged. Only `append` uses these three.
+    JSON; None: they are rendered anew; UNSET: unchanged. `compaction` follows the turn at once: both are
+    written, or none. Only `append` uses these four.
     """
 
     messages: tuple[Counted, ...]
@@ -96,6 +108,7 @@ class NewTurn(TurnFacts, frozen=True, kw_only=True):
     created: str | None = None  # ISO 8601, UTC: if not now (an import)
     options: SessionOptions | None = None
     frozen: str | msgspec.UnsetType | None = msgspec.UNSET
+    compaction: ServerCompaction | None = None
 
 
 class NewCompaction(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,7 +127,10 @@ class NewCompaction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Appended(msgspec.Struct, frozen=True):
-    """The result of an append. `before` is the head before it, `head` the one after it."""
+    """The result of an append. `before` is the head before it, `head` the one after it.
+
+    If a compaction by the provider's server followed `turn`, `head` is behind that, unless it is `repeated`.
+    """
 
     session: str
     turn: str

@@ -12,6 +12,7 @@ from nexus_context.ledger import (
     agents,
     backup,
     chain,
+    compacted_turn,
     direct_messages,
     forks,
     part_index,
@@ -134,8 +135,9 @@ class SqliteLedger:
     # ------------------------------------------------------------ turns
 
     def append(self, workspace: str, session: str, turn: NewTurn) -> Appended:
-        with self._connections.writing() as connection:
-            return turn_writer.append(connection, workspace, session, turn)
+        reads = None if turn.compaction is None else session
+        with self._connections.writing(reads=reads) as connection:
+            return compacted_turn.append(connection, workspace, session, turn)
 
     def import_turns(
         self,

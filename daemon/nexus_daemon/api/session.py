@@ -97,6 +97,11 @@ async def append(client: "Connection", params: protocol.AppendParams) -> protoco
     directly after the last turn it has seen names that turn as `parentTurn`. If another turn came first, the
     append goes to a new conversation that shares all turns up to the parent: `session` names it, and `forked`
     is true.
+
+    If an answer holds a `compaction` part of its provider's server, the turn is stored without it, and a
+    compaction follows the turn: its summary is that part alone, and kept is the answer that it came with and
+    what follows. So the next request begins with the part. Its receipt is `opaque`;
+    `nexus/session/undoCompaction` restores the messages.
     """
     if not params.messages:
         raise RequestError("`messages` is empty: there is nothing to append.", code="empty-append")

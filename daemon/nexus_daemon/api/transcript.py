@@ -18,6 +18,7 @@ from nexus_context import assembly
 from nexus_context.assembly.context_json import message_contexts
 from nexus_context.conversation import parts
 from nexus_context.conversation.message import Message, ToolCall, content_of, text_of
+from nexus_context.conversation.summary import readable
 from nexus_context.ledger.records import ExcerptTurn, StoredMessage
 from nexus_context.ledger.rows import json_text
 from nexus_context.redact import redact
@@ -136,7 +137,7 @@ def _message(
 ) -> protocol.TranscriptMessage:
     message = stored.message
     tokens, is_counted = _tokens(stored, turn, conversation, counter)
-    text, omitted = _clipped(text_of(message), MOST_TEXT)
+    text, omitted = _clipped(text_of(readable(message)), MOST_TEXT)
     calls = [_call(call) for call in message.tool_calls[:MOST_CALLS]]
     content = content_of(message)
     is_exact = counter.exact and is_counted

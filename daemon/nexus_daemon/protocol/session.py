@@ -213,8 +213,10 @@ class Receipt(Wire, frozen=True):
     """The receipt of a compaction."""
 
     id: str  # id of the compaction, for `nexus/session/undoCompaction`
-    reason: Annotated[str, OneOf("explicit", "token_limit", open=True)]  # `explicit` or `token_limit`
-    # who wrote the summary: `editor` (the client's model) or `extractive` (no model)
+    # `explicit`, `token_limit`, or `provider`: the provider's server compacted the conversation
+    reason: Annotated[str, OneOf("explicit", "token_limit", "provider", open=True)]
+    # who wrote the summary: `editor` (the client's model) or `extractive` (no model); of an opaque one the
+    # provider: `anthropic` or `openai`
     summarizer: str
     replaced_messages: int  # messages that the summary stands for
     tokens_before: int  # tokens of the conversation before it
@@ -225,6 +227,12 @@ class Receipt(Wire, frozen=True):
     model: str | msgspec.UnsetType = msgspec.UNSET  # the model that wrote the summary, if the client named it
     # number of replaced messages that neither the summary nor `lost` covers, because there were too many
     unread_messages: int | msgspec.UnsetType = msgspec.UNSET
+    # true: a provider's server compacted the conversation. Only the provider can read the result, so `lost`
+    # is empty: nobody can say what is lost
+    opaque: bool | msgspec.UnsetType = msgspec.UNSET
+    text: str | msgspec.UnsetType = msgspec.UNSET  # of an opaque one: what can be read of it, maybe shortened
+    # the provider whose opaque compaction this one replaced: `anthropic` or `openai`
+    replaced_opaque: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class CompactResult(Wire, frozen=True):

@@ -366,18 +366,19 @@ class FolderLedger:
     def append(self, session: str, turn: "NewTurn") -> "Appended":
         def job() -> "Appended":
             appended = self.store.append(self.workspace, session, turn)
+            end = _end_of_turn(turn, appended)
             if turn.options is not None or appended.forked:
                 self._writer.options.read(self.store, self.workspace)
             if appended.forked and not appended.repeated:
-                self._wrote(appended.session, "forked", appended.head, turn=appended.turn)
+                self._wrote(appended.session, "forked", end, turn=appended.turn)
                 self._publish_turn(turn, appended)
             elif not appended.repeated:
                 if not appended.before.seq and appended.session not in self._writer.names(self.workspace):
                     self._wrote(appended.session, "created", appended.before)
-                self._wrote(
-                    appended.session, "appended", appended.head, before=appended.before, turn=appended.turn
-                )
+                self._wrote(appended.session, "appended", end, before=appended.before, turn=appended.turn)
                 self._publish_turn(turn, appended)
+            if end != appended.head:
+                self._report_compaction(appended.session, "compacted", appended.head)
             self._look_for_messages()
             return appended
 
@@ -486,11 +487,18 @@ class FolderLedger:
 
         def job() -> "Appended":
             appended = write()
-            self._wrote(session, reason, appended.head, before=appended.before, turn=appended.turn)
-            self._publish_written(lambda: [ledger_events.compaction_event(session, appended.turn, reason)])
+            self._report_compaction(session, reason, appended.head, before=appended.before)
             return appended
 
         return self._write(job)
+
+    def _report_compaction(
+        self, session: str, reason: Reason, head: "Head", *, before: "Head | None" = None
+    ) -> None:
+        """Report a compaction or its undoing, whose turn is the last one, and publish it."""
+        turn = head.turn or ""
+        self._wrote(session, reason, head, before=before, turn=turn)
+        self._publish_written(lambda: [ledger_events.compaction_event(session, turn, reason)])
 
     def _change(
         self, write: "Callable[[], Session]", reason: Reason, *, former: str | None = None
@@ -560,6 +568,17 @@ def _exactly(ledger: "Ledger", change: Change) -> Change:
 
 def _is_at(last: "Head | None", head: "Head") -> bool:
     return last is not None and (last.thread, last.seq) == (head.thread, head.seq)
+
+
+def _end_of_turn(turn: "NewTurn", appended: "Appended") -> "Head":
+    """The head behind an appended turn, before the compaction that came with it."""
+    if turn.compaction is None or appended.repeated:
+        return appended.head
+    head = appended.head  # the compaction is one turn with one message
+    tokens = head.tokens - turn.compaction.summary.tokens
+    return msgspec.structs.replace(
+        head, turn=appended.turn, seq=head.seq - 1, messages=head.messages - 1, tokens=tokens
+    )
 
 
 def _ended() -> Exception:

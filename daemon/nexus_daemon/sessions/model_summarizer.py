@@ -13,6 +13,7 @@ import msgspec
 
 from nexus_context.conversation.message import Message, content_of
 from nexus_context.conversation.repair import traced
+from nexus_context.conversation.summary import readable
 from nexus_context.conversation.view import View
 from nexus_context.errors import NexusError
 from nexus_context.tokens import TokenCounter, count_message
@@ -126,7 +127,7 @@ def _messages(task: SummaryTask) -> list[msgspec.Raw]:
                 f"what is to be summarized takes {tokens:,} tokens, and with the summary "
                 f"{task.limit:,} is the most"
             )
-    encoded = [msgspec.Raw(framing.encode(message)) for message in (*messages, instruction)]
+    encoded = [msgspec.Raw(framing.encode(readable(message))) for message in (*messages, instruction)]
     size = sum(len(memoryview(raw)) for raw in encoded)
     if size > LARGEST:
         raise NexusError(f"what is to be summarized has {size:,} bytes, more than are sent")

@@ -9,7 +9,9 @@
    puts it into memory until the turn is written, so that the first request has it, too.
 5. A user message is written with the preamble that its request had (`Message.preamble`). The prompt and tools
    that later requests begin with (`frozen`) are written in the same transaction.
-6. The work is bounded: no more than MOST_READ tokens are read to find the beginning of a turn. Only requests
+6. A turn whose answer came with a compaction by the provider's server is written with that compaction; the
+   history is read again then.
+7. The work is bounded: no more than MOST_READ tokens are read to find the beginning of a turn. Only requests
    for all messages read all of them.
 
 Everything here blocks on the disk: for worker threads, while the conversation is locked.
@@ -28,6 +30,7 @@ from nexus_context.assembly import Options, costs
 from nexus_context.budget import usage
 from nexus_context.conversation.agent_result import AgentResult, TurnOutcome
 from nexus_context.conversation.compaction.detection import READ_TOKENS
+from nexus_context.conversation.compaction.server import SplitTurn
 from nexus_context.conversation.history import NO_GAP, History
 from nexus_context.conversation.message import Message, sent_content
 from nexus_context.conversation.window import LARGEST_NEW
@@ -39,6 +42,7 @@ from nexus_context.ledger.records import (
     Head,
     NewTurn,
     Ranges,
+    ServerCompaction,
     SessionOptions,
     StoredMessage,
     TurnFacts,
@@ -47,6 +51,7 @@ from nexus_context.ledger.records import (
 from nexus_context.manager import ContextManager
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import TokenCounter, count_message
+from nexus_daemon import lazy
 from nexus_daemon.sessions.conversations import Answer, Conversation
 from nexus_daemon.sessions.ledger_writer import FolderLedger
 
@@ -152,10 +157,10 @@ def append(
     begins = head is None or not head.messages or turn_input.parent is None
     opened = conversation.opening
     opening = _counted([opened or _opening(datetime.now().astimezone())], counter) if begins else ()
-    bound, request = conversation.manager.bind(_as_sent(conversation, turn_input.result.messages))
-    messages = _counted(bound, counter)
+    split, request = conversation.manager.bind(_as_sent(conversation, turn_input.result.messages))
+    messages = _counted(split.messages, counter)
     last_frozen = conversation.manager.frozen
-    frozen = settled(last_frozen, conversation.proposal, bound)
+    frozen = settled(last_frozen, conversation.proposal, split.messages)
     turn = NewTurn(
         messages=messages,
         counter=counter.name,
@@ -164,12 +169,13 @@ def append(
         parent=_parent(conversation, ledger, turn_input.parent),
         options=_new_options(conversation, ledger),
         frozen=msgspec.UNSET if frozen is last_frozen else frozen_text(frozen),
+        compaction=_server_compaction(split, counter),
         **_facts(conversation, snapshot, turn_input),
     )
     appended = ledger.append(conversation.session, turn)
     answer = Answer(appended.session, appended.turn, appended.forked)
     if not appended.forked:  # a fork may be renamed or deleted meanwhile: the ledger has its name
-        conversation.add_answer(turn_input.key, answer, len(messages))
+        conversation.add_answer(turn_input.key, answer, len(turn_input.result.messages))
     if not appended.repeated:
         _mark_delivered(conversation, ledger)
     if appended.repeated or appended.forked:
@@ -177,7 +183,8 @@ def append(
     requested = conversation.requested
     conversation.facts = conversation.turn_message = conversation.proposal = conversation.requested = None
     conversation.options = None  # they are those of the ledger now
-    if (head is None and not appended.before.seq) or appended.before == head:
+    follows = (head is None and not appended.before.seq) or appended.before == head
+    if follows and split.summary is None:
         written = messages if appended.before.messages or opened is not None else (*opening, *messages)
         conversation.opening = None
         history = History.restored(
@@ -188,7 +195,8 @@ def append(
         conversation.manager.request = request
     else:
         follow(conversation, ledger, snapshot, tokens=conversation.loaded)
-    conversation.manager.freeze(frozen, at=requested)
+    if split.summary is None:  # else the history was replaced
+        conversation.manager.freeze(frozen, at=requested)
     conversation.frozen_text = ledger.store.frozen(ledger.workspace, conversation.session)
     return answer
 
@@ -238,6 +246,13 @@ def _facts(conversation: Conversation, snapshot: Snapshot, turn_input: TurnInput
         "event": facts.event if turn_input.event is None else turn_input.event,
         "outcome": None if outcome == TurnOutcome() else outcome,
     }
+
+
+def _server_compaction(split: SplitTurn, counter: TokenCounter) -> ServerCompaction | None:
+    """The compaction by the provider's server that came with a turn."""
+    if split.summary is None:
+        return None
+    return ServerCompaction(lazy.compaction_run.new_id(), _counted([split.summary], counter)[0], split.kept)
 
 
 def _new_options(conversation: Conversation, ledger: FolderLedger) -> SessionOptions | None:

@@ -164,6 +164,41 @@ def test_what_another_process_goes_on_with_is_bound_to_the_same(tmp_path: Path) 
     ledger.close()
 
 
+def test_what_a_server_compacted_is_what_the_next_reasoning_is_bound_to(tmp_path: Path) -> None:
+    chat = Chat(tmp_path)
+    chat.ask(loops=1)
+    request = Request(
+        message=Message("user", "And now?"),
+        format="anthropic",
+        options=Options(model=chat.model, additional_tools=[TOOL]),
+    )
+    context = assemble(chat.snapshot, chat.conversation, request, now=NOON)
+    thinking = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
+    block = {"type": "compaction", "content": "They looked.", "signature": "c2ln"}
+    text = {"type": "text", "text": "Behind the wall."}
+    calls = (ToolCall("c", "look", {}),)
+    assert context.turn_message is not None
+    chat.conversation.add(
+        [
+            context.turn_message,
+            Message("assistant", [thinking, block, thinking, text], calls),
+            Message("tool", "A wall.", tool_call_id="c"),
+            Message("assistant", [thinking, text]),
+        ]
+    )
+    chat.contexts.append(assemble(chat.snapshot, chat.conversation, request, now=NOON))
+    body = chat.contexts[-1].request
+    assert body is not None
+    assert [block["type"] for block in body["messages"][0]["content"]] == [
+        "compaction", "thinking", "text", "tool_use",
+    ]  # fmt: skip
+    assert chat.thinking_sent() == 2  # what precedes the compaction went with the rest
+    assert chat.contexts[-1].metadata.get("repairs", []) == []
+    chat.conversation.undo_compaction()
+    chat.contexts.append(assemble(chat.snapshot, chat.conversation, request, now=NOON))
+    assert chat.thinking_sent() == 4  # three of the first turn, and what precedes the compaction
+
+
 STEPS = st.sampled_from(["ask", "ask", "loop", "long", "rules", "compact", "undo", "model", "restart"])
 
 

@@ -17,7 +17,7 @@ from nexus_context.conversation.message import Message, ToolCall
 from nexus_context.errors import Problem
 from nexus_context.ledger import importers, jsonl, markdown, open_ledger
 from nexus_context.ledger.importers import Importer
-from nexus_context.ledger.records import Counted, NewCompaction, NewTurn, Turn
+from nexus_context.ledger.records import Counted, NewCompaction, NewTurn, ServerCompaction, Turn
 from nexus_context.ledger.store import Ledger
 from nexus_context.tokens import SimpleTokenCounter
 
@@ -125,6 +125,27 @@ def test_parameters_that_cannot_be_are_reported(ledger: Ledger, parameters: Any,
         assert len(list(ledger.turns(THERE, "main"))) == len(list(ledger.turns(HERE, "main")))
     else:
         assert ledger.find(THERE, "main") is None
+
+
+def test_a_compaction_by_a_server_is_exported_and_imported_the_same(ledger: Ledger) -> None:
+    filled(ledger)
+    summary = Message("assistant", [{"type": "compaction", "id": "c", "encrypted_content": "ZW5j" * 1_000}])
+    compaction = ServerCompaction("server", Counted(summary, 9), 1)
+    answered = turn(Message("user", "Where?"), Message("assistant", "Here."), compaction=compaction)
+    ledger.append(HERE, "main", answered)
+    text = exported(ledger, HERE, "main")
+    assert imported(ledger, THERE, text) == ()
+    assert exported(ledger, THERE, "main") == text
+    assert ledger.receipt(THERE, "main") == ledger.receipt(HERE, "main")
+    before, after = ledger.history(HERE, "main"), ledger.history(THERE, "main")
+    assert before is not None and after is not None
+    assert (after.messages, after.compaction) == (before.messages, "server")
+    assert [one.message for one in after.messages] == [summary, Message("assistant", "Here.")]
+    ledger.undo(THERE, "main")
+    assert ledger.verify().sound
+    restored = ledger.history(THERE, "main")
+    assert restored is not None
+    assert [one.message.content for one in restored.messages][-2:] == ["Where?", "Here."]
 
 
 def test_what_is_exported_and_imported_is_exported_the_same(ledger: Ledger) -> None:

@@ -16,7 +16,7 @@ from nexus_context.assembly import model_of
 from nexus_context.conversation.agent_result import AgentResult
 from nexus_context.conversation.message import Message, ToolCall
 from nexus_context.errors import RequestError
-from nexus_context.ledger import open_ledger
+from nexus_context.ledger import open_ledger, turn_writer
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.snapshot import Snapshot
 from nexus_daemon import protocol
@@ -225,6 +225,85 @@ def test_a_compaction_is_in_force_everywhere_and_can_be_taken_back() -> None:
         check(one)
 
 
+BLOCK = {"type": "compaction", "content": "They greeted.", "signature": "c2ln"}
+
+
+def say_compacted(window: Window, text: str, **more: Any) -> Any:
+    """A turn whose answer came with a compaction by the provider's server."""
+    answer = Message("assistant", [BLOCK, {"type": "text", "text": text}])
+    turn_input = TurnInput(AgentResult([Message("user", "Where?"), answer]), **more)
+    return operations.append(window.scope, turn_input)[0]
+
+
+def test_a_compaction_by_a_server_is_in_force_everywhere_and_can_be_taken_back() -> None:
+    with windows(2) as (one, two):
+        long_talk(one)
+        before = two.held()
+        one.told.clear()
+        turn = say_compacted(one, "Here.", key="k").turn
+        kept = [[BLOCK], [{"type": "text", "text": "Here."}]]
+        last = one.conversation.last_turn
+        assert [(change.reason, change.turn) for change in one.told] == [
+            ("appended", turn),
+            ("compacted", last),
+        ]
+        assert one.held() == two.held() == kept
+        check(one)
+        check(two)
+        assert say_compacted(one, "Here.", key="k").turn == say_compacted(two, "Here.", key="k").turn == turn
+        assert two.say("On.", parent=turn).forked is False
+        assert one.held() == two.held() == [*kept, "On."]
+        late = say_compacted(one, "Late.", parent=turn)
+        assert late.forked
+        for window, name in ((one, late.session), (two, "copy")):
+            if name == "copy":  # a compaction belongs to the turn that it came with
+                two.ledger.fork("main", "copy", turn)
+            window.conversation = Conversation(name)
+        assert one.held() == [[BLOCK], [{"type": "text", "text": "Late."}]]
+        assert two.held() == kept
+        operations.undo_compaction(one.scope, None)
+        assert one.held() == [*kept, "Where?", [{"type": "text", "text": "Late."}]]
+        operations.undo_compaction(two.scope, None)
+        assert two.held() == [*before, "Where?", kept[1]]
+
+
+def test_a_compaction_by_a_server_that_cannot_be_written_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with windows(1) as (window,):
+        window.say("a", "b")
+        before, told = window.held(), list(window.told)
+
+        def full(*_: object) -> Any:
+            raise LedgerError("There is no room left.", code="ledger-full")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(turn_writer, "compact", full)  # the turn itself is written by then
+            with pytest.raises(LedgerError, match="no room"):
+                say_compacted(window, "Lost.", key="k")
+        assert (window.held(), window.told) == (before, told)
+        check(window)
+        say_compacted(window, "Here.", key="k")
+        assert window.held() == [[BLOCK], [{"type": "text", "text": "Here."}]]
+
+
+def test_a_compaction_that_a_server_was_faster_than_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with windows(2) as (one, two):
+        long_talk(one)
+        compact = FolderLedger.compact
+
+        def slow(*arguments: Any) -> Any:
+            say_compacted(two, "Here.")
+            return compact(*arguments)
+
+        monkeypatch.setattr(FolderLedger, "compact", slow)
+        with pytest.raises(LedgerError) as refused:
+            one.compact()
+        assert refused.value.code == "head-moved"
+        assert one.held() == two.held() == [[BLOCK], [{"type": "text", "text": "Here."}]]
+        check(one)
+
+
 def test_a_compaction_that_was_due_is_written_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sync, "LEAST_READ", 0)
     with windows(2) as (one, two):
@@ -412,7 +491,9 @@ def test_of_a_long_history_only_what_can_be_sent_is_read(monkeypatch: pytest.Mon
 STEPS = st.lists(
     st.tuples(
         st.integers(0, 1),
-        st.sampled_from(["say", "say", "say", "long", "compact", "undo", "clear", "delete", "usage", "all"]),
+        st.sampled_from(
+            ["say", "say", "say", "long", "server", "compact", "undo", "clear", "delete", "usage", "all"]
+        ),
     ),
     max_size=25,
 )
@@ -514,6 +595,8 @@ def act(window: Window, step: str, number: int) -> None:
         window.say(f"Question {number}?", f"Answer {number}.")
     elif step == "long":
         long_talk(window, 3, words=50)
+    elif step == "server":
+        say_compacted(window, f"Answer {number}.")
     elif step == "compact":
         window.compact()
     elif step == "undo":

@@ -1113,9 +1113,12 @@ export interface RebaseResult {
 export interface Receipt {
   /** id of the compaction, for `nexus/session/undoCompaction` */
   id: string;
-  /** `explicit` or `token_limit` */
-  reason: "explicit" | "token_limit" | (string & {});
-  /** who wrote the summary: `editor` (the client's model) or `extractive` (no model) */
+  /** `explicit`, `token_limit`, or `provider`: the provider's server compacted the conversation */
+  reason: "explicit" | "token_limit" | "provider" | (string & {});
+  /**
+   * who wrote the summary: `editor` (the client's model) or `extractive` (no model); of an opaque one the provider:
+   * `anthropic` or `openai`
+   */
   summarizer: string;
   /** messages that the summary stands for */
   replacedMessages: number;
@@ -1133,6 +1136,15 @@ export interface Receipt {
   model?: string;
   /** number of replaced messages that neither the summary nor `lost` covers, because there were too many */
   unreadMessages?: number;
+  /**
+   * true: a provider's server compacted the conversation. Only the provider can read the result, so `lost` is empty:
+   * nobody can say what is lost
+   */
+  opaque?: boolean;
+  /** of an opaque one: what can be read of it, maybe shortened */
+  text?: string;
+  /** the provider whose opaque compaction this one replaced: `anthropic` or `openai` */
+  replacedOpaque?: string;
 }
 
 /** The compaction whose receipt to return. */

@@ -188,7 +188,8 @@ function changeOf({ receipt }: TranscriptTurn): string[] {
   if (!receipt) return [];
   const { replacedMessages, tokensBefore, tokensAfter } = receipt;
   const tokens = `${exactly(tokensBefore)} → ${exactly(tokensAfter)} tokens`;
-  return [`${plural(replacedMessages, "message")} → 1 summary`, tokens];
+  const messages = plural(replacedMessages, "message");
+  return [receipt.opaque ? `${messages} compacted by the provider` : `${messages} → 1 summary`, tokens];
 }
 
 /** What is said of a turn below its heading. */
@@ -205,7 +206,7 @@ function turnLines(turn: TranscriptTurn, page: TranscriptResult): string[] {
   return [
     ...(folded?.length ? [`The summary replaces ${spansText(folded)}.`] : []),
     ...(kept?.length ? [`Still sent beside it: ${spansText(kept)}.`] : []),
-    ...(receipt ? [`Written by ${writerOf(receipt)}; ${lossText(receipt)}.`] : []),
+    ...(receipt ? [`${receipt.opaque ? "Compacted" : "Written"} by ${writerOf(receipt)}; ${lossText(receipt)}.`] : []),
   ];
 }
 

@@ -152,3 +152,46 @@ test("a receipt comes from the ledger by its id, and says when it was taken back
   expect(changed).toEqual(["/a/compaction receipt (main).md"]);
   await check(RECEIPT, lines("undone: the messages are back"));
 });
+
+test("the receipt of a compaction by the provider claims nothing about what is lost", async () => {
+  const receipt = {
+    id: "3f2a",
+    reason: "provider",
+    summarizer: "anthropic",
+    replacedMessages: 21,
+    tokensBefore: 1_675,
+    tokensAfter: 535,
+    created: "2026-11-20T12:00:00Z",
+    lost: NO_LOSS,
+    failures: [],
+    opaque: true,
+    text: "They looked\nfor the gate.",
+  };
+  nexus.answers["nexus/session/receipt"] = { session: "plan", receipt, inForce: true };
+  open(RECEIPT);
+  await check(
+    RECEIPT,
+    [
+      "# Receipt of a compaction of plan",
+      "",
+      "- id: 3f2a",
+      "- when: 2026-11-20T12:00:00Z",
+      "- state: in force",
+      "- why: provider",
+      "- by: Anthropic",
+      "- messages replaced: 21",
+      "- tokens: 1,675 → 535",
+      "",
+      "## Compacted by the provider",
+      "",
+      "A server of Anthropic compacted the conversation. Only the provider can read the result, so nobody can say",
+      "what is lost. The messages are still in the ledger: the transcript and the search have them, and an undo sends them again.",
+      "",
+      "## What can be read of it",
+      "",
+      "> They looked",
+      "> for the gate.",
+      "",
+    ].join("\n"),
+  );
+});

@@ -160,6 +160,17 @@ User · 13 tokens · #4
 `);
   });
 
+  test("says that the provider compacted it", () => {
+    const receipt = { ...RECEIPT, reason: "provider", summarizer: "openai", opaque: true };
+    const compaction: Partial<TranscriptTurn> = { type: "compaction", compaction: "c", receipt, folded: [[0, 3]] };
+    const lines = transcriptText(page([turn(1, [user(3, "", { role: "assistant" })], compaction)])).lines;
+    expect(lines.slice(3, 6)).toEqual([
+      `Compaction · Turn 1 · ${SHOWN_NOON} · 3 messages compacted by the provider · 1,675 → 535 tokens`,
+      "  The summary replaces #1 to #3.",
+      "  Compacted by OpenAI; only the provider can read what became of them.",
+    ]);
+  });
+
   test("of one that was cleared, and of none", () => {
     const cleared = page([turn(1, [user(0, "a")])], { cleared: true, sent: [] });
     expect(transcriptText(cleared).lines[0]).toBe(

@@ -5,10 +5,11 @@ RequestError
 """
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
+from nexus_context.conversation.parts import PROVIDER_NAMES
 from nexus_context.errors import RequestError
 
 MOST_LISTED = 50
@@ -37,6 +38,14 @@ def nothing_to_undo(compaction: str | None, existing: Iterable[str]) -> str:
     return f"There is {what} to undo.{f' There are: {ids}.' if ids else ''}"
 
 
+def opaque_provider(receipt: Any) -> str | None:
+    """The name of the provider whose server made a compaction, by its receipt as stored; None for others."""
+    if not isinstance(receipt, dict) or receipt.get("opaque") is not True:
+        return None
+    provider = str(receipt.get("summarizer"))
+    return PROVIDER_NAMES.get(provider, provider)  # type: ignore[call-overload, no-any-return]
+
+
 class Lost(msgspec.Struct, frozen=True, rename="camel"):
     """What appears nowhere in the new history. `counts` has the number of each kind, listed or not."""
 
@@ -50,7 +59,10 @@ class Lost(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Receipt(msgspec.Struct, frozen=True, rename="camel"):
-    """What one compaction did. Tokens are those of the history."""
+    """What one compaction did. Tokens are those of the history.
+
+    `opaque`: a provider's server made it, so that nobody can say what is lost; `summarizer` is the provider.
+    """
 
     id: str
     reason: str
@@ -63,3 +75,6 @@ class Receipt(msgspec.Struct, frozen=True, rename="camel"):
     failures: tuple[str, ...] = ()  # summarizers that were tried before, and why each failed
     model: str | msgspec.UnsetType = msgspec.UNSET  # the model that wrote the summary, if the client names it
     unread_messages: int | msgspec.UnsetType = msgspec.UNSET  # replaced but not read: there were too many
+    opaque: bool | msgspec.UnsetType = msgspec.UNSET
+    text: str | msgspec.UnsetType = msgspec.UNSET  # of an opaque one: what can be read of it, maybe shortened
+    replaced_opaque: str | msgspec.UnsetType = msgspec.UNSET  # provider whose opaque one this one replaces

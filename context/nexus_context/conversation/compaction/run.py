@@ -25,11 +25,13 @@ How long
     the window holds) are read. Summary and receipt state how many are not; callers need not load them.
 
 What comes of it
- 9. A summary that does not shrink the history is refused. `reached` says whether the history is below the
+ 9. A summary that replaces a compaction which only its provider could read begins with a sentence that says
+    so.
+10. A summary that does not shrink the history is refused. `reached` says whether the history is below the
     threshold now; if not, do not compact again until something changed.
-10. Lost is what occurs in the replaced messages and nowhere in the new history: neither in the summary nor in
+11. Lost is what occurs in the replaced messages and nowhere in the new history: neither in the summary nor in
     the messages that stay, in their texts or the arguments of their tool calls. Case matters.
-11. The receipt lists MOST_LISTED items of each kind, the most important first; `counts` are the totals.
+12. The receipt lists MOST_LISTED items of each kind, the most important first; `counts` are the totals.
 """
 
 from bisect import bisect_left, bisect_right
@@ -53,10 +55,13 @@ from nexus_context.conversation.groups import Grouping, group_starts
 from nexus_context.conversation.history import Gap, History
 from nexus_context.conversation.identifiers import IdentifierIndex, arguments_of, leaves
 from nexus_context.conversation.message import Message, content_of, text_of
+from nexus_context.conversation.parts import CompactionPart
 from nexus_context.conversation.summary import (
+    compaction_text,
     create_summary_message,
     is_summary,
     pins_in,
+    server_compaction,
     summary_of,
     unwrapped,
     with_pins,
@@ -396,7 +401,8 @@ def finish(
 
     `made_at` is a local time; `compaction` is the id, by default a new one.
     """
-    text = with_pins(written.text, plan.pins)
+    opaque = server_compactions(plan)
+    text = with_pins(_with_notes(written.text, opaque), plan.pins)
     message = create_summary_message(text, made_at, plan.replaced_count, unread=plan.unread)
     after = plan.tokens_kept + count_message(counter, content_of(message))
     if after >= plan.tokens_before:
@@ -416,6 +422,7 @@ def finish(
         failures=written.failures,
         unread_messages=plan.unread or msgspec.UNSET,
         model=written.model or msgspec.UNSET,
+        replaced_opaque=opaque[-1].provider if opaque else msgspec.UNSET,
     )
     return CompactionResult(
         summary_message=message,
@@ -427,6 +434,18 @@ def finish(
     )
 
 
+def server_compactions(plan: Plan) -> list[CompactionPart]:
+    """The compactions by providers' servers that a compaction replaces."""
+    compactions = map(server_compaction, plan.messages[: plan.start])
+    return [compaction for compaction in compactions if compaction is not None]
+
+
+def _with_notes(summary: str, opaque: Sequence[CompactionPart]) -> str:
+    """The summary; it says first what nobody but a provider could read."""
+    notes = [compaction_text(each) for each in opaque if not each.text.strip()]
+    return "\n\n".join([*(note for note in notes if note not in summary), summary])
+
+
 def new_id() -> str:
     """An id for a compaction: 12 random hexadecimal digits."""
     return uuid4().hex[:12]
@@ -436,7 +455,7 @@ def new_id() -> str:
 
 
 def find_lost(replaced: Sequence[Message], history: Iterable[Message], facts: Facts | None = None) -> Lost:
-    """What occurs in `replaced` and nowhere in `history` (rule 10). `facts`: of `replaced`, if known."""
+    """What occurs in `replaced` and nowhere in `history` (rule 11). `facts`: of `replaced`, if known."""
     present = _Present("\n".join(text for message in history for text in _texts_of(message)))
     if facts is None:
         facts = extract_facts(replaced)

@@ -26,9 +26,8 @@ from nexus_context.conversation.repair import (
     place,
     traced,
 )
-from nexus_context.prompt import texts
+from nexus_context.conversation.summary import compaction_text
 
-NAMES: dict[parts.Provider, str] = {"anthropic": "Anthropic", "openai": "OpenAI", "gemini": "Google"}
 _SPEAKERS = ("user", "assistant")
 
 
@@ -124,8 +123,8 @@ def _with_compactions(
                 steps = steps[:lead]
                 rest = [part]
             else:
-                steps.append(Step(index, _as_message(kind)))
-                name = NAMES[kind.provider]
+                steps.append(Step(index, Message("user", compaction_text(kind))))
+                name = parts.PROVIDER_NAMES[kind.provider]
                 text = f"A compaction of {name} in {place(index)} is sent as text."
                 if not kind.text:
                     text = f"Only {name} can read its compaction in {place(index)}; a text says so."
@@ -133,10 +132,3 @@ def _with_compactions(
         if rest or message.tool_calls or message.role == "tool":
             steps.append(Step(index, msgspec.structs.replace(message, content=rest or None)))
     return steps
-
-
-def _as_message(kind: parts.CompactionPart) -> Message:
-    name = NAMES[kind.provider]
-    if not kind.text:
-        return Message("user", texts.text("compaction_opaque").format(provider=name))
-    return Message("user", texts.text("compaction_text").format(provider=name, summary=kind.text.strip()))

@@ -61,6 +61,8 @@ def run_compact(options: argparse.Namespace) -> int:
         f"{replaced} of {options.session!r} replaced: {receipt.tokens_before:,} tokens before, "
         f"{receipt.tokens_after:,} after. The compaction is {compacted.compaction}."
     )
+    if receipt.replaced_opaque:
+        output.line(f"The summary replaces a compaction by the provider ({receipt.replaced_opaque}), too.")
     for kind, count in receipt.lost.counts.items():
         if count:
             lost = list(getattr(receipt.lost, kind))[:MOST_LOST]

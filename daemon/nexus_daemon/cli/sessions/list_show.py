@@ -12,7 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from nexus_context import files
+from nexus_context.conversation.compaction.receipt import opaque_provider
 from nexus_context.conversation.message import Message, content_of, text_of
+from nexus_context.conversation.summary import readable
 from nexus_context.ledger.records import Hit, Session, Turn
 from nexus_context.ledger.rows import json_text
 from nexus_context.ledger.search import AFTER, BEFORE
@@ -149,7 +151,7 @@ def _print_about(session: Session) -> None:
 def _print_turn(turn: Turn) -> None:
     out = output.console()
     model = f", {visible_line(turn.model)}" if turn.model else ""
-    kind = {"query": "", "compaction": ", a compaction", "undo": ", a compaction undone"}[turn.type]
+    kind = {"query": "", "compaction": _compaction(turn), "undo": ", a compaction undone"}[turn.type]
     print_sentence(out, Text(f"turn {turn.seq:,}, {output.local_time(turn.created)}{model}{kind}", "dim"))
     counts = turn.counts or (None,) * len(turn.messages)
     for message, tokens in zip(turn.messages, counts, strict=True):
@@ -161,6 +163,11 @@ def _print_turn(turn: Turn) -> None:
         out.print(line, no_wrap=True, overflow="ellipsis", crop=True)
 
 
+def _compaction(turn: Turn) -> str:
+    provider = opaque_provider(turn.receipt)
+    return ", a compaction" if provider is None else f", compacted by {visible_line(provider)}"
+
+
 def _turn_values(turn: Turn) -> dict[str, Any]:
     values: dict[str, Any] = msgspec.to_builtins(turn)
     return values
@@ -168,7 +175,7 @@ def _turn_values(turn: Turn) -> dict[str, Any]:
 
 def _line(message: Message) -> str:
     """A message in one line: the beginning of its text, its other parts, its calls."""
-    words = [_beginning(text_of(message))]
+    words = [_beginning(text_of(readable(message)))]
     content = content_of(message)
     if isinstance(content, list):
         kinds = (part.get("type", "part") if isinstance(part, dict) else "part" for part in content)

@@ -1,0 +1,100 @@
+"""A compaction that a provider's server made: it is taken out of the answer that it came with.
+
+1. A readable or encrypted `compaction` part in an assistant's message counts; of several in one turn the last
+   one, because it stands for the others, too. A failed one stays where it is.
+2. The turn is stored without it, and a compaction follows the turn: its summary is the part alone, in an
+   assistant's message. What it came with and what follows in the turn is kept.
+3. What precedes it in its answer becomes a message of its own, because the compaction stands for that. It
+   stays with the rest if it holds the place of a tool call, whose result is kept.
+4. A message of which nothing is left is left out.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import msgspec
+
+from nexus_context.conversation.compaction.receipt import Lost, Receipt
+from nexus_context.conversation.message import Message
+from nexus_context.conversation.parts import compaction_in
+from nexus_context.conversation.summary import server_compaction
+
+LONGEST_TEXT = 20_000
+"""Characters of a compaction's text in its receipt; the summary has all of it."""
+
+
+class SplitTurn(NamedTuple):
+    """The messages of a turn without compactions; `summary` stands for all before the last `kept` of them."""
+
+    messages: Sequence[Message]
+    summary: Message | None = None
+    kept: int = 0
+
+
+class ServerSizes(NamedTuple):
+    """What a compaction did to the history: messages that it replaced, tokens before and after it."""
+
+    replaced: int
+    before: int
+    after: int
+
+
+def split_turn(messages: Sequence[Message]) -> SplitTurn:
+    """Take the compactions out of the messages of a turn."""
+    if not any(map(_places, messages)):
+        return SplitTurn(messages)
+    rest: list[Message] = []
+    summary, first = None, 0
+    for message in messages:
+        places = _places(message)
+        if not places:
+            rest.append(message)
+            continue
+        content: list[Any] = message.content  # type: ignore[assignment]  # it has parts
+        summary = Message("assistant", [content[places[-1]]])
+        before, behind = _around(content, places)
+        if before:
+            rest.append(msgspec.structs.replace(message, content=before, tool_calls=()))
+        first = len(rest)
+        if behind or message.tool_calls:
+            rest.append(msgspec.structs.replace(message, content=behind or None))
+    return SplitTurn(tuple(rest), summary, len(rest) - first)
+
+
+def opaque_receipt(compaction: str, summary: Message, sizes: ServerSizes, *, made_at: datetime) -> Receipt:
+    """The receipt of a compaction by a server; `made_at` is a local time."""
+    part = server_compaction(summary)
+    assert part is not None  # noqa: S101 - `split_turn` made the summary
+    text = part.text.strip()
+    if len(text) > LONGEST_TEXT:
+        text = f"{text[:LONGEST_TEXT]} […]"
+    return Receipt(
+        id=compaction,
+        reason="provider",
+        summarizer=part.provider,
+        replaced_messages=sizes.replaced,
+        tokens_before=sizes.before,
+        tokens_after=sizes.after,
+        created=made_at.isoformat(timespec="seconds"),
+        lost=Lost(),
+        opaque=True,
+        text=text or msgspec.UNSET,
+    )
+
+
+def _places(message: Message) -> list[int]:
+    """The indexes of the compactions in a message."""
+    content = message.content
+    if message.role != "assistant" or not isinstance(content, list):
+        return []
+    return [at for at, part in enumerate(content) if compaction_in(part) is not None]
+
+
+def _around(content: list[Any], places: list[int]) -> tuple[list[Any], list[Any]]:
+    """The parts before the last compaction, and those behind it."""
+    before = [part for at, part in enumerate(content[: places[-1]]) if at not in places]
+    behind = content[places[-1] + 1 :]
+    if any(isinstance(part, dict) and part.get("type") == "tool_call" for part in before):
+        return [], [*before, *behind]
+    return before, behind
