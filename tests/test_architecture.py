@@ -55,6 +55,7 @@ CONVERSATION_ORDER = [
     "parts",
     "coercion",
     "summary",
+    "times",
     "repair",
     "groups",
     "history",

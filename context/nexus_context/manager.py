@@ -18,17 +18,15 @@ from nexus_context.conversation.compaction.server import SplitTurn, split_turn
 from nexus_context.conversation.history import Gap, History
 from nexus_context.conversation.message import (
     Message,
-    Preamble,
     ToolCall,
     sent_content,
     without_old_preambles,
 )
-from nexus_context.conversation.summary import is_summary
+from nexus_context.conversation.times import local_time, opening_message, with_time
 from nexus_context.conversation.view import View, overflow
 from nexus_context.conversation.window import Budget, Policy, Window
 from nexus_context.errors import RequestError
 from nexus_context.frozen import Frozen, Proposal, frozen_of, frozen_text, settled
-from nexus_context.prompt import texts
 from nexus_context.tokens import (
     MinimalCounter,
     TokenCounter,
@@ -116,10 +114,10 @@ class ContextManager:
         self._stored = False  # whether the ledger has the opening message
         self._session = None if ledger is None else _bind(ledger, folder, session)
         if self._session is not None:
-            self._clock = clock or _local_time
+            self._clock = clock or local_time
             self._follow(started)
         elif started is not None:
-            self._history.append(_opening(started))
+            self._history.append(opening_message(started))
 
     # ------------------------------------------------------------ messages
 
@@ -184,7 +182,10 @@ class ContextManager:
         A user message without a preamble gets the time of the clock. An answer with a compaction by the
         provider's server compacts the history (`conversation.compaction.server`), until `undo_compaction`.
         """
-        batch = tuple(map(self._timed, messages)) if self._clock is not None else tuple(messages)
+        batch = tuple(messages)
+        if self._clock is not None:
+            now = self._clock()
+            batch = tuple(with_time(message, now) for message in batch)
         split, request = self.bind(batch)
         self.request = request
         batch = tuple(split.messages)
@@ -482,18 +483,9 @@ class ContextManager:
         """Tokens of all messages. Only messages that are new to this counter are counted."""
         return self._history.tokens(counter)
 
-    @property
-    def all_encoded(self) -> bool:
-        """Whether `encoded` has nothing left to encode."""
-        return self._history.all_encoded
-
     def encoded(self) -> list[msgspec.Raw]:
         """All messages as JSON, oldest first. Each is encoded once: a long history is sent often."""
         return self._history.encoded()
-
-    def encoded_in_pieces(self) -> list[msgspec.Raw]:
-        """The same in fewer values, each the JSON of several messages with commas between: for an array."""
-        return self._history.encoded_in_pieces()
 
     # ------------------------------------------------------------ inside
 
@@ -507,7 +499,7 @@ class ContextManager:
         assert self._session is not None  # noqa: S101 - only called with a ledger
         stored = self._session.load()
         self._stored = stored is not None
-        history = History([_opening(started or _local_time())])
+        history = History([opening_message(started or local_time())])
         if stored is not None:
             name = self.counter.name
             tokens = [
@@ -568,14 +560,6 @@ class ContextManager:
             self._follow()
         return follows
 
-    def _timed(self, message: Message) -> Message:
-        """A user message with the present time before its text, unless it has a preamble."""
-        if message.role != "user" or message.preamble is not None or is_summary(message):
-            return message
-        assert self._clock is not None  # noqa: S101 - only called with a clock
-        time = texts.text("event_time").format(**texts.moment(self._clock(), {}))
-        return msgspec.structs.replace(message, preamble=Preamble(time))
-
     def _replace(self, history: History) -> None:
         self._history = history
         self._replaced += 1
@@ -613,12 +597,3 @@ def _bind(ledger: "Ledger", folder: str | os.PathLike[str] | None, session: str)
     if folder is None:
         raise ValueError("a conversation with a ledger needs the absolute path of its folder: folder=…")
     return BoundSession(ledger, folder, session)
-
-
-def _local_time() -> datetime:
-    return datetime.now().astimezone()
-
-
-def _opening(started: datetime) -> Message:
-    """The message with the time at which a session began."""
-    return Message("user", texts.text("session_started").format(started=f"{started:%Y-%m-%d %H:%M}"))

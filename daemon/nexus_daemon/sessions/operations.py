@@ -33,7 +33,11 @@ def append(scope: SessionScope, turn_input: TurnInput) -> tuple[Answer, Measured
 def read_messages(scope: SessionScope) -> list[msgspec.Raw]:
     """All messages since the last compaction, as JSON."""
     scope.follow_all()
-    return [] if scope.conversation.opening is not None else scope.conversation.manager.encoded_in_pieces()
+    return (
+        []
+        if scope.conversation.opening is not None
+        else scope.conversation.manager.history.encoded_in_pieces()
+    )
 
 
 def read_page(

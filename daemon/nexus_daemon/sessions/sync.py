@@ -33,6 +33,7 @@ from nexus_context.conversation.compaction.detection import READ_TOKENS
 from nexus_context.conversation.compaction.server import SplitTurn
 from nexus_context.conversation.history import NO_GAP, History
 from nexus_context.conversation.message import Message, sent_content
+from nexus_context.conversation.times import local_time, opening_message
 from nexus_context.conversation.window import LARGEST_NEW
 from nexus_context.frozen import frozen_of, frozen_text, settled
 from nexus_context.ledger import records
@@ -48,7 +49,6 @@ from nexus_context.ledger.records import (
     TurnFacts,
     turn_facts,
 )
-from nexus_context.manager import ContextManager
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import TokenCounter, count_message
 from nexus_daemon import lazy
@@ -156,7 +156,7 @@ def append(
     head = conversation.head
     begins = head is None or not head.messages or turn_input.parent is None
     opened = conversation.opening
-    opening = _counted([opened or _opening(datetime.now().astimezone())], counter) if begins else ()
+    opening = _counted([opened or opening_message(local_time())], counter) if begins else ()
     split, request = conversation.manager.bind(_as_sent(conversation, turn_input.result.messages))
     messages = _counted(split.messages, counter)
     last_frozen = conversation.manager.frozen
@@ -205,7 +205,7 @@ def open_conversation(conversation: Conversation, now: datetime) -> None:
     """Begin a conversation that has no message, for its first request; its time stays from then on."""
     head = conversation.head
     if conversation.opening is None and (head is None or not head.messages):
-        _put_opening(conversation, _opening(now))
+        _put_opening(conversation, opening_message(now))
 
 
 def _put_opening(conversation: Conversation, opening: Message) -> None:
@@ -413,11 +413,6 @@ def _counted(messages: Iterable[Message], counter: TokenCounter) -> tuple[Counte
         Counted(message, after - before)
         for message, (before, after) in zip(counted.messages, pairwise(counted.sums(counter)), strict=True)
     )
-
-
-def _opening(now: datetime) -> Message:
-    """The message with the time at which a session began."""
-    return ContextManager(started=now).history.messages[0]
 
 
 def _tokens(stored: StoredMessage, counter: TokenCounter) -> int:

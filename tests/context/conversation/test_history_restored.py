@@ -205,14 +205,14 @@ Files: src/app.py\
     "use",
     [
         lambda made: made.encoded(),
-        lambda made: made.encoded_in_pieces(),
+        lambda made: made.history.encoded_in_pieces(),
         lambda made: made.plan_compaction(Letters(), Budget(50, 0), settings=CompactionSettings(), pins=[2]),
         lambda made: made.view(Letters(), Policy("middle_out"), Budget(50, 0), limit=50),
     ],
 )
 def test_what_needs_the_whole_says_so(use: Any) -> None:
     made = manager("u1 u5 a5")
-    assert not made.all_encoded
+    assert not made.history.all_encoded
     with pytest.raises(RequestError, match="not loaded") as failed:
         use(made)
     assert failed.value.code == "history-not-loaded"
