@@ -324,9 +324,11 @@ class Window:
         """The cut, without what messages tell of other prompts and tools than those of this number."""
         messages = self._history.messages
         replaced = dict(cut.replaced)
+        anchor = self._anchor(cut.head, cut.start)
         for index in self._history.notes:
             preamble = messages[index].preamble
-            if index not in replaced and preamble is not None and preamble.frozen != number:
+            is_sent = index < cut.head or index >= cut.start or index == anchor
+            if is_sent and index not in replaced and preamble is not None and preamble.frozen != number:
                 message = sent_message(without_changes(messages[index]))
                 tokens = count_message(self._counter, content_of(message), message.tool_calls)
                 replaced[index] = message, sums[index + 1] - sums[index] - tokens

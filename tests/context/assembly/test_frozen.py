@@ -481,3 +481,23 @@ def check_state(talk: Talk, state: Frozen, context: AssembledContext, options: O
     ]
     assert len(sent_notes) == len(ours)
     assert bool(ours or note(context)) or state.told is None
+
+
+def test_a_cut_renders_the_prompt_anew_and_drops_the_notes(tmp_path: Path) -> None:
+    talk = Talk(tmp_path, CONFIG[:-1] + ', "context": {"max_tokens": 12000, "reserve_tokens": 500}}')
+    talk.turn()
+    talk.load(RULES + "Ask first.\n")
+    anew = []
+    for number in range(1, 9):
+        context = talk.ask()
+        state = context.proposal.frozen
+        assert state is not None
+        check_state(talk, state, context, Options())
+        talk.answer()
+        if "Ask first." in context.system_prompt and "Ask first." not in talk.contexts[-2].system_prompt:
+            anew.append(number)
+            assert context.view.moved
+    assert len(anew) == 1
+    moved = [number for number, context in enumerate(talk.contexts) if context.view.moved]
+    assert moved[0] == anew[0]
+    check(talk, anew=moved)
