@@ -7,6 +7,7 @@ import msgspec
 from nexus_context.conversation.history import History, PreambleTokens
 from nexus_context.conversation.message import Message, changes_apart, sent_content
 from nexus_context.conversation.repair import Repair, Traced, traced
+from nexus_context.conversation.summary import server_compaction
 from nexus_context.conversation.truncation import Strategy
 from nexus_context.errors import ContextOverflowError
 from nexus_context.tokens import TokenCounter, count_message
@@ -183,12 +184,16 @@ def _named(message: Message, renamed: Message) -> Message:
 
 def overflow(view: View, available: int) -> ContextOverflowError:
     """The error for a view that does not fit."""
-    count = len(view.messages())
+    messages = view.messages()
+    count, advice = len(messages), "Shorten the message, the system prompt or the tools"
     what = f"what cannot be left out of the conversation takes {view.tokens:,} tokens"
     if not count:
         what = "the conversation is empty"
     elif count == 1:
         what = f"the newest message takes {view.tokens:,} tokens"
+    elif server_compaction(messages[0]) is not None:
+        what = f"the compaction by the provider takes {view.pinned:,} of the {view.tokens:,} tokens that stay"
+        advice = f"{advice}, undo the compaction"
     elif view.anchor is None:
         what = f"the newest {count} messages, which belong together, take {view.tokens:,} tokens"
     left = f"{view.room:,} of {available:,} are left for the conversation"
@@ -197,6 +202,5 @@ def overflow(view: View, available: int) -> ContextOverflowError:
     if not available:
         left = "what is reserved for the answer takes the whole window (context.reserve_tokens)"
     return ContextOverflowError(
-        f"The context does not fit: {what}, and {left}. Shorten the message, the system prompt or the tools, "
-        "or choose a model with a larger window."
+        f"The context does not fit: {what}, and {left}. {advice}, or choose a model with a larger window."
     )

@@ -180,8 +180,13 @@ def test_no_strategy_cuts_it(strategy: Any, size: int) -> None:
 def test_a_request_that_it_does_not_fit_is_refused() -> None:
     conversation = chat()
     conversation.add([QUESTION, answer(ITEM | {"encrypted_content": "x" * 5_000_000}, TEXT)])
-    with pytest.raises(ContextOverflowError):
+    with pytest.raises(ContextOverflowError) as refused:
         conversation.build_messages()
+    assert str(refused.value) == (
+        "The context does not fit: the compaction by the provider takes 128,004 of the 128,012 tokens that "
+        "stay, and 3,500 of 3,500 are left for the conversation. Shorten the message, the system prompt or "
+        "the tools, undo the compaction, or choose a model with a larger window."
+    )
     conversation.undo_compaction()
     assert [text_of(one) for one in conversation.build_messages()][-1] == "Behind the wall."
 
