@@ -554,3 +554,18 @@ def test_what_is_no_ledger_is_not_accepted(chat: Place, tmp_path: Path, content:
         (tmp_path / "other").write_bytes(content)
     chat.run("verify", "--accept", str(tmp_path / "other"), code=1)
     assert "chat" in chat.run("list")[0]
+
+
+def test_a_compaction_by_the_provider_is_named(chat: Place, tmp_path: Path) -> None:
+    block = {"type": "compaction", "content": "They emptied a disk.", "signature": "c2ln"}
+    answer = {"role": "assistant", "content": [block, {"type": "text", "text": "Done."}]}
+    path = tmp_path / "compacted.jsonl"
+    path.write_text(json.dumps({"role": "user", "content": "Again."}) + "\n" + json.dumps(answer) + "\n")
+    chat.run("append", "chat", "--messages", str(path))
+    assert chat.run("show", "chat")[0].splitlines()[-2:] == [
+        "turn 4, <time>, compacted by Anthropic",
+        (
+            "  assistant        9  [Summary of the conversation so far, made by a server of Anthropic:] "
+            "They emptied a disk. [compaction]"
+        ),
+    ]
