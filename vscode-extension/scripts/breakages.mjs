@@ -159,7 +159,8 @@ export const BREAKAGES = [
     name: "cache breaks are hidden",
     edits: [{ file: `${SRC}/panel/window.ts`, find: "if (broke) {", put: "if (broke && filled > 100) {" }],
     file: "chat",
-    noticedBy: "an edit that breaks a provider's cache is named with its price",
+    noticedBy:
+      "an edit is told by a note; applied at once, it breaks a provider's cache, which is named with its price",
   },
   {
     name: "losses are never named",

@@ -34,6 +34,7 @@ export function sessionCommands(tools: Tools, transcripts: Pick<Transcripts, "sh
     "nexus.exportSession": (arg) => exportSession(tools, subjectOf(arg)),
     "nexus.searchSessions": (arg) => searchSessions(tools, transcripts, subjectOf(arg)),
     "nexus.compact": (arg) => compact(tools, subjectOf(arg)),
+    "nexus.rebase": (arg) => rebase(tools, subjectOf(arg)),
     "nexus.showReceipt": (arg) => showReceipt(tools, subjectOf(arg)),
     "nexus.undoCompaction": async (arg) => {
       const subject = subjectOf(arg);
@@ -161,6 +162,13 @@ async function compact(tools: Tools, subject: Subject): Promise<Receipt | undefi
   const { receipt } = await tools.request("compacting", "nexus/session/compact", params);
   void guarded(() => sayReceipt(tools, place, session, receipt))();
   return receipt;
+}
+
+/** The next request has the prompt and the tools as they are now, in place of notes about what changed. */
+async function rebase(tools: Tools, subject: Subject): Promise<void> {
+  const [place, session] = await meant(tools, subject);
+  const params = { workspaceFolder: place.workspaceFolder, session };
+  await tools.request("applying the changes", "nexus/session/rebase", params);
 }
 
 /** What a compaction did, with a way back. */

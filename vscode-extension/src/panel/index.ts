@@ -36,6 +36,7 @@ const COMMANDS: Readonly<Partial<Record<ActionId, readonly [command: string, ...
   init: ["nexus.init"],
   compact: ["nexus.compact"],
   undoCompaction: ["nexus.undoCompaction"],
+  rebase: ["nexus.rebase"],
   check: ["nexus.check"],
   config: ["nexus.showEffectiveConfig"],
   switchSession: ["nexus.switchSession"],

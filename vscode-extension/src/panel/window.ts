@@ -28,6 +28,7 @@ export type ActionId =
   | "switchSession"
   | "switchFolder"
   | "pickModel"
+  | "rebase"
   | "cacheSource";
 
 export interface Action {
@@ -268,7 +269,7 @@ function layerRemarks(layers: LayersResult | undefined): Remark[] {
 }
 
 function factsOf(given: WindowGiven): Fact[] {
-  return [...cacheFacts(given), ...compactionFacts(given)];
+  return [...pendingFacts(given), ...cacheFacts(given), ...compactionFacts(given)];
 }
 
 /** What the conversation's next request could reuse of its last; the server knows once it has made one. */
@@ -291,6 +292,24 @@ function cacheFacts({ usage: { cache } }: WindowGiven): Fact[] {
     ];
   }
   return [{ label: "Cache", text: reused, tone: "good", filled }];
+}
+
+/** What changed since prompt and tools were sent. Notes tell it, so that what was sent can be reused. */
+function pendingFacts({ usage: { pending } }: WindowGiven): Fact[] {
+  if (!pending?.changes.length) return [];
+  const { changes, tokens, costUsd, losesThinking } = pending;
+  const names = [...new Set(changes.map(({ label }) => label))];
+  const cost = costUsd === undefined ? "" : `, about ${dollars(costUsd)}`;
+  const thinking = losesThinking ? " Earlier thinking would not be sent any more." : "";
+  return [
+    {
+      label: "Changes",
+      text: `Told by a note: ${names.slice(0, 3).join(", ")}${names.length > 3 ? ` and ${names.length - 3} more` : ""}`,
+      detail: `Put into the system prompt now, ${plural(tokens, "token")} must be read again${cost}.${thinking}`,
+      tone: "plain",
+      action: { id: "rebase", label: "Apply Now" },
+    },
+  ];
 }
 
 function compactionFacts({ compaction }: WindowGiven): Fact[] {

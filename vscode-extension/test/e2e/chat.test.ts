@@ -60,7 +60,7 @@ test("the next turn knows the one before", async () => {
   ]);
 });
 
-test("an edit that breaks a provider's cache is named with its price", async () => {
+test("an edit is told by a note; applied at once, it breaks a provider's cache, which is named with its price", async () => {
   const panel = await bench.openPanel();
   const options = { model: "parrot", maxContextTokens: 200_000, memoryTools: true, skillTools: true };
   // the other daemon has had a request of the same beginning, so the same edit breaks the same of it
@@ -71,6 +71,12 @@ test("an edit that breaks a provider's cache is named with its price", async () 
   await bench.cursorTo("start");
   await bench.type("Nobody is on call on Mondays. ");
   await bench.page.keyboard.press("Control+S");
+  const changes = panel.locator(".fact", { hasText: "Changes" });
+  await changes.locator("dd", { hasText: "Told by a note: Context Instructions" }).waitFor();
+  const { pending } = await other.request("nexus/context/usage", { ...here(), nextTurn: NEXT_TURN });
+  expect(pending?.changes.map(({ label }) => label)).toEqual(["Context Instructions"]);
+  await changes.getByRole("button", { name: "Apply Now" }).click();
+  await changes.waitFor({ state: "detached" });
   const text = () => panel.locator(".fact", { hasText: "Cache" }).locator("dd").innerText();
   const shows = await until(
     async () => ({

@@ -158,6 +158,24 @@ describe("the window", () => {
     ]);
   });
 
+  it("says what notes tell, and what it costs to apply it now", () => {
+    const changes = ["Project Configuration", "NEXUS.md", "Soul", "read"].map((label) => ({
+      kind: "changed" as const,
+      label,
+      tokens: 40,
+      told: false,
+    }));
+    const pending = { changes, tokens: 12_300, costUsd: 0.0461, losesThinking: true };
+    const [fact] = model({ usage: { ...example("nexus/context/usage"), pending } }).facts;
+    expect(fact).toMatchObject({
+      label: "Changes",
+      text: "Told by a note: Project Configuration, NEXUS.md, Soul and 1 more",
+      detail:
+        "Put into the system prompt now, 12,300 tokens must be read again, about $0.05. Earlier thinking would not be sent any more.",
+      action: { id: "rebase", label: "Apply Now" },
+    });
+  });
+
   it("says whose view it is, and when the conversation was compacted", () => {
     const shown = model({ agent: "reviewer", compaction: { undone: false, time: "12:03" } });
     expect(shown.agent).toBe("reviewer");
