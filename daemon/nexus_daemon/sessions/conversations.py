@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # the first diagnostics need not wait for it
     from nexus_context.conversation.message import Message
     from nexus_context.frozen import Proposal
     from nexus_context.ledger.records import Head, SessionOptions, TurnFacts
+    from nexus_context.manager import ContextManager
     from nexus_context.prefix import Prefix
     from nexus_context.snapshot import Snapshot
 
@@ -83,6 +84,11 @@ class Conversation:
         self.counted: dict[tuple[str, str, int], int] = {}  # tokens, by counter, turn and position
         self.assembled: AssemblyCache[AssembledContext] = AssemblyCache(time.monotonic)
         self._answers: OrderedDict[str, tuple[Answer, int]] = OrderedDict()
+
+    @property
+    def stored(self) -> "ContextManager":
+        """The messages that the ledger has: not the opening of a conversation whose first turn is under way."""
+        return self.manager if self.opening is None else lazy.manager.ContextManager()
 
     @property
     def last_turn(self) -> str | None:

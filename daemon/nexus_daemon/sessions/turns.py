@@ -227,14 +227,16 @@ def _begin(scope: SessionScope, params: protocol.AssembleParams, inputs: TurnInp
 
 def _assemble(turn: _Turn) -> _Context:
     snapshot, conversation, request = turn.scope.snapshot, turn.scope.conversation, turn.request
+    messages = conversation.stored
     if takes_memory(request):
         sync.open_conversation(conversation, turn.now)
+        messages = conversation.manager
     memory = turn_memory.gather(turn.scope, request, turn.inputs)
     revision = conversation.manager.revision
     assembled, cached = assembly.assemble_cached(
         conversation.assembled,
         snapshot,
-        conversation.manager,
+        messages,
         request,
         now=turn.now,
         memory=memory.items,

@@ -42,9 +42,9 @@ def measure_scope(scope: SessionScope) -> Measured:
     """What the conversation in memory holds and costs."""
     conversation = scope.conversation
     options = next_request.options_of_look(scope.snapshot, conversation, scope.ledger)
-    manager = conversation.manager
-    spent, percent = _measure(scope, assembly.Request(options=options), scope.locate, manager)
-    return Measured(0 if conversation.opening is not None else len(manager), spent, percent)
+    messages = conversation.stored
+    spent, percent = _measure(scope, assembly.Request(options=options), scope.locate, messages)
+    return Measured(len(messages), spent, percent)
 
 
 def read_usage(scope: SessionScope) -> protocol.TokenUsage:
@@ -92,7 +92,7 @@ def current_usage(
     counter = None if is_loaded(limits.encoding) else get_token_counter(use_tiktoken=False)
     request = assembly.Request(options=options)
     now = datetime.now().astimezone()
-    measured = assembly.measure(snapshot, conversation.manager, request=request, counter=counter, now=now)
+    measured = assembly.measure(snapshot, conversation.stored, request=request, counter=counter, now=now)
     spent = results.measured(measured, locate, conversation.positions)
     return with_cache(spent, snapshot, conversation, locate)
 
