@@ -16,7 +16,7 @@ from nexus_context.conversation.model_features import adapted
 from nexus_context.conversation.repair import Repair
 from nexus_context.conversation.view import View
 from nexus_context.parameters import Parameter
-from nexus_context.tokens import count_message
+from nexus_context.tokens import TokenCounter, count_message
 
 MOST_REPAIRS = 100
 DEFAULT_MAX_OUTPUT = 4_096  # tokens; for a model whose own limit is unknown
@@ -27,12 +27,14 @@ class Reuse(NamedTuple):
 
     `ttl` is how long Anthropic keeps what it caches. `replayed`: the next request has the current message as
     it is sent now. `lapsed` are the indexes, among the sound messages of the view, of those whose
-    reasoning must not be sent (`bound_thinking`).
+    reasoning must not be sent (`bound_thinking`). `splits_notes`: a note on changed instructions is a system
+    message of its own; a model of the editor takes none inside a conversation.
     """
 
     ttl: Ttl = "5m"
     replayed: bool = True
     lapsed: Sequence[int] = ()
+    splits_notes: bool = True
 
 
 def body_of(
@@ -50,8 +52,12 @@ def body_of(
     model = fixed.model
     values = {name: parameter.value for name, parameter in parameters.items()}
     history, repairs, origins = view.sound_messages()
-    history, origins, sizes, places = _with_notes_apart(history, origins, view, fixed)
-    current = _current(fixed)
+    notes = view.notes_apart() if reuse.splits_notes else {}
+    counter = fixed.counter
+    history, origins, sizes, places = _with_notes_apart(
+        history, origins, notes, sizes=view.sizes(counter), counter=counter
+    )
+    current = _current(fixed, reuse)
     messages, feature_repairs = adapted([*history, *current], costs.lacking(model), model.given)
     cache = _cache(fixed, sizes, (len(history), len(current)), reuse)
     fields, unsent = _fields(request.format, values, fixed)
@@ -116,6 +122,10 @@ def _with_index(repair: Repair, origins: Sequence[int]) -> Repair:
     return msgspec.structs.replace(repair, index=origins[index] if index < len(origins) else after)
 
 
+_Notes = Mapping[int, tuple[Message, Message]]
+"""By the index of its message: a note on changed instructions, and the rest of the message."""
+
+
 class _Apart(NamedTuple):
     """The messages of a history with each note on changed instructions as a system message.
 
@@ -129,9 +139,9 @@ class _Apart(NamedTuple):
     places: Sequence[int]
 
 
-def _with_notes_apart(history: list[Message], origins: Sequence[int], view: View, fixed: FixedPart) -> _Apart:
-    sizes = view.sizes(fixed.counter)
-    notes = view.notes_apart()
+def _with_notes_apart(
+    history: list[Message], origins: Sequence[int], notes: _Notes, *, sizes: list[int], counter: TokenCounter
+) -> _Apart:
     has_sizes = len(sizes) == len(history)
     if not notes:
         return _Apart(history, origins, sizes if has_sizes else None, range(len(history)))
@@ -143,7 +153,7 @@ def _with_notes_apart(history: list[Message], origins: Sequence[int], view: View
         size, part = sizes[origin], message
         if origin in notes and message.role == "user":
             note, part = notes[origin]
-            tokens = count_message(fixed.counter, content_of(note), ())
+            tokens = count_message(counter, content_of(note), ())
             messages.append(note)
             each_origin.append(origin)
             each_size.append(tokens)
@@ -155,11 +165,12 @@ def _with_notes_apart(history: list[Message], origins: Sequence[int], view: View
     return _Apart(messages, each_origin, each_size if has_sizes else None, places)
 
 
-def _current(fixed: FixedPart) -> Sequence[Message]:
+def _current(fixed: FixedPart, reuse: Reuse) -> Sequence[Message]:
     """The current message as it is sent, after its note; empty if there is none."""
     if fixed.current is None:
         return ()
-    return changes_apart(fixed.current) or (sent_message(fixed.current),)
+    apart = changes_apart(fixed.current) if reuse.splits_notes else None
+    return apart or (sent_message(fixed.current),)
 
 
 def _cache(fixed: FixedPart, sizes: Sequence[int] | None, counts: tuple[int, int], reuse: Reuse) -> Cache:

@@ -25,6 +25,7 @@ from nexus_context.assembly.freezing import is_frozen
 from nexus_context.assembly.memory_text import place
 from nexus_context.assembly.request import AssembledContext, Options, Pending, PendingChange, Request, check
 from nexus_context.budget import TokenUsage
+from nexus_context.config.picked_model import leaves_model_to_editor
 from nexus_context.conversation.bound_thinking import SentRequest, check_reasoning
 from nexus_context.conversation.compaction.detection import settings_of, should_compact
 from nexus_context.conversation.message import Message, sent_message, without_preamble
@@ -65,7 +66,13 @@ def assemble(
         raise overflow(view, spent.available)
     prefix = _prefix(fixed, view, fixed.current)
     lapsed = prefix.reasoning.lapsed
-    reuse = Reuse(snapshot.effective.get("/context/cache_ttl"), is_frozen(snapshot), lapsed)
+    settings = snapshot.effective
+    reuse = Reuse(
+        ttl=settings.get("/context/cache_ttl"),
+        replayed=is_frozen(snapshot),
+        lapsed=lapsed,
+        splits_notes=request.format != "openai" or not leaves_model_to_editor(settings),
+    )
     body, unsent, repairs = body_of(request, fixed, view, parameters, folder=snapshot.folder, reuse=reuse)
     current = None if fixed.current is None else sent_message(fixed.current)
     conversation.request = SentRequest(prefix.base, view, current, strict=checks_reasoning(model.given))

@@ -76,6 +76,7 @@ class History:
         self._encoded = Encoded()
         self._sent_encoded = self._encoded  # one of its own as soon as a message has a preamble
         self._sums: dict[str, list[int]] = {}
+        self.replaced_preambles: tuple[object, object, PreambleTokens] | None = None  # of the last view
         self._preamble_tokens: dict[str, list[PreambleTokens]] = {}
         self.gap = NO_GAP
         self.extend(messages)

@@ -143,9 +143,19 @@ class View(msgspec.Struct, frozen=True):
         total = PreambleTokens()
         for start, end in ranges:
             total = total.plus(count(counter, start, end))
-            for index in self.replaced:
-                if start <= index < end:
-                    total = total.plus(count(counter, index, index + 1), -1)
+        return total.plus(self._replaced_preambles(counter, ranges), -1) if self.replaced else total
+
+    def _replaced_preambles(self, counter: TokenCounter, ranges: Sequence[tuple[int, int]]) -> PreambleTokens:
+        """What the preambles in these ranges would cost that are not sent any more: once for each cut."""
+        key = (counter.name, self.start, self.head, self.anchor)
+        last = self.history.replaced_preambles
+        if last is not None and last[0] is self.replaced and last[1] == key:
+            return last[2]
+        total = PreambleTokens()
+        for index in self.replaced:
+            if any(start <= index < end for start, end in ranges):
+                total = total.plus(self.history.preamble_tokens(counter, index, index + 1))
+        self.history.replaced_preambles = (self.replaced, key, total)
         return total
 
     def notes_apart(self) -> dict[int, tuple[Message, Message]]:

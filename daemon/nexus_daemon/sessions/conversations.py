@@ -87,7 +87,7 @@ class Conversation:
 
     @property
     def stored(self) -> "ContextManager":
-        """The messages that the ledger has: not the opening of a conversation whose first turn is under way."""
+        """The messages that the ledger has: not the opening of one whose first turn is under way."""
         return self.manager if self.opening is None else lazy.manager.ContextManager()
 
     @property

@@ -202,7 +202,7 @@ def test_a_tool_that_goes_is_told_and_still_sent(tmp_path: Path) -> None:
 
 
 def test_bodies_tell_it_as_a_system_message_where_there_are_such(tmp_path: Path) -> None:
-    talk = Talk(tmp_path, '{"provider": {"model": "gpt-5.1"}}')
+    talk = Talk(tmp_path, '{"provider": {"name": "openai", "model": "gpt-5.1"}}')
     talk.turn()
     talk.load(RULES + "Ask first.\n")
     now = talk.ask("And now?", format="openai")

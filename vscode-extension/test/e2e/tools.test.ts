@@ -48,8 +48,10 @@ test("the parameters of the settings reach the model, and no tool that the user 
 test("a skill is sent with one message", async () => {
   await bench.ask("/skill greet say hello");
   await bench.response("You said: say hello").waitFor();
-  expect(lastRequest().messages?.[0]?.text).toContain("Greet in Latin.");
-  const { system } = await asPredicted(bench, other, "and without it");
+  const sent = lastRequest().messages ?? [];
+  expect(sent.slice(1).some(({ text }) => text.includes("Greet in Latin."))).toBe(true); // the prompt stays as it was
+  const { system, text } = await asPredicted(bench, other, "and without it");
+  expect(text).toContain("no longer applies. Do not follow it any more.");
   expect(system).not.toContain("Greet in Latin.");
   expect(system).toContain("read it with the tool `read_skill`");
 });
