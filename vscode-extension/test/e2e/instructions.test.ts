@@ -95,6 +95,9 @@ test("Copilot's files that are switched on are in the system prompt, once, and p
     () => panel.locator(".window .used").first().innerText(),
     (now) => Number(now.replaceAll(/\D/g, "")) !== before,
   );
+  const changes = panel.locator(".fact", { hasText: "Changes" });
+  await changes.getByRole("button", { name: "Apply Now" }).click(); // else a note in the next message has them
+  await changes.waitFor({ state: "detached" });
   const { system, text } = await asPredicted(bench, other, "now with Copilot's");
   expect([count(system, COPILOT), count(system, PYTHON), count(system, TYPESCRIPT)]).toEqual([1, 1, 0]);
   // the first message was sent with Python's file as the editor has it, this one with it as the folder has it
