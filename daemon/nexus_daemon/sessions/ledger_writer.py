@@ -76,7 +76,8 @@ class LedgerWriter:
 
     The callbacks run in the writer's thread: `on_change` for each change of a session, `on_message` with the
     workspace and the agent of a direct message, `on_options` with a workspace in which the options of a
-    conversation changed. `on_event` gets the workspace and each event of the bus, in the publisher's thread.
+    conversation changed, or what its next request begins with. `on_event` gets the workspace and each event
+    of the bus, in the publisher's thread.
 
     `heads` are the sessions as last reported, by workspace and name. Only the writer's thread changes them,
     so that nothing this process writes is taken for another's.
@@ -92,6 +93,7 @@ class LedgerWriter:
     ) -> None:
         self.store: Ledger | None = None
         self.options = OptionsCache(on_options)
+        self.on_options = on_options
         self.on_message = on_message
         self._levels: Levels | None = None
         self._bus: EventBus | None = None
@@ -409,6 +411,7 @@ class FolderLedger:
     def render_anew(self, session: str) -> None:
         """Let the next request of a conversation begin with the present system prompt and tools."""
         self._write(lambda: self.store.render_anew(self.workspace, session))
+        self._writer.on_options(self.workspace)  # usages are others now
 
     def create(
         self, session: str, agent: str | None, parameters: "Mapping[str, Any] | None" = None

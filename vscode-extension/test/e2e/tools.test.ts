@@ -50,8 +50,7 @@ test("a skill is sent with one message", async () => {
   await bench.response("You said: say hello").waitFor();
   const sent = lastRequest().messages ?? [];
   expect(sent.slice(1).some(({ text }) => text.includes("Greet in Latin."))).toBe(true); // the prompt stays as it was
-  const { system, text } = await asPredicted(bench, other, "and without it");
-  expect(text).toContain("no longer applies. Do not follow it any more.");
+  const { system } = await asPredicted(bench, other, "and without it");
   expect(system).not.toContain("Greet in Latin.");
   expect(system).toContain("read it with the tool `read_skill`");
 });
