@@ -61,7 +61,7 @@ CONVERSATION_ORDER = [
     "history",
     "identifiers",
     "truncation",
-    "shorten_result",
+    "shortening",
     "view",
     "bound_thinking",
     "window",

@@ -33,7 +33,9 @@ class ContextConfig(msgspec.Struct, frozen=True):
     truncation_target: float = 0.6  # the share of the available tokens that remains after a cut
     keep_recent_turns: int = 3
     pin_first: bool = True  # never cut the user's first message
-    identifier_tokens: int = 600  # the maximum for names and values of the cut part
+    identifier_tokens: int | None = (
+        None  # the maximum for names and values of the cut part; None: by the room
+    )
 
     def __post_init__(self) -> None:
         if self.truncation_strategy not in STRATEGIES:
@@ -47,10 +49,9 @@ class ContextConfig(msgspec.Struct, frozen=True):
                 f"truncation_target is {self.truncation_target}; it must be from 0.1 to 1.", code="bad-option"
             )
         for name in ("max_tokens", "reserve_tokens", "keep_recent_turns", "identifier_tokens"):
-            if getattr(self, name) < 0:
-                raise RequestError(
-                    f"{name} is {getattr(self, name)}; it must not be negative.", code="bad-option"
-                )
+            value = getattr(self, name)
+            if value is not None and value < 0:
+                raise RequestError(f"{name} is {value}; it must not be negative.", code="bad-option")
 
     @property
     def policy(self) -> Policy:

@@ -234,20 +234,20 @@ def test_what_is_sent_is_sound_and_fits_or_is_refused(messages: list[Message], s
 @pytest.mark.parametrize(
     ("text", "prompt", "said"),
     [
-        ("u1:90", "", "the newest message takes 90 tokens, and 60 of 60 are left for the conversation"),
-        ("u1 a1 u2:90", "", "the newest message takes 90 tokens"),
-        ("c1 r1 c2:70 r2:40", "", "the newest 2 messages, which belong together, take 117 tokens"),
-        ("u1:50 a1 a2:30", "", "what cannot be left out of the conversation takes 80 tokens, and 60 of 60"),
+        ("u1:45", "", "the newest message takes 45 tokens, and 40 of 40 are left for the conversation"),
+        ("u1 a1 u2:90", "", "the newest message takes 48 tokens even when shortened"),
+        ("c1 r1 c2:10 r2:45", "", "the newest 2 messages, which belong together, take "),
+        ("u1:30 a1 a2:30", "", "what cannot be left out of the conversation takes 60 tokens, and 40 of 40"),
         (
             "",
             "x" * 400,
-            "conversation is empty, and system prompt, tools and current message take 104 of 60",
+            "conversation is empty, and system prompt, tools and current message take 104 of 40",
         ),
         ("u1", "x" * 400, "the newest message takes 10 tokens, and system prompt, tools"),
     ],
 )
 def test_what_cannot_fit_is_refused_in_words(text: str, prompt: str, said: str) -> None:
-    made = manager(text, room=60)
+    made = manager(text, room=40)
     made.set_system_prompt(prompt)
     with pytest.raises(ContextOverflowError) as failed:
         made.build_messages()

@@ -1,7 +1,7 @@
 """What holds of every view of a conversation."""
 
 from nexus_context.budget import history_rows
-from nexus_context.conversation.shorten_result import LEAST
+from nexus_context.conversation.shortening import LEAST
 from nexus_context.conversation.view import View
 from nexus_context.tokens import TokenCounter
 from support.histories import pairing_errors

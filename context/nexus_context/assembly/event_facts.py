@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from nexus_context.conversation.shorten_result import shorten_text
+from nexus_context.conversation.shortening import shorten_text
 from nexus_context.errors import RequestError
 from nexus_context.prompt import texts
 from nexus_context.prompt.blocks import WORKER

@@ -25,7 +25,7 @@ from nexus_context.assembly.last_message import current_message, head, takes_mem
 from nexus_context.assembly.request import Request
 from nexus_context.budget import UsageRow
 from nexus_context.conversation.message import GAP, sent_content
-from nexus_context.conversation.shorten_result import shorten_text
+from nexus_context.conversation.shortening import shorten_text
 from nexus_context.conversation.view import View
 from nexus_context.memory.item import ORDER, MemoryItem
 from nexus_context.prompt import texts

@@ -276,7 +276,7 @@ def _metadata(prefix: Prefix, spent: TokenUsage, fixed: FixedPart) -> dict[str, 
             "finalTokens": view.tokens,
             "keptFromStart": view.head,
             "identifierTokens": view.note_tokens,
-            "shortened": view.shortened,
+            "shortened": list(view.shortened),
         }
         if view.history.gap.messages:  # not read for this request; their tokens were counted once
             metadata["truncation"]["unreadMessages"] = view.history.gap.messages

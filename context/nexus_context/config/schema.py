@@ -169,9 +169,12 @@ class ContextSection(SettingsSection):
     pin_first: bool = Field(
         default=True, description="Keep the user's first message, whatever else a cut leaves out."
     )
-    identifier_tokens: TokensOrNone = Field(
-        default=600,
-        description="The most tokens of a note with names and values from what was cut; 0 for none.",
+    identifier_tokens: TokensOrNone | None = Field(
+        default=None,
+        description=(
+            "The most tokens of a note with names and values from what was cut; 0 for none. Unset, it takes "
+            "from a tenth of a small window to a fifth of a large one, at most 16,000."
+        ),
     )
     cache_ttl: Literal["5m", "1h"] = Field(
         default="5m",

@@ -19,8 +19,8 @@ class View(msgspec.Struct, frozen=True):
     """The messages that are sent and what became of the others. Sizes are in tokens.
 
     Before `history[start:]` come the first `head` messages of the history, the `note` and the `anchor`.
-    `replaced` has, by index, what is sent in place of a message: results that are too long, shortened, and
-    what was said before the cut without its preamble.
+    `replaced` has, by index, what is sent in place of a message: what is too long, shortened, and what was
+    said before the cut without its preamble. `shortened` are the indexes of the former, ascending.
     """
 
     strategy: Strategy
@@ -38,6 +38,7 @@ class View(msgspec.Struct, frozen=True):
     original_tokens: int
     room: int
     end: int
+    shortened: tuple[int, ...] = ()
     moved: bool = False  # something that was sent before this request is not sent again, or shortened
 
     @property
@@ -54,11 +55,6 @@ class View(msgspec.Struct, frozen=True):
     @property
     def truncated(self) -> bool:
         return self.removed > 0 or bool(self.replaced.keys() - self.history.notes)
-
-    @property
-    def shortened(self) -> list[int]:
-        """The indexes of the results that are sent shortened, ascending."""
-        return sorted(index for index, message in self.replaced.items() if message.role == "tool")
 
     def sent_indexes(self) -> list[int]:
         """The indexes of the messages that are sent, ascending, without the note."""
@@ -196,16 +192,17 @@ def overflow(view: View, available: int) -> ContextOverflowError:
     """The error for a view that does not fit."""
     messages = view.messages()
     count, advice = len(messages), "Shorten the message, the system prompt or the tools"
-    what = f"what cannot be left out of the conversation takes {view.tokens:,} tokens"
+    size = f"{view.tokens:,} tokens" + (" even when shortened" if view.shortened else "")
+    what = f"what cannot be left out of the conversation takes {size}"
     if not count:
         what = "the conversation is empty"
     elif count == 1:
-        what = f"the newest message takes {view.tokens:,} tokens"
+        what = f"the newest message takes {size}"
     elif server_compaction(messages[0]) is not None:
         what = f"the compaction by the provider takes {view.pinned:,} of the {view.tokens:,} tokens that stay"
         advice = f"{advice}, undo the compaction"
     elif view.anchor is None:
-        what = f"the newest {count} messages, which belong together, take {view.tokens:,} tokens"
+        what = f"the newest {count} messages, which belong together, take {size}"
     left = f"{view.room:,} of {available:,} are left for the conversation"
     if view.room <= 0:
         left = f"system prompt, tools and current message take {available - view.room:,} of {available:,}"

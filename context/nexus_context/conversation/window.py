@@ -2,13 +2,14 @@
 
 1. A cut stays until the budget is exceeded again; until then each request begins with the same bytes.
 2. Before the messages that stay come, in this order: the pinned first user messages (not with `sliding`,
-   `recency` and `simple`), a note with the names and values of what is cut, and the user message that began
-   the turn, if the cut lies within a turn. So the first message is a user message.
+   `recency` and `simple`), a note with the names and values of what is cut (`Policy.note_room`), and the user
+   message that began the turn, if the cut lies within a turn. So the first message is a user message.
    What was said before the last turn is sent without its preamble from then on: the event and memory text of
    its time. If that alone is enough, no message is cut. What messages tell of changes in a prompt and tools
    that are not the sent ones any more (`frozen`) is never sent.
 3. A new tool result larger than half of the room is shortened, once, instead of cutting everything else for
-   it. If the newest group alone does not fit, its largest results are shortened.
+   it. If the newest group alone does not fit, its largest results are shortened, then the longest texts of
+   the assistant, last those of users.
 4. If that still does not fit, `View.over` says so, and the caller refuses the request.
 5. The cut of a request becomes permanent when the conversation continues from there. Until then every request
    makes its own: a long draft changes nothing. Read-only callers never propose a cut.
@@ -29,12 +30,13 @@ from nexus_context.conversation import truncation
 from nexus_context.conversation.history import History
 from nexus_context.conversation.message import (
     Message,
+    Role,
     content_of,
     sent_message,
     without_changes,
     without_preamble,
 )
-from nexus_context.conversation.shorten_result import LEAST, shorten_result, water_level
+from nexus_context.conversation.shortening import LEAST, shorten_message, water_level
 from nexus_context.conversation.summary import is_summary, server_compaction
 from nexus_context.conversation.truncation import Strategy
 from nexus_context.conversation.view import View
@@ -48,6 +50,18 @@ LARGEST_NEW = 0.5
 
 LARGEST_SUMMARY = 0.5
 """Share of the room up to which a summary of earlier messages stays."""
+
+NOTE_SHARE = 0.2
+"""Share of a large room that the note may take."""
+
+NOTE_HALF = 2_000
+"""Tokens of room at which the note may take half of that share: in a small room messages are worth more."""
+
+LEAST_NOTE_SHARE = 0.1
+"""Share of any room that the note may take."""
+
+LARGEST_NOTE = 16_000
+"""Tokens that the note takes at most: about as many as the names that are remembered have."""
 
 MOST_INDEXED = 1_000
 """Most messages before a cut whose names are read."""
@@ -66,7 +80,18 @@ class Policy(msgspec.Struct, frozen=True):
     target: float = 0.6  # share of the available tokens that a cut goes down to
     keep_recent_turns: int = 3
     pin_first: bool = True
-    identifier_tokens: int = 600  # the most that names and values of the cut part may take; 0: none
+    identifier_tokens: int | None = None  # the most that names and values of the cut part may take
+
+    def note_room(self, room: int) -> int:
+        """Tokens for the names and values of what is cut, of `room` for the whole history.
+
+        NOTE_SHARE · room / (room + NOTE_HALF) of the room: 16 % of 8,000 tokens, 19 % of 40,000; at least
+        LEAST_NOTE_SHARE, at most LARGEST_NOTE and `identifier_tokens`.
+        """
+        room = max(room, 0)
+        share = max(NOTE_SHARE * room / (room + NOTE_HALF), LEAST_NOTE_SHARE)
+        most = LARGEST_NOTE if self.identifier_tokens is None else min(self.identifier_tokens, LARGEST_NOTE)
+        return min(int(share * room), most)
 
 
 class Budget(msgspec.Struct, frozen=True):
@@ -80,6 +105,14 @@ class Budget(msgspec.Struct, frozen=True):
         return self.available - self.fixed
 
 
+class _Replacement(NamedTuple):
+    """What is sent in place of a message, and the tokens that it saves; `is_short`: its text is not whole."""
+
+    message: Message
+    saved: int
+    is_short: bool = False
+
+
 class _Cut(msgspec.Struct, frozen=True):
     """One cut: what is left out, and what replaces it. `index` has read the messages up to `read`."""
 
@@ -89,15 +122,15 @@ class _Cut(msgspec.Struct, frozen=True):
     note_tokens: int = 0
     index: "IdentifierIndex | None" = None
     read: int = 0
-    replaced: Mapping[int, tuple[Message, int]] = {}  # what is sent instead, and the tokens that it saves
+    replaced: Mapping[int, _Replacement] = {}
 
     def saved(self, start: int, end: int | None = None) -> int:
         """Tokens saved by what is sent instead of the messages from `start` to `end`."""
         if not self.replaced:
             return 0
         return sum(
-            saved
-            for index, (_, saved) in self.replaced.items()
+            replacement.saved
+            for index, replacement in self.replaced.items()
             if index >= start and (end is None or index < end)
         )
 
@@ -172,7 +205,7 @@ class Window:
         """The cut for a request of this budget."""
         if not len(self._history):
             return _Fit(self._settled, 0, 0, 0)
-        whole = budget.room
+        whole, policy = budget.room, self._policy
         settled = self._without_notes(self._settled, notes, sums)
         cut = self._whole(settled, whole, sums)
         tokens = self._size(cut, sums)
@@ -180,7 +213,7 @@ class Window:
         uncut = tokens + repairs
         if self._history.gap.messages and not self._settled_size:  # the first cut lies after the gap
             uncut += self._history.gap.tokens
-            cut = self._cut_at(cut, self._least, self._pinned(whole, sums), self._note_room(whole))
+            cut = self._cut_at(cut, self._least, self._pinned(whole, sums), policy.note_room(whole))
             tokens = self._size(cut, sums)
             repairs = self._repair_tokens(cut, tokens, budget, sums)
         room = whole
@@ -231,7 +264,7 @@ class Window:
         start = cut.start
         head = sums[cut.head] - cut.saved(0, min(cut.head, start))
         tokens = head + cut.note_tokens + self._tail(cut, start, sums) - sums[-1]
-        replaced = {index: message for index, (message, _) in cut.replaced.items()}
+        replaced = {index: replacement.message for index, replacement in cut.replaced.items()}
         front = _Front(cut, self._anchor(cut.head, start), tokens, replaced)
         if start < len(self._history):  # else the next message may need an anchor
             self._front = front
@@ -277,7 +310,7 @@ class Window:
         if self._size(cut, sums) <= room:
             return cut
         policy = self._policy
-        note_room = self._note_room(room)
+        note_room = policy.note_room(room)
         pinned = self._pinned(room, sums)
         target = max(int(policy.target * whole.available) - whole.fixed, int(policy.target * room) // 2)
         target = min(target, room)
@@ -317,7 +350,7 @@ class Window:
                 if message == history.sent[index]:
                     continue
                 tokens = count_message(self._counter, content_of(message), message.tool_calls)
-                replaced[index] = message, sums[index + 1] - sums[index] - tokens
+                replaced[index] = _Replacement(message, sums[index + 1] - sums[index] - tokens)
         return cut if replaced == cut.replaced else msgspec.structs.replace(cut, replaced=replaced)
 
     def _without_notes(self, cut: _Cut, number: int, sums: Sequence[int]) -> _Cut:
@@ -331,12 +364,8 @@ class Window:
             if is_sent and index not in replaced and preamble is not None and preamble.frozen != number:
                 message = sent_message(without_changes(messages[index]))
                 tokens = count_message(self._counter, content_of(message), message.tool_calls)
-                replaced[index] = message, sums[index + 1] - sums[index] - tokens
+                replaced[index] = _Replacement(message, sums[index + 1] - sums[index] - tokens)
         return cut if len(replaced) == len(cut.replaced) else msgspec.structs.replace(cut, replaced=replaced)
-
-    def _note_room(self, room: int) -> int:
-        """Tokens for the note."""
-        return min(self._policy.identifier_tokens, max(room, 0) // 10)
 
     def _with_question(self, start: int, *, after: int) -> int:
         """The start, or the user message right before it, which would be sent anyway."""
@@ -413,9 +442,13 @@ class Window:
                 msgspec.structs.replace(whole, head=least),
                 msgspec.structs.replace(whole, head=least, note=None, note_tokens=0),
             ):
-                shortened = self._shorten_group(lighter, room, sums)
+                shortened = self._shorten_texts("tool", lighter, room, sums)
                 if self._size(shortened, sums) <= room:
                     return shortened
+        for role in ("assistant", "user"):
+            shortened = self._shorten_texts(role, shortened, room, sums)
+            if self._size(shortened, sums) <= room:
+                break
         return shortened
 
     # ------------------------------------------------------------ shortening
@@ -433,14 +466,22 @@ class Window:
         ]
         return self._shorten(cut, dict.fromkeys(large, limit), sums)
 
-    def _shorten_group(self, cut: _Cut, room: int, sums: Sequence[int]) -> _Cut:
-        """Shorten the largest results that stay to one size such that everything fits."""
+    def _shorten_texts(self, role: Role, cut: _Cut, room: int, sums: Sequence[int]) -> _Cut:
+        """Shorten the longest texts of a role that stay to one size such that everything fits.
+
+        An answer with parts stays as it is: they may be the provider's own.
+        """
         over = self._size(cut, sums) - room
+        anchor = self._anchor(cut.head, cut.start)
+        messages = self._history.messages
         sizes = {
-            index: sums[index + 1] - sums[index] - cut.replaced.get(index, (None, 0))[1]
-            for index in range(cut.start, len(self._history))
-            if self._history.messages[index].role == "tool"
+            index: sums[index + 1] - sums[index] - (cut.replaced[index].saved if index in cut.replaced else 0)
+            for index in (*(() if anchor is None else (anchor,)), *range(cut.start, len(messages)))
+            if messages[index].role == role
+            and (role != "assistant" or isinstance(messages[index].content, str))
         }
+        if over <= 0 or not sizes:
+            return cut
         limit = water_level(sorted(sizes.values(), reverse=True), sum(sizes.values()) - over)
         return self._shorten(cut, {index: limit for index, size in sizes.items() if size > limit}, sums)
 
@@ -450,8 +491,12 @@ class Window:
         replaced = dict(cut.replaced)
         for index, limit in limits.items():
             size = sums[index + 1] - sums[index]
-            message, tokens = shorten_result(self._history.messages[index], size, limit, self._counter)
-            replaced[index] = (message, size - tokens)
+            message, tokens = self._history.messages[index], size
+            if message.preamble is not None:
+                message = sent_message(without_preamble(message))
+                tokens = count_message(self._counter, content_of(message), message.tool_calls)
+            short, short_tokens = shorten_message(message, tokens, limit, self._counter)
+            replaced[index] = _Replacement(short, size - short_tokens, is_short=short is not message)
         return msgspec.structs.replace(cut, replaced=replaced)
 
     def _view(self, fit: _Fit, budget: Budget, sums: Sequence[int]) -> View:
@@ -468,6 +513,7 @@ class Window:
             anchor=front.anchor,
             start=cut.start,
             replaced=front.replaced,
+            shortened=tuple(sorted(index for index, each in cut.replaced.items() if each.is_short)),
             tokens=fit.tokens + fit.repairs,
             repair_tokens=fit.repairs,
             original_tokens=sums[-1] + self._history.gap.tokens,

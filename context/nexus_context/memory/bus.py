@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from nexus_context.conversation.shorten_result import shorten_text
+from nexus_context.conversation.shortening import shorten_text
 from nexus_context.errors import RequestError
 from nexus_context.memory.events import Event
 

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from nexus_context.conversation.message import Message, text_of
-from nexus_context.conversation.shorten_result import shorten_text
+from nexus_context.conversation.shortening import shorten_text
 from nexus_context.conversation.summary import is_summary
 from nexus_context.errors import RequestError
 from nexus_context.ledger.records import DirectMessage

@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from nexus_context.conversation.shorten_result import shorten_text
+from nexus_context.conversation.shortening import shorten_text
 from nexus_context.errors import Span
 from nexus_context.prompt import texts
 

@@ -189,8 +189,11 @@ def test_each_strategy_can_be_asked_for(tmp_path: Path, strategy: Strategy) -> N
     assert shown(made.history).split()[-1] == "a39"
 
 
+MANY_RESULTS = f"u1 c{'+'.join(map(str, range(40)))} {' '.join(f'r{n}:90' for n in range(40))}"
+
+
 @pytest.mark.parametrize("form", ["openai", "anthropic"])
-@pytest.mark.parametrize(("text", "room"), [("u1 a1 u2:90000", 1_000), ("", 1), ("u1", 1)])
+@pytest.mark.parametrize(("text", "room"), [(MANY_RESULTS, 1_000), ("", 1), ("u1", 1)])
 def test_a_body_that_cannot_fit_is_refused_and_neutral_says_so(
     tmp_path: Path, form: str, text: str, room: int
 ) -> None:

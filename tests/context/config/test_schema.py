@@ -60,7 +60,6 @@ def test_the_defaults() -> None:
             "truncation_target": 0.6,
             "keep_recent_turns": 3,
             "pin_first": True,
-            "identifier_tokens": 600,
             "cache_ttl": "5m",
             "datetime": {"placement": "event"},
             "section_separator": "\n\n---\n\n",

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nexus_context.conversation import formats, parts
@@ -445,6 +445,12 @@ def test_an_opaque_part_costs_its_text_or_its_data(part: Any, tokens: int) -> No
 # ---------------------------------------------------------------- any history
 
 
+TWO_COMPACTIONS = [
+    {"type": "compaction", "content": "They greeted.", "signature": "c2ln"},
+    {"type": "compaction", "id": "cmp_1", "encrypted_content": "ZW5j"},
+]
+
+
 @given(
     MESSAGES,
     TOOLS,
@@ -452,6 +458,7 @@ def test_an_opaque_part_costs_its_text_or_its_data(part: Any, tokens: int) -> No
     st.sampled_from([(form, model) for form, models in MODELS.items() for model in models]),
     st.booleans(),
 )
+@example([Message("assistant", TWO_COMPACTIONS)], [], "", ("anthropic", "claude-sonnet-4-5"), False)
 def test_any_history_is_valid_in_any_format(
     messages: list[Message], tools: Any, system: str, pair: tuple[str, str], is_thinking: bool
 ) -> None:

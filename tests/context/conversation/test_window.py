@@ -96,8 +96,13 @@ def test_a_cut_goes_down_to_the_target(messages: list[Message], policy: Policy, 
         # a large result is shortened rather than that all else is cut for it
         ("oldest_first", "u1 a1 u2 a2 u3 c4 r4:900", 200, "u1 a1 u2 a2 u3 c4 r4~"),
         ("oldest_first", "u1 a1 u2 a2 u3 c4+5 r4:900 r5:900", 200, "u1 u3 c4+5 r4~ r5~"),
-        # what is too large itself is sent nowhere, but it is there
-        ("oldest_first", "u1 a1 u2:900", 200, "u2"),
+        # what people and the assistant wrote is shortened last
+        ("oldest_first", "u1 a1 u2:900", 200, "u2~"),
+        ("oldest_first", "u1:900", 200, "u1~"),
+        ("oldest_first", "u1 a1 u2:150 a2 a3:900", 300, "u2 a3~"),
+        ("oldest_first", "u1 a1 u2:500 c3 r3:900", 300, "u2~ c3 r3~"),
+        # what cannot be shortened that far is sent nowhere, but it is there
+        ("oldest_first", "u1 a1 u2:60", 30, "u2~"),
         ("oldest_first", "u1 a1 c2 r2:900", 40, "u1 c2 r2~"),
     ],
 )

@@ -24,7 +24,7 @@ from nexus_context.conversation.compaction.receipt import CompactionError
 from nexus_context.conversation.compaction.summarizer import SummaryRequest, Written
 from nexus_context.conversation.identifiers import IdentifierIndex, list_of
 from nexus_context.conversation.message import Message
-from nexus_context.conversation.shorten_result import shorten_text
+from nexus_context.conversation.shortening import shorten_text
 from nexus_context.conversation.summary import unwrapped, with_pins
 from nexus_context.prompt import texts
 from nexus_context.tokens import TokenCounter

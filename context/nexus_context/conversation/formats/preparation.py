@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from nexus_context.conversation import parts
-from nexus_context.conversation.message import Message, ToolCall
+from nexus_context.conversation.message import Message, ToolCall, text_part
 from nexus_context.conversation.repair import (
     Repair,
     RepairLog,
@@ -95,6 +95,15 @@ def _is_compaction(part: Any) -> bool:
     return part.__class__ is dict and part.get("type") == "compaction"
 
 
+def _as_text(compaction: parts.CompactionPart, index: int) -> Repair:
+    """The repair of a compaction by another provider."""
+    name = parts.PROVIDER_NAMES[compaction.provider]
+    text = f"A compaction of {name} in {place(index)} is sent as text."
+    if not compaction.text:
+        text = f"Only {name} can read its compaction in {place(index)}; a text says so."
+    return Repair("compaction-as-text", text, index)
+
+
 def _with_compactions(
     messages: Sequence[Message], provider: parts.Provider | None, repairs: list[Repair]
 ) -> list[Step]:
@@ -109,6 +118,7 @@ def _with_compactions(
             continue
         content: list[Any] = message.content  # type: ignore[assignment]
         rest: list[Any] = []
+        own: Any = None  # the provider's own compaction, if the message has one
         for part in content:
             kind = parts.read_part(part) if _is_compaction(part) else None
             if not isinstance(kind, parts.CompactionPart):
@@ -121,14 +131,13 @@ def _with_compactions(
                     text = f"The compaction in {place(index)} comes first; what it stands for is left out."
                     repairs.append(Repair("compaction-first", text, index))
                 steps = steps[:lead]
-                rest = [part]
+                rest, own = [part], part
             else:
-                steps.append(Step(index, Message("user", compaction_text(kind))))
-                name = parts.PROVIDER_NAMES[kind.provider]
-                text = f"A compaction of {name} in {place(index)} is sent as text."
-                if not kind.text:
-                    text = f"Only {name} can read its compaction in {place(index)}; a text says so."
-                repairs.append(Repair("compaction-as-text", text, index))
+                if own is not None:  # nothing stands before the provider's own
+                    rest.append(text_part(compaction_text(kind)))
+                else:
+                    steps.append(Step(index, Message("user", compaction_text(kind))))
+                repairs.append(_as_text(kind, index))
         if rest or message.tool_calls or message.role == "tool":
             steps.append(Step(index, msgspec.structs.replace(message, content=rest or None)))
     return steps

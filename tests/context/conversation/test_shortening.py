@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nexus_context.conversation.message import Message, text_of
-from nexus_context.conversation.shorten_result import LEAST, shorten_result
+from nexus_context.conversation.shortening import LEAST, shorten_message
 from nexus_context.tokens import SimpleTokenCounter, TiktokenCounter, TokenCounter
 from support.histories import IMAGE
 
@@ -22,10 +22,10 @@ def check(content: Any, limit: int, counter: TokenCounter = SIMPLE) -> str:
     """The text of a shortened result, after what holds of every one."""
     message = Message("tool", content, tool_call_id="c1", name="run", meta={"is_error": True})
     before = counter.count_messages([message])
-    made, tokens = shorten_result(message, before, limit, counter)
+    made, tokens = shorten_message(message, before, limit, counter)
     assert tokens == counter.count_messages([made]) <= before
     assert (made.tool_call_id, made.name, made.meta) == ("c1", "run", {"is_error": True})
-    assert shorten_result(message, before, limit, counter) == (made, tokens)
+    assert shorten_message(message, before, limit, counter) == (made, tokens)
     if before <= max(limit, LEAST):
         assert made is message
     else:

@@ -1,4 +1,4 @@
-"""Shorten a text or a tool result: its beginning, a marker, its end.
+"""Shorten a text or a message: its beginning, a marker, its end.
 
 The marker says how much is left out. The end stays because commands report their outcome there. The same
 input and limit give the same text.
@@ -13,7 +13,7 @@ from nexus_context.prompt import texts
 from nexus_context.tokens import TokenCounter, count_message
 
 LEAST = 48
-"""Tokens below which no result is shortened: the marker and a few words."""
+"""Tokens below which no message is shortened: the marker and a few words."""
 
 _TAIL = 3  # a third of what stays is the end of the text
 _ATTEMPTS = 6  # tokens of a text are nearly proportional to its length: two or three are enough
@@ -30,7 +30,7 @@ def shorten_text(text: str, most: int) -> str:
     return f"{text[: most - tail]} {note} {text[-tail:]}"
 
 
-def shorten_result(message: Message, tokens: int, limit: int, counter: TokenCounter) -> tuple[Message, int]:
+def shorten_message(message: Message, tokens: int, limit: int, counter: TokenCounter) -> tuple[Message, int]:
     """The message, of `tokens` tokens, with its text cut to `limit` or LEAST tokens; and its new tokens.
 
     What is not text (an image) is left out: only text can be shortened.
@@ -39,7 +39,7 @@ def shorten_result(message: Message, tokens: int, limit: int, counter: TokenCoun
     if tokens <= limit:
         return message, tokens
     text = text_of(message)
-    marker = texts.text("clamped")
+    marker = texts.text("clamped" if message.role == "tool" else "clamped_message")
 
     def cut(length: int) -> tuple[Message, int]:
         """The message with `length` code points of its text, and its tokens."""
