@@ -31,6 +31,25 @@ PARTS: dict[str, Any] = {
     "no image": {"type": "image"},
     "pdf": {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": PDF}},
     "text file": {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "said"}},
+    "titled text": {
+        "type": "document",
+        "source": {"type": "text", "media_type": "text/plain", "data": "said"},
+        "title": "Notes",
+        "context": "Of Monday.",
+        "citations": {"enabled": True},
+    },
+    "described pdf": {
+        "type": "document",
+        "source": {"type": "base64", "media_type": "application/pdf", "data": PDF},
+        "context": "Of Monday.",
+    },
+    "tool reference": {"type": "tool_reference", "tool_name": "search"},
+    "called mark": {
+        "type": "tool_call",
+        "id": "c1",
+        "caller": {"type": "code_execution_20250825", "tool_id": "srvtoolu_1"},
+    },
+    "clear reasoning": {"type": "reasoning_content", "text": "I look."},
     "file": {
         "type": "file",
         "file": {"filename": "a.pdf", "file_data": f"data:application/pdf;base64,{PDF}"},

@@ -46,6 +46,8 @@ def feature_of(part: Any) -> Feature | None:
             return "documents"
         case parts.ThinkingPart():
             return "thinking"
+        case parts.ProviderPart(_, {"source": {"type": "text"}}):
+            return None  # a text that its provider is told more about
         case parts.ProviderPart(_, original):
             return _PART_FEATURES.get(original["type"])
     return None

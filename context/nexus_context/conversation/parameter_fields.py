@@ -190,6 +190,16 @@ def checks_reasoning(model: str) -> bool:
     return version is not None and version >= ((5, 1) if "fable" in name or "mythos" in name else (5, 5))
 
 
+def takes_reasoning_content(model: str) -> bool:
+    """Whether a model wants its own `reasoning_content` back in later requests.
+
+    Sources: "Thinking mode" in DeepSeek's documentation (with tool calls, a request without it is refused),
+    "Kimi K2 Thinking" in Moonshot's, "Preserved thinking" in that of Z.AI.
+    """
+    name = model.lower().rpartition("/")[2]
+    return name.startswith(("deepseek-", "kimi-k", "glm-4.", "glm-5"))
+
+
 def takes_breakpoints(model: str) -> bool:
     """Whether a model of OpenAI takes explicit cache breakpoints: from GPT-5.6 on."""
     gpt = _gpt(model)

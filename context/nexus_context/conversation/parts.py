@@ -9,7 +9,8 @@
 5. Reasoning and compactions are opaque: their provider gets them back as they came, nobody reads what they
    encrypt. Gemini signs texts and calls; its signature is a key of the part (`signature_of`).
 6. A part `{"type": "tool_call", "id": …}` marks where a call of the message stands among its parts; calls
-   without a mark follow the parts.
+   without a mark follow the parts. Its `caller` is Anthropic's: the server tool that made the call.
+7. `{"type": "reasoning_content", "text": …}` is what OpenAI-compatible servers give of a model's reasoning.
 """
 
 import re
@@ -61,8 +62,13 @@ _WEB = re.compile(r"https?://[^\s/]", re.ASCII | re.IGNORECASE)
 _DETAILS = ("auto", "low", "high", "original")
 
 
-Provider = Literal["anthropic", "openai", "gemini"]
-PROVIDER_NAMES: dict[Provider, str] = {"anthropic": "Anthropic", "openai": "OpenAI", "gemini": "Google"}
+Provider = Literal["anthropic", "openai", "gemini", "openai-compatible"]
+PROVIDER_NAMES: dict[Provider, str] = {
+    "anthropic": "Anthropic",
+    "openai": "OpenAI",
+    "gemini": "Google",
+    "openai-compatible": "an OpenAI-compatible server",
+}
 SIGNATURE_KEYS = ("thoughtSignature", "thought_signature")
 _THINKING = ("thinking", "signature")
 _REDACTED = ("data",)
@@ -94,11 +100,12 @@ class ImagePart(NamedTuple):
 
 
 class DocumentPart(NamedTuple):
-    """A PDF: base64 data, or a URL."""
+    """A PDF: base64 data, or a URL. `fields` are Anthropic's `context` and `citations`."""
 
     data: str = ""
     url: str = ""
     title: str = ""
+    fields: Part = {}  # noqa: RUF012 - never changed
 
 
 class ThinkingPart(NamedTuple):
@@ -120,9 +127,10 @@ class CompactionPart(NamedTuple):
 
 
 class CallPart(NamedTuple):
-    """The place of a call among the parts of its message."""
+    """The place of a call among the parts of its message, and what called the tool, as Anthropic says it."""
 
     id: str
+    caller: Part | None = None
 
 
 class ProviderPart(NamedTuple):
@@ -265,25 +273,39 @@ def _image_of(stated: Any, data: Any, detail: str = "") -> AnyPart | None:
 def _document(part: Part) -> AnyPart | None:
     source = part.get("source")
     title = part["title"] if isinstance(part.get("title"), str) else ""
+    fields = {
+        key: part[key]
+        for key, kind in (("context", str), ("citations", dict))
+        if part.get(key) and isinstance(part[key], kind)
+    }
     if not isinstance(source, dict):
         return None
     match source.get("type"):
         case "base64" if source.get("media_type") == PDF and _has_text(source.get("data")):
-            return DocumentPart(data=source["data"], title=title)
+            return DocumentPart(data=source["data"], title=title, fields=fields)
         case "text" if _has_text(source.get("data")):
-            return TextPart(source["data"])
+            return _text_document(source["data"], title, fields)
         case "url" if isinstance(source.get("url"), str) and _WEB.match(source["url"]):
-            return DocumentPart(url=source["url"], title=title)
+            return DocumentPart(url=source["url"], title=title, fields=fields)
         case "file" if isinstance(source.get("file_id"), str):
-            return ProviderPart(
-                "anthropic", {"type": "document", "source": _only(source, "type", "file_id")}, title
-            )
+            block = {"type": "document", "source": _only(source, "type", "file_id")}
+            return ProviderPart("anthropic", block | ({"title": title} if title else {}) | fields, title)
         case "content":
             inner = source.get("content")
             items = [read_part(item) for item in inner] if isinstance(inner, list) else [read_part(inner)]
             text = "\n".join(item.text for item in items if isinstance(item, TextPart))
-            return TextPart(text) if text else None
+            return _text_document(text, title, fields) if text else None
     return None
+
+
+def _text_document(text: str, title: str, fields: Part) -> AnyPart:
+    """A document of plain text: a text, unless Anthropic is told more of it."""
+    if not title and not fields:
+        return TextPart(text)
+    source = {"type": "text", "media_type": "text/plain", "data": text}
+    block = {"type": "document", "source": source} | ({"title": title} if title else {}) | fields
+    lines = (title, fields.get("context", ""), text)
+    return ProviderPart("anthropic", block, "\n".join(line for line in lines if line))
 
 
 def _file(part: Part) -> AnyPart | None:
@@ -380,7 +402,23 @@ def _compaction(part: Part) -> AnyPart:
 
 
 def _call(part: Part) -> AnyPart | None:
-    return CallPart(part["id"]) if isinstance(part.get("id"), str) else None
+    caller = part.get("caller")
+    if not isinstance(caller, dict) or not _has_text(caller.get("type")):
+        caller = None
+    return CallPart(part["id"], caller) if isinstance(part.get("id"), str) else None
+
+
+def _tool_reference(part: Part) -> AnyPart | None:
+    name = part.get("tool_name")
+    if not isinstance(name, str) or is_blank(name):
+        return None
+    return ProviderPart("anthropic", {"type": "tool_reference", "tool_name": name}, f"Tool: {name}")
+
+
+def _reasoning_content(part: Part) -> AnyPart:
+    """Reasoning in the clear."""
+    text = part.get("text")
+    return ThinkingPart("openai-compatible", {"text": text} if _has_text(text) else None)
 
 
 def _as_received(part: Part, keys: tuple[str, ...]) -> Part:
@@ -474,6 +512,8 @@ _READERS = {
     "reasoning": _reasoning,
     "compaction": _compaction,
     "tool_call": _call,
+    "tool_reference": _tool_reference,
+    "reasoning_content": _reasoning_content,
     "refusal": _refusal,
     "search_result": _search_result,
     "server_tool_use": _server_tool,

@@ -277,16 +277,30 @@ def _lifted(index: int, message: Message, content: list[Any], repairs: list[Repa
             messages.append(_lifted_result(part))
         elif kind == "call":
             calls.append(_lifted_call(part))
-            mark = {"type": "tool_call", "id": calls[-1].id}
-            signature = signature_of(part)
-            rest.append(mark if signature is None else mark | {"thoughtSignature": signature})
+            rest.append(call_mark(part, calls[-1].id))
         else:
             rest.append(part)
-    while rest and isinstance(rest[-1], dict) and rest[-1].get("type") == "tool_call" and len(rest[-1]) == 2:
-        del rest[-1]  # calls without a mark come last anyway
+    drop_last_marks(rest)
     if rest or calls or message.role == "tool":
         messages.append(msgspec.structs.replace(message, content=rest or None, tool_calls=tuple(calls)))
     return messages
+
+
+def call_mark(part: dict[str, Any], call_id: str) -> dict[str, Any]:
+    """The mark of a call's place among the parts, with the signature or the caller that its part has."""
+    mark: dict[str, Any] = {"type": "tool_call", "id": call_id}
+    signature, caller = signature_of(part), part.get("caller")
+    if signature is not None:
+        mark["thoughtSignature"] = signature
+    return mark | {"caller": caller} if isinstance(caller, dict) else mark
+
+
+def drop_last_marks(content: list[Any]) -> None:
+    """Drop the marks at the end that say nothing: calls without a mark come last anyway."""
+    while content and isinstance(content[-1], dict) and content[-1].get("type") == "tool_call":
+        if len(content[-1]) > len(("type", "id")):
+            break
+        del content[-1]
 
 
 def _lifted_call(block: dict[str, Any]) -> ToolCall:

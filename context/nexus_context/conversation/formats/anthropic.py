@@ -57,7 +57,13 @@ def anthropic(
     defined = definitions(tools, "anthropic", log)
     naming = Naming(log, longest_name=LONGEST_NAME, longest_id=None, any_id=False)
     naming.define(tool.name for tool in defined)
-    rendering = _Rendering(naming, log, takes_systems=takes_system_messages(model), lapsed=frozenset(lapsed))
+    rendering = _Rendering(
+        naming,
+        log,
+        tools={tool.name for tool in defined},
+        takes_systems=takes_system_messages(model),
+        lapsed=frozenset(lapsed),
+    )
     if not parts.is_blank(system):
         rendering.systems.append({"type": "text", "text": system if is_clean(system) else clean(system)})
     for message, origin in zip(sound, origins, strict=True):
@@ -79,7 +85,13 @@ class _Rendering:
     """Collects the messages of a body. `origins` has the stored index of each block of each message."""
 
     def __init__(
-        self, naming: Naming, log: RepairLog, *, takes_systems: bool, lapsed: frozenset[int]
+        self,
+        naming: Naming,
+        log: RepairLog,
+        *,
+        tools: Collection[str],
+        takes_systems: bool,
+        lapsed: frozenset[int],
     ) -> None:
         self.systems: list[Block] = []
         self.turns: list[Body] = []
@@ -88,6 +100,8 @@ class _Rendering:
         self._log = log
         self._takes_systems = takes_systems
         self._lapsed = lapsed
+        self._tools = tools
+        self._running: set[str] = set()  # ids of server tools that called tools of the client
         self._waiting: list[tuple[int, list[Block]]] = []  # system messages, until the user's turn ends
 
     def add(self, message: Message, origin: int) -> None:
@@ -201,13 +215,25 @@ class _Rendering:
         self.turns.append({"role": "system", "content": [block for _, blocks in waiting for block in blocks]})
         self.origins.append([origin for origin, blocks in waiting for _ in blocks])
 
-    def _tool_use(self, call: ToolCall) -> Block:
-        return {
+    def _tool_use(self, call: ToolCall, caller: Block | None = None) -> Block:
+        use = {
             "type": "tool_use",
             "id": self._naming.id(call.id),
             "name": self._naming.name(call.name),
             "input": arguments(call, self._log),
         }
+        return use if caller is None else use | {"caller": caller}
+
+    def _caller(self, kind: parts.CallPart, kinds: Sequence[parts.AnyPart], origin: int) -> Block | None:
+        """What called a tool, if the server tool that did is in the same message."""
+        if kind.caller is None or kind.caller["type"] == "direct":
+            return kind.caller
+        calls = {server[0] for server in map(_server_id, kinds) if server is not None and not server[1]}
+        if kind.caller.get("tool_id") in calls:
+            return kind.caller
+        text = "What called a tool is left out: the message lacks it."
+        self._log.add("caller-left-out", text, origin)
+        return None
 
     def _result(self, message: Message, origin: int) -> Block:
         result: Block = {"type": "tool_result", "tool_use_id": self._naming.id(message.tool_call_id or "")}
@@ -240,7 +266,8 @@ class _Rendering:
         for kind in kinds:
             if isinstance(kind, parts.CallPart):
                 call = next(places, None)
-                blocks.append(None if call is None else self._tool_use(call))
+                use = None if call is None else self._tool_use(call, self._caller(kind, kinds, origin))
+                blocks.append(use)
             else:
                 blocks.append(self._block(kind, role, origin))
         sent = [block for block in blocks if block is not None]
@@ -268,9 +295,10 @@ class _Rendering:
             case parts.DocumentPart() if visible and not kind.url.lower().startswith("http:"):
                 source = _source(kind.data, kind.url, parts.PDF)
                 titled = {"title": kind.title} if kind.title else {}
-                return {"type": "document", "source": source} | titled
-            case parts.ProviderPart("anthropic", part) if _has_place(part["type"], role):
-                return part
+                return {"type": "document", "source": source} | titled | kind.fields
+            case parts.ProviderPart("anthropic", part) if self._takes(part, role):
+                name = part.get("tool_name")
+                return part if name is None else part | {"tool_name": self._naming.name(name)}
             case parts.ProviderPart("anthropic", part, text) if text:
                 self._log.add("part-as-text", f"A part of the type {part['type']} is sent as text.", origin)
                 return _text(text)
@@ -280,6 +308,15 @@ class _Rendering:
         )
         self._log.add("part-omitted", text, origin)
         return _text(texts.text("part_omitted").format(kind=name))
+
+    def _takes(self, part: Block, role: str) -> bool:
+        """Whether a message of the role may hold a block that only Anthropic knows."""
+        kind = part["type"]
+        if kind == "tool_reference":  # to a tool that the request defines
+            return role == "tool" and part["tool_name"] in self._tools
+        if kind in ("image", "document", "search_result"):
+            return role in ("user", "tool")
+        return role == ("user" if kind == "container_upload" else "assistant")
 
     def _reasoning(self, kind: parts.ThinkingPart, role: str, origin: int) -> Block | None:
         if kind.signed is None or kind.provider != "anthropic" or role != "assistant":
@@ -292,10 +329,16 @@ class _Rendering:
         return kind.signed
 
     def _paired(self, kinds: list[parts.AnyPart], origin: int) -> list[parts.AnyPart]:
-        """The parts without server tool calls that lack a result and results that lack a call."""
+        """The parts without server tool calls that lack a result and results that lack a call.
+
+        The result of code that called tools comes in a later message, after theirs.
+        """
         ids = [_server_id(kind) for kind in kinds]
         if not any(ids):
             return kinds
+        callers = {
+            kind.caller.get("tool_id") for kind in kinds if isinstance(kind, parts.CallPart) and kind.caller
+        }
         waiting: dict[str, int] = {}
         halves: set[int] = set()
         for at, server_id in enumerate(ids):
@@ -304,6 +347,9 @@ class _Rendering:
             name, is_result = server_id
             if is_result and name in waiting:
                 halves.discard(waiting.pop(name))
+                continue
+            if name in (self._running if is_result else callers):
+                (self._running.discard if is_result else self._running.add)(name)
                 continue
             halves.add(at)
             if not is_result and name not in waiting:
@@ -336,13 +382,6 @@ def _server_id(kind: parts.AnyPart) -> tuple[str, bool] | None:
     if kind.part["type"] in ("server_tool_use", "mcp_tool_use"):
         return str(kind.part["id"]), False
     return (str(kind.part["tool_use_id"]), True) if kind.part["type"] in parts.SERVER_RESULTS else None
-
-
-def _has_place(kind: str, role: str) -> bool:
-    """Whether a message of the role may hold a block that only Anthropic knows."""
-    if kind in ("image", "document", "search_result"):
-        return role in ("user", "tool")
-    return role == ("user" if kind == "container_upload" else "assistant")
 
 
 def _text(text: str) -> Block:

@@ -22,7 +22,12 @@ from typing import Any
 
 from nexus_context.conversation import parts
 from nexus_context.conversation.formats.anthropic import is_error
-from nexus_context.conversation.formats.preparation import call_places, leave_out_thinking, prepared
+from nexus_context.conversation.formats.preparation import (
+    call_places,
+    leave_out_fields,
+    leave_out_thinking,
+    prepared,
+)
 from nexus_context.conversation.formats.tool_definitions import Naming, ToolDefinition, arguments, definitions
 from nexus_context.conversation.message import Message, ToolCall
 from nexus_context.conversation.parameter_fields import gemini_version
@@ -159,6 +164,7 @@ class _Rendering:
         for original in content:
             kind = None if parts.is_blank(original) else parts.read_part(original)
             if isinstance(kind, parts.CallPart):
+                leave_out_fields(kind, self._log, origin)
                 call = next(places, None)
                 part = None if call is None else self._call(call)
             else:
@@ -210,6 +216,7 @@ class _Rendering:
         return [part for part in rendered if part is not None]
 
     def _part(self, kind: parts.AnyPart, role: str, origin: int) -> Part | None:
+        leave_out_fields(kind, self._log, origin)
         match kind:
             case parts.TextPart(text) | parts.RefusalPart(text):
                 return None if parts.is_blank(text) else {"text": text}

@@ -4,17 +4,18 @@
    results follow in a user message after them.
 2. A result is never empty: a text says that the tool returned nothing.
 3. A call id has at most 40 characters, a tool name at most 64.
-4. This format has no place for reasoning: only `openai_responses` returns it.
+4. This format has no place for OpenAI's reasoning: only `openai_responses` returns it. Models of other makers
+   that reason in the clear get theirs back as `reasoning_content`.
 5. For models that take cache breakpoints, every content is a list of parts, so that setting one changes
    nothing else.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard, cast
 
 from nexus_context.conversation import parts
 from nexus_context.conversation.breakpoints import Cache, Markable, mark_openai
-from nexus_context.conversation.formats.preparation import leave_out_thinking, prepared
+from nexus_context.conversation.formats.preparation import leave_out_fields, leave_out_thinking, prepared
 from nexus_context.conversation.formats.tool_definitions import (
     Naming,
     ToolDefinition,
@@ -22,7 +23,7 @@ from nexus_context.conversation.formats.tool_definitions import (
     definitions,
 )
 from nexus_context.conversation.message import Message, ToolCall
-from nexus_context.conversation.parameter_fields import takes_breakpoints
+from nexus_context.conversation.parameter_fields import takes_breakpoints, takes_reasoning_content
 from nexus_context.conversation.repair import Repair, RepairLog, clean, is_clean
 from nexus_context.prompt import texts
 
@@ -55,7 +56,12 @@ def openai(
     defined = definitions(tools, "openai", log)
     naming = Naming(log, longest_name=LONGEST_NAME, longest_id=LONGEST_ID, any_id=True)
     naming.define(tool.name for tool in defined)
-    rendering = _Rendering(naming, log, in_parts=cache is not None and takes_breakpoints(model))
+    rendering = _Rendering(
+        naming,
+        log,
+        in_parts=cache is not None and takes_breakpoints(model),
+        takes_reasoning=takes_reasoning_content(model),
+    )
     for message, origin in zip(sound, origins, strict=True):
         rendering.add(message, origin)
     sent, places = rendering.finished()
@@ -79,8 +85,9 @@ def openai(
 class _Rendering:
     """Collects the messages of a body. `in_parts`: every content that may have a breakpoint is a list."""
 
-    def __init__(self, naming: Naming, log: RepairLog, *, in_parts: bool) -> None:
+    def __init__(self, naming: Naming, log: RepairLog, *, in_parts: bool, takes_reasoning: bool) -> None:
         self.in_parts = in_parts
+        self._takes_reasoning = takes_reasoning
         self._naming = naming
         self._log = log
         self._sent: list[Body] = []
@@ -95,11 +102,14 @@ class _Rendering:
             return
         if self._pending:
             self._flush()
+        reasoning = self._reasoning(message) if content.__class__ is list else ""
         if content.__class__ is not str:
             content = self._parts(content, message.role, origin) if content else None
         if not content or (content.__class__ is str and content.isspace()):
             content = None
         rendered: Body = {"role": message.role, "content": content}
+        if reasoning:
+            rendered["reasoning_content"] = reasoning
         if message.tool_calls:
             rendered["tool_calls"] = [self._call(call) for call in message.tool_calls]
         elif content is None:
@@ -135,6 +145,14 @@ class _Rendering:
         pending, self._pending = self._pending, []
         if pending:
             self._append({"role": "user", "content": pending}, self._pending_origin)
+
+    def _reasoning(self, message: Message) -> str:
+        """The reasoning of an answer that its model takes back."""
+        if not self._takes_reasoning or message.role != "assistant":
+            return ""
+        kinds = map(parts.read_part, cast("list[Any]", message.content))
+        signed = [kind.signed for kind in kinds if _is_in_the_clear(kind)]
+        return "\n".join(part["text"] for part in signed if part is not None)
 
     def _call(self, call: ToolCall) -> Body:
         function = {"name": self._naming.name(call.name), "arguments": arguments_text(call, self._log)}
@@ -176,6 +194,7 @@ class _Rendering:
         return rendered or None
 
     def _part(self, kind: parts.AnyPart, role: str, origin: int) -> Part | None:
+        leave_out_fields(kind, self._log, origin)
         match kind:
             case parts.TextPart(text):
                 return None if parts.is_blank(text) else {"type": "text", "text": text}
@@ -189,7 +208,8 @@ class _Rendering:
             case parts.ProviderPart("openai", {"type": "file" | "input_audio"} as part) if role == "user":
                 return part
             case parts.CallPart() | parts.ThinkingPart():
-                if isinstance(kind, parts.ThinkingPart):
+                is_returned = self._takes_reasoning and role == "assistant" and _is_in_the_clear(kind)
+                if isinstance(kind, parts.ThinkingPart) and not is_returned:
                     leave_out_thinking(self._log, origin)
                 return None
             case parts.ProviderPart("anthropic", part, text) if text:
@@ -215,6 +235,11 @@ def _image(image: parts.ImagePart) -> Part:
     url = image.url or f"data:{image.media_type};base64,{image.data}"
     link = {"url": url, "detail": image.detail} if image.detail else {"url": url}
     return {"type": "image_url", "image_url": link}
+
+
+def _is_in_the_clear(kind: parts.AnyPart) -> TypeGuard[parts.ThinkingPart]:
+    """Whether a part is reasoning of a model that takes it back as `reasoning_content`."""
+    return isinstance(kind, parts.ThinkingPart) and kind.provider == "openai-compatible" and bool(kind.signed)
 
 
 def _joined(before: Any, after: Any) -> Any:

@@ -20,7 +20,12 @@ from typing import Any
 from nexus_context.conversation import parts
 from nexus_context.conversation.breakpoints import Cache, Markable, mark_openai
 from nexus_context.conversation.formats.openai_chat import LONGEST_CACHE_KEY
-from nexus_context.conversation.formats.preparation import call_places, leave_out_thinking, prepared
+from nexus_context.conversation.formats.preparation import (
+    call_places,
+    leave_out_fields,
+    leave_out_thinking,
+    prepared,
+)
 from nexus_context.conversation.formats.tool_definitions import (
     Naming,
     ToolDefinition,
@@ -147,6 +152,8 @@ class _Rendering:
         phase = message.meta.get("phase") if isinstance(message.meta, dict) else None
         for original in content:
             kind = None if parts.is_blank(original) else parts.read_part(original)
+            if kind is not None:
+                leave_out_fields(kind, self._log, origin)
             match kind:
                 case None:
                     pass
@@ -211,6 +218,7 @@ class _Rendering:
 
     def _part(self, kind: parts.AnyPart, role: str, origin: int) -> Part | None:
         visible = role != "system"
+        leave_out_fields(kind, self._log, origin)
         match kind:
             case parts.TextPart(text) | parts.RefusalPart(text):
                 return None if parts.is_blank(text) else _text(text)

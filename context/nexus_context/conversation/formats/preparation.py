@@ -104,6 +104,21 @@ def _as_text(compaction: parts.CompactionPart, index: int) -> Repair:
     return Repair("compaction-as-text", text, index)
 
 
+def leave_out_fields(kind: parts.AnyPart, log: RepairLog, index: int) -> None:
+    """Report what a format leaves out of a part because only Anthropic takes it."""
+    match kind:
+        case parts.TextPart(_, [_, *_]):
+            text = "The citations of a text are left out: only Anthropic takes them."
+            log.add("citations-left-out", text, index)
+        case parts.DocumentPart(fields={**fields}) if fields:
+            names = " and ".join(fields)
+            text = f"A document is sent without its {names}: only Anthropic takes that."
+            log.add("document-fields-left-out", text, index)
+        case parts.CallPart(_, {"type": str(caller)}) if caller != "direct":
+            text = "What called a tool is left out: only Anthropic is told that."
+            log.add("caller-left-out", text, index)
+
+
 def _with_compactions(
     messages: Sequence[Message], provider: parts.Provider | None, repairs: list[Repair]
 ) -> list[Step]:

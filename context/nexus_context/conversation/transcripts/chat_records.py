@@ -15,6 +15,7 @@ import msgspec
 
 from nexus_context.conversation.coercion import object_of
 from nexus_context.conversation.message import Message, Role, ToolCall
+from nexus_context.conversation.repair import call_mark, drop_last_marks
 from nexus_context.conversation.transcripts.records import Record, Report
 
 ROLES: Mapping[Any, Role] = {
@@ -112,13 +113,23 @@ def neutral(value: Any) -> list[Message]:
     if role == "user" and _has_block(content, "tool_result"):
         return _results(value, content)
     calls = _calls(value)
+    reasoning = value.get("reasoning_content")
+    if role == "assistant" and isinstance(reasoning, str) and reasoning:
+        texts = (
+            []
+            if not content
+            else [{"type": "text", "text": content}]
+            if isinstance(content, str)
+            else content
+        )
+        content = [{"type": "reasoning_content", "text": reasoning}, *texts]
     if role == "assistant" and _has_block(content, "tool_use"):
         calls += [
             _named_call(block.get("id"), block.get("name"), block.get("input", {}))
             for block in content
             if _is_block(block, "tool_use")
         ]
-        content = [block for block in content if not _is_block(block, "tool_use")] or None
+        content = _with_marks(content)
     call_id = value.get("tool_call_id", value.get("toolCallId"))
     return [
         Message(
@@ -130,6 +141,16 @@ def neutral(value: Any) -> list[Message]:
             **_extra_fields(value),
         )
     ]
+
+
+def _with_marks(content: list[Any]) -> list[Any] | None:
+    """The blocks, with a mark in place of each call."""
+    marked = [
+        call_mark(block, str(block.get("id") or "")) if _is_block(block, "tool_use") else block
+        for block in content
+    ]
+    drop_last_marks(marked)
+    return marked or None
 
 
 def _extra_fields(value: dict[str, Any]) -> dict[str, Any]:
