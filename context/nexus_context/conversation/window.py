@@ -9,7 +9,7 @@
    that are not the sent ones any more (`frozen`) is never sent.
 3. A new tool result larger than half of the room is shortened, once, instead of cutting everything else for
    it. If the newest group alone does not fit, its largest results are shortened, then the longest texts of
-   the assistant, last those of users.
+   the assistant, last those of users; first to LEAST_TEXT of the room each, then further, in the same order.
 4. If that still does not fit, `View.over` says so, and the caller refuses the request.
 5. The cut of a request becomes permanent when the conversation continues from there. Until then every request
    makes its own: a long draft changes nothing. Read-only callers never propose a cut.
@@ -47,6 +47,12 @@ if TYPE_CHECKING:
 
 LARGEST_NEW = 0.5
 """Share of the room that a new tool result may take before others are cut for it."""
+
+LEAST_TEXT = 0.125
+"""Share of the room to which a result is shortened before what people wrote is shortened for it."""
+
+SHORTENED_ROLES: tuple[Role, ...] = ("tool", "assistant", "user")
+"""Whose texts are shortened, in this order."""
 
 LARGEST_SUMMARY = 0.5
 """Share of the room up to which a summary of earlier messages stays."""
@@ -434,21 +440,23 @@ class Window:
         """
         grouping = self._history.grouping
         newest = max(grouping.groups[-1], cut.start)
-        least = min(cut.head, int(self._has_server_compaction))
+        first = min(cut.head, int(self._has_server_compaction))
+        least = int(room * LEAST_TEXT)
         for start in (newest, *(turn for turn in grouping.questions[-1:] if turn > newest)):
             whole = self._cut_at(cut, start, cut.head, note_room)
             for lighter in (
                 whole,
-                msgspec.structs.replace(whole, head=least),
-                msgspec.structs.replace(whole, head=least, note=None, note_tokens=0),
+                msgspec.structs.replace(whole, head=first),
+                msgspec.structs.replace(whole, head=first, note=None, note_tokens=0),
             ):
-                shortened = self._shorten_texts("tool", lighter, room, sums)
+                shortened = self._shorten_texts("tool", lighter, room, sums, least=least)
                 if self._size(shortened, sums) <= room:
                     return shortened
-        for role in ("assistant", "user"):
-            shortened = self._shorten_texts(role, shortened, room, sums)
-            if self._size(shortened, sums) <= room:
-                break
+        for limit in (least, LEAST):
+            for role in SHORTENED_ROLES:
+                shortened = self._shorten_texts(role, shortened, room, sums, least=limit)
+                if self._size(shortened, sums) <= room:
+                    return shortened
         return shortened
 
     # ------------------------------------------------------------ shortening
@@ -466,8 +474,8 @@ class Window:
         ]
         return self._shorten(cut, dict.fromkeys(large, limit), sums)
 
-    def _shorten_texts(self, role: Role, cut: _Cut, room: int, sums: Sequence[int]) -> _Cut:
-        """Shorten the longest texts of a role that stay to one size such that everything fits.
+    def _shorten_texts(self, role: Role, cut: _Cut, room: int, sums: Sequence[int], *, least: int) -> _Cut:
+        """Shorten the longest texts of a role that stay to one size such that everything fits, or to `least`.
 
         An answer with parts stays as it is: they may be the provider's own.
         """
@@ -482,7 +490,7 @@ class Window:
         }
         if over <= 0 or not sizes:
             return cut
-        limit = water_level(sorted(sizes.values(), reverse=True), sum(sizes.values()) - over)
+        limit = max(water_level(sorted(sizes.values(), reverse=True), sum(sizes.values()) - over), least)
         return self._shorten(cut, {index: limit for index, size in sizes.items() if size > limit}, sums)
 
     def _shorten(self, cut: _Cut, limits: Mapping[int, int], sums: Sequence[int]) -> _Cut:
