@@ -260,3 +260,48 @@ def test_each_message_is_counted_once(messages: list[Message], policy: Policy) -
             window.fit(Budget(room, 0))
     own = {text_of(message) for message in messages if text_of(message)[:1].isdigit()}
     assert max(Counter(text for text in counter.counted if text in own).values(), default=1) == 1
+
+
+# ---------------------------------------------------------------- the names of what is cut
+
+
+@pytest.mark.parametrize(
+    ("policy", "room", "expected"),
+    [
+        (Policy(), 2_000, 200),
+        (Policy(), 8_000, 1_280),
+        (Policy(), 40_000, 7_619),
+        (Policy(), 1_000, 100),
+        (Policy(), 1_000_000, 16_000),
+        (Policy(identifier_tokens=600), 40_000, 600),
+        (Policy(identifier_tokens=600), 1_000, 100),
+        (Policy(identifier_tokens=0), 40_000, 0),
+        (Policy(), -5, 0),
+    ],
+)
+def test_the_room_of_the_note(policy: Policy, room: int, expected: int) -> None:
+    assert policy.note_room(room) == expected
+
+
+@given(st.integers(0, 2_000_000), st.integers(0, 2_000_000))
+def test_a_larger_room_never_has_a_smaller_note(one: int, other: int) -> None:
+    small, large = sorted((one, other))
+    assert Policy().note_room(small) <= Policy().note_room(large) <= large / 5
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        [Message("assistant", " ".join(f"handle_{number}_event()" for number in range(10_000)))],
+        [Message("assistant", f"see src/{'x' * 10_000}.py and `{'y' * 10_000}`") for _ in range(20)],
+        conversation(" ".join(f"c{number} r{number}:300" for number in range(40))),
+    ],
+    ids=["10,000 names", "names of 10 KB", "results only"],
+)
+def test_the_note_of_hostile_messages_keeps_to_its_room(cut: list[Message]) -> None:
+    counter, history = Letters(), History([*cut, *conversation("u1 a1 u2 a2")])
+    view = Window(history, counter, Policy(keep_recent_turns=1)).fit(Budget(4_000, 0))
+    check(view, counter)
+    assert view.removed
+    assert view.note_tokens <= Policy().note_room(4_000)
+    assert not view.over
