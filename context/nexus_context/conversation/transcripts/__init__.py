@@ -1,16 +1,27 @@
 """Transcripts of conversations, in the formats of various programs, as neutral messages.
 
-Reading order: read_limits, records, chat_records, claude_code, read_transcript.
+Reading order: read_limits, records, chat_records; conversation, the result of every format; a module for each
+format (steering belongs to claude_code, and codex uses responses); read_transcript.
 """
 
+from nexus_context.conversation.transcripts.conversation import Answer, Conversation, Format
 from nexus_context.conversation.transcripts.read_limits import GZIP
 from nexus_context.conversation.transcripts.read_transcript import (
     LIMIT,
-    Conversation,
-    Format,
     Transcript,
     joined,
     read,
 )
+from nexus_context.conversation.transcripts.records import LeftOut
 
-__all__ = ["GZIP", "LIMIT", "Conversation", "Format", "Transcript", "joined", "read"]
+__all__ = [
+    "GZIP",
+    "LIMIT",
+    "Answer",
+    "Conversation",
+    "Format",
+    "LeftOut",
+    "Transcript",
+    "joined",
+    "read",
+]

@@ -12,26 +12,36 @@ The format is undocumented and changes; it is known from what readers of such fi
 4. Of parallel calls only one lies on the branch: the blocks of the others are matched by message id, their
    results by call id.
 5. The time is linear in the number of records and blocks, however they are linked.
-6. Left out and counted: records of sub-agents (`isSidechain`), errors that Claude Code wrote in the model's
-   name, and its own attachments, except what the user said meanwhile (`queued_command`). A file that is one
-   sidechain belongs to a sub-agent and is read.
+6. The records of a sub-agent (`isSidechain`) are a conversation of its own, named after the agent: by its id,
+   else by the call that started it, else by its first record.
+7. What the user says while the model works is a `queued_command`, or only a `queue-operation` (`steering`).
+8. Left out and counted: errors that Claude Code wrote in the model's name, and its other attachments.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
+from nexus_context.conversation.agent_result import TurnOutcome
 from nexus_context.conversation.message import Message
+from nexus_context.conversation.transcripts import steering
 from nexus_context.conversation.transcripts.chat_records import contained
+from nexus_context.conversation.transcripts.conversation import (
+    Answer,
+    Conversation,
+    FormatReader,
+    field,
+    leading_system,
+    outcome_of,
+    text_in,
+)
 from nexus_context.conversation.transcripts.records import Record, Report
-from nexus_context.errors import Severity, Span
 from nexus_context.tokens.estimates import json_text
 
 _MARKS = ("uuid", "sessionId", "session_id", "leafUuid")
 _FLAGS = ("isMeta", "isCompactSummary")
 _LEFT_OUT = {
-    "sidechain": "of sub-agents (sidechains): the main conversation saw only their results",
     "branch": "of abandoned branches of the conversation",
     "compacted": "before the last compaction: its summary replaces them",
     "error": "with errors that Claude Code wrote in the model's name",
@@ -40,14 +50,7 @@ _LEFT_OUT = {
 }
 
 
-class ClaudeSession(NamedTuple):
-    """The messages of a session and the model that answered last."""
-
-    messages: list[Message]
-    model: str | None
-
-
-def is_session(values: Iterable[Any]) -> bool:
+def is_session(values: Sequence[Any]) -> bool:
     """Whether JSON values are the lines of a session file: one with its marks is enough."""
     return any(
         is_record(value) and (isinstance(value.get("message"), dict) or any(mark in value for mark in _MARKS))
@@ -60,27 +63,41 @@ def is_record(value: Any) -> bool:
     return isinstance(value, dict) and "role" not in value and isinstance(value.get("type"), str)
 
 
-def convert(records: Sequence[Record], report: Report, *, entire: bool = False) -> ClaudeSession:
-    """The messages of a session; `entire` includes those before its compactions."""
-    return _Reader(records, report, entire).session()
+def convert(records: Sequence[Record], report: Report, entire: bool) -> list[Conversation]:
+    """The session and those of its sub-agents; `entire` includes messages before compactions."""
+    main: list[Record] = []
+    agents: dict[str, list[Record]] = {}
+    roots: dict[str, str] = {}  # uuid of a record → agent
+    for record in records:
+        value = record.value
+        if not _is_sidechain(value):
+            main.append(record)
+            continue
+        named = _text(value, "agentId") or _text(value, "parent_tool_use_id")
+        agent = named or roots.get(_text(value, "parentUuid")) or _text(value, "uuid")
+        roots[_text(value, "uuid")] = agent
+        agents.setdefault(agent, []).append(record)
+    conversations = []
+    if not agents or any(_has_message(record.value) for record in main):
+        conversations.append(_Reader(main, report, entire).session())
+    session = next((_text(record.value, "sessionId") for record in reversed(records)), "") or None
+    return [
+        *conversations,
+        *(
+            _Reader(agents[agent], report, entire).session(agent, session, alone=not conversations)
+            for agent in agents
+        ),
+    ]
 
 
 class _Reader:
-    """The records of one file with their links."""
+    """The records of one conversation with their links."""
 
     def __init__(self, records: Sequence[Record], report: Report, entire: bool) -> None:
         self.report = report
         self.entire = entire
-        self.left_out: dict[str, int] = {}
-        apart = {id(record) for record in records if _is_sidechain(record.value)}
-        if all(id(record) in apart for record in records if _has_message(record.value)):
-            apart = set()
-        self.left_out["sidechain"] = sum(
-            1 for record in records if id(record) in apart and _has_message(record.value)
-        )
-        main = [record for record in records if id(record) not in apart]
-        last = {_uuid(record, index): index for index, record in enumerate(main)}
-        self.records = [record for index, record in enumerate(main) if last[_uuid(record, index)] == index]
+        last = {_uuid(record, index): index for index, record in enumerate(records)}
+        self.records = [record for index, record in enumerate(records) if last[_uuid(record, index)] == index]
         self.values: list[dict[str, Any]] = [record.value for record in self.records]
         self.places = {value["uuid"]: at for at, value in enumerate(self.values) if _text(value, "uuid")}
         self.blocks: dict[str, list[int]] = {}  # message id → its records
@@ -97,13 +114,19 @@ class _Reader:
         # for each record the nearest one above it that may be unvisited
         self.above = list(range(-1, len(self.values) - 1))
 
-    def session(self) -> ClaudeSession:
+    def session(
+        self, agent: str | None = None, session: str | None = None, *, alone: bool = False
+    ) -> Conversation:
+        """The conversation; of a sub-agent, with its name, unless the file has no other one."""
         path = self._path()
         consumed = set(path)
         messages: list[Message] = []
+        answers: list[Answer] = []
         done: set[str] = set()
         model = None
+        waiting = steering.Waiting(steering.unsent(self.values, self.report))
         for at in path:
+            messages += self._steered(waiting.before(at, messages))
             value = self.values[at]
             name = _message_id(value) or f"#{at}"
             if value["type"] != "assistant" or _is_error(value):
@@ -116,14 +139,34 @@ class _Reader:
             consumed.update(group)
             model = _text(value["message"], "model") or model
             answer = self._answer(group)
+            outcome = _outcome(self.values[at]["message"] for at in group)
+            if answer and outcome is not None:
+                answers.append(Answer(len(messages), outcome))
             messages += answer
             results = (self.results.get(call.id) for one in answer for call in one.tool_calls)
             for place in dict.fromkeys(one for one in results if one is not None and one not in consumed):
                 consumed.add(place)
                 messages += [one for one in self._messages_at(place) if one.role == "tool"]
+        messages += self._steered(waiting.rest())
         self._count_unused(path, consumed)
-        self._report_left_out()
-        return ClaudeSession(messages, model)
+        own = next((_text(value, "sessionId") for value in reversed(self.values)), "") or session
+        system, rest = leading_system(messages)
+        shift = len(messages) - len(rest)
+        return Conversation(
+            tuple(rest),
+            system,
+            name="" if agent is None or alone else f"agent {agent}",
+            model=model,
+            id=own if agent is None else f"{own or ''}/{agent}",
+            agent=agent,
+            answers=tuple(Answer(one.message - shift, one.outcome) for one in answers),
+        )
+
+    def _steered(self, places: Iterable[int]) -> list[Message]:
+        """What the user said while the model worked, by the places of the records."""
+        return [
+            message for at in places for message in self._neutral(at, "user", self.values[at].get("content"))
+        ]
 
     def _path(self) -> list[int]:
         """The records of the live conversation, oldest first."""
@@ -216,12 +259,16 @@ class _Reader:
             return self._neutral(at, "user", value.get("content"))
         if kind == "attachment":
             queued = _queued(value)
-            return self._leave("attachment") if queued is None else self._neutral(at, "user", queued)
+            if queued is None:
+                return self._leave("attachment")
+            return self._neutral(at, "user", queued, is_meta=steering.is_notification(value["attachment"]))
         return []
 
-    def _neutral(self, at: int, role: str, content: Any) -> list[Message]:
+    def _neutral(self, at: int, role: str, content: Any, *, is_meta: bool = False) -> list[Message]:
         record = self.records[at]
         flags = {flag: True for flag in _FLAGS if record.value.get(flag) is True}
+        if is_meta:
+            flags["isMeta"] = True
         stamp = record.value.get("timestamp")
         messages = contained(record, {"role": role, "content": content}, self.report)
         return [
@@ -234,7 +281,7 @@ class _Reader:
         ]
 
     def _leave(self, reason: str) -> list[Message]:
-        self.left_out[reason] = self.left_out.get(reason, 0) + 1
+        self.report.leave(reason, _LEFT_OUT[reason])
         return []
 
     def _count_unused(self, path: Sequence[int], consumed: set[int]) -> None:
@@ -245,12 +292,24 @@ class _Reader:
             if at not in consumed and _has_message(value):
                 self._leave("compacted" if at < cut else "branch")
 
-    def _report_left_out(self) -> None:
-        for reason, count in self.left_out.items():
-            if count:
-                noun = "record" if count == 1 else "records"
-                message = f"Left out: {count:,} {noun} {_LEFT_OUT[reason]}."
-                self.report.add(Span(0, 0), f"transcript.{reason}", message, Severity.INFORMATION)
+
+def _outcome(messages: Iterable[dict[str, Any]]) -> TurnOutcome | None:
+    """What the provider said about an answer: the records of it repeat that, the last one is complete."""
+    outcome = None
+    for message in messages:
+        usage = message.get("usage")
+        outcome = (
+            outcome_of(
+                field(usage, "input_tokens"),
+                field(usage, "output_tokens"),
+                cache_read=field(usage, "cache_read_input_tokens"),
+                cache_write=field(usage, "cache_creation_input_tokens"),
+                includes_cache=False,
+                stop_reason=text_in(message, "stop_reason"),
+            )
+            or outcome
+        )
+    return outcome
 
 
 def _merged(contents: Iterable[Any]) -> list[Any]:
@@ -348,3 +407,6 @@ def _is_sidechain(value: dict[str, Any]) -> bool:
 
 def _is_error(value: dict[str, Any]) -> bool:
     return value.get("isApiErrorMessage") is True or not isinstance(value.get("message"), dict)
+
+
+READER = FormatReader("claude-code", is_session, is_record, convert)

@@ -1,33 +1,62 @@
 """The bytes of a transcript, whatever program wrote it → conversations of neutral messages.
 
 Accepted as JSONL, as a list, or gzipped: messages in OpenAI's, Anthropic's and our own format; request bodies
-(`messages`, with or without what a log put around them); session files of Claude Code; records of tau-bench
-(`traj`).
+(`messages`, with or without what a log put around them); records of tau-bench (`traj`); and the formats of
+READERS, each with a module of its own. One format is text: aider's history.
 
-1. The format of each record is detected. Consecutive messages form one conversation; a body or a benchmark's
-   record is a conversation of its own.
+1. The format is detected by content, never by a name. Each of READERS takes the records that it understands;
+   consecutive messages among the others form one conversation, a body or a benchmark's record one of its own.
 2. System messages at the beginning of a conversation are its system prompt; later ones stay in place.
 3. A part that cannot be read is a problem with its place, and the rest is read. So is an error in this
-   package.
+   package. What a format leaves out on purpose is counted, with the reason.
 4. Nothing is read past LIMIT, packed or unpacked, nor past the limits of `read_limits`.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
 from nexus_context import files
-from nexus_context.conversation.message import Message, text_of
-from nexus_context.conversation.transcripts import chat_records, claude_code, read_limits
+from nexus_context.conversation.transcripts import (
+    aider,
+    chat_records,
+    claude_code,
+    claude_web,
+    codex,
+    gemini,
+    opencode,
+    openhands,
+    pydantic_ai,
+    read_limits,
+    responses,
+    swe_agent,
+)
+from nexus_context.conversation.transcripts.conversation import (
+    Conversation,
+    Format,
+    FormatReader,
+    leading_system,
+)
 from nexus_context.conversation.transcripts.read_limits import GZIP
-from nexus_context.conversation.transcripts.records import Record, Refusal, Report, records
+from nexus_context.conversation.transcripts.records import LeftOut, Record, Refusal, Report, records
 from nexus_context.errors import Problem, Severity, Span
 
 LIMIT = 64 << 20
 """Largest transcript, packed and unpacked, in bytes."""
 
-Format = Literal["neutral", "openai", "anthropic", "claude-code", "tau-bench"]
+READERS = (
+    codex.READER,
+    claude_code.READER,
+    opencode.READER,
+    claude_web.READER,
+    openhands.READER,
+    swe_agent.READER,
+    pydantic_ai.READER,
+    gemini.READER,
+    responses.READER,
+)
+"""The formats with modules of their own, the most specific first."""
 
 _START = Span(0, 0)  # of the file as a whole
 _OF_RECORDS = ("transcript.message", "transcript.more")  # of no use if no record is a message
@@ -35,31 +64,24 @@ _NO_JSON = ("transcript.json", "layer.encoding")
 _BROKEN = ("transcript.gzip", "transcript.too-large")
 _WRAPPERS = ("body", "request")
 _EXPECTED = (
-    "Expected JSON lines or a list of messages (role and content), request bodies (messages), a session file "
-    "of Claude Code, or tau-bench records (traj)."
+    "Expected JSON lines or a list of messages (role and content), request bodies (messages), tau-bench "
+    "records (traj), or a file of Claude Code, Claude's data export, Codex, opencode, aider, SWE-agent, "
+    "OpenHands, pydantic-ai, Gemini or OpenAI's Responses API."
 )
-
-
-class Conversation(msgspec.Struct, frozen=True):
-    """One conversation. `name` distinguishes it from others in the file; `model` is the one that answered."""
-
-    messages: tuple[Message, ...]
-    system: str | None = None
-    tools: tuple[dict[str, Any], ...] = ()
-    name: str = ""
-    model: str | None = None
 
 
 class Transcript(msgspec.Struct, frozen=True):
     """The result of reading one transcript. `format` is None if nothing was understood.
 
     `lines` has the line of each problem, from 1, in the unpacked file; None if it concerns the whole file.
+    `left_out` counts what was left out on purpose; the problems say it, too.
     """
 
     format: Format | None
     conversations: tuple[Conversation, ...]
     problems: tuple[Problem, ...] = ()
     lines: tuple[int | None, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
 
 
 def read(
@@ -76,20 +98,19 @@ def read(
     if read_limits.values_in(text, read_limits.MOST_VALUES) > read_limits.MOST_VALUES:
         report.add(_START, "transcript.too-large", read_limits.too_many_values())
         text = ""
-    parsed = records(path, text, report)
     reader = _Conversations(report)
-    if claude_code.is_session(record.value for record in parsed):
-        linked = [record for record in parsed if claude_code.is_record(record.value)]
-        try:
-            reader.take_session(linked, entire=entire)
-        except Exception as error:  # noqa: BLE001 - the file is refused, not the whole import
-            report.add_internal(_START, "The session", error)
-        parsed = [record for record in parsed if not claude_code.is_record(record.value)]
-    for record in parsed:
-        try:
-            reader.take(record)
-        except Exception as error:  # noqa: BLE001 - one record must not keep the others from being read
-            report.add_internal(record.span, record.place, error)
+    parsed: list[Record] = []
+    if aider.is_text(text):
+        reader.take_text(text)
+    else:
+        parsed = records(path, text, report)
+        for format_reader in READERS:
+            parsed = reader.take_records(format_reader, parsed, entire=entire)
+        for record in parsed:
+            try:
+                reader.take(record)
+            except Exception as error:  # noqa: BLE001 - one record must not keep the others from being read
+                report.add_internal(record.span, record.place, error)
     reader.close()
     conversations = tuple(one for one in reader.conversations if one.messages or one.system)
     problems = report.problems()
@@ -106,7 +127,8 @@ def read(
             )
             problems = (empty, *problems)
     lines = tuple(read_limits.line_at(text, one.span.start) if one.span.end else None for one in problems)
-    return Transcript(reader.format if conversations else None, conversations, problems, lines)
+    form = reader.format if conversations else None
+    return Transcript(form, conversations, problems, lines, left_out=report.left_out())
 
 
 def joined(conversations: Sequence[Conversation]) -> Conversation:
@@ -133,10 +155,27 @@ class _Conversations:
         self._report = report
         self._loose: list[Record] = []
 
-    def take_session(self, parsed: list[Record], *, entire: bool) -> None:
-        self.format = "claude-code"
-        session = claude_code.convert(parsed, self._report, entire=entire)
-        self.conversations.append(Conversation(tuple(session.messages), model=session.model))
+    def take_text(self, text: str) -> None:
+        """Read a history of aider."""
+        self.format = "aider"
+        try:
+            self.conversations += aider.convert(text, self._report)
+        except Exception as error:  # noqa: BLE001 - the file is refused, not the whole import
+            self._report.add_internal(_START, "The file", error)
+
+    def take_records(self, reader: FormatReader, parsed: list[Record], *, entire: bool) -> list[Record]:
+        """Read the records that are in a format; return the others."""
+        try:
+            if not reader.is_file([record.value for record in parsed]):
+                return parsed
+            own = [reader.is_record(record.value) for record in parsed]
+            taken = [record for record, is_own in zip(parsed, own, strict=True) if is_own]
+            self.conversations += reader.convert(taken, self._report, entire)
+        except Exception as error:  # noqa: BLE001 - the file is refused, not the whole import
+            self._report.add_internal(_START, "The file", error)
+            return parsed
+        self._note_form(reader.format)
+        return [record for record, is_own in zip(parsed, own, strict=True) if not is_own]
 
     def take(self, record: Record) -> None:
         value = record.value
@@ -168,7 +207,7 @@ class _Conversations:
         for record in listed:
             self._note(record.value)
         messages = chat_records.convert(listed, self._report)
-        system, rest = _leading_system(messages)
+        system, rest = leading_system(messages)
         if "system" in about:
             self._note_form("anthropic")
             system = _system_text(about["system"])
@@ -261,11 +300,6 @@ def _name(value: Any) -> str:
         trial = f", trial {value['trial']}" if "trial" in value else ""
         return f"task {value['task_id']}{trial}"
     return next((value[key] for key in ("custom_id", "id") if isinstance(value.get(key), str)), "")
-
-
-def _leading_system(messages: list[Message]) -> tuple[str | None, list[Message]]:
-    count = next((at for at, message in enumerate(messages) if message.role != "system"), len(messages))
-    return ("\n\n".join(map(text_of, messages[:count])) if count else None), messages[count:]
 
 
 def _system_text(system: Any) -> str | None:

@@ -3,7 +3,8 @@
 1. A text that is one JSON value is read as such; otherwise each line that is not blank is a record.
 2. A line that is not JSON is a problem, and the other lines are read. An unfinished last line, as in a file
    that is being written, is information, not an error.
-3. A broken text that does not consist of lines is read as far as possible.
+3. A broken text that does not consist of lines is read as far as possible. If it ends in the middle of a
+   record, that record is left out: what it says of itself, such as its role, may be missing.
 4. Half a surrogate pair, which JavaScript writes if it cuts an emoji in two, becomes U+FFFD.
 """
 
@@ -29,8 +30,31 @@ MOST_EXPLAINED = 1 << 16
 MOST_RECOVERED = 1 << 22
 """Longest broken text without lines, in code points, from which values are recovered."""
 
+_UNFINISHED = "at the end, of which the file has only the beginning"
+_RECORD_LISTS = frozenset(
+    {
+        *("messages", "history", "trajectory", "query", "attempts", "traj"),
+        *("chat_messages", "items", "input", "output", "contents", "events", "parts"),
+    }
+)
+"""Keys of lists whose items are messages, or parts that stand alone."""
+
+_BRACKET = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[{}\]]', re.DOTALL)
 _LINE = re.compile(r"[^\r\n]+")
 _HALF_PAIR = re.compile(r"\\(?:u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|u([dD][89a-fA-F])\w\w|.)", re.DOTALL)
+
+
+class LeftOut(msgspec.Struct, frozen=True):
+    """Content that was not imported on purpose: how many `noun`s, and why in words that follow the noun."""
+
+    reason: str
+    count: int
+    noun: str
+    what: str
+
+    def __str__(self) -> str:
+        noun = self.noun if self.count == 1 else f"{self.noun}s"
+        return f"Left out: {self.count:,} {noun} {self.what}."
 
 
 class Record(NamedTuple):
@@ -56,6 +80,17 @@ class Report:
         self._path = path
         self._listed: list[Problem] = []
         self._counts: dict[Severity, int] = {}
+        self._left_out: dict[str, LeftOut] = {}
+
+    def leave(self, reason: str, what: str, count: int = 1, noun: str = "record") -> None:
+        """Count content that is left out on purpose."""
+        if count > 0:
+            before = self._left_out.get(reason, LeftOut(reason, 0, noun, what))
+            self._left_out[reason] = msgspec.structs.replace(before, count=before.count + count)
+
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """What was left out on purpose."""
+        return tuple(self._left_out.values())
 
     def add(self, span: Span, code: str, message: str, severity: Severity = Severity.ERROR) -> None:
         """Report one problem."""
@@ -75,8 +110,18 @@ class Report:
         return self._counts.get(severity, 0) < MOST_PROBLEMS
 
     def problems(self) -> tuple[Problem, ...]:
-        """All problems by place, and at the end how many are not listed."""
-        problems = sorted(self._listed, key=lambda problem: problem.span)
+        """All problems by place, what is left out among them, and at the end how many are not listed."""
+        information = [
+            Problem(
+                self._path,
+                Span(0, 0),
+                f"transcript.{each.reason}",
+                Severity.INFORMATION,
+                message=str(each),
+            )
+            for each in self._left_out.values()
+        ]
+        problems = sorted([*information, *self._listed], key=lambda problem: problem.span)
         for severity, count in self._counts.items():
             if count > MOST_PROBLEMS:
                 message = f"And {count - MOST_PROBLEMS:,} more like these."
@@ -99,7 +144,34 @@ def records(path: str, text: str, report: Report) -> list[Record]:
     document = jsontext.parse(path, text)
     for problem in document.problems:
         report.add(problem.span, problem.code, problem.message, problem.severity)
+    if _drop_unfinished(text, document.value):
+        report.leave("unfinished", _UNFINISHED)
     return _items(document.value)
+
+
+def _drop_unfinished(text: str, value: Any) -> bool:
+    """Remove the last record of a text that ends in the middle of it; whether there was one."""
+    depth = _open_containers(text)
+    last: list[Any] | None = value if isinstance(value, list) and depth > 1 else None
+    for level in range(2, depth + 1):
+        key = next(reversed(value), None) if isinstance(value, dict) else -1
+        if key is None or (key == -1 and not (isinstance(value, list) and value)):
+            break
+        value = value[key]
+        if key in _RECORD_LISTS and isinstance(value, list) and value:
+            last = value if depth > level else None
+    if not last:
+        return False
+    last.pop()
+    return True
+
+
+def _open_containers(text: str) -> int:
+    """How many lists and objects are open where a text ends."""
+    depth = 0
+    for token in _BRACKET.finditer(text):
+        depth += (token[0] in "[{") - (token[0] in "]}")
+    return depth
 
 
 def _items(value: Any) -> list[Record]:

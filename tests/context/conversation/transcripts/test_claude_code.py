@@ -8,8 +8,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nexus_context.conversation.agent_result import ProviderUsage, TurnOutcome
 from nexus_context.conversation.message import Message, text_of
-from nexus_context.conversation.transcripts import Transcript, read
+from nexus_context.conversation.transcripts import Answer, Transcript, read
 
 Record = dict[str, Any]
 SAID = "The file has no messages."
@@ -17,13 +18,18 @@ ATTACHED = "Left out: 1 record attached by Claude Code itself: reminders, change
 
 
 def check(
-    records: list[Record], *shown: str, entire: bool = False, left_out: tuple[str, ...] = ()
+    records: list[Record],
+    *shown: str,
+    entire: bool = False,
+    left_out: tuple[str, ...] = (),
+    agents: dict[str, list[str]] | None = None,
 ) -> Transcript:
-    """The messages as `role text`, calls as `!id`, results as `=id text`; and what is left out."""
+    """The messages as `role text`, calls as `!id`, results as `=id text`; sub-agents; what is left out."""
     lines = "".join(json.dumps(record) + "\n" for record in records)
     transcript = read(lines, "/s.jsonl", entire=entire)
-    (conversation,) = transcript.conversations
+    conversation, *others = transcript.conversations
     assert [show(message) for message in conversation.messages] == list(shown)
+    assert {str(each.agent): list(map(show, each.messages)) for each in others} == (agents or {})
     assert tuple(problem.message for problem in transcript.problems) == left_out
     assert all(problem.severity.name == "INFORMATION" for problem in transcript.problems)
     assert transcript.format == "claude-code"
@@ -260,11 +266,27 @@ def test_sub_agents() -> None:
         [user("u1", None, "Go."), *side, assistant("a1", "u1", "1")],
         "user Go.",
         "assistant 1",
-        left_out=(
-            "Left out: 2 records of sub-agents (sidechains): the main conversation saw only their results.",
-        ),
+        agents={"a": ["user Search.", "assistant Found."]},
     )
-    check(side, "user Search.", "assistant Found.")
+    alone = check(side, "user Search.", "assistant Found.").conversations[0]
+    assert (alone.name, alone.agent, alone.id) == ("", "a", "s/a")
+
+
+def test_several_sub_agents_of_older_versions() -> None:
+    """Without ids, chains of parents keep them apart."""
+    side = [
+        user("x1", None, "Search.", isSidechain=True),
+        user("y1", None, "Count.", isSidechain=True),
+        assistant("x2", "x1", "Found.", isSidechain=True),
+        assistant("y2", "y1", "Two.", isSidechain=True),
+    ]
+    transcript = check(
+        [user("u1", None, "Go."), *side, assistant("a1", "u1", "1")],
+        "user Go.",
+        "assistant 1",
+        agents={"x1": ["user Search.", "assistant Found."], "y1": ["user Count.", "assistant Two."]},
+    )
+    assert [each.name for each in transcript.conversations] == ["", "agent x1", "agent y1"]
 
 
 def test_what_claude_code_adds() -> None:
@@ -316,10 +338,98 @@ def test_a_stream_of_records_without_parents() -> None:
         "assistant !t1",
         "=t1 1",
         "assistant Done.",
-        left_out=(
-            "Left out: 1 record of sub-agents (sidechains): the main conversation saw only their results.",
-        ),
+        agents={"t1": ["assistant !t9"]},
     )
+
+
+def queue(operation: str, content: str | None = None, **fields: Any) -> Record:
+    stamp = {"timestamp": "2026-01-01T10:00:00.000Z", "sessionId": "s"}
+    text = {} if content is None else {"content": content}
+    return {"type": "queue-operation", "operation": operation, **stamp, **text, **fields}
+
+
+def steered(*operations: Record) -> list[Record]:
+    """A session in which the queue is used while a tool runs."""
+    return [
+        user("u1", None, "Go."),
+        assistant("a1", "u1", call("t1")),
+        *operations,
+        result("r1", "a1", "t1"),
+        assistant("a2", "r1", "Done."),
+    ]
+
+
+ABSORBED = {"reason": "absorbed_mid_turn"}
+STEERED = ("user Go.", "assistant !t1", "=t1 did t1", "user And test.", "assistant Done.")
+UNSTEERED = (*STEERED[:3], STEERED[4])
+TAKEN_BACK = "Left out: {} that the user took back before it was sent."
+NOTIFIED = "Left out: 1 record with notifications of tasks that waited in the queue."
+
+
+def test_what_the_user_said_while_the_model_worked() -> None:
+    queued = queue("enqueue", "And test.")
+    check(steered(queued, queue("remove", "And test.", **ABSORBED)), *STEERED)
+    check(steered(queued, queue("remove", "And test.")), *STEERED)  # versions without reasons
+    check(steered(queued, queue("remove")), *STEERED)
+    check([*steered(queued), queue("dequeue")], *UNSTEERED, "user And test.")
+    check(steered(queued), *STEERED)  # the file ends before it was sent
+
+
+def test_what_another_record_has_is_not_said_twice() -> None:
+    attachment = {"type": "queued_command", "prompt": "And test.", "commandMode": "prompt"}
+    absorbed = [queue("enqueue", "And test."), queue("remove", "And test.", **ABSORBED)]
+    records = steered(*absorbed)
+    attached = [*records[:-1], record("attachment", "n", "r1", attachment=attachment)]
+    check([*attached, assistant("a2", "n", "Done.")], *STEERED)
+    waited = [*steered(queue("enqueue", "And test.")), queue("dequeue"), user("u2", "a2", "And test.")]
+    check(waited, *UNSTEERED, "user And test.")
+    two = [queue("enqueue", "And test."), queue("enqueue", "Then rest.")]
+    joined = [*steered(*two), queue("dequeue"), queue("dequeue"), user("u2", "a2", "And test.\nThen rest.")]
+    check(joined, *UNSTEERED, "user And test./Then rest.")
+    again = [*waited, queue("enqueue", "And test."), queue("remove", "And test.", **ABSORBED)]
+    check(again, *UNSTEERED, "user And test.", "user And test.")
+
+
+def test_what_the_user_took_back_was_not_said() -> None:
+    queued = queue("enqueue", "And test.")
+    check(steered(queued, queue("popAll")), *UNSTEERED, left_out=(TAKEN_BACK.format("1 record"),))
+    check(
+        steered(queued, queue("remove", "And test.", reason="user_removed")),
+        *UNSTEERED,
+        left_out=(TAKEN_BACK.format("1 record"),),
+    )
+    other = [queue("enqueue", "More."), queue("remove", "More.", **ABSORBED)]
+    check(
+        steered(queued, queue("remove", "And test."), *other),
+        *(line.replace("And test.", "More.") for line in STEERED),
+        left_out=(TAKEN_BACK.format("1 record"),),
+    )
+
+
+def test_notifications_are_not_what_the_user_said() -> None:
+    text = "<task-notification>\n<task-id>b1</task-id>\n</task-notification>"
+    operations = [queue("enqueue", text), queue("remove", text, **ABSORBED)]
+    check(steered(*operations), *UNSTEERED, left_out=(NOTIFIED,))
+    attachment = {"type": "queued_command", "prompt": text, "commandMode": "task-notification"}
+    records = [*steered(*operations)[:-1], record("attachment", "n", "r1", attachment=attachment)]
+    shown = "user <task-notification>/<task-id>b1</task-id>/</task-notification>"
+    transcript = check([*records, assistant("a2", "n", "Done.")], *UNSTEERED[:3], shown, UNSTEERED[3])
+    assert transcript.conversations[0].messages[3].meta == {"isMeta": True}
+
+
+def test_usage_of_answers() -> None:
+    usage = {"input_tokens": 3, "cache_read_input_tokens": 900, "cache_creation_input_tokens": 40}
+    first = assistant("a1", "u1", "I look.", message="m1")
+    last = assistant("a2", "a1", call("t1"), message="m1")
+    first["message"]["usage"] = {**usage, "output_tokens": 1}
+    last["message"] |= {"usage": {**usage, "output_tokens": 20}, "stop_reason": "tool_use"}
+    lying = assistant("a3", "r1", "Done.")
+    lying["message"]["usage"] = {"input_tokens": -1, "output_tokens": "many"}
+    records = [user("u1", None, "Go."), first, last, result("r1", "a2", "t1"), lying]
+    (conversation,) = check(
+        records, "user Go.", "assistant I look. !t1", "=t1 did t1", "assistant Done."
+    ).conversations
+    assert conversation.answers == (Answer(1, TurnOutcome(ProviderUsage(3, 20, 900, 40), "tool_use")),)
 
 
 def test_a_parent_that_is_not_in_the_file() -> None:
