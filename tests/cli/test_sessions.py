@@ -14,6 +14,7 @@ from nexus_context.conversation.message import Message
 from nexus_context.ledger import open_ledger
 from nexus_context.ledger.records import Counted, NewTurn
 from nexus_daemon.cli import main
+from support import program_files
 
 CHAT = [
     {"role": "user", "content": "Is the disk full?"},
@@ -78,6 +79,34 @@ def test_an_import_says_what_it_did(place: Place) -> None:
         file.write('{"role": "user", "content": "Thanks."}\n')
     out, _ = place.run("import", one)
     assert out == "/chat.jsonl: messages, continued 'chat': 1 turn, 1 message.\n"
+
+
+def test_what_an_import_leaves_out_is_said_and_counted(place: Place) -> None:
+    rollout = place.file.with_name("rollout.jsonl")
+    rollout.write_bytes(program_files.PROGRAMS["codex"])
+    own = "that Codex wrote for itself: settings, state and events that repeat the messages"
+    left_out = f"Left out: 3 records {own}."
+    assert place.run("import", str(rollout)) == (
+        "/rollout.jsonl: a session of Codex, imported as 'rollout': 2 turns, 6 messages.\n",
+        f"nexus sessions: /rollout.jsonl: {left_out}\n",
+    )
+    assert place.json("import", str(rollout))["files"] == [
+        {
+            "file": "/rollout.jsonl",
+            "format": "codex",
+            "messages": 6,
+            "leftOut": [{"reason": "own", "count": 3, "text": left_out}],
+            "sessions": [{"session": "rollout", "outcome": "known", "turns": 0, "messages": 0}],
+            "problems": [
+                {
+                    "line": None,
+                    "severity": "information",
+                    "code": "transcript.own",
+                    "message": left_out,
+                }
+            ],
+        }
+    ]
 
 
 def test_what_is_wrong_with_a_file_is_said_with_its_line(place: Place) -> None:

@@ -358,12 +358,11 @@ def test_a_claude_code_session(tree: Fixture, capsys: pytest.CaptureFixture[str]
     ]
     ran = Ran(tree, capsys, records)
     assert ran.code == 0
-    assert ran.out.startswith("t.jsonl: Claude Code session\n")
+    first = "t.jsonl: Claude Code session, conversation 1 of 2; --conversation N or all selects others\n"
+    assert ran.out.startswith(first)
     assert [row[1:] for row in ran.rows[1:]] == [["user", "Go."], ["assistant", "Gone."]]
-    assert ran.err == snapshot(
-        "nexus show: /t.jsonl: Left out: 1 record of sub-agents (sidechains): the main "
-        "conversation saw only their results.\n"
-    )
+    assert ran.err == ""
+    assert Ran(tree, capsys, records, "--conversation", "2").rows[1][1:] == ["user", "Aside."]
 
 
 @pytest.mark.skipif(not CORPUS.exists(), reason="the corpus is not beside the project")

@@ -5,10 +5,16 @@ same record.
 """
 
 import json
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
-FORMS = ("openai", "anthropic", "claude-code", "tau-bench", "neutral", "nexus")
+from support import program_files
+
+FORMS = (
+    *("openai", "anthropic", "claude-code", "tau-bench", "neutral", "nexus"),
+    *("codex", "responses", "gemini", "pydantic-ai", "openhands", "opencode", "claude-web", "swe-agent"),
+)
 GOOD = ("The first is whole.", "The last is whole.")
 """What the sound records around the hostile one say."""
 
@@ -105,6 +111,9 @@ def _sound(form: str, text: str, number: int) -> Any:
             "sessionId": "s",
             "message": {"role": "user", "content": text},
         }
+    program = _PROGRAM_SOUND.get(form)
+    if program is not None:
+        return program(text, number)
     if form == "tau-bench":
         return {"task_id": f"good-{number}", "traj": [{"role": "user", "content": text}]}
     if form == "nexus":
@@ -112,6 +121,33 @@ def _sound(form: str, text: str, number: int) -> Any:
         return {"seq": number, "type": "query", "created": "2026-01-01T00:00:00.000Z", "messages": [message]}
     return {"role": "user", "content": text}
 
+
+COMPACTED = program_files.enveloped(
+    "compacted", {"message": "So far.", "replacement_history": [program_files.said("user", "So far.")]}
+)
+_PROGRAM_SOUND: dict[str, Callable[[str, int], Any]] = {
+    "codex": lambda text, _: program_files.enveloped("response_item", program_files.said("user", text)),
+    "responses": lambda text, _: program_files.said("user", text),
+    "gemini": lambda text, _: {"role": "user", "parts": [{"text": text}]},
+    "pydantic-ai": lambda text, _: {
+        "kind": "request",
+        "parts": [{"part_kind": "user-prompt", "content": text}],
+    },
+    "openhands": lambda text, number: {
+        "id": 1_000 + number,
+        "source": "user",
+        "action": "message",
+        "args": {"content": text},
+    },
+    "opencode": lambda text, number: program_files.opencode(
+        f"good-{number}", "user", [{"type": "text", "text": text}]
+    ),
+    "claude-web": lambda text, number: {
+        "uuid": f"good-{number}",
+        "chat_messages": [{"sender": "human", "text": text}],
+    },
+    "swe-agent": lambda text, _: {"history": [{"role": "user", "content": text, "message_type": "x"}]},
+}
 
 _CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at": 1}'}}
 _PART = {"type": "text", "text": "said"}
@@ -193,6 +229,14 @@ _RECORDS: dict[str, tuple[Any, ...]] = {
         },
     ),
     "neutral": (_OWN, {"role": "tool", "toolCallId": "c1", "content": [_PART]}),
+    "codex": (*program_files.ROLLOUT, COMPACTED),
+    "responses": (*program_files.ITEMS, json.loads((program_files.FILES / "responses.json").read_bytes())),
+    "gemini": tuple(json.loads((program_files.FILES / "gemini.json").read_bytes())),
+    "pydantic-ai": tuple(json.loads((program_files.FILES / "pydantic_ai.json").read_bytes())),
+    "openhands": (*program_files.EVENTS, *program_files.UNNAMED_EVENTS, *program_files.SDK_EVENTS),
+    "opencode": tuple(program_files.OPENCODE["messages"]),
+    "claude-web": tuple(program_files.EXPORT),
+    "swe-agent": (program_files.TRAJECTORY,),
     "nexus": (
         {"seq": 1, "type": "query", "messages": [_OWN], "event": {"a": 1}, "context": {"system": "x"}}
         | _TURN,

@@ -2,8 +2,9 @@
 
 Accepts our own exports (`jsonl`) and everything that `conversation.transcripts` reads.
 
-1. A conversation becomes a session. A turn begins with each user message; messages before the first one
-   belong to it. System prompt and tools are the context of the first turn.
+1. A conversation becomes a session, also that of a sub-agent. A turn begins with each user message; messages
+   before the first one belong to it. System prompt and tools are the context of the first turn. What the
+   provider said about the last answer of a turn is the outcome of the turn.
 2. A session is named after the file and its conversation, if that has a name.
 3. A session that exists is not imported again; one that has grown since is continued, unless it is a fork.
    Messages alone do not identify a conversation, as many begin alike. It is the same if its own id matches;
@@ -26,7 +27,7 @@ import msgspec
 from nexus_context import files
 from nexus_context.conversation import transcripts
 from nexus_context.conversation.message import Message, content_of
-from nexus_context.conversation.transcripts import Conversation, read_limits
+from nexus_context.conversation.transcripts import Conversation, LeftOut, read_limits
 from nexus_context.conversation.transcripts.read_limits import SMALL
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.ledger import jsonl
@@ -50,7 +51,7 @@ CounterOf = Callable[[str | None], TokenCounter]
 Outcome = Literal["new", "continued", "known"]
 
 _BEGINNING = 1 << 14  # bytes that identify the format
-_ENDINGS = re.compile(r"(?:\.(?:jsonl?|ndjson|gz|txt))+\Z", re.IGNORECASE)
+_ENDINGS = re.compile(r"(?:\.(?:jsonl?|ndjson|gz|txt|traj|md))+\Z", re.IGNORECASE)
 
 
 class FileSession(msgspec.Struct, frozen=True):
@@ -59,6 +60,7 @@ class FileSession(msgspec.Struct, frozen=True):
     name: str
     turns: tuple[Turn, ...]
     parameters: Mapping[str, Any] = {}  # of the model
+    agent: str | None = None  # of a sub-agent's conversation: its id
     ours: bool = False  # from an export of our own
     sound: bool = True  # the file was read without errors
 
@@ -71,12 +73,14 @@ class FileContents(msgspec.Struct, frozen=True):
     """What a file holds. `format` is "nexus" or one of a transcript's; None where nothing was understood.
 
     `lines` are those of the problems, from 1, in the unpacked file; None for one of the file as a whole.
+    `left_out` counts what was left out on purpose; the problems say it, too.
     """
 
     format: str | None
     sessions: tuple[FileSession, ...]
     problems: tuple[Problem, ...] = ()
     lines: tuple[int | None, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
 
 
 class Imported(msgspec.Struct, frozen=True):
@@ -97,17 +101,26 @@ def read(data: bytes, path: str) -> FileContents:
         return _read_ours(data, path)
     transcript = transcripts.read(data, path, entire=True, refusal=unwritable)
     several = len(transcript.conversations) > 1
+    unnamed = sum(not conversation.name for conversation in transcript.conversations)
     sound = _sound(transcript.problems)
-    about = {"file": os.path.basename(path)}
-    if transcript.format == "claude-code" and (session_id := _own_id(data, path)):
-        about["id"] = session_id
     sessions = []
     for number, conversation in enumerate(transcript.conversations, 1):
-        name = _called(conversation.name, _stem(path), number if several else None)
-        named = {"conversation": conversation.name} if several or conversation.name not in ("", "1") else {}
-        event = {"type": "import", **about, **named}
-        sessions.append(FileSession(_tidy(name), tuple(_turns(conversation, event)), sound=sound))
-    return FileContents(transcript.format, tuple(sessions), transcript.problems, transcript.lines)
+        numbered = several and (conversation.name != "" or unnamed > 1)
+        name = _called(conversation.name, _stem(path), number if numbered else None)
+        event = {"type": "import", "file": os.path.basename(path)}
+        if conversation.id is not None:
+            event["id"] = conversation.id
+        if several or conversation.name not in ("", "1"):
+            event["conversation"] = conversation.name
+        turns = tuple(_turns(conversation, event))
+        sessions.append(FileSession(_tidy(name), turns, sound=sound, agent=conversation.agent))
+    return FileContents(
+        transcript.format,
+        tuple(sessions),
+        transcript.problems,
+        transcript.lines,
+        left_out=transcript.left_out,
+    )
 
 
 def _is_ours(data: bytes, path: str) -> bool:
@@ -135,32 +148,6 @@ def _sound(problems: Iterable[Problem]) -> bool:
     return all(problem.severity is not Severity.ERROR for problem in problems)
 
 
-def _own_id(data: bytes, path: str) -> str | None:
-    """The session id of Claude Code in a file: that of the last record with one.
-
-    Files of sub-agents have the id of the session and that of the agent.
-    """
-    if data.startswith(transcripts.GZIP):
-        data, _ = _unpacked(data, path)
-    end = len(data)
-    while (at := data.rfind(b'"sessionId"', 0, end)) >= 0:
-        start = data.rfind(b"\n", 0, at) + 1
-        after = data.find(b"\n", at)
-        end = start
-        try:
-            value = msgspec.json.decode(data[start : None if after < 0 else after], type=_Record)
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
-            continue
-        if value.session_id:
-            return f"{value.session_id}/{value.agent_id}" if value.agent_id else value.session_id
-    return None
-
-
-class _Record(msgspec.Struct, rename="camel"):
-    session_id: str = ""
-    agent_id: str = ""
-
-
 def _unpacked(data: bytes, path: str) -> tuple[bytes, list[Problem]]:
     """The content of a gzip file up to any damage, and the problem."""
     content = read_limits.unpacked(data, LIMIT)
@@ -174,7 +161,12 @@ def _unpacked(data: bytes, path: str) -> tuple[bytes, list[Problem]]:
 def _turns(conversation: Conversation, event: Any) -> Iterator[Turn]:
     context = {"system": conversation.system, "tools": list(conversation.tools)}
     present: Any = {name: value for name, value in context.items() if value} or None
+    outcomes = {answer.message: answer.outcome for answer in conversation.answers}
+    start = 0
     for number, messages in enumerate(_groups(conversation.messages), 1):
+        end = start + len(messages)
+        last = next((at for at in range(end - 1, start - 1, -1) if at in outcomes), None)
+        start = end
         yield Turn(
             id="",
             seq=number,
@@ -185,6 +177,7 @@ def _turns(conversation: Conversation, event: Any) -> Iterator[Turn]:
             model=conversation.model,
             event=event,
             context=present,
+            outcome=None if last is None else outcomes[last],
         )
         event = present = None
 

@@ -37,6 +37,15 @@ FORMATS = {
     "anthropic": "Anthropic messages",
     "claude-code": "Claude Code session",
     "tau-bench": "tau-bench records",
+    "codex": "Codex session",
+    "responses": "items of OpenAI's Responses API",
+    "gemini": "Gemini contents",
+    "pydantic-ai": "pydantic-ai messages",
+    "openhands": "OpenHands events",
+    "swe-agent": "SWE-agent trajectory",
+    "opencode": "opencode session",
+    "claude-web": "Claude's data export",
+    "aider": "aider history",
 }
 MOST_LINES = 60
 """Messages to list on a terminal; of longer conversations, the first and the last are listed."""

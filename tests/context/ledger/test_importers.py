@@ -8,12 +8,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from nexus_context.conversation.agent_result import ProviderUsage, TurnOutcome
 from nexus_context.conversation.message import Message
 from nexus_context.ledger import importers, jsonl, open_ledger
 from nexus_context.ledger.importers import Imported, Importer
 from nexus_context.ledger.records import Counted, NewTurn
 from nexus_context.ledger.store import Ledger
 from nexus_context.tokens import counter_for
+from support import program_files
 
 HERE = "/work/here"
 CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at": 1}'}}
@@ -179,6 +181,37 @@ def test_a_session_of_claude_code_is_known_by_its_id(ledger: Ledger) -> None:
     assert put(ledger, claude("one", 2), "/y/b.jsonl") == [Imported("a", "known")]
     assert put(ledger, gzip.compress(claude("one", 3)), "/y/b.jsonl") == [Imported("a", "continued", 1, 1)]
     assert put(ledger, claude("one", 2), "/y/b.jsonl") == [Imported("a", "known")]
+
+
+def test_programs_are_imported_and_known_again(ledger: Ledger) -> None:
+    for name, data in program_files.PROGRAMS.items():
+        imported = put(ledger, data, f"/x/{name}.json")
+        assert [one.outcome for one in imported] == ["new"] * len(imported), name
+        assert [one.outcome for one in put(ledger, data, f"/y/{name}.json")] == ["known"] * len(imported), (
+            name
+        )
+    names = {one.name for one in ledger.sessions(HERE)}
+    assert {"claude-code", "claude-code, agent a7", "claude-web, Files", "opencode, Files"} <= names
+
+
+def test_what_the_provider_said_of_the_last_answer_is_the_outcome_of_its_turn(ledger: Ledger) -> None:
+    put(ledger, program_files.PROGRAMS["opencode"], "/x/opencode.json")
+    outcomes = [turn.outcome for turn in ledger.turns(HERE, "opencode, Files")]
+    assert outcomes == [
+        TurnOutcome(ProviderUsage(10, 5, 900, 100), "tool-calls"),
+        TurnOutcome(stop_reason="stop"),
+    ]
+
+
+def test_sub_agents_are_sessions_of_their_own(ledger: Ledger) -> None:
+    first = program_files.jsonl(program_files.CLAUDE[:5])
+    assert put(ledger, first, "/x/3f2a.jsonl") == [
+        Imported("3f2a", "new", 2, 3),
+        Imported("3f2a, agent a7", "new", 1, 1),
+    ]
+    check(ledger, "3f2a, agent a7", [["user"]])
+    event = next(iter(ledger.turns(HERE, "3f2a, agent a7"))).event
+    assert event == {"type": "import", "file": "3f2a.jsonl", "id": "s/a7", "conversation": "agent a7"}
 
 
 def test_the_same_from_standard_input_is_there_already(ledger: Ledger) -> None:

@@ -38,6 +38,7 @@ Format = Literal[
 SUMMARY = {"isCompactSummary": True}
 """The `meta` of a message that replaced older ones."""
 
+_LONGEST_REASON = 100  # code points
 _MOST_TOKENS = 1 << 40  # a larger figure is not a count
 
 
@@ -191,7 +192,7 @@ def outcome_of(
     `includes_cache`: the input counts what was read from the cache and written to it, too.
     """
     read, written, taken, answered = map(_tokens, (cache_read, cache_write, input_tokens, output_tokens))
-    reason = stop_reason if isinstance(stop_reason, str) and stop_reason else None
+    reason = stop_reason if isinstance(stop_reason, str) and 0 < len(stop_reason) <= _LONGEST_REASON else None
     if taken is None or answered is None or not (taken or answered or read or written):
         return None if reason is None else TurnOutcome(stop_reason=reason)
     if includes_cache:

@@ -49,16 +49,28 @@ replaced.
 """
 
 IMPORT = """\
-Formats, as JSON lines or a JSON list, plain or gzipped:
+Formats, plain or gzipped; the content of a file decides, not its name:
   exports of nexus sessions export --format jsonl
-  Claude Code sessions (~/.claude/projects/*/*.jsonl), including messages before a compaction
-  messages or request bodies in the format of OpenAI or Anthropic
-  tau-bench records, one session each
+  Claude Code       ~/.claude/projects/*/*.jsonl; sub-agents become sessions of their own
+  Codex             ~/.codex/sessions/**/rollout-*.jsonl, also the forms of older versions
+  opencode          opencode export SESSION
+  aider             .aider.chat.history.md, one session for each start of aider
+  Claude's web page conversations.json of a data export, one session for each chat
+  SWE-agent         *.traj
+  OpenHands         lists of events, and benchmark records with a history of events
+  pydantic-ai       messages, as all_messages_json() writes them
+  OpenAI            messages, request bodies, and items, requests and responses of the Responses API
+  Anthropic         messages and request bodies
+  Gemini            contents, requests and answers
+  tau-bench         records, one session each
+Messages before a compaction are imported, too. The command prints what it read, and what it left out and why;
+with --json for programs.
 A conversation that was imported from a file of the same name before is not imported again. If the file has
-newer turns, the session is continued, provided that its name, system prompt and model, or its Claude Code
-session id, are the same.
+newer turns, the session is continued, provided that the id that its program gave it, or else its name, system
+prompt and model, are the same.
 Tokens are counted for the model of the conversation, else for the folder's model.
-Each line is imported exactly, or left out with a message that names file, line and reason. One exception:
+Each message is imported exactly, or left out with a message that names file, line and reason. A file that was
+cut is imported up to the cut. One exception:
 half a surrogate pair in another program's file becomes U+FFFD.
 
 Limits for the unpacked file: 64 MiB for files of other programs; 1 GiB for exports, with at most 64 MiB per
@@ -121,6 +133,7 @@ def _export(command: argparse.ArgumentParser) -> None:
 
 def _import(command: argparse.ArgumentParser) -> None:
     command.add_argument("files", nargs="+", metavar="FILE", help="a file, or - for standard input")
+    _json(command)
 
 
 def _append(command: argparse.ArgumentParser) -> None:

@@ -112,11 +112,12 @@ def _messages(options: argparse.Namespace) -> list[Message] | None:
     contents = read_contents(options.messages)
     if contents is None or any(one.severity is Severity.ERROR for one in contents.problems):
         return None
-    if len(contents.sessions) != 1:
-        number = len(contents.sessions)
+    sessions = [session for session in contents.sessions if session.agent is None] or contents.sessions
+    if len(sessions) != 1:
+        number = len(sessions)
         note(f"{options.messages} has {number:,} conversations; append takes one. Use nexus sessions import.")
         return None
-    return [message for turn in contents.sessions[0].turns for message in turn.messages]
+    return [message for turn in sessions[0].turns for message in turn.messages]
 
 
 def _check_exists(options: argparse.Namespace) -> None:

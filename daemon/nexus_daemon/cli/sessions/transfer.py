@@ -6,6 +6,9 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
+
+import msgspec
 
 from nexus_context import assembly, files
 from nexus_context.errors import Severity
@@ -26,6 +29,15 @@ FORMATS = {
     "anthropic": "Anthropic messages",
     "claude-code": "a session of Claude Code",
     "tau-bench": "tau-bench records",
+    "codex": "a session of Codex",
+    "responses": "items of OpenAI's Responses API",
+    "gemini": "Gemini contents",
+    "pydantic-ai": "messages of pydantic-ai",
+    "openhands": "events of OpenHands",
+    "swe-agent": "a trajectory of SWE-agent",
+    "opencode": "a session of opencode",
+    "claude-web": "Claude's data export",
+    "aider": "a history of aider",
 }
 MARKDOWN = (".md", ".markdown")
 LONG = 200
@@ -102,25 +114,37 @@ def run_import(options: argparse.Namespace) -> int:
     snapshot = load_folder(options.folder)
     failed = False
     total: list[Imported] = []
+    reports: list[dict[str, Any]] = []
     with ledger_for(snapshot, writes=True) as ledger:
         importer = importers.Importer(ledger, workspace, lambda model: assembly.model_of(snapshot, model)[1])
         for name in options.files:
-            contents = read_contents(name)
-            if contents is None or any(one.severity is Severity.ERROR for one in contents.problems):
+            contents = _read(name)
+            if contents is None:
                 failed = True
-            if contents is not None:
-                imported = _add(importer, name, contents)
-                failed = failed or len(imported) < len(contents.sessions)
-                if imported:
-                    _report(name, contents, imported)
-                total += imported
-    if len(options.files) > 1:
+                continue
+            failed = failed or any(one.severity is Severity.ERROR for one in contents.problems)
+            imported = _add(importer, name, contents)
+            failed = failed or len(imported) < len(contents.sessions)
+            if options.json:
+                reports.append(_as_json(name, contents, imported))
+            elif imported:
+                _report(name, contents, imported)
+            total += imported
+    if options.json:
+        output.json_value({"files": reports})
+    elif len(options.files) > 1:
         output.line(f"{_summary(total)} of {output.counted(len(options.files), 'file')}.")
     return 1 if failed else 0
 
 
 def read_contents(name: str) -> FileContents | None:
     """Read a file and print its problems; None if nothing of it can be read."""
+    contents = _read(name)
+    return contents if contents is not None and contents.sessions else None
+
+
+def _read(name: str) -> FileContents | None:
+    """Read a file and print its problems; None if it cannot be opened."""
     label = importers.STANDARD_INPUT if name == "-" else name
     if name == "-":
         data = sys.stdin.buffer.read(importers.LIMIT + 1)
@@ -137,7 +161,7 @@ def read_contents(name: str) -> FileContents | None:
     for problem, line in zip(contents.problems, contents.lines, strict=True):
         place = label if line is None else f"{label}:{line}"
         note(f"{place}: {problem.message}")
-    return contents if contents.sessions else None
+    return contents
 
 
 def _add(importer: importers.Importer, name: str, contents: FileContents) -> list[Imported]:
@@ -180,6 +204,28 @@ def _report(name: str, contents: FileContents, imported: Sequence[Imported]) -> 
     kind = FORMATS[contents.format or "neutral"]
     outcome = _outcome(imported[0]) if len(imported) == 1 else _summary(imported)
     output.line(f"{label}: {kind}, {outcome}.")
+
+
+def _as_json(name: str, contents: FileContents, imported: Sequence[Imported]) -> dict[str, Any]:
+    """What became of a file, for programs."""
+    return {
+        "file": importers.STANDARD_INPUT if name == "-" else name,
+        "format": contents.format,
+        "messages": sum(session.messages for session in contents.sessions),
+        "leftOut": [
+            {"reason": each.reason, "count": each.count, "text": str(each)} for each in contents.left_out
+        ],
+        "sessions": msgspec.to_builtins(imported),
+        "problems": [
+            {
+                "line": line,
+                "severity": problem.severity.name.lower(),
+                "code": problem.code,
+                "message": problem.message,
+            }
+            for problem, line in zip(contents.problems, contents.lines, strict=True)
+        ],
+    }
 
 
 def _outcome(imported: Imported) -> str:
