@@ -217,7 +217,7 @@ class _Reader:
             return {}
         parents = dict(zip(preserved, [anchor, *preserved], strict=False))
         for at, value in enumerate(self.values):
-            if at not in parents and self.places.get(value.get("parentUuid") or "") == anchor:
+            if at not in parents and self.places.get(_text(value, "parentUuid")) == anchor:
                 parents[at] = preserved[-1]
         return parents
 

@@ -10,6 +10,7 @@ Source: exports of several years, as programs that read them describe them.
    names.
 """
 
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -106,7 +107,7 @@ def _add_answer(draft: Draft, record: Record, message: dict[str, Any]) -> None:
     stamp = text_in(message, "created_at")
     answer = AnswerParts()
     calls = 0
-    waiting: list[str] = []
+    waiting: deque[str] = deque()
     for block in _blocks(message):
         kind = field(block, "type")
         if kind == "tool_use":
@@ -118,7 +119,7 @@ def _add_answer(draft: Draft, record: Record, message: dict[str, Any]) -> None:
             if answer:
                 draft.add(record, answer.message(timestamp=stamp))
                 answer = AnswerParts()
-            first = waiting.pop(0) if waiting else None
+            first = waiting.popleft() if waiting else None
             draft.add(record, _result(block, first, stamp))
         elif (kept := _block(block)) is not None:
             answer.add_part(kept)

@@ -73,6 +73,8 @@ class _Rollout:
         self._entire = entire
         self._draft = Draft(report)
         self._items = ItemReader(self._draft)
+        self._starts: list[int] = []  # where turns begin, among the first `_scanned` messages
+        self._scanned = 0
         self._id: str | None = None
         self._system: str | None = None
 
@@ -127,7 +129,8 @@ class _Rollout:
         history, summary = payload.get("replacement_history"), text_in(payload, "message")
         items = history if isinstance(history, list) else []
         if not self._entire and (items or summary):
-            self._report.leave("compacted", _COMPACTED, self._draft.restart(), "message")
+            self._report.leave("compacted", _COMPACTED, self._draft.cut(0), "message")
+            self._starts, self._scanned = [], 0
             for item in items:
                 self._items.add(record, item, time)
             self._items.finish()
@@ -144,10 +147,13 @@ class _Rollout:
         self._items.finish()
         if type(turns) is not int or turns < 1:
             return
-        starts = [at for at, message in enumerate(self._draft.messages) if _begins_turn(message)]
-        if starts:
-            count = self._draft.cut(starts[max(len(starts) - turns, 0)])
-            self._report.leave("branch", _ROLLED_BACK, count, "message")
+        messages = self._draft.messages
+        self._starts += [at for at in range(self._scanned, len(messages)) if _begins_turn(messages[at])]
+        if self._starts:
+            first = max(len(self._starts) - turns, 0)
+            self._report.leave("branch", _ROLLED_BACK, self._draft.cut(self._starts[first]), "message")
+            del self._starts[first:]
+        self._scanned = len(messages)
 
 
 def _lines(record: Record) -> Iterator[Record]:

@@ -82,31 +82,29 @@ class Draft:
         self.report = report
         self.messages: list[Message] = []
         self.model: str | None = None
+        self._answers: list[int] = []  # the indices of answers
         self._outcomes: dict[int, TurnOutcome] = {}
 
     def add(self, record: Record, value: dict[str, Any], outcome: TurnOutcome | None = None) -> None:
         """Add a message in our own form, with what the provider said about it."""
         for message in contained(record, value, self.report) or ():
             self.messages.append(message)
-            if message.role == "assistant" and outcome is not None:
-                self._outcomes[len(self.messages) - 1] = outcome
+            if message.role == "assistant":
+                self._answers.append(len(self.messages) - 1)
+                self.note_outcome(outcome)
 
     def note_outcome(self, outcome: TurnOutcome | None) -> None:
         """Note what the provider said about the last answer; nothing if there is none."""
-        last = next((at for at in _backwards(self.messages) if self.messages[at].role == "assistant"), None)
-        if outcome is not None and last is not None:
-            self._outcomes[last] = outcome
+        if outcome is not None and self._answers:
+            self._outcomes[self._answers[-1]] = outcome
 
     def cut(self, start: int) -> int:
         """Remove the messages from `start` on; how many those were."""
         count = len(self.messages) - start
         del self.messages[start:]
-        self._outcomes = {at: outcome for at, outcome in self._outcomes.items() if at < start}
+        while self._answers and self._answers[-1] >= start:
+            self._outcomes.pop(self._answers.pop(), None)
         return count
-
-    def restart(self) -> int:
-        """Remove all messages; how many those were."""
-        return self.cut(0)
 
     def conversation(
         self,
@@ -241,7 +239,3 @@ def url_part(media_type: Any, url: Any) -> dict[str, Any]:
 
 def _tokens(value: Any) -> int | None:
     return value if type(value) is int and 0 <= value < _MOST_TOKENS else None
-
-
-def _backwards(messages: Sequence[Message]) -> range:
-    return range(len(messages) - 1, -1, -1)

@@ -9,6 +9,7 @@ Source: google-genai `types.Content`; keys in camel case, or in snake case as Py
 4. Reasoning and signatures are kept; so is code that Google's server ran.
 """
 
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -77,7 +78,8 @@ class _Contents:
         self.draft = draft
         self._has_roles = has_roles
         self._calls = 0
-        self._open: dict[str, list[str]] = {}  # function → ids of calls without a result
+        # function → ids of calls without a result, oldest first
+        self._open: dict[str, OrderedDict[str, None]] = {}
 
     def add(self, record: Record, content: Any) -> None:
         """Read one content."""
@@ -114,17 +116,17 @@ class _Contents:
                 continue
             self._calls += 1
             name, call_id = call.get("name"), text_in(call, "id") or f"function-{self._calls}"
-            self._open.setdefault(str(name), []).append(call_id)
+            self._open.setdefault(str(name), OrderedDict())[call_id] = None
             answer.add_call(call_id, name, call.get("args") or {}, text_in(part, SIGNATURE_KEYS[0]))
         if answer:
             self.draft.add(record, answer.message())
 
     def _result(self, response: dict[str, Any]) -> dict[str, Any]:
         name = response.get("name")
-        waiting = self._open.get(str(name), [])
-        call_id = text_in(response, "id") or (waiting[0] if waiting else None)
-        if call_id in waiting:
-            waiting.remove(call_id)
+        waiting = self._open.get(str(name), OrderedDict[str, None]())
+        call_id = text_in(response, "id") or next(iter(waiting), None)
+        if call_id is not None:
+            waiting.pop(call_id, None)
         value = response.get("response")
         keys = [*value] if isinstance(value, dict) else []
         key = keys[0] if keys in (["output"], ["result"], ["error"]) else ""

@@ -12,6 +12,7 @@ Source: OpenHands `openhands/events/serialization`, `memory/conversation_memory.
 4. State changes, recalls and the like are left out and counted.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -102,18 +103,11 @@ class _Events:
 
     def read(self, records: Sequence[Record], name: str) -> Conversation:
         """The conversation of these events."""
-        forgotten: set[Any] = set()
-        summaries: dict[int, str] = {}  # place → what replaces the forgotten events from there on
-        for record in () if self._entire else records:
-            ids, summary = _condensation(record.value)
-            first = next((at for at, one in enumerate(records) if field(one.value, "id") in ids), None)
-            forgotten |= ids
-            if first is not None and summary:
-                summaries[first] = summary
+        forgotten, summaries = (set[int](), dict[int, str]()) if self._entire else _forgotten(records)
         for at, record in enumerate(records):
             if at in summaries:
                 self._add(record, {"role": "user", "content": summaries[at], "meta": dict(SUMMARY)})
-            if _hashable(field(record.value, "id")) in forgotten:
+            if at in forgotten:
                 self._report.leave("compacted", _COMPACTED, noun="event")
             elif not isinstance(record.value, dict):
                 self._add(record, record.value)
@@ -295,17 +289,40 @@ def _flat(items: list[Any]) -> Iterator[Any]:
             yield item
 
 
-def _condensation(event: Any) -> tuple[set[Any], str | None]:
-    """The ids of the events that a condensation forgets, and its summary."""
-    source = field(event, "args") if field(event, "action") == "condensation" else event
-    if source is event and field(event, "kind") not in ("Condensation", "CondensationEvent"):
-        return set(), None
-    listed = field(source, "forgotten_event_ids")
-    ids = {_hashable(each) for each in listed} if isinstance(listed, list) else set()
-    first, last = field(source, "forgotten_events_start_id"), field(source, "forgotten_events_end_id")
-    if type(first) is int and type(last) is int:
-        ids |= set(range(first, min(last, first + (1 << 20)) + 1))
-    return ids, text_in(source, "summary")
+def _forgotten(records: Sequence[Record]) -> tuple[set[int], dict[int, str]]:
+    """The places of the events that condensations forget, and by place the summary that replaces them."""
+    places: dict[Any, int] = {}
+    for at, record in enumerate(records):
+        places.setdefault(_hashable(field(record.value, "id")), at)
+    numbers = sorted(number for number in places if type(number) is int)
+    forgotten: set[int] = set()
+    spans: list[tuple[int, int]] = []  # of `numbers`
+    summaries: dict[int, str] = {}
+    for record in records:
+        source = _condensation(record.value)
+        listed, summary = field(source, "forgotten_event_ids"), text_in(source, "summary")
+        ids = map(_hashable, listed) if isinstance(listed, list) else ()
+        own = {places[each] for each in ids if each is not None and each in places}
+        first, last = field(source, "forgotten_events_start_id"), field(source, "forgotten_events_end_id")
+        if type(first) is int and type(last) is int:
+            start, end = bisect_left(numbers, first), bisect_right(numbers, last)
+            spans.append((start, end))
+            own |= {places[number] for number in numbers[start : min(start + 1, end)]}
+        forgotten |= own
+        if own and summary:
+            summaries[min(own)] = summary
+    after = 0
+    for start, end in sorted(spans):
+        forgotten.update(places[number] for number in numbers[max(start, after) : end])
+        after = max(after, end)
+    return forgotten, summaries
+
+
+def _condensation(event: Any) -> Any:
+    """What a condensation says; None for any other event."""
+    if field(event, "action") == "condensation":
+        return field(event, "args")
+    return event if field(event, "kind") in ("Condensation", "CondensationEvent") else None
 
 
 def _usage(event: Any) -> Any:

@@ -13,7 +13,7 @@ Source: what programs that read these files have measured, with versions up to 2
 """
 
 import re
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -118,7 +118,7 @@ class _Queue:
 
     def __init__(self, values: Sequence[dict[str, Any]]) -> None:
         self._values = values
-        self._places: dict[int, None] = {}
+        self._places: OrderedDict[int, None] = OrderedDict()
         self._by_text: dict[str, deque[int]] = {}
 
     def add(self, place: int) -> None:
@@ -140,7 +140,7 @@ class _Queue:
     def clear(self) -> list[int]:
         """Take out all; their places."""
         places = [*self._places]
-        self._places, self._by_text = {}, {}
+        self._places, self._by_text = OrderedDict(), {}
         return places
 
 

@@ -1,6 +1,7 @@
 """Files of other programs: what is read of each format, what is left out, and what a cut file still gives."""
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -447,7 +448,37 @@ def test_a_history_of_aider() -> None:
     assert show(read(trimmed, "/x/f").conversations[1].messages[0]) == "user Hello"
 
 
-# ---------------------------------------------------------------- broken files
+# ---------------------------------------------------------------- broken and large files
+
+
+ROLLED_BACK = files.enveloped("event_msg", {"type": "thread_rolled_back", "num_turns": 1})
+UNNAMED_CALL = {"role": "model", "parts": [{"functionCall": {"name": "ls"}}]}
+UNNAMED_RESULT = {"role": "user", "parts": [{"functionResponse": {"name": "ls", "response": {}}}]}
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (files.enveloped("response_item", files.said("user", "List.")), ROLLED_BACK),
+        (files.enveloped("response_item", files.said("user", "List.")), files.counted(files.USAGE)),
+        (files.queued("enqueue", "Go."), files.queued("dequeue")),
+        (files.queued("enqueue", "Go."), files.queued("remove", "Go.")),
+        (UNNAMED_CALL, UNNAMED_RESULT),
+        (
+            files.UNNAMED_EVENTS[0],
+            {**files.sdk("Condensation", "x", summary="S."), "forgotten_event_ids": [0]},
+        ),
+    ],
+)
+def test_the_time_is_linear(first: Any, second: Any) -> None:
+    """Ten times the records take less than sixty times the time: hundredfold would be quadratic."""
+    seconds = []
+    for count in (2_000, 20_000):
+        data = files.jsonl([*files.CLAUDE[:1], *[first] * count, *[second] * count])
+        start = time.process_time()
+        read(data, "/x/f")
+        seconds.append(time.process_time() - start)
+    assert seconds[1] < 60 * seconds[0]
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
