@@ -10,7 +10,13 @@ from typing import Any
 
 FILES = Path(__file__).parent.parent / "context" / "conversation" / "transcripts" / "files"
 STAMP = "2026-03-01T08:00:00.000Z"
-USAGE = {"input_tokens": 900, "cached_input_tokens": 600, "output_tokens": 20, "total_tokens": 920}
+USAGE = {
+    "input_tokens": 940,
+    "cached_input_tokens": 600,
+    "cache_write_input_tokens": 40,
+    "output_tokens": 20,
+    "total_tokens": 960,
+}
 
 
 def jsonl(values: list[Any]) -> bytes:
@@ -57,9 +63,9 @@ ROLLOUT: list[Any] = [
     enveloped("turn_context", {"model": "gpt-5", "cwd": "/a"}),
     *(enveloped("response_item", item) for item in ITEMS[:2]),
     enveloped("event_msg", {"type": "user_message", "message": "List."}),
-    *(enveloped("response_item", item) for item in ITEMS[2:6]),
+    *(enveloped("response_item", item) for item in ITEMS[2:8]),
     counted(USAGE),
-    *(enveloped("response_item", item) for item in ITEMS[6:]),
+    enveloped("response_item", ITEMS[8]),
     enveloped("event_msg", {"type": "agent_message", "message": "One file."}),
     counted(None),
     counted({**USAGE, "output_tokens": 5}),

@@ -11,6 +11,7 @@ Source: opencode `cli/cmd/export.ts`, `session/message-v2.ts`, and the types of 
 """
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from nexus_context.conversation.agent_result import TurnOutcome
@@ -236,9 +237,14 @@ def _is_message(value: Any) -> bool:
     )
 
 
-def _time(info: dict[str, Any]) -> Any:
+def _time(info: dict[str, Any]) -> str | None:
+    """When a message was created, as ISO 8601; the file has milliseconds."""
     created = field(info, "time", "created")
-    return created if type(created) is int else None
+    try:
+        moment = datetime.fromtimestamp(created / 1_000, UTC) if type(created) is int else None
+    except (ValueError, OverflowError, OSError):
+        return None
+    return None if moment is None else moment.isoformat(timespec="milliseconds")
 
 
 def _listed(value: Any) -> list[Any]:

@@ -131,12 +131,12 @@ class ItemReader:
 def outcome_of_usage(usage: Any, stop_reason: Any = None) -> Any:
     """What a response or a rollout says about the tokens of an answer."""
     details = field(usage, "input_tokens_details")
-    read = field(details, "cached_tokens")
+    read, written = field(details, "cached_tokens"), field(details, "cache_write_tokens")
     return outcome_of(
         field(usage, "input_tokens"),
         field(usage, "output_tokens"),
         cache_read=field(usage, "cached_input_tokens") if read is None else read,
-        cache_write=field(details, "cache_write_tokens") or None,
+        cache_write=field(usage, "cache_write_input_tokens") if written is None else written,
         includes_cache=True,
         stop_reason=stop_reason,
     )

@@ -72,7 +72,7 @@ def test_a_rollout_of_codex() -> None:
         PROGRAMS["codex"], "codex", ITEMS, left_out=(OWN.format("3 records"),)
     ).conversations
     assert (conversation.id, conversation.model, conversation.system) == ("s2", "gpt-5", "Be brief.")
-    assert answers(conversation) == [(2, (300, 20, 600, None), None), (5, (300, 5, 600, None), None)]
+    assert answers(conversation) == [(2, (300, 20, 600, 40), None), (5, (300, 5, 600, 40), None)]
     assert conversation.messages[2].timestamp == files.STAMP
 
 
@@ -142,7 +142,7 @@ def test_a_response() -> None:
     data = (files.FILES / "responses.json").read_bytes()
     shown = "assistant [reasoning] I look. !c1 ls {'path': 'a b'} !c2 apply_patch *** Begin Patch"
     (conversation,) = check(data, "responses", [shown]).conversations
-    assert answers(conversation) == [(0, (40, 20, 60, None), "completed")]
+    assert answers(conversation) == [(0, (40, 20, 60, 0), "completed")]
 
 
 def test_the_order_of_items_and_their_phases() -> None:
@@ -363,6 +363,7 @@ def test_an_export_of_opencode() -> None:
         PROGRAMS["opencode"], "opencode", OPENCODE, left_out=(INLINED, FAILED)
     ).conversations
     assert (conversation.name, conversation.id, conversation.agent) == ("Files", "ses_1", None)
+    assert conversation.messages[0].timestamp == "2026-03-01T08:00:00.000+00:00"
     assert answers(conversation) == [
         (1, (300, 20, 600, 0), "tool-calls"),
         (4, (10, 5, 900, 100), "tool-calls"),
@@ -423,6 +424,7 @@ def test_a_data_export_of_claude() -> None:
             "Left out: 1 block of answers that no model reads, such as notes of the web page.",
         ),
     ).conversations
+    assert files_chat.messages[0].timestamp == files.STAMP
     assert (files_chat.name, files_chat.id, plain_chat.id) == ("Files", "chat-1", "chat-2")
     chat = {**files.EXPORT[0], "current_leaf_message_uuid": "m2"}
     (other,) = read(json.dumps([chat]), "/x/f").conversations
