@@ -151,6 +151,9 @@ TRAJECTORY: dict[str, Any] = {
 }
 
 
+BASH = {"type": "function", "function": {"name": "execute_bash", "parameters": {"type": "object"}}}
+
+
 def openhands(number: int, source: str, **fields: Any) -> Any:
     return {"id": number, "timestamp": f"2026-03-01T08:00:0{number}", "source": source, **fields}
 
@@ -189,7 +192,7 @@ def metadata(call: str) -> Any:
 
 
 EVENTS: list[Any] = [
-    openhands(0, "agent", action="system", args={"content": "Be brief.", "tools": [{"type": "function"}]}),
+    openhands(0, "agent", action="system", args={"content": "Be brief.", "tools": [BASH]}),
     openhands(1, "user", action="message", args={"content": "List.", "image_urls": None}),
     openhands(2, "user", action="recall", args={"query": "List."}),
     openhands(

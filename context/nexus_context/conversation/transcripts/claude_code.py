@@ -252,7 +252,9 @@ class _Reader:
         if kind == "user" and isinstance(value.get("message"), dict):
             if value.get("isVisibleInTranscriptOnly") is True and value.get("isCompactSummary") is not True:
                 return self._leave("hidden")
-            return self._neutral(at, "user", value["message"].get("content"))
+            content = value["message"].get("content")
+            is_meta = steering.is_notification({"origin": value.get("origin"), "prompt": content})
+            return self._neutral(at, "user", content, is_meta=is_meta)
         if kind == "assistant":
             return self._leave("error")
         if kind == "system" and value.get("subtype") == "local_command":

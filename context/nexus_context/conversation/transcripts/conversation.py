@@ -119,10 +119,13 @@ class Draft:
         own, messages = leading_system(self.messages)
         shift = len(self.messages) - len(messages)
         prompts = [text for text in (system, own) if text]
+        listed = tools if isinstance(tools, list) else []
+        named = tuple(tool for tool in listed if _is_tool(tool))
+        self.report.leave("tool", "without a name", len(listed) - len(named), "tool")
         return Conversation(
             messages=tuple(messages),
             system="\n\n".join(prompts) if prompts else None,
-            tools=tuple(tool for tool in tools if isinstance(tool, dict)) if isinstance(tools, list) else (),
+            tools=named,
             name=name,
             model=self.model,
             id=session_id,
@@ -235,6 +238,17 @@ def url_part(media_type: Any, url: Any) -> dict[str, Any]:
         head, _, data = url.partition(";base64,")
         return media_part(head.removeprefix("data:").partition(";")[0] or media_type, data=data)
     return media_part(media_type, url=url)
+
+
+def _is_tool(tool: Any) -> bool:
+    """Whether a tool has a name; those that a provider's server runs may have only a type."""
+    if not isinstance(tool, dict):
+        return False
+    return (
+        text_in(tool, "type") not in (None, "function")
+        or text_in(tool, "name") is not None
+        or text_in(tool, "function", "name") is not None
+    )
 
 
 def _tokens(value: Any) -> int | None:

@@ -47,9 +47,11 @@ def unsent(values: Sequence[dict[str, Any]], report: Report) -> list[tuple[int, 
     texts = []
     for at, place in sorted(_sent(values, operations, spoken, report)):
         text = values[place]["content"]
+        if spoken.take(text):
+            continue
         if _NOTIFICATION.match(text):
             report.leave("notification", _NOTIFIED)
-        elif not spoken.take(text):
+        else:
             texts.append((at, place))
     return texts
 

@@ -5,6 +5,7 @@ import json
 import time
 from typing import Any
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -415,6 +416,17 @@ def test_notifications_are_not_what_the_user_said() -> None:
     shown = "user <task-notification>/<task-id>b1</task-id>/</task-notification>"
     transcript = check([*records, assistant("a2", "n", "Done.")], *UNSTEERED[:3], shown, UNSTEERED[3])
     assert transcript.conversations[0].messages[3].meta == {"isMeta": True}
+    waited = [*steered(queue("enqueue", text)), queue("dequeue")]
+    for fields in ({}, {"origin": {"kind": "task-notification"}}):
+        transcript = check([*waited, user("u2", "a2", text, **fields)], *UNSTEERED, shown)
+        assert transcript.conversations[0].messages[4].meta == {"isMeta": True}
+    transcript = check(
+        [*waited, user("u2", "a2", "Go on.", origin={"kind": "human"})],
+        *UNSTEERED,
+        "user Go on.",
+        left_out=(NOTIFIED,),
+    )
+    assert transcript.conversations[0].messages[4].meta is msgspec.UNSET
 
 
 def test_usage_of_answers() -> None:

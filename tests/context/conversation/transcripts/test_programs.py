@@ -138,6 +138,14 @@ def test_items_of_responses() -> None:
     assert conversation.name == "job 7"
 
 
+def test_tools_without_a_name_are_left_out() -> None:
+    search = {"type": "web_search"}
+    body = {"model": "gpt-5", "input": "Hi", "tools": [search, {"type": "function"}, 5, {"name": "ls"}]}
+    left_out = ("Left out: 2 tools without a name.",)
+    (conversation,) = check(json.dumps(body), "responses", ["user Hi"], left_out=left_out).conversations
+    assert conversation.tools == (search, {"name": "ls"})
+
+
 def test_a_response() -> None:
     data = (files.FILES / "responses.json").read_bytes()
     shown = "assistant [reasoning] I look. !c1 ls {'path': 'a b'} !c2 apply_patch *** Begin Patch"
@@ -241,7 +249,7 @@ def test_events_of_openhands() -> None:
     ]
     left_out = ("Left out: 2 events of OpenHands itself: states, recalls and the like.",)
     (conversation,) = check(PROGRAMS["openhands"], "openhands", shown, left_out=left_out).conversations
-    assert (conversation.system, conversation.tools) == ("Be brief.", ({"type": "function"},))
+    assert (conversation.system, conversation.tools) == ("Be brief.", (files.BASH,))
     assert (conversation.model, answers(conversation)) == (
         "claude-sonnet-4-5",
         [(1, (200, 20, 600, 100), "tool_calls")],
