@@ -155,14 +155,24 @@ def test_bodies(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
     assert neutral["usage"]["total"] == sum(row["tokens"] for row in neutral["usage"]["rows"])
 
 
+def writing(words: int) -> list[dict[str, Any]]:
+    """A call that writes a long file: arguments are never shortened."""
+    function = {"name": "write", "arguments": json.dumps({"text": "word " * words})}
+    call = {"id": "c1", "type": "function", "function": function}
+    return [
+        {"role": "user", "content": "write"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "done"},
+    ]
+
+
 def test_a_body_that_cannot_fit_is_refused(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
-    records = [{"role": "user", "content": "word " * 5000}]
-    ran = Ran(tree, capsys, records, "--format", "openai", "--budget", "2000", "--no-folder")
+    ran = Ran(tree, capsys, writing(5_000), "--format", "openai", "--budget", "2000", "--no-folder")
     assert (ran.code, ran.out) == (1, "")
     assert ran.err == snapshot(
-        "nexus show: The context does not fit: the newest message takes 5,005 tokens, and "
-        "1,900 of 1,900 are left for the conversation. Shorten the message, the system "
-        "prompt or the tools, or choose a model with a larger window.\n"
+        "nexus show: The context does not fit: what cannot be left out of the conversation takes "
+        "5,024 tokens, and 1,900 of 1,900 are left for the conversation. Shorten the message, the"
+        " system prompt or the tools, or choose a model with a larger window.\n"
     )
 
 
@@ -257,7 +267,7 @@ def test_wrong_usage(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("extra", [[], ["--tokens"]])
 def test_what_cannot_fit_is_told(tree: Fixture, capsys: pytest.CaptureFixture[str], extra: list[str]) -> None:
-    ran = Ran(tree, capsys, [{"role": "user", "content": "word " * 3000}], "--budget", "1000", *extra)
+    ran = Ran(tree, capsys, writing(3_000), "--budget", "1000", *extra)
     assert ran.code == 1
     assert re.search(r"Does not fit: [\d,]+ tokens, [\d,]+ more than the 900 available\.\n$", ran.out)
     assert " %)" not in ran.out
