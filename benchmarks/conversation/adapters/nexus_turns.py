@@ -32,7 +32,7 @@ class EveryStep:
 
     def __init__(self, budget: int, vendor: Vendor) -> None:
         self._format = vendor
-        factor = get_model_limits(MODELS[vendor]).factor
+        factor = get_model_limits(MODELS[vendor]).family.factor
         limit = None if budget >= UNCUT else round(budget * factor)
         self._options = Options(model=MODELS[vendor], max_context_tokens=limit, reserve_tokens=0)
         self._conversation = ContextManager(started=START)

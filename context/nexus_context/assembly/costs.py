@@ -36,7 +36,7 @@ from nexus_context.tokens import (
     counter_for,
     get_model_limits,
 )
-from nexus_context.tokens.estimates import is_image
+from nexus_context.tokens.estimates import is_estimated
 
 SANDBOXED, WORKER = "sandboxed", "worker"
 """Permission levels that imply a sandbox; the second is narrower."""
@@ -374,7 +374,7 @@ def event_rows(
     git = 0 if now is None else _git_tokens(snapshot, request, content, counter, now=now)
     changes = _note_tokens(current, content, counter)
     tokens = count_message(counter, content, current.tool_calls) - memory - git - changes
-    images = isinstance(content, list) and any(isinstance(one, dict) and is_image(one) for one in content)
+    images = isinstance(content, list) and any(isinstance(one, dict) and is_estimated(one) for one in content)
     parts = (("git state", git), (CHANGES, changes))
     part_rows = (UsageRow("event", label, size, counter.exact) for label, size in parts if size)
     is_empty = request.message is not None and request.message.content == ""

@@ -21,7 +21,7 @@ from nexus_context.conversation.groups import Grouping
 from nexus_context.conversation.message import GAP, Message, sent_content, sent_message, written_message
 from nexus_context.errors import RequestError
 from nexus_context.tokens import TokenCounter, count_message, count_spans
-from nexus_context.tokens.estimates import is_image, is_opaque
+from nexus_context.tokens.estimates import is_estimated, is_opaque
 
 COUNTERS = 4
 """Counters whose sums are cached: one for each tokenizer of the models in use."""
@@ -72,7 +72,7 @@ class History:
         self.reasoning = False  # whether any answer may have reasoning
         self.binding: object = None  # what `bound_thinking` knows of the last view
         self.opaque = 0  # messages with what only its provider can read: bound to what precedes it
-        self.images = 0  # messages with images, whose tokens are always an estimate
+        self.images = 0  # messages with images or files, whose tokens are always an estimate
         self._encoded = Encoded()
         self._sent_encoded = self._encoded  # one of its own as soon as a message has a preamble
         self._sums: dict[str, list[int]] = {}
@@ -146,7 +146,7 @@ class History:
         content = message.content
         if isinstance(content, list):
             self.reasoning = self.reasoning or message.role == "assistant"
-            self.images += any(isinstance(part, dict) and is_image(part) for part in content)
+            self.images += any(isinstance(part, dict) and is_estimated(part) for part in content)
             self.opaque += any(isinstance(part, dict) and is_opaque(part) for part in content)
 
     def extend(self, messages: Iterable[Message]) -> None:

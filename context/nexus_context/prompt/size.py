@@ -90,7 +90,7 @@ class _Scale:
         self.available = limits.available(most, reserved) or limits.limit(most)
         self.waits_for: str | None = None
         self._counter = counter_for(name, overrides)
-        self._encoding, self._factor = limits.encoding, limits.factor
+        self._encoding, self._factor = limits.encoding, limits.family.factor
         self._load = load
 
     def too_much(self, texts: Collection[TextSlice], share: float) -> _Amount | None:

@@ -13,7 +13,9 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from nexus_context.tokens import estimates, segments, vocabulary
+from nexus_context.tokens import estimates, families, segments, vocabulary
+from nexus_context.tokens.families import Family
+from nexus_context.tokens.images import image_tokens
 
 MEMO_BYTES = 8 * 1024 * 1024  # of segment text, for each encoding
 _ENTRY_BYTES = 100  # a dict slot and an int
@@ -52,7 +54,7 @@ class TokenCounter(Protocol):
 
     @property
     def name(self) -> str:
-        """The tokenizer, for people: `o200k_base`, `o200k_base × 1.18`, `characters`."""
+        """The tokenizer, for people: `o200k_base`, `o200k_base × 1.18 (Claude)`, `characters`."""
         ...
 
     @property
@@ -78,11 +80,12 @@ def count_message(
     content: "str | Sequence[Any] | None",
     tool_calls: "Sequence[CountedToolCall] | None" = None,
 ) -> int:
-    """Tokens of one message: 4, its text and images, and name + arguments + 5 for each tool call.
+    """Tokens of one message: 4, its text and images, and name + arguments + an overhead for each tool call.
 
-    Opaque parts count by `estimates`; a part that is neither text nor an image counts as its JSON text.
+    Images and calls cost what the counter's family says, a call 5 by default (`families`). Opaque parts count
+    by `estimates`; a part that is neither text nor an image counts as its JSON text.
     """
-    total = estimates.MESSAGE_OVERHEAD
+    total = families.MESSAGE_OVERHEAD
     if isinstance(content, str):
         total += counter.count(content)
     elif content:
@@ -90,8 +93,14 @@ def count_message(
     if tool_calls:
         for call in tool_calls:
             total += counter.count(call.name) + counter.count(estimates.json_text(call.arguments))
-            total += estimates.TOOL_CALL_OVERHEAD
+        total += len(tool_calls) * family_of_counter(counter).call_overhead
     return total
+
+
+def family_of_counter(counter: object) -> Family:
+    """The family whose calls and images a counter counts; the default for a counter without one."""
+    family = getattr(counter, "family", None)
+    return family if isinstance(family, Family) else families.DEFAULT
 
 
 class AdditiveCounter:
@@ -99,6 +108,7 @@ class AdditiveCounter:
 
     name: str
     exact: bool
+    family: Family = families.DEFAULT
 
     def units(self, text: str) -> int:
         """The measure of `text`, additive over the segments of `segments.split`."""
@@ -137,16 +147,17 @@ class TiktokenCounter(AdditiveCounter):
 
     exact = True
 
-    def __init__(self, encoding_name: str = "cl100k_base") -> None:
+    def __init__(self, encoding_name: str = "cl100k_base", *, family: Family = families.DEFAULT) -> None:
         if encoding_name not in vocabulary.ENCODINGS:
             names = ", ".join(vocabulary.ENCODINGS)
             raise ValueError(f"unknown encoding {encoding_name!r}; choose one of: {names}")
-        self.name = encoding_name
+        self.encoding, self.family = encoding_name, family
+        self.name = _name(encoding_name, family)
 
     def count(self, text: str) -> int:
         """Tokens of `text`."""
         if len(text) < _DIRECT:  # as in `units`, since most texts are short
-            return len(vocabulary.load_encoding(self.name).encode(text, disallowed_special=()))
+            return len(vocabulary.load_encoding(self.encoding).encode(text, disallowed_special=()))
         return self.units(text)
 
     def units(self, text: str) -> int:
@@ -157,7 +168,7 @@ class TiktokenCounter(AdditiveCounter):
 
     def segment_units(self, segment: str) -> int:
         """Tokens of `segment`, cached."""
-        return measure_cached(self.name, segment, self._encode_length)
+        return measure_cached(self.encoding, segment, self._encode_length)
 
     def tokens(self, units: int) -> int:
         """`units`, which are tokens."""
@@ -169,7 +180,7 @@ class TiktokenCounter(AdditiveCounter):
 
     def _encode_length(self, text: str) -> int:
         # Not encode_ordinary: it panics with a BaseException where encode raises ValueError.
-        return len(vocabulary.load_encoding(self.name).encode(text, disallowed_special=()))
+        return len(vocabulary.load_encoding(self.encoding).encode(text, disallowed_special=()))
 
 
 class ScaledCounter(AdditiveCounter):
@@ -177,9 +188,9 @@ class ScaledCounter(AdditiveCounter):
 
     exact = False
 
-    def __init__(self, base: AdditiveCounter, factor: float) -> None:
-        self.base = base
-        self.name = base.name if factor == 1 else f"{base.name} × {factor:g}"
+    def __init__(self, base: TiktokenCounter, factor: float, *, family: Family = families.DEFAULT) -> None:
+        self.base, self.family = base, family
+        self.name = _name(base.encoding if factor == 1 else f"{base.encoding} × {factor:g}", family)
         self._percent = round(factor * 100)
 
     def units(self, text: str) -> int:
@@ -221,11 +232,16 @@ class SimpleTokenCounter(AdditiveCounter):
 _DIRECT = 2048  # code points; shorter text is not cut into segments: a message is counted only once
 
 
+def _name(tokenizer: str, family: Family) -> str:
+    """The name of a counter: no other counter counts calls and images differently under the same name."""
+    return f"{tokenizer} ({family.label})" if family.label else tokenizer
+
+
 def _count_part(counter: TokenCounter, part: object) -> int:
     if not isinstance(part, Mapping):
         return counter.count(estimates.json_text(part))
     if estimates.is_image(part):
-        return estimates.image_part_tokens(part)
+        return image_tokens(family_of_counter(counter).images, part)
     if estimates.is_opaque(part):
         return max(counter.count(estimates.opaque_text(part)), estimates.opaque_tokens(part))
     text = part.get("text")

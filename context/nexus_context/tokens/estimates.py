@@ -1,5 +1,5 @@
-"""Estimates without a tokenizer: characters per token by script, images by size, JSON as text, and opaque
-parts by the bytes that they encrypt.
+"""Estimates without a tokenizer: characters per token by script, JSON as text, and opaque parts by the bytes
+that they encrypt.
 
 Providers do not say how many tokens a signed or encrypted part costs. The one rule here: as many as its
 readable text, or, if that is more, as many as its data would have as text, at four bytes a token; three bytes
@@ -12,9 +12,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-
-MESSAGE_OVERHEAD = 4  # tokens of role and separators around each message
-TOOL_CALL_OVERHEAD = 5  # tokens around each tool call's name and arguments
 
 # One token is 60 units: 4 characters a token in general, 2.5 for Cyrillic, 1.5 for CJK.
 UNITS_PER_TOKEN = 60
@@ -38,35 +35,21 @@ def text_units(text: str) -> int:
     return units + (_CJK_UNITS - _OTHER_UNITS) * sum(map(len, re.findall(_CJK, text)))
 
 
-# OpenAI's scheme of 85 tokens and 170 per tile, limited to one tile of 512 x 512 pixels (85 to 255 tokens).
-_IMAGE_BASE = 85
-_IMAGE_TILE = 170
-_TILE_PIXELS = 512 * 512
-
-
-def image_tokens(width: float | None, height: float | None, *, low_detail: bool = False) -> int:
-    """Tokens of an image: 85, plus 170 times its share of 512 x 512 pixels, at most 255.
-
-    Low detail is 85. A size that is unknown or not positive counts as the largest, 255.
-    """
-    if low_detail:
-        return _IMAGE_BASE
-    if not width or not height or not (width > 0 and height > 0):
-        return _IMAGE_BASE + _IMAGE_TILE
-    pixels = min(width, _TILE_PIXELS) * min(height, _TILE_PIXELS)
-    return _IMAGE_BASE + round(_IMAGE_TILE * min(1.0, pixels / _TILE_PIXELS))
+_IMAGES = ("image", "image_url", "input_image")
+_FILES = ("document", "file", "input_file", "input_audio", "audio", "resource")
 
 
 def is_image(part: Mapping[str, Any]) -> bool:
-    """Whether a content part is an image: the neutral form, Anthropic's and OpenAI's two."""
-    return part.get("type") in ("image", "image_url", "input_image")
+    """Whether a content part is an image: the neutral form, Anthropic's, OpenAI's two, a resource of MCP."""
+    if part.get("type") == "resource":
+        resource = part.get("resource")
+        return isinstance(resource, Mapping) and str(resource.get("mimeType")).lower().startswith("image/")
+    return part.get("type") in _IMAGES
 
 
-def image_part_tokens(part: Mapping[str, Any]) -> int:
-    """Tokens of an image part, from its `width`, `height` and `detail`."""
-    nested = part.get("image_url")
-    detail = part.get("detail", nested.get("detail") if isinstance(nested, Mapping) else None)
-    return image_tokens(_number(part.get("width")), _number(part.get("height")), low_detail=detail == "low")
+def is_estimated(part: Mapping[str, Any]) -> bool:
+    """Whether the tokens of a content part are an estimate with every counter: an image or a file."""
+    return part.get("type") in (*_IMAGES, *_FILES)
 
 
 # The keys of opaque parts with encrypted data, and with readable text.
@@ -133,7 +116,3 @@ def _flat_text(value: object) -> str:
         else:
             pieces.append(f'"{item}",' if isinstance(item, str) else f"{item!r},")
     return "".join(pieces)
-
-
-def _number(value: object) -> float | None:
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None

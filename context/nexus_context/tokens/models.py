@@ -24,6 +24,7 @@ from nexus_context.tokens.counter import (
     TiktokenCounter,
     TokenCounter,
 )
+from nexus_context.tokens.families import Family, family_of
 
 UNKNOWN_WINDOW = 128_000  # tokens
 
@@ -33,9 +34,9 @@ class ModelLimits(msgspec.Struct, frozen=True):
 
     `given` is the requested name, as a provider spells it; `name` is the registry's.
     `context_window` is input and output together; `max_input` may be less. `known` is False if they are
-    a guess, `features_known` if nobody states what it supports. `encoding`, `factor` and `exact` say how its
-    tokens are counted. `cache_write_price` is for the provider's short lifetime (5 minutes, at OpenAI 30),
-    `cache_minimum` the shortest prefix that is cached, `retires` the ISO date of the provider's shutdown.
+    a guess, `features_known` if nobody states what it supports. `family` says how its tokens are counted.
+    `cache_write_price` is for the provider's short lifetime (5 minutes, at OpenAI 30), `cache_minimum` the
+    shortest prefix that is cached, `retires` the ISO date of the provider's shutdown.
     """
 
     given: str
@@ -46,9 +47,7 @@ class ModelLimits(msgspec.Struct, frozen=True):
     max_output: int | None
     supports: tuple[str, ...]
     known: bool
-    encoding: str
-    factor: float
-    exact: bool
+    family: Family
     input_price: float | None = None
     cached_input_price: float | None = None
     output_price: float | None = None
@@ -57,6 +56,11 @@ class ModelLimits(msgspec.Struct, frozen=True):
     cache_minimum: int | None = None
     retires: str | None = None
     features_known: bool = False
+
+    @property
+    def encoding(self) -> str:
+        """The vocabulary that its counter needs."""
+        return self.family.encoding
 
     def can(self, feature: Feature) -> bool:
         """Whether the model has a feature; True where nobody states its features (rule 4)."""
@@ -84,7 +88,7 @@ def get_model_limits(
     record = next((_registry().models[name] for name in names if name in _registry().models), None)
     canonical = next((name for name in names if name in _registry().models), requested)
     changes = _override(names, requested, canonical, overrides or {})
-    encoding, factor, exact = _tokenizer(names)
+    family = family_of(names[0])
     window = changes.get("context_window") or (record.context_window if record else UNKNOWN_WINDOW)
     max_input = changes.get("max_input") or (
         record.max_input if record and record.max_input and not changes.get("context_window") else window
@@ -98,9 +102,7 @@ def get_model_limits(
         max_output=changes.get("max_output", record.max_output if record else None),
         supports=tuple(changes.get("supports", record.supports if record else ())),
         known=record is not None or "context_window" in changes,
-        encoding=encoding,
-        factor=factor,
-        exact=exact,
+        family=family,
         input_price=record.input_price if record else None,
         cached_input_price=record.cached_input_price if record else None,
         output_price=record.output_price if record else None,
@@ -126,8 +128,7 @@ def supports_feature(
 
 def counter_for(model: str | None, overrides: Mapping[str, Mapping[str, Any]] | None = None) -> TokenCounter:
     """The counter for `model`: exact where its tokenizer is public, else o200k times a stated factor."""
-    limits = get_model_limits(model, overrides)
-    return _counter(limits.encoding, limits.factor, limits.exact)
+    return _counter(get_model_limits(model, overrides).family)
 
 
 def get_token_counter(
@@ -219,40 +220,7 @@ def _override(
     return {}
 
 
-# tiktoken 0.14.0, tiktoken/model.py: exact names and prefixes, as far as they lead to our two encodings.
-# gpt-oss uses o200k_harmony, which differs from o200k_base in special tokens only.
-_OPENAI = (
-    r"(?:ft:)?(?:"
-    r"(?P<o200k_base>gpt-5|chatgpt-4o-|gpt-oss[-:]|(?:o1|o3|o4-mini|gpt-4\.5|gpt-4\.1|gpt-4o)(?=[-:@]|$))"
-    r"|(?P<cl100k_base>(?:gpt-4|gpt-3\.5|gpt-3\.5-turbo|gpt-35-turbo)(?=[-:@]|$))"
-    r")"
-)
-
-# Factors on o200k_base, measured against counts that the vendors' own APIs returned, on code and prose.
-_CLAUDE_FACTOR = 1.18  # up to Opus 4.5: median error 3.8 %, 95th percentile 12.7 %; 4.6 is taken as the same
-_CLAUDE_47_FACTOR = 1.48  # a new tokenizer since Opus 4.7: 1.45 to 1.53
-_GEMINI_FACTOR = 1.15  # 1.1 to 1.2; less for Chinese, Japanese and Korean
-_UNMEASURED_FACTOR = 1.0
-
-_CLAUDE_VERSION = r"-v?(\d{1,2})(?!\d)(?:[-.](\d{1,2})(?!\d))?"
-
-
-def _tokenizer(names: list[str]) -> tuple[str, float, bool]:
-    """Encoding, factor on it, and whether that is exact."""
-    name = names[0]
-    if match := re.match(_OPENAI, name):
-        return str(match.lastgroup), 1.0, True
-    if name.startswith("claude"):
-        version = re.search(_CLAUDE_VERSION, name)
-        numbers = (int(version[1]), int(version[2] or 0)) if version else None
-        old = name.startswith("claude-instant") or (numbers is not None and numbers < (4, 7))
-        return "o200k_base", _CLAUDE_FACTOR if old else _CLAUDE_47_FACTOR, False
-    if name.startswith("gemini"):
-        return "o200k_base", _GEMINI_FACTOR, False
-    return "o200k_base", _UNMEASURED_FACTOR, False
-
-
 @functools.cache
-def _counter(encoding: str, factor: float, exact: bool) -> AdditiveCounter:
-    counter = TiktokenCounter(encoding)
-    return counter if exact else ScaledCounter(counter, factor)
+def _counter(family: Family) -> AdditiveCounter:
+    counter = TiktokenCounter(family.encoding, family=family)
+    return counter if family.exact else ScaledCounter(counter, family.factor, family=family)

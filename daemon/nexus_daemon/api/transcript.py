@@ -23,7 +23,7 @@ from nexus_context.ledger.records import ExcerptTurn, StoredMessage
 from nexus_context.ledger.rows import json_text
 from nexus_context.redact import redact
 from nexus_context.tokens import TokenCounter, count_message
-from nexus_context.tokens.estimates import is_image
+from nexus_context.tokens.estimates import is_estimated
 from nexus_context.visible import visible, visible_line
 from nexus_daemon import protocol
 from nexus_daemon.sessions import next_request, sync
@@ -147,7 +147,7 @@ def _message(
         role=message.role,
         text=text,
         tokens=tokens,
-        exact=is_exact and not any(isinstance(one, dict) and is_image(one) for one in others),
+        exact=is_exact and not any(isinstance(one, dict) and is_estimated(one) for one in others),
         name=None if message.name is None else visible_line(message.name),
         tool_call_id=None if message.tool_call_id is None else visible_line(message.tool_call_id),
         calls=[call for call, _ in calls],

@@ -18,7 +18,7 @@ def check(model: str | None, **override: Any) -> tuple[str, int, int, int | None
     """Name, window, maximum input and output, whether known, counter, whether exact."""
     limits = get_model_limits(model, {str(model): override} if override else None)
     counter = counter_for(model)
-    assert counter.exact == limits.exact
+    assert counter.exact == limits.family.exact
     return (
         limits.name,
         limits.context_window,
@@ -26,13 +26,13 @@ def check(model: str | None, **override: Any) -> tuple[str, int, int, int | None
         limits.max_output,
         limits.known,
         counter.name,
-        limits.exact,
+        limits.family.exact,
     )
 
 
-CLAUDE_SONNET_4 = ("claude-sonnet-4", 200_000, 200_000, 64_000, True, "o200k_base × 1.18", False)
-GPT_5 = ("gpt-5", 400_000, 272_000, 128_000, True, "o200k_base", True)
-GEMINI = ("gemini-2.5-pro", 1_048_576, 1_048_576, 65_536, True, "o200k_base × 1.15", False)
+CLAUDE_SONNET_4 = ("claude-sonnet-4", 200_000, 200_000, 64_000, True, "o200k_base × 1.18 (Claude)", False)
+GPT_5 = ("gpt-5", 400_000, 272_000, 128_000, True, "o200k_base (gpt-5)", True)
+GEMINI = ("gemini-2.5-pro", 1_048_576, 1_048_576, 65_536, True, "o200k_base × 1.15 (Gemini)", False)
 
 
 @pytest.mark.parametrize(
@@ -47,12 +47,18 @@ GEMINI = ("gemini-2.5-pro", 1_048_576, 1_048_576, 65_536, True, "o200k_base × 1
         ("openai/gpt-5-2025-08-07", GPT_5),
         ("models/gemini-2.5-pro", GEMINI),
         ("google/gemini-2.5-pro-preview-05-06:free", GEMINI),
-        ("claude-opus-4.5", ("claude-opus-4-5", 200_000, 200_000, 64_000, True, "o200k_base × 1.18", False)),
+        (
+            "claude-opus-4.5",
+            ("claude-opus-4-5", 200_000, 200_000, 64_000, True, "o200k_base × 1.18 (Claude)", False),
+        ),
         (
             "claude-opus-4-7",
-            ("claude-opus-4-7", 1_000_000, 1_000_000, 128_000, True, "o200k_base × 1.48", False),
+            ("claude-opus-4-7", 1_000_000, 1_000_000, 128_000, True, "o200k_base × 1.48 (Claude)", False),
         ),
-        ("claude-opus-9", ("claude-opus-9", 128_000, 128_000, None, False, "o200k_base × 1.48", False)),
+        (
+            "claude-opus-9",
+            ("claude-opus-9", 128_000, 128_000, None, False, "o200k_base × 1.48 (Claude)", False),
+        ),
         ("gpt-4o-2024-08-06", ("gpt-4o", 128_000, 128_000, 16_384, True, "o200k_base", True)),
         ("gpt-4-0613", ("gpt-4", 8_192, 8_192, 4_096, True, "cl100k_base", True)),
         (
@@ -121,7 +127,9 @@ def test_openai_encodings_are_tiktokens_own_mapping() -> None:
             expected[name] = (encoding, True)
         except KeyError:  # newer than this tiktoken: o200k is assumed, and said to be an estimate
             expected[name] = ("o200k_base", False)
-    assert {name: (counter_for(name).name, counter_for(name).exact) for name in names} == expected
+    assert {
+        name: (counter_for(name).name.partition(" (")[0], counter_for(name).exact) for name in names
+    } == expected
 
 
 def test_importing_reads_nothing_and_loads_no_tokenizer() -> None:

@@ -1,0 +1,179 @@
+"""What an image costs, by its provider's formula, and the size of an image from the first bytes of its data.
+
+1. The size is read from the header of a PNG, JPEG, GIF or WebP. Only without one, `width` and `height` of the
+   part count: what the bytes say is what the provider sees.
+2. An image whose size is unknown, behind a URL for example, counts as the largest that the provider takes: a
+   budget must not be too small.
+3. No more than MOST_READ bytes are decoded, and nothing raises, whatever the data is.
+"""
+
+import binascii
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+
+MOST_READ = 1 << 20
+"""Bytes at the beginning of an image in which its size is searched: JPEG may have profiles before it."""
+
+_FIRST_READ = 3 << 10  # enough for every format but JPEG with a profile
+_HEADS = ("iVBORw0KGg", "/9j/", "R0lGOD", "UklGR")  # PNG, JPEG, GIF, WebP in base64
+_PATCH = 32  # pixels
+_TILE = 512  # pixels
+
+
+class Size(NamedTuple):
+    """Width and height in pixels, both at least 1."""
+
+    width: float
+    height: float
+
+
+class ImageFormula(Protocol):
+    """The tokens of an image by one provider's formula."""
+
+    def tokens(self, size: Size | None, *, low_detail: bool) -> int:
+        """Tokens of an image of this size; None: unknown."""
+        ...
+
+
+class PixelFormula(msgspec.Struct, frozen=True):
+    """Anthropic: width × height / 750, after scaling to a longest edge and to a maximum of tokens."""
+
+    longest_edge: int  # pixels
+    most: int  # tokens
+    pixels_per_token: int = 750
+
+    def tokens(self, size: Size | None, *, low_detail: bool) -> int:  # noqa: ARG002 - there is one detail
+        if size is None:
+            return self.most
+        scale = min(1.0, self.longest_edge / max(size))
+        pixels = (size.width * scale) * (size.height * scale)
+        return min(max(math.ceil(pixels / self.pixels_per_token), 1), self.most)
+
+
+class TileFormula(msgspec.Struct, frozen=True):
+    """OpenAI: a base, and as much again for each tile of 512 × 512 pixels after scaling to fit 2048 × 2048
+    with a shortest side of 768. Low detail costs the base.
+    """
+
+    base: int  # tokens
+    tile: int  # tokens
+
+    def tokens(self, size: Size | None, *, low_detail: bool) -> int:
+        if low_detail:
+            return self.base
+        width, height = size or Size(2048, 768)
+        scale = min(1.0, 2048 / max(width, height))
+        scale = min(scale, 768 / min(width, height))
+        tiles = math.ceil(width * scale / _TILE) * math.ceil(height * scale / _TILE)
+        return self.base + self.tile * tiles
+
+
+class PatchFormula(msgspec.Struct, frozen=True):
+    """OpenAI: the patches of 32 × 32 pixels that cover the image, after scaling to a maximum of patches."""
+
+    most: int  # patches
+    percent: int = 100  # tokens of a hundred patches
+
+    def tokens(self, size: Size | None, *, low_detail: bool) -> int:  # noqa: ARG002 - low is not cheaper
+        patches = self.most if size is None else min(self._patches(size), self.most)
+        return -(-patches * self.percent // 100)
+
+    def _patches(self, size: Size) -> int:
+        width, height = size
+        patches = math.ceil(width / _PATCH) * math.ceil(height / _PATCH)
+        if patches <= self.most:
+            return patches
+        scale = math.sqrt(_PATCH * _PATCH * self.most / (width * height))
+        columns, rows = width * scale / _PATCH, height * scale / _PATCH
+        shrink = min(math.floor(columns) / columns, math.floor(rows) / rows) or 1.0
+        return math.ceil(round(columns * shrink, 6)) * math.ceil(round(rows * shrink, 6))
+
+
+class GeminiFormula(msgspec.Struct, frozen=True):
+    """Gemini before 3: 258 for an image up to 384 × 384 pixels, else for each tile of 768 × 768."""
+
+    tile: int = 258  # tokens
+    longest_edge: int = 3072  # pixels
+
+    def tokens(self, size: Size | None, *, low_detail: bool) -> int:  # noqa: ARG002 - there is one detail
+        width, height = size or Size(self.longest_edge, self.longest_edge)
+        if max(width, height) <= 384:
+            return self.tile
+        scale = min(1.0, self.longest_edge / max(width, height))
+        return self.tile * math.ceil(width * scale / 768) * math.ceil(height * scale / 768)
+
+
+class FixedFormula(msgspec.Struct, frozen=True):
+    """The same for every image."""
+
+    each: int  # tokens
+
+    def tokens(self, size: Size | None, *, low_detail: bool) -> int:  # noqa: ARG002 - by definition
+        return self.each
+
+
+def image_tokens(formula: ImageFormula, part: Mapping[str, Any]) -> int:
+    """Tokens of an image part."""
+    nested = part.get("image_url")
+    detail = part.get("detail", nested.get("detail") if isinstance(nested, Mapping) else None)
+    return formula.tokens(image_size(part), low_detail=detail == "low")
+
+
+def image_size(part: Mapping[str, Any]) -> Size | None:
+    """The size of an image part: from its data, else as it is stated; None if both are missing."""
+    data = image_data(part)
+    size = None if data is None else _read_size(data)
+    return size or _stated(part.get("width"), part.get("height"))
+
+
+def image_data(part: Mapping[str, Any]) -> str | None:
+    """The base64 data of an image in any form: Anthropic's, OpenAI's two, MCP's two, a data URL."""
+    for holder in (part.get("source"), part, part.get("resource")):
+        if isinstance(holder, Mapping):
+            for key in ("data", "blob"):
+                if isinstance(holder.get(key), str):
+                    return str(holder[key])
+    link = part.get("image_url", part.get("url"))
+    url = link.get("url") if isinstance(link, Mapping) else link
+    if isinstance(url, str) and url[:5].lower() == "data:":
+        start = url.find(";base64,", 0, 200)
+        return url[start + len(";base64,") :] if start >= 0 else None
+    return None
+
+
+def _read_size(data: str) -> Size | None:
+    if not data.startswith(_HEADS):
+        return None
+    for length in (_FIRST_READ, 64 << 10, MOST_READ):
+        if size := _size_in(data[: length // 3 * 4]):
+            return size
+        if length // 3 * 4 >= len(data):
+            break
+    return None
+
+
+def _size_in(data: str) -> Size | None:
+    """The size in the beginning of an image; None if it lies behind that, or if the data is damaged."""
+    import io
+
+    import imagesize  # imports urllib and an XML parser: only for conversations with images
+
+    try:
+        head = binascii.a2b_base64(data[: len(data) // 4 * 4])
+        width, height = imagesize.get(io.BytesIO(head), exif_rotation=False)
+    except Exception:  # noqa: BLE001 - hostile bytes: the library raises whatever its parser meets
+        return None
+    return _stated(width, height)
+
+
+def _stated(width: object, height: object) -> Size | None:
+    sides = [side for side in (width, height) if isinstance(side, int | float) and not isinstance(side, bool)]
+    if len(sides) < 2 or not all(1 <= side < _LARGEST for side in sides):
+        return None
+    return Size(*sides)
+
+
+_LARGEST = 1 << 31  # pixels; formats allow no more
