@@ -59,6 +59,7 @@ CONVERSATION_ORDER = [
     "repair",
     "groups",
     "history",
+    "reported_usage",
     "identifiers",
     "truncation",
     "shortening",

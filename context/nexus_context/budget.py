@@ -10,7 +10,8 @@ from nexus_context.conversation.view import View
 from nexus_context.conversation.window import Policy
 from nexus_context.errors import RequestError, Span
 from nexus_context.prompt.token_attribution import PromptPart
-from nexus_context.tokens import ModelLimits, TokenCounter
+from nexus_context.tokens import ModelLimits, TokenCounter, family_of_counter
+from nexus_context.tokens.correction import Correction
 
 Category = Literal["system", "tools", "history", "memory", "event"]
 
@@ -112,6 +113,16 @@ class TokenBudget(msgspec.Struct, frozen=True, rename="camel"):
     remaining: int
 
 
+class Corrected(msgspec.Struct, frozen=True):
+    """A total as the provider would count it (`tokens.correction`).
+
+    `error` is how far such totals were off lately, in thousandths at the median; None: not known yet.
+    """
+
+    total: int
+    error: int | None = None
+
+
 class TokenUsage(msgspec.Struct, frozen=True):
     """Tokens of a context. Σ rows.tokens = total, exactly; `over` is total > available.
 
@@ -119,7 +130,8 @@ class TokenUsage(msgspec.Struct, frozen=True):
     `max_input` is the model's maximum input. `available` is the smaller of limit - reserved and max_input, at
     least 0. `limit_known`: the limit is the model's or the configuration's, not a guess for an unknown model.
     `parts` are the system prompt's tokens again, by kind of text; empty if the prompt's sources are unknown.
-    Σ parts.tokens = Σ tokens of system rows.
+    Σ parts.tokens = Σ tokens of system rows. `corrected` is the total by the provider's last count, with what
+    came since; None until a provider's usage is known.
 
     `usage["total"]`, `usage["budget"]`, `usage["available"]` and the other FIGURES are the same in tokens.
     """
@@ -133,6 +145,7 @@ class TokenUsage(msgspec.Struct, frozen=True):
     exact: bool
     rows: tuple[UsageRow, ...]
     parts: tuple[UsagePart, ...] = ()
+    corrected: Corrected | None = None
 
     @property
     def available(self) -> int:
@@ -210,6 +223,16 @@ def usage(
         exact=counter.exact,
         rows=tuple(rows),
         parts=tuple(parts),
+    )
+
+
+def corrected(spent: TokenUsage, correction: Correction, counter: TokenCounter) -> TokenUsage:
+    """The usage with the total as the provider would count it, as far as that is known."""
+    total = correction.total(spent.total, family_of_counter(counter).name)
+    return (
+        spent
+        if total is None
+        else msgspec.structs.replace(spent, corrected=Corrected(total, correction.error))
     )
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from nexus_context.budget import ContextConfig, TokenUsage, UsageRow, history_rows, usage
+from nexus_context.budget import ContextConfig, TokenUsage, UsageRow, corrected, history_rows, usage
 from nexus_context.conversation import coercion
 from nexus_context.conversation.compaction.server import SplitTurn, split_turn
 from nexus_context.conversation.history import Gap, History
@@ -22,6 +22,7 @@ from nexus_context.conversation.message import (
     sent_content,
     without_old_preambles,
 )
+from nexus_context.conversation.reported_usage import Estimate, report_of
 from nexus_context.conversation.times import local_time, opening_message, with_time
 from nexus_context.conversation.view import View, overflow
 from nexus_context.conversation.window import Budget, Policy, Window
@@ -33,19 +34,22 @@ from nexus_context.tokens import (
     complete,
     count_message,
     counter_for,
+    family_of_counter,
     get_model_limits,
     get_token_counter,
 )
-from nexus_context.tools import check_tool, tool_rows
+from nexus_context.tokens.correction import UNCORRECTED, Correction
+from nexus_context.tools import check_tool, fixed_rows
 
 if TYPE_CHECKING:
+    from nexus_context.conversation.agent_result import ProviderUsage
     from nexus_context.conversation.bound_thinking import SentRequest
     from nexus_context.conversation.compaction.detection import CompactionSettings, Reason
     from nexus_context.conversation.compaction.receipt import Receipt
     from nexus_context.conversation.compaction.run import CompactionResult, Plan
-    from nexus_context.ledger.bound_session import BoundSession
-    from nexus_context.ledger.records import Counted, ServerCompaction
+    from nexus_context.ledger.records import Counted
     from nexus_context.ledger.store import Ledger
+    from nexus_context.tokens.correction import UsageReport
 
 # Compaction is imported where it is used: most conversations end before they are long enough.
 
@@ -110,9 +114,12 @@ class ContextManager:
         self._proposed_at: datetime | None = None
         self._last_request: datetime | None = None
         self._clock = clock
+        self.correction = UNCORRECTED  # of the totals of its requests
         self.request: SentRequest | None = None  # the last one that `assembly` made of this conversation
         self._stored = False  # whether the ledger has the opening message
-        self._session = None if ledger is None else _bind(ledger, folder, session)
+        if ledger is not None:
+            from nexus_context.ledger.bound_session import BoundSession  # most conversations have none
+        self._session = None if ledger is None else BoundSession(ledger, folder, session)
         if self._session is not None:
             self._clock = clock or local_time
             self._follow(started)
@@ -176,11 +183,11 @@ class ContextManager:
         """The part of the conversation that the model sees, oldest first, as its authors wrote it: a copy."""
         return self._view().written_messages()
 
-    def add(self, messages: Iterable[Message]) -> None:
+    def add(self, messages: Iterable[Message], *, usage: "ProviderUsage | None" = None) -> None:
         """Add messages; with a ledger they are one turn, which is stored first.
 
-        A user message without a preamble gets the time of the clock. An answer with a compaction by the
-        provider's server compacts the history (`conversation.compaction.server`), until `undo_compaction`.
+        `usage` is the provider's of the last answer and its request. A user message without a preamble gets
+        the time of the clock. An answer with a server's compaction compacts the history, as `compact` does.
         """
         batch = tuple(messages)
         if self._clock is not None:
@@ -189,23 +196,31 @@ class ContextManager:
         split, request = self.bind(batch)
         self.request = request
         batch = tuple(split.messages)
+        report = self._report(usage, batch)
         frozen = settled(self._frozen, self._proposal, batch)
         at = self._proposed_at if self._proposal is not None else None
         if self._session is None or not (batch or split.summary):
             self._history.extend(batch)
             if batch:
                 self.freeze(frozen, at=at)
+            self._correct(report)
             self._compact_by_server(split)
             return
         opening = self._history.messages[0] if not self._stored else None
         turn = self._counted([*([opening] if opening else []), *batch])
         first = turn.pop(0) if opening else None
         changed = msgspec.UNSET if frozen is self._frozen else frozen_text(frozen)
-        compaction = self._server_compaction(split)
-        name = self.counter.name
+        summary = None if split.summary is None else self._counted([split.summary])[0]
         follows = self._session.append(
-            turn, counter=name, opening=first, frozen=changed, compaction=compaction
+            turn,
+            counter=self.counter.name,
+            opening=first,
+            frozen=changed,
+            compaction=self._session.server_compaction(summary, split.kept),
+            report=report,
+            usage=usage,
         )
+        self._correct(report)
         self._stored = True
         if follows:
             self._history.extend(batch)
@@ -257,6 +272,7 @@ class ContextManager:
             self._follow()
             return
         self._compactions.clear()
+        self.correction = msgspec.structs.replace(self.correction, anchor=None)
         self._replace(History())
 
     def restore(
@@ -313,7 +329,7 @@ class ContextManager:
 
         Raises ContextOverflowError if not even the newest message fits.
         """
-        view = self._view()
+        view = self._view(looking=False)
         if view.over:
             raise overflow(view, self._budget().available)
         sent = view.sound_messages().messages
@@ -323,7 +339,8 @@ class ContextManager:
 
     def get_token_usage(self) -> TokenUsage:
         """What `build_messages` and the tools cost, row by row."""
-        return self._usage([*self._fixed_rows(), *history_rows(self._view(), self.counter)])
+        spent = self._usage([*self._fixed_rows(), *history_rows(self._view(), self.counter)])
+        return corrected(spent, self.correction, self.counter)
 
     def is_over_budget(self) -> bool:
         """Whether all messages together exceed the budget, so that `build_messages` leaves some out."""
@@ -351,10 +368,9 @@ class ContextManager:
         from nexus_context.conversation.compaction.extractive import extract
         from nexus_context.conversation.compaction.run import finish
 
-        budget = self._budget()
         plan = self.plan_compaction(
             self.counter,
-            budget,
+            self._budget(),
             settings=settings or self._settings(),
             pins=pins,
             instructions=instructions,
@@ -501,15 +517,26 @@ class ContextManager:
         self._stored = stored is not None
         history = History([opening_message(started or local_time())])
         if stored is not None:
-            name = self.counter.name
-            tokens = [
-                one.tokens if one.counter == name else self._tokens(one.message) for one in stored.messages
-            ]
-            messages = [one.message for one in stored.messages]
-            history = History.restored(messages, tokens, name, Gap(0, 0, 0))
+            messages, name = stored.messages, self.counter.name
+            tokens = [one.tokens if one.counter == name else self._tokens(one.message) for one in messages]
+            history = History.restored([one.message for one in messages], tokens, name, Gap(0, 0, 0))
         self._compactions.clear()
         self._replace(history)
         self.freeze(frozen_of(self._session.frozen))
+        self._correct(None)
+
+    def _report(self, usage: "ProviderUsage | None", batch: Sequence[Message]) -> "UsageReport | None":
+        if usage is None:
+            return None
+        estimate = Estimate(family_of_counter(self.counter).name, self.get_token_usage().total, begun=True)
+        return report_of(usage, estimate, batch, [*map(self._tokens, batch)], correction=self.correction)
+
+    def _correct(self, report: "UsageReport | None") -> None:
+        """Correct totals by what a provider counted; with a ledger, by all that it has."""
+        if self._session is not None:
+            self.correction = self._session.correction(family_of_counter(self.counter).name)
+        elif report is not None:
+            self.correction = Correction(report.family, anchor=report)
 
     def _tokens(self, message: Message) -> int:
         return count_message(self.counter, sent_content(message), message.tool_calls)
@@ -530,32 +557,15 @@ class ContextManager:
         self._compactions.append(_Compaction(new_id(), self._history, len(history)))
         self._replace(history)
 
-    def _server_compaction(self, split: SplitTurn) -> "ServerCompaction | None":
-        """The compaction of a turn, to be written with it."""
-        if split.summary is None:
-            return None
-        from nexus_context.conversation.compaction.run import new_id
-        from nexus_context.ledger.records import ServerCompaction
-
-        return ServerCompaction(new_id(), self._counted([split.summary])[0], split.kept)
-
     def _store_compaction(
         self, compaction: str, summary: Message, preserved: Sequence[Message], receipt: Any
     ) -> bool:
         """Whether to change the messages in memory: they are not what the ledger has if another wrote."""
         if self._session is None:
             return True
-        from nexus_context.ledger.records import NewCompaction
-
-        new = NewCompaction(
-            id=compaction,
-            seq=0,
-            summary=self._counted([summary])[0],
-            counter=self.counter.name,
-            kept=(),
-            receipt=msgspec.to_builtins(receipt),
-        )
-        follows = self._session.compact(self._history.messages, preserved, new)
+        name, counted = self.counter.name, self._counted([summary])[0]
+        written = self._session.new_compaction(compaction, counted, name, receipt=receipt)
+        follows = self._session.compact(self._history.messages, preserved, written)
         if not follows:
             self._follow()
         return follows
@@ -566,8 +576,9 @@ class ContextManager:
         self._windows.clear()
         self.freeze(None)
 
-    def _view(self) -> View:
-        return self.view(self.counter, self._policy, self._budget(), limit=self._config.max_tokens)
+    def _view(self, *, looking: bool = True) -> View:
+        limit = self._config.max_tokens
+        return self.view(self.counter, self._policy, self._budget(), limit=limit, looking=looking)
 
     def _budget(self) -> Budget:
         if self._room is None:
@@ -576,24 +587,10 @@ class ContextManager:
         return self._room
 
     def _usage(self, rows: Iterable[UsageRow]) -> TokenUsage:
-        config = self._config
-        return usage(
-            self._limits, self.counter, rows, max_tokens=config.max_tokens, reserved=config.reserve_tokens
-        )
+        most, reserve = self._config.max_tokens, self._config.reserve_tokens
+        return usage(self._limits, self.counter, rows, max_tokens=most, reserved=reserve)
 
     def _fixed_rows(self) -> tuple[UsageRow, ...]:
         if self._fixed is None:
-            rows = tool_rows(self._tools, self.counter)
-            if self._system_prompt:
-                tokens = count_message(self.counter, self._system_prompt)
-                rows.insert(0, UsageRow("system", "system prompt", tokens, self.counter.exact))
-            self._fixed = tuple(rows)
+            self._fixed = fixed_rows(self._system_prompt, self._tools, self.counter)
         return self._fixed
-
-
-def _bind(ledger: "Ledger", folder: str | os.PathLike[str] | None, session: str) -> "BoundSession":
-    from nexus_context.ledger.bound_session import BoundSession  # most conversations have no ledger
-
-    if folder is None:
-        raise ValueError("a conversation with a ledger needs the absolute path of its folder: folder=…")
-    return BoundSession(ledger, folder, session)

@@ -24,7 +24,7 @@ import msgspec
 from nexus_context.budget import UsageRow
 from nexus_context.config.patterns import Patterns
 from nexus_context.errors import RequestError
-from nexus_context.tokens import TokenCounter
+from nexus_context.tokens import TokenCounter, count_message
 from nexus_context.tokens.counter import measure_cached
 
 Tool = dict[str, Any]
@@ -108,6 +108,15 @@ def select(*sources: Iterable[Tool], rules: Filter | None = None) -> Selection:
         else:
             left_out[name] = reason
     return Selection(offered, left_out)
+
+
+def fixed_rows(system_prompt: str, tools: Sequence[Tool], counter: TokenCounter) -> tuple[UsageRow, ...]:
+    """The rows of a system prompt without sources, if any, and of tools."""
+    rows = tool_rows(tools, counter)
+    if system_prompt:
+        tokens = count_message(counter, system_prompt)
+        rows.insert(0, UsageRow("system", "system prompt", tokens, counter.exact))
+    return tuple(rows)
 
 
 def tool_rows(tools: Sequence[Tool], counter: TokenCounter) -> list[UsageRow]:

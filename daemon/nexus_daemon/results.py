@@ -52,7 +52,17 @@ def usage(value: "budget.TokenUsage", locate: Locator, positions: Sequence[int] 
         counter=protocol.Counter(value.counter, value.exact),
         rows=[_row(row, locate, positions) for row in value.rows],
         parts=[protocol.UsagePart(part.part, part.tokens, part.exact) for part in value.parts],
+        corrected=_corrected(value),
     )
+
+
+def _corrected(value: "budget.TokenUsage") -> protocol.CorrectedTotal | None:
+    corrected = value.corrected
+    if corrected is None:
+        return None
+    percent = round(100 * corrected.total / value.available, 1) if value.available else 100.0
+    error = None if corrected.error is None else round(corrected.error / 10, 1)
+    return protocol.CorrectedTotal(corrected.total, percent, error)
 
 
 def _measure(context: "AssembledContext") -> "Measure":

@@ -71,7 +71,7 @@ def test_an_estimate_says_that_it_is_one(tmp_path: Path, capsys: pytest.CaptureF
             0,
             """\
 ≈        3  /file
-counted with o200k_base × 1.18, an estimate for this model
+counted with o200k_base × 1.18 (Claude), an estimate for this model
 """,
         )
     )

@@ -195,16 +195,16 @@ The system prompt is the transcript's own; the folder's is not sent.
       –  system            3  Be brief.
       1  user              5  a
 
-24 of 126,000 tokens for gpt-4o-mini (0.0 %)                                          \n\
-                                                                                      \n\
-  category   what                              tokens   share                         \n\
- ──────────────────────────────────────────────────────────────────────────────────── \n\
-  system     system prompt of the transcript        3     12%   ██                    \n\
-  tools      look                                  16     67%   █████████████         \n\
-  history    1 message                              5     21%   ████                  \n\
-                                                                                      \n\
-  total      counted with o200k_base               24                                 \n\
-                                                                                      \n\
+24 of 126,000 tokens for gpt-4o-mini (0.0 %)                                                \n\
+                                                                                            \n\
+  category   what                                    tokens   share                         \n\
+ ────────────────────────────────────────────────────────────────────────────────────────── \n\
+  system     system prompt of the transcript              3     12%   ██                    \n\
+  tools      look                                        16     67%   █████████████         \n\
+  history    1 message                                    5     21%   ████                  \n\
+                                                                                            \n\
+  total      counted with o200k_base (gpt-4o-mini)       24                                 \n\
+                                                                                            \n\
 """)
     sent = json.loads(Ran(tree, capsys, [body], "--format", "openai").out)
     assert sent["messages"] == [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "a"}]

@@ -97,9 +97,9 @@ class AgentConversation(ContextManager):
     def _settings(self) -> CompactionSettings:
         return settings_of(self._snapshot().effective)
 
-    def _view(self) -> View:
+    def _view(self, *, looking: bool = True) -> View:
         fixed = self._fixed_part()
-        return costs.fitted(self._snapshot(), self, fixed, self.options, looking=True)[0]
+        return costs.fitted(self._snapshot(), self, fixed, self.options, looking=looking)[0]
 
     def _budget(self) -> Budget:
         fixed = self._fixed_part()

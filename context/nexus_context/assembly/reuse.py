@@ -49,6 +49,7 @@ def assemble_cached(
         snapshot.choice,
         conversation.revision,
         conversation.freezes,
+        conversation.correction,
     )
     key = (*versions, *identity, tuple(moment.values()), encoded, items)
     context = cache.get(key)

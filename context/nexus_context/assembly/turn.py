@@ -24,7 +24,7 @@ from nexus_context.assembly.costs import FixedPart
 from nexus_context.assembly.freezing import is_frozen
 from nexus_context.assembly.memory_text import place
 from nexus_context.assembly.request import AssembledContext, Options, Pending, PendingChange, Request, check
-from nexus_context.budget import TokenUsage
+from nexus_context.budget import TokenUsage, corrected
 from nexus_context.config.picked_model import leaves_model_to_editor
 from nexus_context.conversation.bound_thinking import SentRequest, check_reasoning
 from nexus_context.conversation.compaction.detection import settings_of, should_compact
@@ -37,7 +37,7 @@ from nexus_context.memory.item import MemoryItem
 from nexus_context.parameters import Parameter
 from nexus_context.prefix import Prefix, compare
 from nexus_context.snapshot import Snapshot, active_skills
-from nexus_context.tokens import MinimalCounter, TokenCounter, complete
+from nexus_context.tokens import MinimalCounter, TokenCounter, complete, family_of_counter
 
 
 def assemble(
@@ -76,7 +76,7 @@ def assemble(
     body, unsent, repairs = body_of(request, fixed, view, parameters, folder=snapshot.folder, reuse=reuse)
     current = None if fixed.current is None else sent_message(fixed.current)
     conversation.request = SentRequest(prefix.base, view, current, strict=checks_reasoning(model.given))
-    metadata = _metadata(prefix, spent, fixed) | _advice(snapshot, conversation, spent, view)
+    metadata = _metadata(prefix, spent, fixed) | _advice(snapshot, conversation, spent, _Fitted(fixed, view))
     proposal = Proposal(bare.start.frozen, bare.note.text)
     conversation.propose(proposal, at=now)
     metadata["activeSkills"] = _active_skills(snapshot, options)
@@ -92,7 +92,7 @@ def assemble(
         parameters=parameters,
         model=model.given,
         provider=snapshot.effective.get("/provider/name"),
-        usage=spent,
+        usage=corrected(spent, conversation.correction, fixed.counter),
         budget=spent.budget(reserve_tools=snapshot.effective.get("/context/reserve_tool_tokens")),
         permissions=costs.permissions(snapshot, options, fixed.left_out),
         workspace_path=snapshot.folder,
@@ -181,8 +181,9 @@ def measure(
     if now is not None and memory:
         fixed, _ = place(snapshot, request, bare, memory, view=view, room=spent.remaining, now=now)
         spent = costs.spent(snapshot, fixed, view, request.options)
-    percent = _demand_percent(spent, view)
+    percent = _demand_percent(spent, _Fitted(fixed, view), conversation)
     reason = _compaction_reason(snapshot, conversation, percent)
+    spent = corrected(spent, conversation.correction, fixed.counter)
     pending = _pending(snapshot, conversation, request, _Fitted(fixed, view), now=now)
     return Measure(spent, percent, view.removed, reason, pending=pending)
 
@@ -286,10 +287,10 @@ def _metadata(prefix: Prefix, spent: TokenUsage, fixed: FixedPart) -> dict[str, 
 
 
 def _advice(
-    snapshot: Snapshot, conversation: ContextManager, spent: TokenUsage, view: View
+    snapshot: Snapshot, conversation: ContextManager, spent: TokenUsage, fitted: _Fitted
 ) -> dict[str, Any]:
     """Whether the conversation should be compacted, and why."""
-    percent = _demand_percent(spent, view)
+    percent = _demand_percent(spent, fitted, conversation)
     reason = _compaction_reason(snapshot, conversation, percent)
     advice = {"wantedPercent": percent, "shouldCompact": reason is not None}
     return advice | ({"compactionReason": reason} if reason else {})
@@ -312,10 +313,14 @@ def _active_skills(snapshot: Snapshot, options: Options) -> list[str]:
     return [one.skill.name for one in active]
 
 
-def _demand_percent(spent: TokenUsage, view: View) -> float:
+def _demand_percent(spent: TokenUsage, fitted: _Fitted, conversation: ContextManager) -> float:
     """What there was to send before any cut for this request, in percent of what is available.
 
-    Memory does not count: it gives way by itself, so it is no reason to compact.
+    Corrected by what the provider counted: a compaction that is due at 80 % must not wait until the window is
+    full. Memory does not count: it gives way by itself, so it is no reason to compact.
     """
+    counter, view = fitted.fixed.counter, fitted.view
     demand = spent.total - view.tokens + view.uncut_tokens - spent.by_category().get("memory", 0)
+    reported = conversation.correction.total(demand, family_of_counter(counter).name)
+    demand = demand if reported is None else reported
     return round(100 * demand / spent.available, 1) if spent.available else 100.0

@@ -9,15 +9,21 @@ from nexus_context.errors import RequestError
 
 
 class ProviderUsage(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """The tokens of a turn by the provider's own count.
+    """The tokens of a turn's last request and its answer, by the provider's own count.
 
-    `input_tokens` excludes what was read from the provider's cache or written to it; None: not said.
+    `input_tokens` excludes what was read from the provider's cache or written to it; None: not said. Figures
+    of several requests must not be added up: a context is as large as its last request.
     """
 
     input_tokens: int
     output_tokens: int
     cache_read_tokens: int | None = None
     cache_write_tokens: int | None = None
+
+    @property
+    def request_tokens(self) -> int:
+        """All tokens of the request."""
+        return self.input_tokens + (self.cache_read_tokens or 0) + (self.cache_write_tokens or 0)
 
     def check(self) -> None:
         """Raise RequestError for a negative number of tokens."""

@@ -8,8 +8,10 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import msgspec
 from msgspec import UNSET, UnsetType
 
+from nexus_context.conversation.agent_result import ProviderUsage, TurnOutcome
 from nexus_context.conversation.message import Message
 from nexus_context.errors import RequestError
 from nexus_context.ledger.records import (
@@ -22,6 +24,7 @@ from nexus_context.ledger.records import (
     StoredHistory,
 )
 from nexus_context.ledger.store import Ledger
+from nexus_context.tokens.correction import Correction, UsageReport
 
 
 class BoundSession:
@@ -30,7 +33,9 @@ class BoundSession:
     `frozen` is what its requests begin with, as JSON.
     """
 
-    def __init__(self, ledger: Ledger, folder: str | os.PathLike[str], session: str) -> None:
+    def __init__(self, ledger: Ledger, folder: str | os.PathLike[str] | None, session: str) -> None:
+        if folder is None:
+            raise ValueError("a conversation with a ledger needs the absolute path of its folder: folder=…")
         path = os.fspath(folder)
         if not os.path.isabs(path):
             raise ValueError(f"the folder must be an absolute path, not {path!r}")
@@ -41,15 +46,32 @@ class BoundSession:
         self._head: Head | None = None
         self.compaction: str | None = None
         self.frozen: str | None = None
+        self._correction: Correction | None = None  # None: not read yet
 
     def load(self) -> StoredHistory | None:
         """The whole history; None if nothing was appended yet."""
+        self._correction = None
         history = self._ledger.history(self._folder, self._session)
         self._positions = [one.position for one in history.messages] if history else []
         self._head = history.head if history else None
         self.compaction = history.compaction if history else None
         self.frozen = self._ledger.frozen(self._folder, self._session) if history else None
         return history if history and history.messages else None
+
+    @staticmethod
+    def server_compaction(summary: Counted | None, kept: int) -> ServerCompaction | None:
+        """The compaction of a turn, to be written with it; None without a summary."""
+        from nexus_context.conversation.compaction.run import new_id  # rarely needed
+
+        return None if summary is None else ServerCompaction(new_id(), summary, kept)
+
+    def correction(self, family: str) -> Correction:
+        """How totals of this session are corrected for a family of models."""
+        if self._correction is None or self._correction.family != family:
+            anchor = self._ledger.anchor(self._folder, self._session)
+            anchor = anchor if anchor is not None and anchor.family == family else None
+            self._correction = msgspec.structs.replace(self._ledger.correction(family), anchor=anchor)
+        return self._correction
 
     def append(
         self,
@@ -59,15 +81,31 @@ class BoundSession:
         opening: Counted | None,
         frozen: str | UnsetType | None = UNSET,
         compaction: ServerCompaction | None = None,
+        report: UsageReport | None = None,
+        usage: ProviderUsage | None = None,
     ) -> bool:
         """Append a turn; False if it does not follow what is in memory, or if a compaction followed it.
 
         LedgerError: nothing was written.
         """
         turn = NewTurn(
-            messages=tuple(messages), counter=counter, opening=opening, frozen=frozen, compaction=compaction
+            messages=tuple(messages),
+            counter=counter,
+            opening=opening,
+            frozen=frozen,
+            compaction=compaction,
+            report=report,
+            outcome=None if usage is None else TurnOutcome(usage),
         )
+        if report is not None:
+            self._correction = None
         return self._follows(self._ledger.append(self._folder, self._session, turn)) and compaction is None
+
+    @staticmethod
+    def new_compaction(compaction: str, summary: Counted, counter: str, *, receipt: Any) -> NewCompaction:
+        """A compaction for `compact`, which knows what is kept."""
+        receipt = msgspec.to_builtins(receipt)
+        return NewCompaction(id=compaction, seq=0, summary=summary, counter=counter, kept=(), receipt=receipt)
 
     def compact(
         self, history: Sequence[Message], preserved: Iterable[Message], compaction: NewCompaction

@@ -14,6 +14,7 @@ import msgspec
 from nexus_context.config.picked_model import ModelChoice
 from nexus_context.conversation.agent_result import TurnOutcome
 from nexus_context.conversation.message import Message
+from nexus_context.tokens.correction import UsageReport
 
 TurnType = Literal["query", "compaction", "undo"]
 """A query has the messages of one exchange, a compaction one summary, an undo none."""
@@ -97,7 +98,7 @@ class NewTurn(TurnFacts, frozen=True, kw_only=True):
     `opening`: precedes the messages if the thread is empty; `options`: those of the session from now on,
     None: unchanged. `frozen`: the prompt and tools that the session's requests begin with after this turn, as
     JSON; None: they are rendered anew; UNSET: unchanged. `compaction` follows the turn at once: both are
-    written, or none. Only `append` uses these four.
+    written, or none. Only `append` uses these four. `report`: what the provider counted of its last request.
     """
 
     messages: tuple[Counted, ...]
@@ -109,6 +110,7 @@ class NewTurn(TurnFacts, frozen=True, kw_only=True):
     options: SessionOptions | None = None
     frozen: str | msgspec.UnsetType | None = msgspec.UNSET
     compaction: ServerCompaction | None = None
+    report: UsageReport | None = None
 
 
 class NewCompaction(msgspec.Struct, frozen=True, kw_only=True):

@@ -317,6 +317,7 @@ def _cut(connection: apsw.Connection, thread: int, seq: int, messages: int) -> N
     connection.execute("DELETE FROM message WHERE id >= ? AND id < ?", (first + messages, end))
     connection.execute("DELETE FROM compaction WHERE turn > ? AND turn < ?", (first + seq, end))
     connection.execute("DELETE FROM frozen WHERE turn > ? AND turn < ?", (first + seq, end))
+    connection.execute("UPDATE report SET turn = NULL WHERE turn > ? AND turn < ?", (first + seq, end))
     connection.execute("DELETE FROM turn WHERE id > ? AND id < ?", (first + seq, end))
 
 

@@ -1,7 +1,7 @@
 """The ledger in SQLite: each method of `store.Ledger` is one transaction.
 
 The work of a method is a function of a connection, in `sessions`, `turn_writer`, `read_history`,
-`excerpt`, `search`, `direct_messages` or `agents`.
+`usage_reports`, `excerpt`, `search`, `direct_messages` or `agents`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,6 +19,7 @@ from nexus_context.ledger import (
     read_history,
     sessions,
     turn_writer,
+    usage_reports,
 )
 from nexus_context.ledger.connections import Connections
 from nexus_context.ledger.errors import LedgerError
@@ -42,6 +43,7 @@ from nexus_context.ledger.records import (
     Verification,
 )
 from nexus_context.ledger.rows import DamagedError
+from nexus_context.tokens.correction import Correction, UsageReport
 
 INDEX = 0.5
 """Seconds spent on indexing messages of an earlier version before a search."""
@@ -174,6 +176,14 @@ class SqliteLedger:
     def frozen(self, workspace: str, session: str) -> str | None:
         with self._connections.reading(session) as connection:
             return read_history.frozen(connection, workspace, session)
+
+    def anchor(self, workspace: str, session: str) -> UsageReport | None:
+        with self._connections.reading() as connection:
+            return usage_reports.anchor(connection, workspace, session)
+
+    def correction(self, family: str) -> Correction:
+        with self._connections.reading() as connection:
+            return usage_reports.correction(connection, family)
 
     def render_anew(self, workspace: str, session: str) -> None:
         with self._connections.writing() as connection:

@@ -25,6 +25,7 @@ from nexus_context.ledger.records import (
     Turn,
     Verification,
 )
+from nexus_context.tokens.correction import Correction, UsageReport
 
 
 class Ledger(Protocol):
@@ -145,6 +146,14 @@ class Ledger(Protocol):
 
     def frozen(self, workspace: str, session: str) -> str | None:
         """What the session's requests begin with (`NewTurn.frozen`); None: the next one is rendered anew."""
+        ...
+
+    def anchor(self, workspace: str, session: str) -> UsageReport | None:
+        """The newest report of a provider that later requests of the session contain; None: there is none."""
+        ...
+
+    def correction(self, family: str) -> Correction:
+        """What the reports of all workspaces say about a family of models; without an anchor."""
         ...
 
     def render_anew(self, workspace: str, session: str) -> None:

@@ -18,7 +18,7 @@ import apsw
 import msgspec
 
 from nexus_context.conversation.compaction.receipt import nothing_to_undo
-from nexus_context.ledger import forks, sessions
+from nexus_context.ledger import forks, sessions, usage_reports
 from nexus_context.ledger.chain import MessageColumns, summed_columns, turn_sum
 from nexus_context.ledger.errors import HeadMovedError, LedgerError, key_reused
 from nexus_context.ledger.lineage import PER_THREAD, SHIFT, segments, turn_name, turn_ranges
@@ -96,6 +96,8 @@ def append(connection: apsw.Connection, workspace: str, session: str, turn: NewT
     after = put_query(connection, position, turn, moment)
     if not isinstance(turn.frozen, msgspec.UnsetType):
         connection.execute(_FROZEN, (after.turn, turn.frozen))
+    if turn.report is not None and after.turn is not None:
+        usage_reports.write(connection, after.turn, turn.report)
     advance(connection, after, moment)
     if key is not None:
         remember(connection, addressed, key, after, forked=forked)
@@ -176,6 +178,8 @@ def import_turns(
             after = _put_again(connection, after, turn, moment)
         elif turn.key is None or turn.key not in keys:
             after = put_query(connection, after, turn, moment)
+            if turn.report is not None and after.turn is not None:
+                usage_reports.write(connection, after.turn, turn.report)
             if turn.key is not None:
                 keys.add(turn.key)
                 remember(connection, after.session, turn.key, after, forked=False)

@@ -7,6 +7,7 @@ from nexus_context.tokens.counter import (
     TiktokenCounter,
     TokenCounter,
     count_message,
+    family_of_counter,
 )
 from nexus_context.tokens.models import (
     ModelLimits,
@@ -30,6 +31,7 @@ __all__ = [
     "count_message",
     "count_spans",
     "counter_for",
+    "family_of_counter",
     "get_model_limits",
     "get_token_counter",
     "is_loaded",

@@ -60,7 +60,12 @@ class ListResult(Wire, frozen=True):
 
 
 class ProviderUsage(Params, frozen=True):
-    """The tokens of a turn by the provider's own count."""
+    """The tokens of a turn's last request and its answer, by the provider's own count.
+
+    A sum over several requests says nothing about the size of a context. The figures correct the totals of
+    the conversation from then on, and those of all conversations with models of this family. What is less
+    than half or more than twice the estimate is stored, but corrects nothing.
+    """
 
     input_tokens: int  # of the request, without those that its cache read or wrote
     output_tokens: int  # of the answer
@@ -82,7 +87,7 @@ class AppendParams(SessionParams, frozen=True, kw_only=True):
     model: str | None = None  # the model that answered; null: the model of the last assembled context
     # the cause of the turn, stored with it; null: the event of the last assembled context
     event: dict[str, Any] | None = None
-    provider_usage: ProviderUsage | None = None  # what the provider counted; stored with the turn
+    provider_usage: ProviderUsage | None = None  # what the provider counted of the last request
     error: str | None = None  # what made the turn fail; stored with it
 
 

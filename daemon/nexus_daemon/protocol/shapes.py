@@ -170,6 +170,16 @@ class PendingChanges(Sparse, frozen=True):
     cost_usd: float | None = None  # what that costs more, in US dollars, if the model's prices are known
 
 
+class CorrectedTotal(Sparse, frozen=True):
+    """A total as the provider would count it: its last count, and an estimate of what came after."""
+
+    total: int  # tokens of the request
+    percent: float  # as a share of `available`, in percent, to one decimal
+    # how far such totals of this family of models were off lately, in percent at the median; absent until
+    # enough usages were reported
+    error_percent: float | None = None
+
+
 class TokenUsage(Sparse, frozen=True):
     """The cost of a context. Σ rows.tokens = total, exactly."""
 
@@ -187,7 +197,10 @@ class TokenUsage(Sparse, frozen=True):
     # the system prompt by kind of text, each kind once, in this order: `instructions`, `skills`, `tools`,
     # `nexus`. Σ parts.tokens = Σ tokens of the rows of the category `system`, exactly
     parts: list[UsagePart] = []
-    wanted_percent: float | None = None  # `percent` if nothing had been cut
+    # the total as the provider would count it, from its last `providerUsage` on: show this one. Rows are not
+    # corrected; absent while no usage of this family of models is known
+    corrected: CorrectedTotal | None = None
+    wanted_percent: float | None = None  # `percent` of the corrected total if nothing had been cut
     removed_messages: int | None = None  # number of messages that are no longer sent, if any
     # why a compaction is due, if it is: `token_limit`, `message_count` or `tool_count`
     compaction_reason: Annotated[str, OneOf("token_limit", "message_count", "tool_count")] | None = None

@@ -25,11 +25,13 @@ from nexus_daemon import lazy
 if TYPE_CHECKING:  # the first diagnostics need not wait for it
     from nexus_context.assembly import AssembledContext, Options
     from nexus_context.conversation.message import Message
+    from nexus_context.conversation.reported_usage import Estimate
     from nexus_context.frozen import Proposal
     from nexus_context.ledger.records import Head, SessionOptions, TurnFacts
     from nexus_context.manager import ContextManager
     from nexus_context.prefix import Prefix
     from nexus_context.snapshot import Snapshot
+    from nexus_context.tokens.correction import UsageReport
 
 MOST_KEYS = 1_000
 """Idempotency keys of a conversation that are in memory; the ledger has all."""
@@ -68,6 +70,8 @@ class Conversation:
         self.proposal: Proposal | None = None  # of the same request: what later ones begin with
         self.frozen_text: str | None = None  # what requests begin with, as the ledger had it last
         self.requested: datetime | None = None  # when it was made
+        self.estimate: Estimate | None = None  # of the request of the turn under way
+        self.anchor: UsageReport | None = None  # the newest report of a provider on a request
         self.opening: Message | None = None  # begins the messages of `manager`, but the ledger lacks it
         self.last_prefix: Prefix | None = None  # of the last request for a message or an event
         self.last_options: Options | None = None  # of the same request, without its turn tools
@@ -88,7 +92,11 @@ class Conversation:
     @property
     def stored(self) -> "ContextManager":
         """The messages that the ledger has: not the opening of one whose first turn is under way."""
-        return self.manager if self.opening is None else lazy.manager.ContextManager()
+        if self.opening is None:
+            return self.manager
+        empty = lazy.manager.ContextManager()
+        empty.correction = self.manager.correction
+        return empty
 
     @property
     def last_turn(self) -> str | None:
@@ -140,7 +148,7 @@ class Conversation:
         self.head = self.compaction = self.loaded = self.facts = None
         self.last_prefix = self.last_options = None
         self.turn_message = self.opening = None
-        self.proposal = self.requested = None
+        self.proposal = self.requested = self.estimate = self.anchor = None
         self.frozen_text = None
         self.last_turn_tools = ()
         self.positions = []

@@ -32,6 +32,7 @@ from nexus_context.layers.agent_definitions import MAIN
 from nexus_context.ledger.errors import LedgerError
 from nexus_daemon import lazy
 from nexus_daemon.sessions import ledger_events
+from nexus_daemon.sessions.correction_cache import CorrectionCache
 from nexus_daemon.sessions.options_cache import OptionsCache
 
 if TYPE_CHECKING:  # the first diagnostics need not wait for it
@@ -49,6 +50,7 @@ if TYPE_CHECKING:  # the first diagnostics need not wait for it
     from nexus_context.memory.bus import EventBus
     from nexus_context.memory.events import Event
     from nexus_context.memory.levels import Levels
+    from nexus_context.tokens.correction import Correction
 
 logger = logging.getLogger(__name__)
 
@@ -107,6 +109,7 @@ class LedgerWriter:
         self.heads: dict[str, dict[str, Head]] = {}
         self._version: int | None = None
         self._idle: dict[tuple[str, str], int] = {}
+        self.corrections = CorrectionCache()
         self._creating = threading.Lock()
         self._locked: tuple[float, RequestError] | None = None  # when the ledger was last found locked
 
@@ -359,6 +362,10 @@ class FolderLedger:
         """The options of the conversation alone; None as its name: those of the workspace."""
         return self._writer.options.get_exact(self.workspace, session)
 
+    def correction(self, family: str) -> "Correction":
+        """What was learned of a family of models."""
+        return self._writer.corrections.get(self.store, family)
+
     def put_options(self, session: str, options: "SessionOptions") -> "Future[None]":
         """Use a conversation with these options from now on. The future ends when they are written."""
         exists = session in self._writer.names(self.workspace)
@@ -368,6 +375,8 @@ class FolderLedger:
     def append(self, session: str, turn: "NewTurn") -> "Appended":
         def job() -> "Appended":
             appended = self.store.append(self.workspace, session, turn)
+            if turn.report is not None:
+                self._writer.corrections.wrote()
             end = _end_of_turn(turn, appended)
             if turn.options is not None or appended.forked:
                 self._writer.options.read(self.store, self.workspace)

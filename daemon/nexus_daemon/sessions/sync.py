@@ -11,7 +11,9 @@
    that later requests begin with (`frozen`) are written in the same transaction.
 6. A turn whose answer came with a compaction by the provider's server is written with that compaction; the
    history is read again then.
-7. The work is bounded: no more than MOST_READ tokens are read to find the beginning of a turn. Only requests
+7. A turn is written with its provider's usage beside our estimate of the same request, if there is one. What
+   all such reports say corrects the totals of the conversation (`tokens.correction`).
+8. The work is bounded: no more than MOST_READ tokens are read to find the beginning of a turn. Only requests
    for all messages read all of them.
 
 Everything here blocks on the disk: for worker threads, while the conversation is locked.
@@ -33,6 +35,7 @@ from nexus_context.conversation.compaction.detection import READ_TOKENS
 from nexus_context.conversation.compaction.server import SplitTurn
 from nexus_context.conversation.history import NO_GAP, History
 from nexus_context.conversation.message import Message, sent_content
+from nexus_context.conversation.reported_usage import report_of
 from nexus_context.conversation.times import local_time, opening_message
 from nexus_context.conversation.window import LARGEST_NEW
 from nexus_context.frozen import frozen_of, frozen_text, settled
@@ -51,6 +54,7 @@ from nexus_context.ledger.records import (
 )
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import TokenCounter, count_message
+from nexus_context.tokens.correction import UsageReport
 from nexus_daemon import lazy
 from nexus_daemon.sessions.conversations import Answer, Conversation
 from nexus_daemon.sessions.ledger_writer import FolderLedger
@@ -114,6 +118,16 @@ def follow(
     conversation: Conversation, ledger: FolderLedger, snapshot: Snapshot, *, tokens: int | None
 ) -> None:
     """Read what changed in the ledger, and at least the last `tokens` of the history; None: all."""
+    last_head = conversation.head
+    _follow(conversation, ledger, snapshot, tokens=tokens)
+    if conversation.head != last_head:
+        conversation.anchor = ledger.store.anchor(ledger.workspace, conversation.session)
+    _correct(conversation, ledger, snapshot)
+
+
+def _follow(
+    conversation: Conversation, ledger: FolderLedger, snapshot: Snapshot, *, tokens: int | None
+) -> None:
     head = ledger.store.head(ledger.workspace, conversation.session)
     last_head = conversation.head
     if head is None or not head.messages:
@@ -156,6 +170,7 @@ def append(
     head = conversation.head
     begins = head is None or not head.messages or turn_input.parent is None
     opened = conversation.opening
+    report = _report(conversation, snapshot, turn_input)
     opening = _counted([opened or opening_message(local_time())], counter) if begins else ()
     split, request = conversation.manager.bind(_as_sent(conversation, turn_input.result.messages))
     messages = _counted(split.messages, counter)
@@ -170,6 +185,7 @@ def append(
         options=_new_options(conversation, ledger),
         frozen=msgspec.UNSET if frozen is last_frozen else frozen_text(frozen),
         compaction=_server_compaction(split, counter),
+        report=report,
         **_facts(conversation, snapshot, turn_input),
     )
     appended = ledger.append(conversation.session, turn)
@@ -182,6 +198,8 @@ def append(
         return answer
     requested = conversation.requested
     conversation.facts = conversation.turn_message = conversation.proposal = conversation.requested = None
+    conversation.estimate = None
+    conversation.anchor = report or conversation.anchor
     conversation.options = None  # they are those of the ledger now
     follows = (head is None and not appended.before.seq) or appended.before == head
     if follows and split.summary is None:
@@ -198,6 +216,7 @@ def append(
     if split.summary is None:  # else the history was replaced
         conversation.manager.freeze(frozen, at=requested)
     conversation.frozen_text = ledger.store.frozen(ledger.workspace, conversation.session)
+    _correct(conversation, ledger, snapshot)
     return answer
 
 
@@ -246,6 +265,32 @@ def _facts(conversation: Conversation, snapshot: Snapshot, turn_input: TurnInput
         "event": facts.event if turn_input.event is None else turn_input.event,
         "outcome": None if outcome == TurnOutcome() else outcome,
     }
+
+
+def _report(conversation: Conversation, snapshot: Snapshot, turn_input: TurnInput) -> UsageReport | None:
+    """What the provider counted of the turn's last request, beside our estimate of it."""
+    usage, estimate = turn_input.result.usage, conversation.estimate
+    if usage is None or estimate is None:
+        return None
+    facts = conversation.facts
+    model = None if facts is None else facts.model
+    limits, counter = costs.model_of(snapshot, turn_input.model or model)
+    if limits.family.name != estimate.family:  # another model answered
+        return None
+    messages = turn_input.result.messages
+    tokens = [one.tokens for one in _counted(messages, counter)]
+    return report_of(usage, estimate, messages, tokens, correction=conversation.manager.correction)
+
+
+def _correct(conversation: Conversation, ledger: FolderLedger, snapshot: Snapshot) -> None:
+    """Correct the conversation's totals by what providers counted."""
+    family = costs.model_of(snapshot, None)[0].family.name
+    anchor = conversation.anchor
+    anchor = anchor if anchor is not None and anchor.family == family else None
+    correction = ledger.correction(family)
+    if correction.anchor is not anchor:
+        correction = msgspec.structs.replace(correction, anchor=anchor)
+    conversation.manager.correction = correction
 
 
 def _server_compaction(split: SplitTurn, counter: TokenCounter) -> ServerCompaction | None:

@@ -25,6 +25,7 @@ from nexus_context.assembly import AssembledContext, costs
 from nexus_context.assembly.context_json import context_json
 from nexus_context.assembly.last_message import takes_memory
 from nexus_context.conversation.message import Message, text_of
+from nexus_context.conversation.reported_usage import Estimate
 from nexus_context.layers.agent_definitions import MAIN
 from nexus_context.ledger.records import TurnFacts
 from nexus_context.prefix import compare
@@ -296,6 +297,8 @@ def _result(
     elif _goes_on(request, conversation):
         conversation.proposal, conversation.requested = assembled.proposal, turn.now
     if _is_turn(request, conversation):
+        family, total = assembled.prefix.model.family.name, assembled.usage.total
+        conversation.estimate = Estimate(family, total)
         conversation.facts = TurnFacts(
             model=assembled.model or None,
             role=scope.snapshot.role,

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from nexus_context import assembly
+from nexus_context.conversation.reported_usage import Estimate
 from nexus_context.errors import RequestError
 from nexus_context.manager import ContextManager
 from nexus_context.memory.item import MemoryItem
@@ -45,6 +46,12 @@ def measure_scope(scope: SessionScope) -> Measured:
     messages = conversation.stored
     spent, percent = _measure(scope, assembly.Request(options=options), scope.locate, messages)
     return Measured(len(messages), spent, percent)
+
+
+def estimate_request(scope: SessionScope) -> Estimate:
+    """The estimate of a conversation's request, for a turn that was assembled elsewhere."""
+    family = assembly.model_of(scope.snapshot, None)[0].family.name
+    return Estimate(family, measure_scope(scope).usage.total, begun=True)
 
 
 def read_usage(scope: SessionScope) -> protocol.TokenUsage:

@@ -941,7 +941,7 @@ export interface AppendParams extends SessionParams {
   model?: string | null;
   /** the cause of the turn, stored with it; null: the event of the last assembled context */
   event?: Record<string, Json> | null;
-  /** what the provider counted; stored with the turn */
+  /** what the provider counted of the last request */
   providerUsage?: ProviderUsage | null;
   /** what made the turn fail; stored with it */
   error?: string | null;
@@ -1087,7 +1087,13 @@ export interface MessagesResult {
   before?: number;
 }
 
-/** The tokens of a turn by the provider's own count. */
+/**
+ * The tokens of a turn's last request and its answer, by the provider's own count.
+ *
+ * A sum over several requests says nothing about the size of a context. The figures correct the totals of
+ * the conversation from then on, and those of all conversations with models of this family. What is less
+ * than half or more than twice the estimate is stored, but corrects nothing.
+ */
 export interface ProviderUsage {
   /** of the request, without those that its cache read or wrote */
   inputTokens: number;
@@ -1451,6 +1457,19 @@ export interface CategoryTokens {
   total: number;
 }
 
+/** A total as the provider would count it: its last count, and an estimate of what came after. */
+export interface CorrectedTotal {
+  /** tokens of the request */
+  total: number;
+  /** as a share of `available`, in percent, to one decimal */
+  percent: number;
+  /**
+   * how far such totals of this family of models were off lately, in percent at the median; absent until enough usages
+   * were reported
+   */
+  errorPercent?: number;
+}
+
 /** The counter behind the figures. */
 export interface Counter {
   /** an encoding such as `o200k_base`, or the name of an estimate */
@@ -1616,7 +1635,12 @@ export interface TokenUsage {
    * parts.tokens = Σ tokens of the rows of the category `system`, exactly
    */
   parts?: UsagePart[];
-  /** `percent` if nothing had been cut */
+  /**
+   * the total as the provider would count it, from its last `providerUsage` on: show this one. Rows are not corrected;
+   * absent while no usage of this family of models is known
+   */
+  corrected?: CorrectedTotal;
+  /** `percent` of the corrected total if nothing had been cut */
   wantedPercent?: number;
   /** number of messages that are no longer sent, if any */
   removedMessages?: number;

@@ -1,0 +1,56 @@
+"""What providers reported of requests: written with a turn, read as a conversation's anchor and by family.
+
+Only the newest MOST_STORED reports of a family are kept.
+"""
+
+import apsw
+
+from nexus_context.ledger import sessions
+from nexus_context.ledger.lineage import SHIFT, segments, turn_ranges
+from nexus_context.ledger.rows import row
+from nexus_context.tokens.correction import Correction, UsageReport, learned
+
+MOST_STORED = 256
+"""Reports of a family. An anchor may be among those that are dropped: then the conversation has none."""
+
+_INSERT = """
+INSERT INTO report (family, thread, turn, reported, estimated, shown, anchors) VALUES (?, ?, ?, ?, ?, ?, ?)
+"""
+_TRIM = """
+DELETE FROM report WHERE family = ? AND id <=
+    (SELECT id FROM report WHERE family = ? ORDER BY id DESC LIMIT 1 OFFSET ?)
+"""
+_FIELDS = "family, reported, estimated, shown, anchors"
+_BY_FAMILY = f"SELECT thread, {_FIELDS} FROM report WHERE family = ? ORDER BY id DESC LIMIT ?"  # noqa: S608
+_NEWEST = f"""
+SELECT {_FIELDS} FROM report WHERE turn >= ? AND turn < ? AND anchors ORDER BY turn DESC LIMIT 1
+"""  # noqa: S608
+
+
+def write(connection: apsw.Connection, turn: int, report: UsageReport) -> None:
+    """Store the report of the turn with this id."""
+    figures = report.reported, report.estimated, report.shown, int(report.anchors)
+    connection.execute(_INSERT, (report.family, turn >> SHIFT, turn, *figures))
+    connection.execute(_TRIM, (report.family, report.family, MOST_STORED))
+
+
+def anchor(connection: apsw.Connection, workspace: str, session: str) -> UsageReport | None:
+    """The newest report of a session that its later requests contain."""
+    position = sessions.find(connection, workspace, session)
+    if position is None:
+        return None
+    for ids in reversed(turn_ranges(segments(connection, position.thread))):
+        columns = row(connection, _NEWEST, *ids)
+        if columns is not None:
+            return _report(*columns)
+    return None
+
+
+def correction(connection: apsw.Connection, family: str) -> Correction:
+    """What was learned of a family of models."""
+    rows = connection.execute(_BY_FAMILY, (family, MOST_STORED))
+    return learned(family, [(thread, _report(*columns)) for thread, *columns in rows])
+
+
+def _report(family: str, reported: int, estimated: int, shown: int, anchors: int) -> UsageReport:
+    return UsageReport(family, reported=reported, estimated=estimated, shown=shown, anchors=bool(anchors))

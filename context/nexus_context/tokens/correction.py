@@ -1,0 +1,119 @@
+"""Corrects the total of a request by what providers counted.
+
+1. A *report* has the tokens of one request by its provider beside our estimate of the same request. It is
+   dropped if the provider's figure is less than half or more than twice the estimate: it is a sum over
+   several requests, another unit or a lie. Small requests say nothing; their reports are dropped, too.
+2. The *factor* of a family of models is the median of its last reports, at most PER_CONVERSATION of one
+   conversation, from LEAST_REPORTS on, within FACTORS. So a report moves it by one place in their order, and
+   nothing moves it past the bounds.
+3. The newest report of a conversation is its *anchor*. As much of a request as was reported counts as its
+   provider counted it, and what came after as the estimate times the factor. If less is sent than then,
+   because messages were cut or compacted, it counts in proportion.
+4. Only totals are corrected: what is displayed, and what decides whether a compaction is due. Counts of
+   messages, rows and the budget of a cut never are. So a cut stays in place while factors are learned, and
+   equal files and messages give equal requests.
+5. The *error* is the median of how far the displayed totals of the last reports were off.
+"""
+
+from collections.abc import Hashable, Iterable
+from statistics import median_low
+
+import msgspec
+
+LEAST_TOKENS = 200
+"""Tokens below which a request says nothing about a factor."""
+
+LEAST_REPORTS = 8
+"""Reports from which on a factor and an error are known."""
+
+MOST_REPORTS = 64
+"""The last reports that count."""
+
+PER_CONVERSATION = 16
+"""Of these, the most of one conversation: its content must not decide alone."""
+
+FACTORS = (750, 1500)
+"""The least and the greatest factor, in thousandths."""
+
+PLAUSIBLE = 2
+"""A report counts if neither figure exceeds the other by more than this factor."""
+
+
+class UsageReport(msgspec.Struct, frozen=True):
+    """One request by its provider's count and by ours, in tokens. `shown` is the total that was displayed.
+
+    `anchors`: later requests of the conversation contain this one; an imported one had other prompts.
+    """
+
+    family: str
+    reported: int
+    estimated: int
+    shown: int
+    anchors: bool = True
+
+    @property
+    def ratio(self) -> int:
+        """The provider's figure in thousandths of the estimate."""
+        return round(1000 * self.reported / self.estimated)
+
+    @property
+    def deviation(self) -> int:
+        """How far the displayed total was off, in thousandths of the provider's figure."""
+        return round(1000 * abs(self.shown - self.reported) / self.reported)
+
+
+class Correction(msgspec.Struct, frozen=True):
+    """How totals of one family are corrected. `factor` and `error` are in thousandths; None: not known."""
+
+    family: str = ""
+    factor: int | None = None
+    error: int | None = None
+    anchor: UsageReport | None = None
+
+    def total(self, estimate: int, family: str) -> int | None:
+        """The corrected tokens of a request that is estimated so; None if nothing is known of the family.
+
+        Never negative, and never less for a larger estimate.
+        """
+        if family != self.family or (self.factor is None and self.anchor is None):
+            return None
+        estimate, anchor = max(estimate, 0), self.anchor
+        counted, anchored = 0, 0
+        if anchor is not None:
+            counted = min(estimate, anchor.estimated)
+            anchored = counted * anchor.reported // anchor.estimated
+        return anchored + (estimate - counted) * (self.factor or 1000) // 1000
+
+
+UNCORRECTED = Correction()
+
+
+def is_plausible(reported: int, estimated: int) -> bool:
+    """Whether two counts may be of the same text (rule 1)."""
+    return 0 < reported <= PLAUSIBLE * estimated and 0 < estimated <= PLAUSIBLE * reported
+
+
+def checked_report(report: UsageReport) -> UsageReport | None:
+    """The report, unless it says nothing or cannot be true."""
+    if report.estimated < LEAST_TOKENS or not is_plausible(report.reported, report.estimated):
+        return None
+    return report
+
+
+def learned(family: str, reports: Iterable[tuple[Hashable, UsageReport]]) -> Correction:
+    """The correction of a family by its reports, the newest first, each with its conversation."""
+    counts: dict[Hashable, int] = {}
+    used: list[UsageReport] = []
+    for conversation, report in reports:
+        if len(used) == MOST_REPORTS:
+            break
+        if checked_report(report) is None or report.family != family:
+            continue
+        counts[conversation] = counts.get(conversation, 0) + 1
+        if counts[conversation] <= PER_CONVERSATION:
+            used.append(report)
+    if len(used) < LEAST_REPORTS:
+        return Correction(family)
+    least, most = FACTORS
+    factor = min(max(median_low(report.ratio for report in used), least), most)
+    return Correction(family, factor, median_low(report.deviation for report in used))

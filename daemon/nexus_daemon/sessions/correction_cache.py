@@ -1,0 +1,30 @@
+"""What was learned of each family of models from the usage that providers report; in memory.
+
+The ledger is read only if a report may have come since: from this process, or from another that has written.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # the first diagnostics need not wait for it
+    from nexus_context.ledger.store import Ledger
+    from nexus_context.tokens.correction import Correction
+
+
+class CorrectionCache:
+    """The corrections of all families in use. Safe for several threads: at worst one is read twice."""
+
+    def __init__(self) -> None:
+        self._written = 0
+        self._corrections: dict[str, tuple[tuple[int, int], Correction]] = {}
+
+    def get(self, ledger: "Ledger", family: str) -> "Correction":
+        """The correction of a family, without an anchor."""
+        version = ledger.version(), self._written
+        stored = self._corrections.get(family)
+        if stored is None or stored[0] != version:
+            stored = self._corrections[family] = version, ledger.correction(family)
+        return stored[1]
+
+    def wrote(self) -> None:
+        """This process wrote a report."""
+        self._written += 1
