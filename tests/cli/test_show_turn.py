@@ -14,6 +14,7 @@ from nexus_context.ledger import open_ledger
 from nexus_context.ledger.opening import workspace_of
 from nexus_context.ledger.records import Counted, DirectMessage, NewTurn, SessionOptions
 from nexus_context.manager import ContextManager
+from nexus_context.tokens.correction import UsageReport
 from nexus_daemon.cli import main
 from nexus_daemon.cli.folder import read
 from support.fixture import Fixture, write_fixture
@@ -208,3 +209,29 @@ def test_a_session_that_began_with_other_files(tree: Fixture, capsys: pytest.Cap
     out, _ = check(tree, capsys, "--session", "kept", "--message", "Why?")
     assert "Answer in one sentence." in out.partition("── session kept")[0]
     assert "pending" not in out
+
+
+def test_the_total_is_corrected_by_what_the_provider_counted(
+    chat: Fixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    estimated = assembled(chat, capsys, "--session", "chat")["usage"]["total"]
+    report = UsageReport("gpt-4o", reported=estimated * 3 // 2, estimated=estimated, shown=estimated)
+    ledger, workspace = open_ledger(), workspace_of(chat.path("/home/a"))
+    for number in range(8):
+        new = NewTurn(messages=(Counted(Message("user", "Hi."), 5),), counter="o200k_base", report=report)
+        ledger.append(workspace, f"other {number}", new)
+    messages = (Counted(Message("user", "And now?"), 7),)
+    ledger.append(workspace, "chat", NewTurn(messages=messages, counter="o200k_base", report=report))
+    ledger.close()
+    usage = assembled(chat, capsys, "--session", "chat")["usage"]
+    later = usage["total"] - estimated
+    assert usage["corrected"] == {
+        "total": estimated * 3 // 2 + later * report.ratio // 1000,
+        "percent": usage["wantedPercent"],
+        "errorPercent": round(report.deviation / 10, 1),
+    }
+    out, _ = check(chat, capsys, "--session", "chat", "--tokens")
+    assert out.splitlines()[-1] == (
+        f"≈{usage['corrected']['total']:,} tokens ({usage['wantedPercent']} %), corrected by what the "
+        "provider counted, lately ±33.3 %."
+    )

@@ -272,6 +272,7 @@ def _context(
 ) -> assembly.AssembledContext:
     turn: show_turn.StoredTurn = options.turn
     manager = ContextManager()
+    manager.correction = turn.correction
     manager.add(turn.messages if conversation is None else conversation.messages)
     if conversation is None:
         manager.freeze(turn.frozen)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from nexus_context.assembly import model_in
 from nexus_context.config.picked_model import ModelChoice
 from nexus_context.conversation.message import Message
 from nexus_context.errors import RequestError
@@ -23,6 +24,7 @@ from nexus_context.frozen import Frozen, frozen_of
 from nexus_context.layers.agent_definitions import MAIN
 from nexus_context.memory.item import MemoryItem
 from nexus_context.snapshot import Snapshot
+from nexus_context.tokens.correction import UNCORRECTED, Correction
 from nexus_context.tools import check_tool
 from nexus_daemon.cli import output
 from nexus_daemon.sessions.ledger_events import SESSION
@@ -47,6 +49,7 @@ class StoredTurn(msgspec.Struct, frozen=True):
     event: Mapping[str, Any] | None = None
     tools: Sequence[dict[str, Any]] = ()
     frozen: Frozen | None = None  # what the requests of the session begin with
+    correction: Correction = UNCORRECTED  # of its totals
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
@@ -113,7 +116,15 @@ def read_turn(folder: str, snapshot: Snapshot, options: argparse.Namespace, sess
             messages=[stored.message for stored in history.messages],
             parameters=find_session(ledger, workspace, name).parameters,
             frozen=frozen_of(ledger.frozen(workspace, name)),
+            correction=_correction(ledger, workspace, name, snapshot=snapshot),
         )
+
+
+def _correction(ledger: "Ledger", workspace: str, session: str, *, snapshot: Snapshot) -> Correction:
+    """How totals of a session are corrected by what providers counted."""
+    family, anchor = model_in(snapshot.effective)[0].family.name, ledger.anchor(workspace, session)
+    anchor = anchor if anchor is not None and anchor.family == family else None
+    return msgspec.structs.replace(ledger.correction(family), anchor=anchor)
 
 
 def tools_of(turn: StoredTurn) -> Sequence[dict[str, Any]]:

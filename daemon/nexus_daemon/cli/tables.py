@@ -42,6 +42,15 @@ def print_usage(usage: protocol.TokenUsage) -> None:
         cells = (row.category, visible_line(row.label), f"{mark}{row.tokens:,}", f"{share:.0%}", bar)
         table.add_row(*cells, style=ROW_COLOURS[row.category])
     console().print(table)
+    if usage.corrected is not None:
+        print_sentence(console(), _corrected(usage.corrected))
+
+
+def _corrected(corrected: protocol.CorrectedTotal) -> str:
+    error = "" if corrected.error_percent is None else f", lately ±{corrected.error_percent:g} %"
+    return (
+        f"≈{corrected.total:,} tokens ({corrected.percent} %), corrected by what the provider counted{error}."
+    )
 
 
 def print_overflow(usage: protocol.TokenUsage) -> None:

@@ -2,6 +2,7 @@
 import * as vscode from "vscode";
 import type { Focus, NextTurn, Nexus } from "../nexus";
 import type { AgentInfo, FolderParams, TokenUsage } from "../protocol";
+import { totalOf } from "../usage/figures";
 import { listAgents, withNextUsage } from "../usage/nextUsage";
 import type { AnswerMetadata } from "./followups";
 import { windowOf } from "./lm";
@@ -72,7 +73,7 @@ async function context(
   stream.button(OPEN_PANEL);
   stream.button({ title: "Show Prompt", command: "nexus.showPrompt" });
   threads.moveTo(mark, chat);
-  return { kind: "context", mark, percent: assembled.usage.percent };
+  return { kind: "context", mark, percent: totalOf(assembled.usage).percent };
 }
 
 async function compact(
@@ -93,7 +94,7 @@ async function compact(
   stream.button(receiptAction(mark.folder, session, compaction));
   stream.button(OPEN_PANEL);
   threads.moveTo(mark, chat);
-  return { kind: "compact", mark, percent: usage.percent };
+  return { kind: "compact", mark, percent: totalOf(usage).percent };
 }
 
 async function fork(

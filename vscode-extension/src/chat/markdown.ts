@@ -2,7 +2,7 @@
 
 import { changeText, KINDS, lossText, lostCount, lostText } from "../documents/receipt";
 import type { AgentInfo, AssembledContext, LayerFile, Receipt, TokenUsage, UsageRow } from "../protocol";
-import { exactly, percentText, plural, TITLES } from "../usage/figures";
+import { correctionText, exactly, percentText, plural, TITLES, totalOf } from "../usage/figures";
 import type { ThreadSession } from "./threadSession";
 
 /** Rows of a table: the panel has all. */
@@ -43,9 +43,11 @@ function usageLine(usage: TokenUsage, session: string): string {
   const limit = exactly(usage.available);
   const model = usage.model === "" ? "" : ` of ${plain(usage.model)}`;
   const known = usage.limitKnown ? "" : " (the model is unknown: its window is a guess)";
-  const used = tokens(usage.total, usage.counter.exact);
+  const total = totalOf(usage);
+  const correction = correctionText(usage);
+  const used = `${tokens(total.tokens, total.exact)}${correction === undefined ? "" : ` (${correction})`}`;
   const over = usage.over ? " **That is too much.**" : "";
-  return `Conversation **${plain(session)}**: ${used} of ${limit} tokens${model}, ${percentText(usage.percent)}${known}.${over}`;
+  return `Conversation **${plain(session)}**: ${used} of ${limit} tokens${model}, ${percentText(total.percent)}${known}.${over}`;
 }
 
 function rowLine(row: UsageRow): string {

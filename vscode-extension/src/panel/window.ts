@@ -10,6 +10,7 @@
 
 import type { EffectiveResult, LayersResult, TokenUsage } from "../protocol";
 import type { RemedyId } from "../server/remedies";
+import { correctionText, totalOf } from "../usage/figures";
 import { byPart, type PartName, styleOf } from "../usage/parts";
 import { count, dollars, percent, plural, share, tokensOf } from "./wording";
 
@@ -138,11 +139,12 @@ const LITTLE = 3;
 const NO_MODEL = "No model is set, and none was picked in the chat yet";
 
 /** Where a usage stands, as the daemon's messages have it. */
-export function levelOf(usage: Pick<TokenUsage, "over" | "percent">): Level {
+export function levelOf(usage: Pick<TokenUsage, "over" | "percent" | "corrected">): Level {
   if (usage.over) return "over";
-  if (usage.percent >= 95) return "full";
-  if (usage.percent >= 90) return "warning";
-  return usage.percent >= 75 ? "notice" : "calm";
+  const used = usage.corrected?.percent ?? usage.percent;
+  if (used >= 95) return "full";
+  if (used >= 90) return "warning";
+  return used >= 75 ? "notice" : "calm";
 }
 
 export function windowModel(given: WindowGiven): Bar {
@@ -150,20 +152,24 @@ export function windowModel(given: WindowGiven): Bar {
   const kept = Math.max(usage.limit - usage.available, 0);
   const base = Math.max(usage.limit, usage.total + kept, 1);
   const level = levelOf(usage);
-  const free = Math.max(usage.remaining, 0);
+  const total = totalOf(usage);
+  const free = Math.max(usage.available - total.tokens, 0);
+  const width = (100 * Math.max(usage.remaining, 0)) / base;
+  const correction = correctionText(usage);
+  const counter = usage.counter.exact ? `exact (${usage.counter.name})` : `an estimate (${usage.counter.name})`;
   return {
     kind: "window",
     folder: given.folder.name,
     session: given.session,
     ...(given.agent === undefined ? {} : { agent: given.agent }),
     model: usage.model || "no model yet",
-    used: `${usage.counter.exact ? "" : "≈ "}${count(usage.total)}`,
+    used: `${total.exact ? "" : "≈ "}${count(total.tokens)}`,
     of: count(usage.available),
-    percent: percent(usage.percent),
+    percent: percent(total.percent),
     level,
-    counter: usage.counter.exact ? `exact (${usage.counter.name})` : `an estimate (${usage.counter.name})`,
+    counter: correction === undefined ? counter : `${counter}, the total ${correction}`,
     segments: segmentsOf(usage, base),
-    free: { tokens: count(free), share: share(free, usage), width: (100 * free) / base },
+    free: { tokens: count(free), share: share(free, usage), width },
     ...(given.stale === undefined ? {} : { stale: `${given.stale || "Starting Nexus"}. The figures are from before.` }),
     ...(kept ? { reserved: { tokens: count(kept), width: (100 * kept) / base } } : {}),
     marks: marksOf(given, base),
@@ -226,7 +232,11 @@ function remarksOf(given: WindowGiven, level: Level): Remark[] {
   } else if (usage.removedMessages) {
     remarks.push({ tone: "warning", text: cutText(usage, usage.removedMessages), ...compact });
   } else if (level === "full" || level === "warning") {
-    remarks.push({ tone: "warning", text: `${percent(usage.percent)} of what the model takes is used.`, ...compact });
+    remarks.push({
+      tone: "warning",
+      text: `${percent(totalOf(usage).percent)} of what the model takes is used.`,
+      ...compact,
+    });
   }
   if (!usage.limitKnown) {
     remarks.push({
@@ -329,5 +339,6 @@ function spokenOf(given: WindowGiven, level: Level): string {
   const { usage } = given;
   const who = given.agent === undefined ? "" : `Viewing as ${given.agent}. `;
   const end = { calm: "", notice: "", warning: " Nearly full.", full: " Full.", over: " Over the limit." }[level];
-  return `${who}${tokensOf(usage.total, usage.counter.exact)} of ${count(usage.available)} used, ${percent(usage.percent)}.${end}`;
+  const total = totalOf(usage);
+  return `${who}${tokensOf(total.tokens, total.exact)} of ${count(usage.available)} used, ${percent(total.percent)}.${end}`;
 }

@@ -37,3 +37,30 @@ export function about(usage: Pick<TokenUsage, "counter">): string {
 export function plural(count: number, one: string, many = `${one}s`): string {
   return `${exactly(count)} ${count === 1 ? one : many}`;
 }
+
+/** The total to show: as the provider would count it, as soon as it has reported a usage. */
+export interface Total {
+  readonly tokens: number;
+  /** Of what is available. */
+  readonly percent: number;
+  readonly exact: boolean;
+}
+
+export function totalOf(usage: Pick<TokenUsage, "total" | "percent" | "counter" | "corrected">): Total {
+  return usage.corrected === undefined
+    ? { tokens: usage.total, percent: usage.percent, exact: usage.counter.exact }
+    : { tokens: usage.corrected.total, percent: usage.corrected.percent, exact: false };
+}
+
+/** How wrong such totals were lately, such as "±6 %"; none until that is known. */
+export function errorText(usage: Pick<TokenUsage, "corrected">): string | undefined {
+  const error = usage.corrected?.errorPercent;
+  return error === undefined ? undefined : `±${percentText(error)}`;
+}
+
+/** What the total is made of, if a provider's count is in it. */
+export function correctionText(usage: Pick<TokenUsage, "corrected">): string | undefined {
+  if (usage.corrected === undefined) return undefined;
+  const error = errorText(usage);
+  return `corrected by what the provider counted${error === undefined ? "" : `, lately ${error}`}`;
+}

@@ -8,7 +8,7 @@ import { type Focus, isOnItsWay, type NextTurn, type Nexus, type ServerState } f
 import type { TokenUsage } from "../protocol";
 import { OBSTACLE_TITLES, type Obstacle, REMEDIES } from "../server/remedies";
 import { type Cost, focusedUsage } from ".";
-import { about, briefly, exactly, percentText } from "./figures";
+import { about, briefly, correctionText, errorText, exactly, percentText, totalOf } from "./figures";
 import { byPart, styleOf } from "./parts";
 
 const COMMANDS = [
@@ -38,15 +38,16 @@ export interface Thresholds {
 
 export function usageText(usage: TokenUsage, thresholds: Thresholds, agent?: string): StatusText {
   const of = usage.limitKnown ? briefly(usage.available) : `${briefly(usage.available)}?`;
-  const share = percentText(usage.percent);
-  const spokenAbout = usage.counter.exact ? "" : "about ";
+  const total = totalOf(usage);
+  const share = percentText(total.percent);
+  const spokenAbout = total.exact ? "" : "about ";
   return {
-    text: `${agent === undefined ? "$(layers)" : `$(eye) ${bare(agent)}:`} ${about(usage)}${briefly(usage.total)} / ${of} ${share}`,
-    spoken: `Nexus${agent === undefined ? "" : `, as ${agent}`}: ${spokenAbout}${exactly(usage.total)} of ${exactly(usage.available)} tokens, ${share}${usage.over ? ", too much" : ""}`,
+    text: `${agent === undefined ? "$(layers)" : `$(eye) ${bare(agent)}:`} ${total.exact ? "" : "≈ "}${briefly(total.tokens)} / ${of} ${share}`,
+    spoken: `Nexus${agent === undefined ? "" : `, as ${agent}`}: ${spokenAbout}${exactly(total.tokens)} of ${exactly(usage.available)} tokens, ${share}${usage.over ? ", too much" : ""}`,
     colour:
-      usage.over || usage.percent >= thresholds.errorAt
+      usage.over || total.percent >= thresholds.errorAt
         ? "statusBarItem.errorBackground"
-        : usage.percent >= thresholds.warnAt
+        : total.percent >= thresholds.warnAt
           ? "statusBarItem.warningBackground"
           : undefined,
     command: "nexus.openPanel",
@@ -56,9 +57,10 @@ export function usageText(usage: TokenUsage, thresholds: Thresholds, agent?: str
 /** The figures of the server before, while the next one is on its way. */
 export function staleText(usage: TokenUsage, detail: string, agent?: string): StatusText {
   const of = usage.limitKnown ? briefly(usage.available) : `${briefly(usage.available)}?`;
-  const before = `${usage.counter.exact ? "" : "about "}${exactly(usage.total)} of ${exactly(usage.available)}`;
+  const total = totalOf(usage);
+  const before = `${total.exact ? "" : "about "}${exactly(total.tokens)} of ${exactly(usage.available)}`;
   return {
-    text: `$(sync~spin) ${agent === undefined ? "" : `${bare(agent)}: `}${about(usage)}${briefly(usage.total)} / ${of} ${percentText(usage.percent)}`,
+    text: `$(sync~spin) ${agent === undefined ? "" : `${bare(agent)}: `}${total.exact ? "" : "≈ "}${briefly(total.tokens)} / ${of} ${percentText(total.percent)}`,
     spoken: `Nexus${agent === undefined ? "" : `, as ${agent}`}: ${detail}. Before: ${before} tokens`,
     stale: true,
     colour: undefined,
@@ -105,6 +107,8 @@ export function usageTable(
   usage: TokenUsage,
   place: { folder: string; session: string; agent?: string | undefined },
 ): string {
+  const total = totalOf(usage);
+  const corrected = correctionText(usage);
   const who = `${plain(place.folder)} · ${place.agent ? `as ${plain(place.agent)}` : plain(place.session)}`;
   const rows = byPart(usage).map(
     ({ part, tokens, exact }) =>
@@ -120,8 +124,11 @@ export function usageTable(
     "|:--|--:|--:|",
     ...rows,
     `| **Total** | **${about(usage)}${exactly(usage.total)}** | |`,
+    ...(corrected === undefined
+      ? []
+      : [`| **Corrected** | **≈ ${exactly(total.tokens)}** | ${errorText(usage) ?? ""} |`]),
     "",
-    `**${percentText(usage.percent)}** of ${exactly(usage.available)} available tokens`,
+    `**${percentText(total.percent)}** of ${exactly(usage.available)} available tokens${corrected === undefined ? "" : `, ${corrected}`}`,
     "",
     `${plain(usage.model || "no model yet")} · window ${exactly(usage.limit)}${usage.limitKnown ? "" : " (a guess)"}, ${exactly(usage.reserved)} kept free · ${counted}`,
     "",

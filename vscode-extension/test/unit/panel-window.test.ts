@@ -52,6 +52,21 @@ describe("the window", () => {
     expect(shown.marks[0]?.at).toBeCloseTo((80 * 1_043_576) / 1_047_576);
   });
 
+  it("has the provider's total as soon as it reported a usage", () => {
+    const usage = {
+      ...example("nexus/context/usage"),
+      corrected: { total: 960_000, percent: 92, errorPercent: 5 },
+    };
+    expect(model({ usage })).toMatchObject({
+      used: "≈ 960,000",
+      percent: "92 %",
+      level: "warning",
+      counter: "exact (o200k_base), the total corrected by what the provider counted, lately ±5 %",
+      free: { tokens: "83,576", share: "8 %" },
+      spoken: "≈ 960,000 tokens of 1,043,576 used, 92 %. Nearly full.",
+    });
+  });
+
   it("is filled exactly: used, free and kept are all of the bar, also when over", () => {
     for (const total of [0, 1, 5_000, 120_000, 183_999, 184_000, 184_001, 400_000]) {
       const usage = usageOf([row("system", Math.floor(total / 3)), row("history", total - Math.floor(total / 3))]);

@@ -319,3 +319,27 @@ test("the focus follows the editor, stays where no folder is, and keeps a conver
 });
 
 import { events } from "./vscode";
+
+test("the total is the provider's as soon as it reported a usage, and says how wrong it was lately", () => {
+  const usage = {
+    ...usageOf([{ tokens: 12_345 }]),
+    corrected: { total: 160_000, percent: 80, errorPercent: 6.2 },
+  };
+  expect(usageText(usage, THRESHOLDS)).toEqual({
+    text: "$(layers) ≈ 160k / 200k 80 %",
+    spoken: "Nexus: about 160,000 of 200,000 tokens, 80 %",
+    colour: "statusBarItem.warningBackground",
+    command: "nexus.openPanel",
+  });
+  const table = usageTable(usage, { folder: "a", session: "main" }).split("\n");
+  expect(table.filter((line) => /Total|Corrected|available/u.test(line))).toEqual([
+    "| **Total** | **12,345** | |",
+    "| **Corrected** | **≈ 160,000** | ±6.2 % |",
+    "**80 %** of 200,000 available tokens, corrected by what the provider counted, lately ±6.2 %",
+  ]);
+  const early = usageTable({ ...usage, corrected: { total: 13_000, percent: 6.5 } }, { folder: "a", session: "main" });
+  expect(early.split("\n").filter((line) => /Corrected|available/u.test(line))).toEqual([
+    "| **Corrected** | **≈ 13,000** |  |",
+    "**6.5 %** of 200,000 available tokens, corrected by what the provider counted",
+  ]);
+});

@@ -127,5 +127,7 @@ def _check_exists(options: argparse.Namespace) -> None:
 
 
 def _tokens(usage: protocol.TokenUsage) -> str:
+    if usage.corrected is not None:
+        return f"≈{usage.corrected.total:,} of {usage.available:,} tokens"
     mark = "" if usage.counter.exact else "≈"
     return f"{mark}{usage.total:,} of {usage.available:,} tokens"
