@@ -3,14 +3,19 @@
 1. A usage is that of the last request of the turn, which ends with its last answer.
 2. The answer is in the report as well if the two counts of it may be of the same text. Reasoning that is not
    sent again would otherwise count.
+3. Another program's requests had prompts that nobody here knows. Of an imported conversation only the growth
+   between two of its requests is a report: of the longest stretch in which nothing was cut or compacted.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from nexus_context.conversation.agent_result import ProviderUsage
 from nexus_context.conversation.message import Message
 from nexus_context.tokens.correction import Correction, UsageReport, checked_report, is_plausible
+
+LEAST_GROWTH = 2_000
+"""Estimated tokens below which the growth of an imported conversation says nothing."""
 
 
 class Estimate(NamedTuple):
@@ -41,3 +46,27 @@ def report_of(
     if is_plausible(usage.output_tokens, answer):
         reported, estimated, shown = reported + usage.output_tokens, estimated + answer, shown + answer
     return checked_report(UsageReport(estimate.family, reported=reported, estimated=estimated, shown=shown))
+
+
+def growth_report(family: str, requests: Iterable[tuple[int, int]]) -> UsageReport | None:
+    """The report of a conversation that another program had; None if its usages say nothing.
+
+    `requests` are those with a usage, in order: the estimated tokens of all messages before the answer, and
+    those that the provider counted.
+    """
+    best: UsageReport | None = None
+    start = last = None
+    for request in requests:
+        if start is None or last is None or request[1] < last[1]:
+            start = request
+        last = request
+        grown = UsageReport(
+            family,
+            reported=request[1] - start[1],
+            estimated=request[0] - start[0],
+            shown=request[0] - start[0],
+            anchors=False,
+        )
+        if grown.estimated >= LEAST_GROWTH and (best is None or grown.estimated > best.estimated):
+            best = grown
+    return None if best is None else checked_report(best)

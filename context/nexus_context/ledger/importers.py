@@ -12,7 +12,9 @@ Accepts our own exports (`jsonl`) and everything that `conversation.transcripts`
    errors. If all messages match, the names suffice. Our own exports are also identified by the times of their
    turns. Any other conversation becomes a new session with a free name.
 4. Content that cannot be read or stored is a problem with its place, and the rest is imported.
-5. Messages are counted before anything is written: nobody waits for the ledger while a tokenizer works.
+5. Usages of the providers in a file are kept with their turns. The growth between two of them corrects our
+   counts of that family of models, once for each conversation.
+6. Messages are counted before anything is written: nobody waits for the ledger while a tokenizer works.
 """
 
 import hashlib
@@ -27,14 +29,16 @@ import msgspec
 from nexus_context import files
 from nexus_context.conversation import transcripts
 from nexus_context.conversation.message import Message, content_of
+from nexus_context.conversation.reported_usage import growth_report
 from nexus_context.conversation.transcripts import Conversation, LeftOut, read_limits
 from nexus_context.conversation.transcripts.read_limits import SMALL
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.ledger import jsonl
-from nexus_context.ledger.records import Turn, as_new_turn
+from nexus_context.ledger.records import NewTurn, Turn, as_new_turn
 from nexus_context.ledger.rows import unwritable
 from nexus_context.ledger.store import Ledger
-from nexus_context.tokens import TokenCounter, count_message
+from nexus_context.tokens import TokenCounter, count_message, family_of_counter
+from nexus_context.tokens.correction import UsageReport
 
 LIMIT = 1 << 30
 """Largest file, packed and unpacked, in bytes; files of other programs: `transcripts.LIMIT`."""
@@ -248,10 +252,29 @@ class Importer:
             counted.append(self._counted(turn))
             on_progress(1)
         name = self._free(session.name)
-        new = (as_new_turn(turn, turn.counts) if turn.type == "query" else turn for turn in counted)
+        report = self._report(counted)
+        new = [as_new_turn(turn, turn.counts) if turn.type == "query" else turn for turn in counted]
+        if report is not None and isinstance(new[-1], NewTurn):
+            new[-1] = msgspec.structs.replace(new[-1], report=report)
         self._ledger.import_turns(self._workspace, name, new, parameters=session.parameters)
         self._remember(name, session.turns)
         return Imported(name, "new", len(session.turns), session.messages)
+
+    def _report(self, turns: Sequence[Turn]) -> UsageReport | None:
+        """What the providers' usages in an imported conversation say about our counts."""
+        model = next((turn.model for turn in reversed(turns) if turn.model), None)
+        counter = self._counter_of(model)
+        requests: list[tuple[int, int]] = []
+        tokens = 0
+        for turn in turns:
+            answers = [at for at, message in enumerate(turn.messages) if message.role == "assistant"]
+            usage = None if turn.outcome is None else turn.outcome.usage
+            if (turn.type, turn.counter, turn.model) != ("query", counter.name, model):
+                requests.clear()
+            elif usage is not None and answers:
+                requests.append((tokens + sum(turn.counts[: answers[-1]]), usage.request_tokens))
+            tokens += sum(turn.counts)
+        return growth_report(family_of_counter(counter).name, requests)
 
     def _match(self, new_session: FileSession) -> tuple[Outcome, str, int]:
         """Which session in the ledger this one is or continues, and how much of it exists."""

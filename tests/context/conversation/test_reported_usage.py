@@ -5,7 +5,7 @@ import pytest
 from nexus_context import ContextConfig, ContextManager
 from nexus_context.conversation.agent_result import ProviderUsage
 from nexus_context.conversation.message import Message, ToolCall
-from nexus_context.conversation.reported_usage import Estimate, report_of
+from nexus_context.conversation.reported_usage import Estimate, growth_report, report_of
 from nexus_context.tokens.correction import UNCORRECTED
 
 CALL = Message("assistant", "", (ToolCall("1", "read", {}),))
@@ -92,3 +92,26 @@ def test_a_correction_changes_nothing_that_is_sent() -> None:
         assert chats[0].build_messages() == chats[1].build_messages()
         assert chats[0].get_token_usage().rows == chats[1].get_token_usage().rows
     assert chats[1].get_token_usage().corrected is not None
+
+
+@pytest.mark.parametrize(
+    ("requests", "expected"),
+    [
+        ([], None),
+        ([(0, 15_000)], None),
+        ([(0, 15_000), (1_999, 17_000)], None),  # too little
+        ([(0, 15_000), (2_000, 17_200)], (2_200, 2_000)),
+        ([(0, 15_000), (1_000, 16_000), (4_000, 19_000), (6_000, 21_600)], (6_600, 6_000)),
+        ([(0, 15_000), (5_000, 20_500), (8_000, 9_000), (11_000, 12_600)], (5_500, 5_000)),  # compacted
+        ([(0, 15_000), (2_000, 17_200), (8_000, 9_000), (18_000, 20_000)], (11_000, 10_000)),
+        ([(0, 15_000), (5_000, 90_000)], None),  # no count of the same text
+        ([(0, 0), (5_000, 0)], None),
+        ([(0, -5), (5_000, 5_000)], (5_005, 5_000)),
+    ],
+)
+def test_the_growth_of_an_imported_conversation(
+    requests: list[tuple[int, int]], expected: tuple[int, int] | None
+) -> None:
+    report = growth_report("claude", requests)
+    assert (None if report is None else (report.reported, report.estimated)) == expected
+    assert report is None or (report.shown, report.anchors) == (report.estimated, False)

@@ -11,8 +11,8 @@ import pytest
 from nexus_context.conversation.agent_result import ProviderUsage, TurnOutcome
 from nexus_context.conversation.message import Message
 from nexus_context.ledger import importers, jsonl, open_ledger
-from nexus_context.ledger.importers import Imported, Importer
-from nexus_context.ledger.records import Counted, NewTurn
+from nexus_context.ledger.importers import FileSession, Imported, Importer
+from nexus_context.ledger.records import Counted, NewTurn, Turn
 from nexus_context.ledger.store import Ledger
 from nexus_context.tokens import counter_for
 from support import program_files
@@ -285,3 +285,43 @@ def test_counts_given_by_an_export_stay(ledger: Ledger) -> None:
     put(ledger, text)
     (turn,) = ledger.turns(HERE, "b")
     assert (turn.counter, turn.counts) == ("mine", (12_345,))
+
+
+def session_with_usages(name: str, percent: int) -> FileSession:
+    """A conversation of another program, whose requests had 15,000 tokens besides and counts off by this."""
+    counter, turns, tokens = counter_for("claude-sonnet-4"), [], 0
+    for number in range(8):
+        question = Message("user", f"{name} {number}: " + "what is in the log? " * 100)
+        answer = Message("assistant", "Nothing. " * 20)
+        sizes = [counter.count_messages([one]) for one in (question, answer)]
+        usage = ProviderUsage(15_000 + (tokens + sizes[0]) * percent // 100, 40)
+        turns.append(
+            Turn(
+                id="",
+                seq=number + 1,
+                type="query",
+                created="",
+                tokens=0,
+                messages=(question, answer),
+                model="claude-sonnet-4",
+                outcome=TurnOutcome(usage),
+                event=None if number else {"type": "import", "file": f"{name}.jsonl"},
+            )
+        )
+        tokens += sum(sizes)
+    return FileSession(name, tuple(turns))
+
+
+def test_usages_of_imported_conversations_correct_our_counts(ledger: Ledger) -> None:
+    importer = Importer(ledger, HERE, counter_for)
+    for number in range(8):
+        assert ledger.correction("claude").factor is None
+        session = session_with_usages(f"s{number}", 112)
+        assert importer.add(session) == Imported(f"s{number}", "new", 8, 16)
+        assert importer.add(session).outcome == "known"  # and counts once
+    correction = ledger.correction("claude")
+    assert (correction.factor, correction.error) == (1120, 107)
+    assert ledger.anchor(HERE, "s0") is None  # its requests had other prompts
+    (*_, last) = ledger.turns(HERE, "s0")
+    assert last.outcome is not None
+    assert last.outcome.usage is not None
