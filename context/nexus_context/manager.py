@@ -368,9 +368,10 @@ class ContextManager:
         from nexus_context.conversation.compaction.extractive import extract
         from nexus_context.conversation.compaction.run import finish
 
+        budget, family = self._budget(), family_of_counter(self.counter).name
         plan = self.plan_compaction(
             self.counter,
-            self._budget(),
+            Budget(self.correction.capacity(budget.available, family), budget.fixed),
             settings=settings or self._settings(),
             pins=pins,
             instructions=instructions,

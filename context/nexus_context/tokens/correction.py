@@ -9,9 +9,9 @@
 3. The newest report of a conversation is its *anchor*. As much of a request as was reported counts as its
    provider counted it, and what came after as the estimate times the factor. If less is sent than then,
    because messages were cut or compacted, it counts in proportion.
-4. Only totals are corrected: what is displayed, and what decides whether a compaction is due. Counts of
-   messages, rows and the budget of a cut never are. So a cut stays in place while factors are learned, and
-   equal files and messages give equal requests.
+4. Only totals are corrected: what is displayed, and what decides whether a compaction is due and what it
+   keeps. Counts of messages, rows and the budget of a cut never are. So a cut stays in place while factors
+   are learned, and equal files and messages give equal requests.
 5. The *error* is the median of how far the displayed totals of the last reports were off.
 """
 
@@ -83,6 +83,13 @@ class Correction(msgspec.Struct, frozen=True):
             counted = min(estimate, anchor.estimated)
             anchored = counted * anchor.reported // anchor.estimated
         return anchored + (estimate - counted) * (self.factor or 1000) // 1000
+
+    def capacity(self, available: int, family: str) -> int:
+        """The estimated tokens that fill `available` as the provider counts; never more than `available`."""
+        if family != self.family:
+            return available
+        ratio = self.anchor.ratio if self.anchor is not None else self.factor or 1000
+        return available * 1000 // max(ratio, 1000)
 
 
 UNCORRECTED = Correction()

@@ -31,7 +31,7 @@ from nexus_context.errors import RequestError
 from nexus_context.ledger.errors import HeadMovedError, LedgerError
 from nexus_context.ledger.records import Counted, NewCompaction
 from nexus_context.prompt import texts
-from nexus_context.tokens import TokenCounter, count_message
+from nexus_context.tokens import TokenCounter, count_message, family_of_counter
 from nexus_daemon import lazy, protocol
 from nexus_daemon.sessions import model_summarizer, next_request, sync, usage
 from nexus_daemon.sessions.conversations import Conversation
@@ -116,7 +116,9 @@ def plan(scope: SessionScope, params: protocol.CompactParams) -> Draft:
     fixed, view, spent = costs.fitted_part(snapshot, conversation.manager, request, now=now, looking=True)
     compaction_plan = conversation.manager.plan_compaction(
         fixed.counter,
-        Budget(spent.available, sum(row.tokens for row in fixed.before)),
+        Budget(
+            _capacity(conversation, spent.available, fixed.counter), sum(row.tokens for row in fixed.before)
+        ),
         settings=settings_of(snapshot.effective),
         reason="explicit",
         pins=params.pins,
@@ -147,7 +149,7 @@ def _plan_turn(scope: SessionScope, context: AssembledContext) -> Draft:
     counter = costs.model_of(snapshot, None)[1]
     compaction_plan = conversation.manager.plan_compaction(
         counter,
-        Budget(spent.available, fixed),
+        Budget(_capacity(conversation, spent.available, counter), fixed),
         settings=settings_of(snapshot.effective),
         reason="token_limit",
     )
@@ -160,6 +162,11 @@ def _plan_turn(scope: SessionScope, context: AssembledContext) -> Draft:
         limit=spent.limit,
     )
     return _draft(conversation, task)
+
+
+def _capacity(conversation: Conversation, available: int, counter: TokenCounter) -> int:
+    """The tokens that are available, as this counter would have to count them to agree with the provider."""
+    return conversation.manager.correction.capacity(available, family_of_counter(counter).name)
 
 
 def _draft(conversation: Conversation, task: SummaryTask) -> Draft:

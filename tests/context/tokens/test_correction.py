@@ -102,6 +102,21 @@ def test_totals(correction: Correction, estimate: int, total: int | None) -> Non
     assert correction.total(estimate, "claude") == total
 
 
+@pytest.mark.parametrize(
+    ("correction", "capacity"),
+    [
+        (UNCORRECTED, 1200),
+        (Correction("claude"), 1200),
+        (Correction("gemini", 1500), 1200),
+        (Correction("claude", 1500), 800),
+        (Correction("claude", 800), 1200),  # an estimate that is too high is no reason to send more
+        (Correction("claude", 1500, None, ANCHOR), 1000),
+    ],
+)
+def test_capacity(correction: Correction, capacity: int) -> None:
+    assert correction.capacity(1200, "claude") == capacity
+
+
 FIGURES = st.integers(-10, 5000)
 REPORTS = st.builds(report, FIGURES, FIGURES, FIGURES)
 PAIRS = st.tuples(st.integers(0, 5), REPORTS)

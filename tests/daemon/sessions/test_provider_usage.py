@@ -114,3 +114,21 @@ def test_a_turn_that_nobody_assembled_is_estimated_as_it_was_stored(tmp_path: Pa
         assert spent["corrected"]["total"] == spent["total"] + usage["inputTokens"] - request
 
     tell_story(tmp_path, story)
+
+
+def test_a_compaction_makes_room_as_the_provider_counts(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        config = desk.tree.path("/a/.nexus3/config.json")
+        Path(config).write_text('{"context": {"max_tokens": 20000, "reserve_tokens": 2000}}')
+        talk = await desk.client()
+        number, usage = 1, await turn(desk, talk, 1, 150)
+        while usage["corrected"]["percent"] < 66:  # a turn takes ten percent
+            number += 2
+            usage = await turn(desk, talk, number, 150)
+        compacted = await desk.ask(talk, number + 2, "nexus/session/compact", session="main")
+        # a quarter stays as it is (compaction.recent_preserve_ratio), beside the prompt and a short summary;
+        # a quarter by our estimate would be 46 %
+        assert compacted["usage"]["corrected"]["percent"] < 40
+        assert "compactionReason" not in compacted["usage"]
+
+    tell_story(tmp_path, story)
