@@ -279,7 +279,20 @@ function layerRemarks(layers: LayersResult | undefined): Remark[] {
 }
 
 function factsOf(given: WindowGiven): Fact[] {
-  return [...pendingFacts(given), ...cacheFacts(given), ...compactionFacts(given)];
+  return [...totalFacts(given), ...pendingFacts(given), ...cacheFacts(given), ...compactionFacts(given)];
+}
+
+/** Why the total is another than the sum of the parts. */
+function totalFacts({ usage }: WindowGiven): Fact[] {
+  const correction = correctionText(usage);
+  if (correction === undefined) return [];
+  return [
+    {
+      label: "Total",
+      text: `The parts are ${tokensOf(usage.total, usage.counter.exact)}, ${correction}`,
+      tone: "plain",
+    },
+  ];
 }
 
 /** What the conversation's next request could reuse of its last; the server knows once it has made one. */

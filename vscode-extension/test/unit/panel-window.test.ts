@@ -62,6 +62,14 @@ describe("the window", () => {
       percent: "92 %",
       level: "warning",
       counter: "exact (o200k_base), the total corrected by what the provider counted, lately ±5 %",
+      facts: [
+        {
+          label: "Total",
+          text: "The parts are 618 tokens, corrected by what the provider counted, lately ±5 %",
+          tone: "plain",
+        },
+        { label: "Cache" },
+      ],
       free: { tokens: "83,576", share: "8 %" },
       spoken: "≈ 960,000 tokens of 1,043,576 used, 92 %. Nearly full.",
     });
