@@ -57,7 +57,7 @@ def shorten_message(message: Message, tokens: int, limit: int, counter: TokenCou
         candidate = cut(length)
         if candidate[1] <= limit:
             best = max(best, candidate, key=lambda each: each[1])
-            if candidate[1] >= limit * _NEAR:
+            if candidate[1] >= limit * _NEAR or length == len(text):  # nothing more of the text is left
                 break
         length = min(int(length * limit * _AIM / candidate[1]), len(text))
     return best if best[1] < tokens else (message, tokens)

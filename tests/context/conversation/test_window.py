@@ -258,7 +258,8 @@ def test_each_message_is_counted_once(messages: list[Message], policy: Policy) -
         history.append(message)
         for room in (5_000, 2_000, 5_000):
             window.fit(Budget(room, 0))
-    own = {text_of(message) for message in messages if text_of(message)[:1].isdigit()}
+    texts = [text_of(message) for message in messages if isinstance(message.content, str)]
+    own = {text for text in texts if text[:1].isdigit()}  # text whose image is left out is counted without it
     assert max(Counter(text for text in counter.counted if text in own).values(), default=1) == 1
 
 
