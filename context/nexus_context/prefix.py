@@ -16,7 +16,7 @@ from nexus_context.conversation.message import Message, content_of
 from nexus_context.conversation.view import View
 from nexus_context.errors import Span
 from nexus_context.prompt.render import Fragment, Prompt
-from nexus_context.tokens import ModelLimits, TokenCounter, count_message
+from nexus_context.tokens import Lifetime, ModelLimits, TokenCounter, count_message
 
 
 class Prefix(msgspec.Struct, frozen=True):
@@ -32,6 +32,7 @@ class Prefix(msgspec.Struct, frozen=True):
     ending: tuple[Message, ...] = ()  # what follows the conversation, as it is sent
     fixed_hash: str = ""  # of tools and prompt
     base: str = ""  # stands for model, tools and prompt
+    lifetime: Lifetime = "5m"  # of what the provider caches
     reasoning: Reasoning = Reasoning()
 
     @property
@@ -85,7 +86,7 @@ def compare(before: Prefix | None, now: Prefix, counter: TokenCounter) -> CacheR
             category,
             label,
             lost,
-            _cost(now.model, lost),
+            _cost(now, lost),
             path=fragment.path if fragment is not None else None,
             span=fragment.source if fragment is not None and fragment.path else None,
         ),
@@ -192,8 +193,8 @@ def _same(before: Sequence[object], now: Sequence[object]) -> int:
     return min(len(before), len(now))
 
 
-def _cost(model: ModelLimits, tokens: int) -> float | None:
-    if model.input_price is None or model.cached_input_price is None:
+def _cost(now: Prefix, tokens: int) -> float | None:
+    write, read = now.model.write_price(now.lifetime), now.model.cached_input_price
+    if write is None or read is None:
         return None
-    write = model.cache_write_price or model.input_price  # where writing has no price of its own
-    return round(tokens * (write - model.cached_input_price) / 1_000_000, 6)
+    return round(tokens * (write - read) / 1_000_000, 6)

@@ -10,13 +10,13 @@ from nexus_context.assembly import costs
 from nexus_context.assembly.costs import FixedPart
 from nexus_context.assembly.request import Request
 from nexus_context.conversation import formats, parameter_fields
-from nexus_context.conversation.breakpoints import MINIMUM, Cache, Ttl
+from nexus_context.conversation.breakpoints import MINIMUM, Cache
 from nexus_context.conversation.message import Message, changes_apart, content_of, sent_message
 from nexus_context.conversation.model_features import adapted
 from nexus_context.conversation.repair import Repair
 from nexus_context.conversation.view import View
 from nexus_context.parameters import Parameter
-from nexus_context.tokens import TokenCounter, count_message
+from nexus_context.tokens import Lifetime, TokenCounter, count_message
 
 MOST_REPAIRS = 100
 DEFAULT_MAX_OUTPUT = 4_096  # tokens; for a model whose own limit is unknown
@@ -31,7 +31,7 @@ class Reuse(NamedTuple):
     message of its own; a model of the editor takes none inside a conversation.
     """
 
-    ttl: Ttl = "5m"
+    ttl: Lifetime = "5m"
     replayed: bool = True
     lapsed: Sequence[int] = ()
     splits_notes: bool = True

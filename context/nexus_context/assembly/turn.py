@@ -25,6 +25,7 @@ from nexus_context.assembly.freezing import is_frozen
 from nexus_context.assembly.memory_text import place
 from nexus_context.assembly.request import AssembledContext, Options, Pending, PendingChange, Request, check
 from nexus_context.budget import TokenUsage
+from nexus_context.config.merge import Effective
 from nexus_context.config.picked_model import leaves_model_to_editor
 from nexus_context.conversation.bound_thinking import SentRequest, check_reasoning
 from nexus_context.conversation.compaction.detection import settings_of, should_compact
@@ -64,11 +65,11 @@ def assemble(
         spent = costs.spent(snapshot, fixed, view, options)
     if spent.over and request.format != "neutral":
         raise overflow(view, spent.available)
-    prefix = _prefix(fixed, view, fixed.current)
-    lapsed = prefix.reasoning.lapsed
     settings = snapshot.effective
+    prefix = _prefix(settings, fixed, view, fixed.current)
+    lapsed = prefix.reasoning.lapsed
     reuse = Reuse(
-        ttl=settings.get("/context/cache_ttl"),
+        ttl=prefix.lifetime,
         replayed=is_frozen(snapshot),
         lapsed=lapsed,
         splits_notes=request.format != "openai" or not leaves_model_to_editor(settings),
@@ -194,7 +195,7 @@ def prefix_of(snapshot: Snapshot, conversation: ContextManager, options: Options
     """
     request = Request(options=options)
     fixed, view, _ = costs.fitted_part(snapshot, conversation, request, now=now, looking=True)
-    return _prefix(fixed, view, None)
+    return _prefix(snapshot.effective, fixed, view, None)
 
 
 def view_of(snapshot: Snapshot, conversation: ContextManager, options: Options, *, now: datetime) -> View:
@@ -215,10 +216,11 @@ def _pending(
     start, counter = fixed.start, fixed.counter
     if not start.changes and not start.untold:
         return None
+    settings = snapshot.effective
     anew = costs.fixed_part(
         snapshot, request, counter=counter, now=now, conversation=conversation, reason="cut"
     )
-    broke = compare(_prefix(fixed, view, None), _prefix(anew, view, None), counter).broke
+    broke = compare(_prefix(settings, fixed, view, None), _prefix(settings, anew, view, None), counter).broke
     untold = {(change.is_tool, change.label, change.path) for change in start.untold}
     changes = start.changes or start.untold  # taken back: what notes said must be told otherwise
     return Pending(
@@ -239,7 +241,7 @@ def _pending(
     )
 
 
-def _prefix(fixed: FixedPart, view: View, message: Message | None) -> Prefix:
+def _prefix(settings: Effective, fixed: FixedPart, view: View, message: Message | None) -> Prefix:
     tools = tuple(map(msgspec.json.encode, fixed.tools))
     fixed_hash = sha256(b"\0".join([*tools, fixed.prompt.text.encode()])).hexdigest()
     base = f"{fixed.model.given}:{fixed_hash}"
@@ -254,6 +256,7 @@ def _prefix(fixed: FixedPart, view: View, message: Message | None) -> Prefix:
         ending=() if message is None else (sent_message(message),),
         fixed_hash=fixed_hash,
         base=base,
+        lifetime=settings.get("/context/cache_ttl"),
         reasoning=check_reasoning(base, view, strict=checks_reasoning(fixed.model.given)),
     )
 

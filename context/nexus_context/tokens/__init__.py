@@ -9,6 +9,7 @@ from nexus_context.tokens.counter import (
     count_message,
 )
 from nexus_context.tokens.models import (
+    Lifetime,
     ModelLimits,
     counter_for,
     get_model_limits,
@@ -19,6 +20,7 @@ from nexus_context.tokens.plain_counter import MinimalCounter, PlainCounter, com
 from nexus_context.tokens.vocabulary import is_loaded, load_encoding, loaded_encodings
 
 __all__ = [
+    "Lifetime",
     "MinimalCounter",
     "ModelLimits",
     "PlainCounter",

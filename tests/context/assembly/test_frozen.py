@@ -365,6 +365,18 @@ def test_pending_says_what_it_costs_to_apply(tmp_path: Path) -> None:
     assert "Ask first." in talk.ask().system_prompt
 
 
+@pytest.mark.parametrize(("lifetime", "write"), [("5m", 3.75), ("1h", 6.0)])
+def test_the_price_of_applying_now_is_that_of_the_lifetime(
+    tmp_path: Path, lifetime: str, write: float
+) -> None:
+    talk = Talk(tmp_path, CONFIG[:-1] + f', "context": {{"cache_ttl": "{lifetime}"}}}}')
+    talk.turn()
+    talk.load(RULES + "Ask first.\n")
+    pending = talk.ask().pending
+    assert pending is not None
+    assert pending.cost == round(pending.tokens * (write - 0.3) / 1e6, 6)
+
+
 def test_a_state_survives_a_restart(tmp_path: Path) -> None:
     ledger = open_ledger(str(tmp_path / "ledger.db"))
     stored: dict[str, Any] = {"ledger": ledger, "folder": "/home/a"}
