@@ -16,7 +16,11 @@ from nexus_context.budget import TokenUsage, UsagePart, UsageRow, history_rows, 
 from nexus_context.config.features import FEATURES, Feature
 from nexus_context.config.merge import Effective
 from nexus_context.config.patterns import Patterns
+from nexus_context.config.picked_model import leaves_model_to_editor
+from nexus_context.conversation.body_shape import AS_IT_IS, BodyShape, added_tokens
 from nexus_context.conversation.message import GAP, Message, sent_content
+from nexus_context.conversation.parameter_fields import takes_system_messages
+from nexus_context.conversation.parts import Provider
 from nexus_context.conversation.repair import Repair
 from nexus_context.conversation.truncation import Strategy
 from nexus_context.conversation.view import View
@@ -25,6 +29,7 @@ from nexus_context.errors import Span
 from nexus_context.frozen import Rendered
 from nexus_context.layers.model import GLOBAL
 from nexus_context.manager import ContextManager
+from nexus_context.prompt import texts
 from nexus_context.prompt.render import Fragment, Prompt
 from nexus_context.prompt.token_attribution import RowKey, fragment_tokens, row_key, tokens_by_part
 from nexus_context.snapshot import Snapshot, active_skills, prompt_for
@@ -45,6 +50,8 @@ SANDBOXED, WORKER = "sandboxed", "worker"
 CHANGES = "changed instructions and tools"
 """Label of the row for a note in the current message."""
 _NO_TOOLS = "{model} has no tools"
+_PROVIDERS: dict[str, Provider] = {"anthropic": "anthropic", "openai-responses": "openai", "gemini": "gemini"}
+"""Whose reasoning a format can have."""
 
 
 class FixedPart(msgspec.Struct, frozen=True):
@@ -63,16 +70,12 @@ class FixedPart(msgspec.Struct, frozen=True):
     before: tuple[UsageRow, ...]
     after: tuple[UsageRow, ...]
     start: Start
+    shape: BodyShape = AS_IT_IS
 
     @property
     def note(self) -> Note:
         """What the current message tells of changed instructions and tools."""
         return self.start.note
-
-    @property
-    def number(self) -> int:
-        """The number of prompt and tools; 0: nothing is frozen."""
-        return 0 if self.start.frozen is None else self.start.frozen.number
 
 
 def fixed_part(
@@ -99,6 +102,8 @@ def fixed_part(
     current = (
         current_message(snapshot, request, now=now, note=start.note) if now is not None else request.message
     )
+    number = 0 if start.frozen is None else start.frozen.number
+    shape = _shape(snapshot, request, model, number)
     return FixedPart(
         model=model,
         counter=counter,
@@ -108,9 +113,28 @@ def fixed_part(
         left_out=left_out,
         current=current,
         before=(*_prompt_rows(prompt, prompt_tokens, counter), *tool_sets.tool_rows(tools, counter)),
-        after=event_rows(snapshot, request, current, counter, now=now),
+        after=event_rows(snapshot, request, current, counter, now=now, shape=shape),
         start=start,
+        shape=shape,
     )
+
+
+def _shape(snapshot: Snapshot, request: Request, model: ModelLimits, number: int) -> BodyShape:
+    """How the body of a request has its messages; a program gets them as they are.
+
+    A model of the editor takes no system message inside a conversation. Anthropic's newer models and OpenAI's
+    do, the others get a marked text of the user.
+    """
+    form = request.format
+    if form == "neutral":
+        return BodyShape(number)
+    provider = _PROVIDERS.get(form) if model.can("thinking") else None
+    takes_systems = form != "gemini" and (form != "anthropic" or takes_system_messages(model.given))
+    note = "{text}" if takes_systems else texts.text("system_note")
+    if form == "openai" and leaves_model_to_editor(snapshot.effective):
+        note = ""
+    empty = texts.text("result_empty") if form.startswith("openai") else ""
+    return BodyShape(number, form, note, provider, empty_result=empty)
 
 
 def _candidate(
@@ -192,7 +216,7 @@ def fitted(
         Budget(empty.available, empty.total),
         limit=empty.limit - empty.reserved,
         looking=looking,
-        notes=fixed.number,
+        shape=fixed.shape,
     )
     return view, spent(snapshot, fixed, view, options)
 
@@ -362,11 +386,12 @@ def event_rows(
     counter: TokenCounter,
     *,
     now: datetime | None,
+    shape: BodyShape,
     memory: int = 0,
 ) -> tuple[UsageRow, ...]:
     """The rows of the last message: git's state, the note on changes, the rest without tokens of `memory`.
 
-    Memory has its own rows.
+    Memory has its own rows. A note that is a message of its own costs what that adds.
     """
     if current is None:
         return ()
@@ -375,7 +400,8 @@ def event_rows(
     changes = _note_tokens(current, content, counter)
     tokens = count_message(counter, content, current.tool_calls) - memory - git - changes
     images = isinstance(content, list) and any(isinstance(one, dict) and is_image(one) for one in content)
-    parts = (("git state", git), (CHANGES, changes))
+    note = added_tokens(current, counter, shape) if changes else 0
+    parts = (("git state", git), (CHANGES, changes + note))
     part_rows = (UsageRow("event", label, size, counter.exact) for label, size in parts if size)
     is_empty = request.message is not None and request.message.content == ""
     label = "current message (still empty)" if is_empty else "current message"

@@ -26,8 +26,7 @@ from nexus_context.assembly.memory_text import place
 from nexus_context.assembly.request import AssembledContext, Options, Pending, PendingChange, Request, check
 from nexus_context.budget import TokenUsage
 from nexus_context.config.merge import Effective
-from nexus_context.config.picked_model import leaves_model_to_editor
-from nexus_context.conversation.bound_thinking import SentRequest, check_reasoning
+from nexus_context.conversation.bound_thinking import SentRequest, check_reasoning, without_lapsed
 from nexus_context.conversation.compaction.detection import settings_of, should_compact
 from nexus_context.conversation.message import Message, sent_message, without_preamble
 from nexus_context.conversation.parameter_fields import checks_reasoning
@@ -48,8 +47,10 @@ def assemble(
     *,
     now: datetime,
     memory: Sequence[MemoryItem] = (),
+    counter: MinimalCounter | TokenCounter | None = None,
 ) -> AssembledContext:
     """Assemble one turn. `now` is a local time with its zone; `memory` is put before the user's text.
+    `counter` replaces the model's own.
 
     Raises RequestError for an unknown format or strategy, a provider's format without a model, a limit that
     is too small, and a parameter that is unknown or out of range; ContextOverflowError for a provider's body
@@ -59,22 +60,29 @@ def assemble(
     model, _ = costs.model_of(snapshot, options.model)
     check(request, model)
     parameters = _parameters(snapshot, request)
-    bare, view, spent = costs.fitted_part(snapshot, conversation, request, now=now)
+    counter = None if counter is None else complete(counter)
+    bare, view, spent = costs.fitted_part(snapshot, conversation, request, counter=counter, now=now)
     fixed, memory_report = place(snapshot, request, bare, memory, view=view, room=spent.remaining, now=now)
     if memory_report is not None:
         spent = costs.spent(snapshot, fixed, view, options)
-    if spent.over and request.format != "neutral":
-        raise overflow(view, spent.available)
     settings = snapshot.effective
     prefix = _prefix(settings, fixed, view, fixed.current)
+    fitted = _Fitted(fixed, view)
+    if prefix.view is not view:
+        view = prefix.view
+        spent = costs.spent(snapshot, fixed, view, options)
+    if spent.over and request.format != "neutral":
+        raise overflow(view, spent.available)
     lapsed = prefix.reasoning.lapsed
     reuse = Reuse(
         ttl=prefix.lifetime,
         replayed=is_frozen(snapshot),
         lapsed=lapsed,
-        splits_notes=request.format != "openai" or not leaves_model_to_editor(settings),
     )
     body, unsent, repairs = body_of(request, fixed, view, parameters, folder=snapshot.folder, reuse=reuse)
+    if body is not None and request.format == "anthropic":
+        thinking = msgspec.json.encode(body.get("thinking")).decode()
+        prefix = msgspec.structs.replace(prefix, thinking=thinking)
     current = None if fixed.current is None else sent_message(fixed.current)
     conversation.request = SentRequest(prefix.base, view, current, strict=checks_reasoning(model.given))
     metadata = _metadata(prefix, spent, fixed) | _advice(snapshot, conversation, spent, view)
@@ -103,7 +111,7 @@ def assemble(
         request=body,
         prefix=prefix,
         proposal=proposal,
-        pending=_pending(snapshot, conversation, request, _Fitted(fixed, view), now=now),
+        pending=_pending(snapshot, conversation, request, fitted, now=now),
     )
 
 
@@ -188,12 +196,20 @@ def measure(
     return Measure(spent, percent, view.removed, reason, pending=pending)
 
 
-def prefix_of(snapshot: Snapshot, conversation: ContextManager, options: Options, *, now: datetime) -> Prefix:
-    """What a request with these options would begin with. Nothing is sent: a cut stays where it is.
+def prefix_of(
+    snapshot: Snapshot,
+    conversation: ContextManager,
+    options: Options,
+    *,
+    now: datetime,
+    form: str = "neutral",
+) -> Prefix:
+    """What a request with these options would begin with, in a format. Nothing is sent: a cut stays where it
+    is.
 
     Raises RequestError for an active skill that does not exist or is left out.
     """
-    request = Request(options=options)
+    request = Request(options=options, format=form)
     fixed, view, _ = costs.fitted_part(snapshot, conversation, request, now=now, looking=True)
     return _prefix(snapshot.effective, fixed, view, None)
 
@@ -245,6 +261,9 @@ def _prefix(settings: Effective, fixed: FixedPart, view: View, message: Message 
     tools = tuple(map(msgspec.json.encode, fixed.tools))
     fixed_hash = sha256(b"\0".join([*tools, fixed.prompt.text.encode()])).hexdigest()
     base = f"{fixed.model.given}:{fixed_hash}"
+    reasoning = check_reasoning(base, view, strict=checks_reasoning(fixed.model.given))
+    if fixed.shape.provider == "anthropic" and reasoning.lapsed:
+        view = without_lapsed(view, reasoning, fixed.counter)
     return Prefix(
         model=fixed.model,
         tools=tools,
@@ -257,7 +276,8 @@ def _prefix(settings: Effective, fixed: FixedPart, view: View, message: Message 
         fixed_hash=fixed_hash,
         base=base,
         lifetime=settings.get("/context/cache_ttl"),
-        reasoning=check_reasoning(base, view, strict=checks_reasoning(fixed.model.given)),
+        reasoning=reasoning,
+        format=fixed.shape.format,
     )
 
 
