@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import msgspec
 
+from nexus_context import parameters as parameter_layers
 from nexus_context import tools as tool_sets
 from nexus_context.assembly import freezing
 from nexus_context.assembly.event_facts import event_zone
@@ -18,8 +19,8 @@ from nexus_context.config.merge import Effective
 from nexus_context.config.patterns import Patterns
 from nexus_context.config.picked_model import leaves_model_to_editor
 from nexus_context.conversation.body_shape import AS_IT_IS, BodyShape, added_tokens
-from nexus_context.conversation.message import GAP, Message, sent_content
-from nexus_context.conversation.parameter_fields import takes_system_messages
+from nexus_context.conversation.message import GAP, Message, Preamble, sent_content
+from nexus_context.conversation.parameter_fields import takes_prefill, takes_system_messages
 from nexus_context.conversation.parts import Provider
 from nexus_context.conversation.repair import Repair
 from nexus_context.conversation.truncation import Strategy
@@ -29,6 +30,7 @@ from nexus_context.errors import Span
 from nexus_context.frozen import Rendered
 from nexus_context.layers.model import GLOBAL
 from nexus_context.manager import ContextManager
+from nexus_context.parameters import Parameter
 from nexus_context.prompt import texts
 from nexus_context.prompt.render import Fragment, Prompt
 from nexus_context.prompt.token_attribution import RowKey, fragment_tokens, row_key, tokens_by_part
@@ -102,6 +104,8 @@ def fixed_part(
     current = (
         current_message(snapshot, request, now=now, note=start.note) if now is not None else request.message
     )
+    if current is None and conversation is not None and _must_go_on(snapshot, request, model, conversation):
+        current = Message("user", texts.text("conversation_continues"), preamble=Preamble())  # no time
     number = 0 if start.frozen is None else start.frozen.number
     shape = _shape(snapshot, request, model, number)
     return FixedPart(
@@ -116,6 +120,32 @@ def fixed_part(
         after=event_rows(snapshot, request, current, counter, now=now, shape=shape),
         start=start,
         shape=shape,
+    )
+
+
+def _must_go_on(
+    snapshot: Snapshot, request: Request, model: ModelLimits, conversation: ContextManager
+) -> bool:
+    """Whether a body must ask the model to continue: its history ends with an answer, and the model refuses
+    that. The text is the turn's message, so that later requests have it, too.
+    """
+    messages = conversation.history.messages
+    if not messages or messages[-1].role != "assistant" or messages[-1].tool_calls:
+        return False
+    if request.format == "anthropic" and takes_prefill(model.given):  # but not while it thinks
+        thinking = resolved_parameters(snapshot, request).get("thinking")
+        value = (thinking.value if thinking else None) or {}
+        return bool(value.get("budget")) or value.get("level") not in (None, "off")
+    return request.format in ("anthropic", "gemini")
+
+
+def resolved_parameters(snapshot: Snapshot, request: Request) -> dict[str, Parameter]:
+    """The model parameters of a request, by name."""
+    return parameter_layers.resolve(
+        snapshot.effective,
+        agent=request.agent_parameters,
+        session=request.session_parameters,
+        request=request.options.parameters,
     )
 
 

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from nexus_context import parameters as parameter_layers
 from nexus_context import tools as tool_sets
 from nexus_context.assembly import costs
 from nexus_context.assembly.body import Reuse, body_of
@@ -34,7 +33,6 @@ from nexus_context.conversation.view import View, overflow
 from nexus_context.frozen import Proposal
 from nexus_context.manager import ContextManager
 from nexus_context.memory.item import MemoryItem
-from nexus_context.parameters import Parameter
 from nexus_context.prefix import Prefix, compare
 from nexus_context.snapshot import Snapshot, active_skills
 from nexus_context.tokens import MinimalCounter, TokenCounter, complete
@@ -59,7 +57,7 @@ def assemble(
     options = request.options
     model, _ = costs.model_of(snapshot, options.model)
     check(request, model)
-    parameters = _parameters(snapshot, request)
+    parameters = costs.resolved_parameters(snapshot, request)
     counter = None if counter is None else complete(counter)
     bare, view, spent = costs.fitted_part(snapshot, conversation, request, counter=counter, now=now)
     fixed, memory_report = place(snapshot, request, bare, memory, view=view, room=spent.remaining, now=now)
@@ -120,15 +118,6 @@ def _turn_message(snapshot: Snapshot, fixed: FixedPart) -> Message | None:
     if fixed.current is None or is_frozen(snapshot):
         return fixed.current
     return without_preamble(fixed.current)
-
-
-def _parameters(snapshot: Snapshot, request: Request) -> dict[str, Parameter]:
-    return parameter_layers.resolve(
-        snapshot.effective,
-        agent=request.agent_parameters,
-        session=request.session_parameters,
-        request=request.options.parameters,
-    )
 
 
 class _Fitted(NamedTuple):
