@@ -495,6 +495,21 @@ def check_state(talk: Talk, state: Frozen, context: AssembledContext, options: O
     assert bool(ours or note(context)) or state.told is None
 
 
+def test_text_that_leaves_earlier_turns_renders_the_prompt_anew(tmp_path: Path) -> None:
+    """All messages would still be sent, but not as they were: the cache is lost from the first of them on."""
+    talk = Talk(tmp_path, CONFIG[:-1] + ', "context": {"max_tokens": 9000, "reserve_tokens": 500}}')
+    event = {"log": "The gate is open. " * 60}
+    talk.turn(event=event)
+    talk.load(RULES + "Ask first.\n")
+    while not talk.contexts[-1].view.replaced:
+        talk.ask(event=event)
+        talk.answer(Message("assistant", "There."))
+    last = talk.contexts[-1]
+    assert last.view.removed == 0
+    assert "Ask first." in last.system_prompt
+    assert "Ask first." not in talk.contexts[-2].system_prompt
+
+
 def test_a_cut_renders_the_prompt_anew_and_drops_the_notes(tmp_path: Path) -> None:
     talk = Talk(tmp_path, CONFIG[:-1] + ', "context": {"max_tokens": 12000, "reserve_tokens": 500}}')
     talk.turn()

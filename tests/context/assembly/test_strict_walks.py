@@ -75,7 +75,7 @@ def _change(walk: Walk, step: str, size: int, window: int) -> None:
             walk.model = MODELS[size % len(MODELS)]
 
 
-@settings(max_examples=40, deadline=None, report_multiple_bugs=False, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, deadline=None, report_multiple_bugs=False, suppress_health_check=list(HealthCheck))
 @given(
     model=st.sampled_from(MODELS),
     window=st.sampled_from([ROOMY, NARROW]),
