@@ -164,12 +164,10 @@ def _history_break(before: Prefix, now: Prefix, counter: TokenCounter) -> tuple[
     label = "the cut moved" + (f": {moved:,} more messages are not sent" if moved > 0 else "")
     if same_cut:
         label = "event and memory text of earlier turns is not sent any more"
-    before_it = old.messages()
-    same = _same(before_it, new.messages())
-    reused = sum(new.sizes(counter)[:same])
-    if same == len(before_it):
-        return reused + _appended_tokens(before, new, counter), ""
-    return reused, label
+    appended = _same(before.ending, new.history.sent[old.end : old.end + len(before.ending)])
+    sent = [*old.messages(), *before.ending[:appended]]
+    same = _same(sent, new.messages())
+    return sum(new.sizes(counter)[:same]), "" if same == len(sent) else label
 
 
 def _other_history(before: Prefix, new: View, counter: TokenCounter) -> tuple[int, str]:

@@ -8,7 +8,8 @@ import pytest
 from nexus_context.budget import EARLIER_CHANGES
 from nexus_context.conversation.message import Message, ToolCall
 from nexus_context.ledger import open_ledger
-from support.strict_walk import MODELS, Model, Walk
+from nexus_context.prefix import compare
+from support.strict_walk import MODELS, Letters, Model, Walk
 
 OPUS, FABLE, SONNET = MODELS[:3]
 
@@ -81,6 +82,17 @@ def test_a_session_that_was_read_again_is_predicted_to_be_reused(tmp_path: Path)
     walk.reopen(0)
     walk.ask(0, "And now?")
     assert walk.sent[-1].reply.usage.cache_read == walk.sent[-2].reply.usage.sent
+
+
+def test_a_message_that_a_cut_left_out_is_not_predicted_to_be_reused(tmp_path: Path) -> None:
+    walk = Walk(tmp_path, open_ledger(str(tmp_path / "ledger.db")), OPUS, window=5_000)
+    walk.loop(0, "Who?", ["A wall. " * 100])
+    while not walk.sent[-1].context.view.start:
+        walk.ask(0, "And now? " * 60)
+    first, last = (sent.context.prefix for sent in (walk.sent[0], walk.sent[-1]))
+    report = compare(first, last, Letters(1))
+    assert report.broke is not None
+    assert report.reused == first.tokens  # the opening message, not the one that followed it
 
 
 def test_another_setting_of_thinking_ends_the_reuse(tmp_path: Path) -> None:
