@@ -55,6 +55,7 @@ CONVERSATION_ORDER = [
     "parts",
     "coercion",
     "summary",
+    "body_shape",
     "times",
     "repair",
     "groups",

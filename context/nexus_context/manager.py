@@ -14,6 +14,7 @@ import msgspec
 
 from nexus_context.budget import ContextConfig, TokenUsage, UsageRow, corrected, history_rows, usage
 from nexus_context.conversation import coercion
+from nexus_context.conversation.body_shape import AS_IT_IS, BodyShape
 from nexus_context.conversation.compaction.server import SplitTurn, split_turn
 from nexus_context.conversation.history import Gap, History
 from nexus_context.conversation.message import (
@@ -482,10 +483,9 @@ class ContextManager:
         *,
         limit: int,
         looking: bool = False,
-        notes: int = 0,
+        shape: BodyShape = AS_IT_IS,
     ) -> View:
-        """The messages that fit `budget`. `limit` tells model windows apart: each has its own cut. `notes` is
-        the number of the prompt and tools that are sent: notes about others are not.
+        """The messages that fit `budget`. `limit` tells model windows apart: each has its own cut.
 
         `looking`: nothing is sent, so no cut becomes the conversation's (rule 5 of `window`).
         """
@@ -494,7 +494,7 @@ class ContextManager:
         self._windows[key] = window  # the last used one is the last
         if len(self._windows) > WINDOWS:
             del self._windows[next(iter(self._windows))]
-        return (window.look if looking else window.fit)(budget, notes=notes)
+        return (window.look if looking else window.fit)(budget, shape=shape)
 
     def history_tokens(self, counter: TokenCounter) -> int:
         """Tokens of all messages. Only messages that are new to this counter are counted."""

@@ -3,7 +3,8 @@
 1. Providers cache the beginning of a request: tools, system prompt, history. The first token that differs
    ends the reuse.
 2. The current message is new each time; the next request begins with it if it was appended as it was sent.
-3. A break is where something that was sent before changed or was removed. The tokens that would have been
+3. Anthropic caches messages for one setting of thinking: another one ends the reuse before the first message.
+4. A break is where something that was sent before changed or was removed. The tokens that would have been
    reused are written again, at the price of a write instead of the price of cached input.
 """
 
@@ -16,7 +17,7 @@ from nexus_context.conversation.message import Message, content_of
 from nexus_context.conversation.view import View
 from nexus_context.errors import Span
 from nexus_context.prompt.render import Fragment, Prompt
-from nexus_context.tokens import ModelLimits, TokenCounter, count_message
+from nexus_context.tokens import Lifetime, ModelLimits, TokenCounter, count_message
 
 
 class Prefix(msgspec.Struct, frozen=True):
@@ -32,6 +33,9 @@ class Prefix(msgspec.Struct, frozen=True):
     ending: tuple[Message, ...] = ()  # what follows the conversation, as it is sent
     fixed_hash: str = ""  # of tools and prompt
     base: str = ""  # stands for model, tools and prompt
+    format: str = ""  # of the body; "": none
+    thinking: str | None = None  # how the body sets it, where that is part of the prefix; None: unknown
+    lifetime: Lifetime = "5m"  # of what the provider caches
     reasoning: Reasoning = Reasoning()
 
     @property
@@ -85,7 +89,7 @@ def compare(before: Prefix | None, now: Prefix, counter: TokenCounter) -> CacheR
             category,
             label,
             lost,
-            _cost(now.model, lost),
+            _cost(now, lost),
             path=fragment.path if fragment is not None else None,
             span=fragment.source if fragment is not None and fragment.path else None,
         ),
@@ -108,6 +112,8 @@ def _common(before: Prefix, now: Prefix, counter: TokenCounter) -> tuple[int, _C
         common, fragment = _prompt_break(before.prompt, now.prompt, now.prompt_tokens)
         return reused + common, ("system", fragment.title, fragment)
     reused += sum(now.prompt_tokens)
+    if now.thinking != before.thinking and None not in (now.thinking, before.thinking):
+        return reused, ("history", "thinking is set otherwise, and messages are cached with that", None)
     common, label = _history_break(before, now, counter)
     return reused + common, (("history", label, None) if label else None)
 
@@ -143,7 +149,7 @@ def _history_break(before: Prefix, now: Prefix, counter: TokenCounter) -> tuple[
     """Tokens of the messages in common, and what ends them; "" if all of `before` is still there."""
     old, new = before.view, now.view
     if old.history is not new.history:
-        return 0, "the conversation was cleared, compacted or restored"
+        return _other_history(before, new, counter)
     same_cut = (old.head, old.start, old.note, old.anchor) == (new.head, new.start, new.note, new.anchor)
     changed = [
         index
@@ -158,30 +164,41 @@ def _history_break(before: Prefix, now: Prefix, counter: TokenCounter) -> tuple[
     label = "the cut moved" + (f": {moved:,} more messages are not sent" if moved > 0 else "")
     if same_cut:
         label = "event and memory text of earlier turns is not sent any more"
-    before_it = old.messages()
-    same = _same(before_it, new.messages())
-    reused = sum(new.sizes(counter)[:same])
-    if same == len(before_it):
-        return reused + _appended_tokens(before, new, counter), ""
-    return reused, label
+    appended = _same(before.ending, new.history.sent[old.end : old.end + len(before.ending)])
+    sent = [*old.messages(), *before.ending[:appended]]
+    same = _same(sent, new.messages())
+    return sum(new.sizes(counter)[:same]), "" if same == len(sent) else label
+
+
+def _other_history(before: Prefix, new: View, counter: TokenCounter) -> tuple[int, str]:
+    """The same for a history that was read again, or replaced: message by message."""
+    sent = [*before.view.messages(), *before.ending]
+    same = _same(sent, new.messages())
+    label = "the conversation was cleared, compacted or restored"
+    return sum(new.sizes(counter)[:same]), "" if same == len(sent) else label
 
 
 def _appended_tokens(before: Prefix, now: View, counter: TokenCounter) -> int:
     """Tokens of the messages that ended the request before, and that the history has by now."""
     sent, sums, end = now.history.sent, now.history.sums(counter), before.view.end
     same = _same(before.ending, sent[end : min(now.end, end + len(before.ending))])
-    return sums[end + same] - sums[end]
+    return sums[end + same] - sums[end] + _added(now, end, end + same)
 
 
 def _tokens_before(view: View, index: int, counter: TokenCounter) -> int:
     """Tokens of what is sent before the message of that index, which is not before the cut."""
     sums = view.history.sums(counter)
-    after = sums[view.end] - sums[index]
+    after = sums[view.end] - sums[index] + _added(view, index, view.end)
     for at, message in view.replaced.items():
         if at >= index:
             size = count_message(counter, content_of(message), message.tool_calls)
             after += size - (sums[at + 1] - sums[at])
     return view.tokens - view.repair_tokens - after
+
+
+def _added(view: View, start: int, end: int) -> int:
+    """What the body adds to these messages."""
+    return sum(tokens for index, tokens in view.added.items() if start <= index < end)
 
 
 def _same(before: Sequence[object], now: Sequence[object]) -> int:
@@ -192,8 +209,8 @@ def _same(before: Sequence[object], now: Sequence[object]) -> int:
     return min(len(before), len(now))
 
 
-def _cost(model: ModelLimits, tokens: int) -> float | None:
-    if model.input_price is None or model.cached_input_price is None:
+def _cost(now: Prefix, tokens: int) -> float | None:
+    write, read = now.model.write_price(now.lifetime), now.model.cached_input_price
+    if write is None or read is None:
         return None
-    write = model.cache_write_price or model.input_price  # where writing has no price of its own
-    return round(tokens * (write - model.cached_input_price) / 1_000_000, 6)
+    return round(tokens * (write - read) / 1_000_000, 6)

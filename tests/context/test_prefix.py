@@ -15,7 +15,7 @@ from nexus_context.conversation.window import Budget, Policy, Window
 from nexus_context.prefix import CacheBreak, Prefix, compare
 from nexus_context.prompt.render import Prompt
 from nexus_context.prompt.token_attribution import fragment_tokens
-from nexus_context.tokens import get_model_limits
+from nexus_context.tokens import Lifetime, get_model_limits
 from support.fixture import write_fixture
 from support.folders import load_folder
 from support.histories import SOUND, Letters, conversation, histories
@@ -168,9 +168,11 @@ def test_a_result_that_is_shortened_later() -> None:
     check(prefix(before), prefix(now), 27, "history", "a long tool result was shortened")
 
 
-def test_another_history_has_nothing_in_common() -> None:
+def test_another_history_is_compared_message_by_message() -> None:
     label = "the conversation was cleared, compacted or restored"
-    check(prefix(view_of("u1 a1"), tools="a"), prefix(view_of("u1 a1"), tools="a"), 10, "history", label)
+    before = prefix(view_of("u1 a1"), tools="a")
+    check(before, prefix(view_of("u1 a1 u2"), tools="a"), 10 + VIEW.tokens)  # read again from a ledger
+    check(before, prefix(view_of("u2 a1"), tools="a"), 10, "history", label)
 
 
 @given(
@@ -199,12 +201,23 @@ def test_what_is_said_to_be_reused_is_there_in_both(
         last = now, now.view.messages()
 
 
-@pytest.mark.parametrize(("write", "paid"), [(3.75, 3.75), (None, 3.0)])
-def test_the_price_of_a_break(write: float | None, paid: float) -> None:
-    prices = {"input_price": 3.0, "cached_input_price": 0.3, "cache_write_price": write}
-    model = msgspec.structs.replace(MODEL, **prices)
+@pytest.mark.parametrize(
+    ("write", "write_1h", "lifetime", "paid"),
+    [
+        (3.75, 6.0, "5m", 3.75),
+        (3.75, 6.0, "1h", 6.0),
+        (3.75, None, "1h", 3.75),
+        (None, None, "5m", 3.0),
+        (None, None, "1h", 3.0),
+    ],
+)
+def test_the_price_of_a_break(
+    write: float | None, write_1h: float | None, lifetime: Lifetime, paid: float
+) -> None:
+    prices = {"cached_input_price": 0.3, "cache_write_price": write, "cache_write_1h_price": write_1h}
+    model = msgspec.structs.replace(MODEL, input_price=3.0, **prices)
     before = msgspec.structs.replace(prefix(tools="a b"), model=model)
-    now = msgspec.structs.replace(prefix(tools="a c"), model=model)
+    now = msgspec.structs.replace(prefix(tools="a c"), model=model, lifetime=lifetime)
     broke = check(before, now, 10, "tools", "c")
     assert broke is not None
     assert broke.cost == round(30 * (paid - 0.3) / 1_000_000, 6)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from support.strict_request import Block, Body, Count, Section, refuse, require, said_by, size_of
+from support.strict_request import Block, Body, Section, Sizes, refuse, require, said_by
 
 MOST_BREAKPOINTS = 4
 LIFETIMES_S = {"5m": 300, "1h": 3_600}
@@ -83,7 +83,7 @@ def claude(model: str) -> Claude:
     return Claude(match[1], (int(match[2]), int(match[3] or 0)))
 
 
-def read_anthropic(body: Body, count: Count) -> list[Block]:
+def read_anthropic(body: Body, sizes: Sizes) -> list[Block]:
     """The blocks in the order in which the API reads them: tools, system, messages. Refused if invalid."""
     model = claude(str(body.get("model", "")))
     require(isinstance(body.get("model"), str) and body["model"], "model: Field required")
@@ -97,7 +97,7 @@ def read_anthropic(body: Body, count: Count) -> list[Block]:
     _check_tool_pairs(turns)
     _check_tools(body.get("tools") or [])
     _check_thinking(body, model)
-    blocks = list(_blocks(body, turns, count))
+    blocks = list(_blocks(body, turns, sizes))
     _check_breakpoints(blocks, automatic="cache_control" in body)
     return blocks
 
@@ -334,16 +334,18 @@ def _check_breakpoints(blocks: Sequence[Block], *, automatic: bool) -> None:
 # ---------------------------------------------------------------- blocks
 
 
-def _blocks(body: Body, turns: Sequence[tuple[str, list[Body]]], count: Count) -> Iterator[Block]:
+def _blocks(body: Body, turns: Sequence[tuple[str, list[Body]]], sizes: Sizes) -> Iterator[Block]:
     for index, tool in enumerate(body.get("tools") or []):
-        yield _block("tools", f"tools.{index}", "tools", tool, count, begins=False, ends=False)
+        size = sizes.of_tool(tool)
+        yield _block("tools", f"tools.{index}", "tools", tool, size, ends=False)
     system = body.get("system") or []
     for index, part in enumerate([{"type": "text", "text": system}] if isinstance(system, str) else system):
         require(part["text"].strip(), "system: text content blocks must be non-empty")
-        yield _block("system", f"system.{index}", "system", part, count, begins=False, ends=False)
+        size = sizes.of_prompt(part, begins=False)
+        yield _block("system", f"system.{index}", "system", part, size, ends=False)
     automatic = body.get("cache_control")
     last = None
-    for block in _message_blocks(turns, count):
+    for block in _message_blocks(turns, sizes):
         if last is not None:
             yield last
         last = block
@@ -352,20 +354,18 @@ def _blocks(body: Body, turns: Sequence[tuple[str, list[Body]]], count: Count) -
         yield last._replace(lifetime=lifetime)
 
 
-def _message_blocks(turns: Sequence[tuple[str, list[Body]]], count: Count) -> Iterator[Block]:
+def _message_blocks(turns: Sequence[tuple[str, list[Body]]], sizes: Sizes) -> Iterator[Block]:
     for index, (role, parts) in enumerate(turns):
         first = next((at for at, part in enumerate(parts) if part["type"] not in _THINKING), 0)
         for at, part in enumerate(parts):
             path, ends = f"messages.{index}.content.{at}", at == len(parts) - 1
-            yield _block("messages", path, role, part, count, begins=at == first, ends=ends)
+            size = sizes.of_block(part, begins=at == first)
+            yield _block("messages", path, role, part, size, ends=ends)
 
 
-def _block(
-    section: Section, path: str, role: str, content: Body, count: Count, *, begins: bool, ends: bool
-) -> Block:
+def _block(section: Section, path: str, role: str, content: Body, tokens: int, *, ends: bool) -> Block:
     control = content.get("cache_control")
     lifetime = None if control is None else _lifetime(control)
-    tokens = size_of(content, count, begins=begins)
     return Block(section, path, said_by(role, content), tokens, lifetime, ends, content)
 
 

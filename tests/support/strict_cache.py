@@ -8,6 +8,7 @@ clock is the caller's, in seconds; if it goes back, entries live longer, and not
 import hashlib
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from support.strict_request import Block, Count, texts_of
@@ -23,10 +24,24 @@ MOST_READ = 80  # breakpoints of a conversation
 HOUR_S = 3_600
 
 
+class Limits(NamedTuple):
+    """What keeps a cache from reading all that two requests share. Sizes are in tokens."""
+
+    lookback: int = LOOKBACK
+    most_read: int = MOST_READ
+    least_automatic: int = LEAST_AUTOMATIC
+    step: int = STEP
+    in_blocks: bool = False  # reads whole blocks only
+
+
+UNLIMITED = Limits(lookback=10**9, most_read=10**9, least_automatic=0, step=1, in_blocks=True)
+
+
 class Settled(NamedTuple):
     """Tokens of a request: read, written for the short and the long lifetime, and neither.
 
-    `through` is the number of blocks that were read.
+    `through` is the number of blocks that were read. `held` are the lengths of the prefixes, in tokens, that
+    the cache holds from now on for its whole lifetime.
     """
 
     read: int
@@ -34,6 +49,7 @@ class Settled(NamedTuple):
     written_1h: int
     plain: int
     through: int
+    held: tuple[int, ...] = ()
 
 
 class Prefix(NamedTuple):
@@ -71,9 +87,10 @@ def _digest(before: bytes, said: bytes) -> bytes:
 class BreakpointCache:
     """Entries end exactly at breakpoints. A prefix below the minimum is never stored."""
 
-    def __init__(self, clock: Clock, minimum: int) -> None:
+    def __init__(self, clock: Clock, minimum: int, limits: Limits) -> None:
         self._clock = clock
         self._minimum = minimum
+        self._limits = limits
         self._entries: dict[bytes, _Entry] = {}
 
     def settle_anthropic(self, prefixes: Sequence[Prefix], lifetimes: dict[int, int]) -> Settled:
@@ -86,14 +103,15 @@ class BreakpointCache:
         now = self._clock()
         through = 0
         for at in lifetimes:
-            positions = range(at, max(at - LOOKBACK, -1), -1)
+            positions = range(at, max(at - self._limits.lookback, -1), -1)
             through = max(through, next((end + 1 for end in positions if self._has(prefixes[end], now)), 0))
         kept = {at: seconds for at, seconds in lifetimes.items() if prefixes[at].tokens >= self._minimum}
         read = self._renew(prefixes, through, kept, now)
         ends = [prefixes[at].tokens for at in kept if at >= through]
         long = [prefixes[at].tokens for at, seconds in kept.items() if at >= through and seconds >= HOUR_S]
         hour, last = max(long, default=read), max(ends, default=read)
-        return Settled(read, last - hour, hour - read, prefixes[-1].tokens - last, through)
+        held = _held(prefixes, through, kept)
+        return Settled(read, last - hour, hour - read, prefixes[-1].tokens - last, through, held)
 
     def settle_openai(
         self,
@@ -113,14 +131,15 @@ class BreakpointCache:
         """
         now = self._clock()
         newest = [ends[-1]] if implicit and ends else []
-        candidates = sorted({*explicit, *(ends if implicit else ())})[-MOST_READ:]
+        candidates = sorted({*explicit, *(ends if implicit else ())})[-self._limits.most_read :]
         through = max((at + 1 for at in candidates if self._has(prefixes[at], now)), default=0)
         marks = [at for at in explicit if at not in newest][-(MOST_WRITTEN - len(newest)) :]
         kept = {at: lifetime for at in [*marks, *newest] if prefixes[at].tokens >= self._minimum}
         read = self._renew(prefixes, through, kept, now)
         last = max((prefixes[at].tokens for at in kept), default=0)
         written = max(last - read, 0)
-        return Settled(read, written, 0, prefixes[-1].tokens - read - written, through)
+        held = _held(prefixes, through, kept)
+        return Settled(read, written, 0, prefixes[-1].tokens - read - written, through, held)
 
     def _has(self, prefix: Prefix, now: float) -> bool:
         entry = self._entries.get(prefix.digest)
@@ -135,6 +154,11 @@ class BreakpointCache:
             else:
                 self._entries[prefixes[at].digest] = _Entry(kept[at], now)
         return prefixes[through - 1].tokens if through else 0
+
+
+def _held(prefixes: Sequence[Prefix], through: int, kept: Iterable[int]) -> tuple[int, ...]:
+    """The lengths of the prefixes that were read or written."""
+    return tuple(prefixes[at].tokens for at in sorted({*kept, through - 1} - {-1}))
 
 
 class _Node:
@@ -154,9 +178,10 @@ class AutomaticCache:
     24 hours that the request asks for. Writes are free.
     """
 
-    def __init__(self, clock: Clock, count: Count) -> None:
+    def __init__(self, clock: Clock, count: Count, limits: Limits) -> None:
         self._clock = clock
         self._count = count
+        self._limits = limits
         self._roots: dict[bytes, _Node] = {}
 
     def settle(self, scope: bytes, blocks: Sequence[Block], lifetime: int = AUTOMATIC_LIFETIME_S) -> Settled:
@@ -170,14 +195,16 @@ class AutomaticCache:
                 common, through = common + block.tokens, through + 1
             elif matching:
                 matching = False
-                common += self._common(node, block, now)
+                common += 0 if self._limits.in_blocks else self._common(node, block, now)
             if child is None:
                 child = node.children[block.said] = _Node(block)
             child.expires = max(child.expires, now + lifetime)
             node = child
         total = sum(block.tokens for block in blocks)
-        read = common // STEP * STEP if common >= LEAST_AUTOMATIC else 0
-        return Settled(read, 0, 0, total - read, through)
+        step = self._limits.step
+        read = common // step * step if common >= self._limits.least_automatic else 0
+        held = tuple(accumulate(block.tokens for block in blocks))
+        return Settled(read, 0, 0, total - read, through, held)
 
     def _common(self, node: _Node, block: Block, now: float) -> int:
         """Tokens of the longest beginning shared with a block of that role that is stored in its place."""

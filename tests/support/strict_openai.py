@@ -7,9 +7,7 @@ the reference in the types of the Python package (openai 3.54), and errors that 
 import re
 from collections.abc import Iterator, Sequence
 
-import msgspec
-
-from support.strict_request import Block, Body, Count, require, said_by, size_of
+from support.strict_request import Block, Body, Sizes, require, said_by
 
 LONGEST_ID = 40
 LIFETIME_S = 1_800
@@ -32,7 +30,7 @@ def has_breakpoints(model: str) -> bool:
     return match is not None and (int(match[1]), int(match[2] or 0)) >= (5, 6)
 
 
-def read_openai(body: Body, count: Count) -> list[Block]:
+def read_openai(body: Body, sizes: Sizes) -> list[Block]:
     """The blocks in the order in which the API reads them: tools, messages. Refused if invalid."""
     require(isinstance(body.get("model"), str) and body["model"], "you must provide a model parameter")
     messages = body.get("messages")
@@ -42,7 +40,7 @@ def read_openai(body: Body, count: Count) -> list[Block]:
     _check_tool_pairs(messages or ())
     _check_tools(body.get("tools") or [])
     _check_cache_options(body)
-    return list(_blocks(body, count))
+    return list(_blocks(body, sizes))
 
 
 def _check_message(message: Body, index: int) -> None:
@@ -120,9 +118,9 @@ def _check_cache_options(body: Body) -> None:
         )
 
 
-def _blocks(body: Body, count: Count) -> Iterator[Block]:
+def _blocks(body: Body, sizes: Sizes) -> Iterator[Block]:
     for index, tool in enumerate(body.get("tools") or []):
-        size = count(msgspec.json.encode(tool).decode())
+        size = sizes.of_tool(tool)
         yield Block("tools", f"tools[{index}]", said_by("tools", tool), size, None, False, tool)
     for index, message in enumerate(body["messages"]):
         content = message.get("content")
@@ -133,7 +131,8 @@ def _blocks(body: Body, count: Count) -> Iterator[Block]:
         for at, part in enumerate(parts):
             lifetime = LIFETIME_S if "prompt_cache_breakpoint" in part else None
             ends = at == len(parts) - 1 and message["role"] != "assistant"
-            size = size_of(part, count, begins=at == 0)
+            of = sizes.of_prompt if index == 0 and message["role"] == "system" else sizes.of_block
+            size = of(part, begins=at == 0)
             path = f"messages[{index}].content[{at}]"
             role = f"{message['role']} {message.get('tool_call_id', '')} {at}"
             yield Block("messages", path, said_by(role, part), size, lifetime, ends, part)

@@ -15,9 +15,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from support.strict_anthropic import claude, latest_assistant, read_anthropic, thinking_is_on
-from support.strict_cache import AutomaticCache, BreakpointCache, Clock, Settled, prefixes_of
+from support.strict_cache import AutomaticCache, BreakpointCache, Clock, Limits, Settled, prefixes_of
 from support.strict_openai import LIFETIME_S, has_breakpoints, read_openai
-from support.strict_request import Block, Body, Count, Refused, refuse
+from support.strict_request import Block, Body, Count, Refused, Sizes, refuse
 from support.strict_responses import OPAQUE, read_responses
 
 __all__ = ["Answer", "Pricing", "Refused", "Reply", "StrictProvider", "Usage"]
@@ -90,7 +90,8 @@ class Reply(NamedTuple):
     """The answer to a request. `message` and `body` (usage and stop reason) are in the vendor's form; of
     Responses, `message` has the items: `output`.
 
-    `read_through` is the path of the last block that was read from the cache; "" for none.
+    `read_through` is the path of the last block that was read from the cache; "" for none. `held` are the
+    lengths of the prefixes that the cache holds from this request on, in tokens.
     """
 
     message: Body
@@ -99,6 +100,7 @@ class Reply(NamedTuple):
     cost: float
     dropped: tuple[Dropped, ...]
     read_through: str
+    held: tuple[int, ...]
 
 
 class _Thought(NamedTuple):
@@ -112,24 +114,36 @@ class _Thought(NamedTuple):
 
 
 class StrictProvider:
-    """One provider with its caches and the thinking that it gave. `minimum`: tokens of the shortest entry."""
+    """One provider with its caches and the thinking that it gave. `minimum`: tokens of the shortest entry.
+
+    `sizes`: how tokens are counted, if not by `count` alone.
+    """
 
     def __init__(
-        self, vendor: Vendor, *, clock: Clock, count: Count, pricing: Pricing, minimum: int = 1_024
+        self,
+        vendor: Vendor,
+        *,
+        clock: Clock,
+        count: Count,
+        pricing: Pricing,
+        minimum: int = 1_024,
+        limits: Limits = Limits(),  # noqa: B008  # frozen
+        sizes: Sizes | None = None,
     ) -> None:
         self.requests = 0
         self._vendor = vendor
         self._count = count
         self._pricing = pricing
-        self._breakpoints = BreakpointCache(clock, minimum)
-        self._automatic = AutomaticCache(clock, count)
+        self._sizes = sizes or Sizes(count)
+        self._breakpoints = BreakpointCache(clock, minimum, limits)
+        self._automatic = AutomaticCache(clock, count, limits)
         self._thoughts: dict[str, _Thought] = {}
         self._encrypted: dict[str, Body] = {}  # items of Responses, by their content
 
     def send(self, body: Body, answer: Answer = Answer()) -> Reply:  # noqa: B008  # frozen
         """The answer to a request, in the vendor's form. Raises Refused; then nothing is cached or bound."""
         if self._vendor == "anthropic":
-            blocks, dropped = self._readable(body, read_anthropic(body, self._count))
+            blocks, dropped = self._readable(body, read_anthropic(body, self._sizes))
             settled = self._settle_anthropic(body, blocks)
         else:
             blocks, dropped = self._readable_openai(body), []
@@ -140,7 +154,7 @@ class StrictProvider:
         through = blocks[settled.through - 1].path if settled.through else ""
         stop = "tool_use" if answer.calls else "end_turn"
         told = {"usage": self._usage_of(usage, is_responses="input" in body), "stop_reason": stop}
-        return Reply(message, told, usage, usage.cost(self._pricing), tuple(dropped), through)
+        return Reply(message, told, usage, usage.cost(self._pricing), tuple(dropped), through, settled.held)
 
     # ------------------------------------------------------------ caches
 
@@ -248,8 +262,8 @@ class StrictProvider:
         Reasoning models, Encrypted reasoning items: what the API cannot decrypt is refused.
         """
         if "input" not in body:
-            return read_openai(body, self._count)
-        blocks = read_responses(body, self._count)
+            return read_openai(body, self._sizes)
+        blocks = read_responses(body, self._sizes)
         for block in blocks:
             content = block.content.get("encrypted_content", "")
             if block.content.get("type") in OPAQUE and self._encrypted.get(content) != block.content:

@@ -11,6 +11,7 @@ Section = Literal["tools", "system", "messages"]
 
 MESSAGE_TOKENS = 4
 CALL_TOKENS = 5
+_TEXTS = ("text", "input_text", "output_text", "refusal")
 CACHE_CONTROLS = ("cache_control", "prompt_cache_breakpoint")
 
 
@@ -42,6 +43,41 @@ class Block(NamedTuple):
     def thinks(self) -> bool:
         """Whether it is reasoning, which is bound to its prefix and never holds a breakpoint."""
         return self.content.get("type") in ("thinking", "redacted_thinking")
+
+
+class Sizes:
+    """How many tokens a request has: 4 a message or result, the text; 5 for a call, its name and arguments.
+
+    Providers do not publish what they add to the text. `by_message` counts what Nexus does: 4 for each
+    message as it was before a body joined or split it, that is for each text, each result and each answer
+    with calls only; none for the system prompt. `tool` counts a definition, `data` what is encrypted.
+    """
+
+    def __init__(
+        self,
+        count: Count,
+        *,
+        tool: Callable[[Body], int] | None = None,
+        data: Count | None = None,
+        by_message: bool = False,
+    ) -> None:
+        self.count = count
+        self.data = data or count
+        self.by_message = by_message
+        self._tool = tool
+
+    def of_tool(self, tool: Body) -> int:
+        """Tokens of a definition; by default those of its JSON."""
+        return self.count(_json(tool).decode()) if self._tool is None else self._tool(tool)
+
+    def of_block(self, content: Body, *, begins: bool) -> int:
+        """Tokens of a block; `begins`: it is the first of its message."""
+        begins = begins or (self.by_message and content.get("type") in _TEXTS)
+        return size_of(content, self.count, begins=begins)
+
+    def of_prompt(self, content: Body, *, begins: bool) -> int:
+        """Tokens of a block of the system prompt."""
+        return size_of(content, self.count, begins=begins and not self.by_message)
 
 
 def refuse(message: str) -> NoReturn:

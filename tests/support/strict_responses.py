@@ -8,10 +8,8 @@ the API's users quote.
 import re
 from collections.abc import Iterator, Sequence
 
-import msgspec
-
 from support.strict_openai import LIFETIME_S, has_breakpoints
-from support.strict_request import Block, Body, Count, require, said_by, size_of
+from support.strict_request import Block, Body, Sizes, require, said_by
 
 LONGEST_ID = 64
 ROLES = ("user", "assistant", "system", "developer")
@@ -21,7 +19,7 @@ _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _OF_ASSISTANT = ("output_text", "refusal")
 
 
-def read_responses(body: Body, count: Count) -> list[Block]:
+def read_responses(body: Body, sizes: Sizes) -> list[Block]:
     """The blocks in the order in which the API reads them: tools, instructions, input. Refused if invalid."""
     require(isinstance(body.get("model"), str) and body["model"], "Missing required parameter: 'model'.")
     given = body.get("input")
@@ -34,7 +32,7 @@ def read_responses(body: Body, count: Count) -> list[Block]:
     _check_calls(items)
     _check_reasoning(items)
     _check_breakpoints(body, items)
-    return list(_blocks(body, items, count))
+    return list(_blocks(body, items, sizes))
 
 
 def _check_item(item: Body, index: int) -> None:
@@ -116,30 +114,35 @@ def parts_of(item: Body) -> list[Body]:
     return content if isinstance(content, list) and item.get("type") not in OPAQUE else [item]
 
 
-def _blocks(body: Body, items: Sequence[Body], count: Count) -> Iterator[Block]:
+def _blocks(body: Body, items: Sequence[Body], sizes: Sizes) -> Iterator[Block]:
     for index, tool in enumerate(body.get("tools") or []):
-        size = count(msgspec.json.encode(tool).decode())
+        size = sizes.of_tool(tool)
         yield Block("tools", f"tools[{index}]", said_by("tools", tool), size, None, False, tool)
     if body.get("instructions"):
         part = {"type": "input_text", "text": body["instructions"]}
-        size = size_of(part, count, begins=True)
+        size = sizes.of_prompt(part, begins=True)
         yield Block("system", "instructions", said_by("instructions", part), size, None, False, part)
+    in_answer = False  # whether an item of the same answer precedes
     for index, item in enumerate(items):
         kind = item.get("type", "message")
         parts = parts_of(item)
+        is_prompt = index == 0 and item.get("role") in ("system", "developer")
         for at, part in enumerate(parts):
             lifetime = LIFETIME_S if "prompt_cache_breakpoint" in part else None
             role = f"{kind} {item.get('role', item.get('call_id', ''))} {at}"
             holds = item.get("role") not in (None, "assistant") or kind == "function_call_output"
-            size = _size(item, part, count, begins=at == 0)
+            begins = not in_answer if kind == "function_call" else at == 0
+            size = sizes.of_prompt(part, begins=begins) if is_prompt else _size(item, part, sizes, begins)
             ends = holds and at == len(parts) - 1
             yield Block("messages", f"input[{index}]", said_by(role, part), size, lifetime, ends, part)
+        if kind not in OPAQUE:
+            in_answer = item.get("role") == "assistant" or kind == "function_call"
 
 
-def _size(item: Body, part: Body, count: Count, *, begins: bool) -> int:
-    """Tokens as in chat completions. What is encrypted has the size of its text."""
+def _size(item: Body, part: Body, sizes: Sizes, begins: bool) -> int:
+    """Tokens as in chat completions. What is encrypted has the size of its data."""
     if item.get("type") == "function_call":
-        return size_of({"type": "function", "function": item}, count, begins=False)
+        return sizes.of_block({"type": "function", "function": item}, begins=begins and sizes.by_message)
     if item.get("type") in OPAQUE:
-        return count(item["encrypted_content"])
-    return size_of(part, count, begins=begins)
+        return sizes.data(item["encrypted_content"])
+    return sizes.of_block(part, begins=begins)

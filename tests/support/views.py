@@ -1,5 +1,7 @@
 """What holds of every view of a conversation."""
 
+import msgspec
+
 from nexus_context.budget import history_rows
 from nexus_context.conversation.shortening import LEAST
 from nexus_context.conversation.view import View
@@ -13,8 +15,11 @@ def check(view: View, counter: TokenCounter) -> None:
     messages = view.messages()
     sound, repairs, _ = view.sound_messages()
     # every token that a provider is sent is counted, and has its row
-    assert counter.count_messages(sound) == view.tokens
-    assert view.sizes(counter) == [counter.count_messages([message]) for message in messages]
+    added = sum(view.added.values())
+    assert counter.count_messages(sound) + added == view.tokens
+    assert sum(view.sizes(counter)) + view.repair_tokens == view.tokens
+    sizes = msgspec.structs.replace(view, added={}).sizes(counter)
+    assert sizes == [counter.count_messages([message]) for message in messages]
     assert sum(row.tokens for row in history_rows(view, counter)) == view.tokens
     # the newest message is there, at most shortened
     if history.messages:

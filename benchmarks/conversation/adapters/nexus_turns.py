@@ -17,7 +17,7 @@ from nexus_context.assembly.request import AssembledContext
 from nexus_context.conversation import formats
 from nexus_context.conversation.message import ToolCall
 from nexus_context.memory.item import MemoryItem
-from nexus_context.tokens import get_model_limits
+from nexus_context.tokens import TiktokenCounter
 
 
 def turn_messages(context: AssembledContext) -> list[Message]:
@@ -27,13 +27,14 @@ def turn_messages(context: AssembledContext) -> list[Message]:
 
 class EveryStep:
     """Assembles before every request, also in the middle of a tool loop; calls and results are appended as
-    they come. The budget is in tokens of the tokenizer that counts for all; Nexus estimates the model's.
+    they come. The budget is in tokens of the tokenizer that counts for all, so Nexus counts with it, too: its
+    estimate of the model's tokens scales texts, but not what surrounds a message.
     """
 
     def __init__(self, budget: int, vendor: Vendor) -> None:
         self._format = vendor
-        factor = get_model_limits(MODELS[vendor]).family.factor
-        limit = None if budget >= UNCUT else round(budget * factor)
+        self._counter = TiktokenCounter("cl100k_base")
+        limit = None if budget >= UNCUT else budget
         self._options = Options(model=MODELS[vendor], max_context_tokens=limit, reserve_tokens=0)
         self._conversation = ContextManager(started=START)
         self._system = ""
@@ -63,13 +64,23 @@ class EveryStep:
         """The body. What is timed is the assembly without a provider's form."""
         request, memory = self._request("neutral")
         start = time.perf_counter_ns()
-        assemble(self._snapshot, self._conversation, request, now=self._now, memory=memory)
+        self._assemble(request, memory)
         taken = time.perf_counter_ns() - start
         request, memory = self._request(self._format)
-        self._context = assemble(self._snapshot, self._conversation, request, now=self._now, memory=memory)
+        self._context = self._assemble(request, memory)
         body = self._context.request
         assert body is not None
         return body, taken
+
+    def _assemble(self, request: Request, memory: list[MemoryItem]) -> AssembledContext:
+        return assemble(
+            self._snapshot,
+            self._conversation,
+            request,
+            now=self._now,
+            memory=memory,
+            counter=self._counter,
+        )
 
     def answer(self, message: OpenAIMessage, thinking: Sequence[Body]) -> int:
         """Appends the turn's message, if this is its first answer, and the answer."""

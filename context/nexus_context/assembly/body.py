@@ -10,13 +10,13 @@ from nexus_context.assembly import costs
 from nexus_context.assembly.costs import FixedPart
 from nexus_context.assembly.request import Request
 from nexus_context.conversation import formats, parameter_fields
-from nexus_context.conversation.breakpoints import MINIMUM, Cache, Ttl
+from nexus_context.conversation.breakpoints import MINIMUM, Cache
 from nexus_context.conversation.message import Message, changes_apart, content_of, sent_message
 from nexus_context.conversation.model_features import adapted
 from nexus_context.conversation.repair import Repair
 from nexus_context.conversation.view import View
 from nexus_context.parameters import Parameter
-from nexus_context.tokens import TokenCounter, count_message
+from nexus_context.tokens import Lifetime, count_message
 
 MOST_REPAIRS = 100
 DEFAULT_MAX_OUTPUT = 4_096  # tokens; for a model whose own limit is unknown
@@ -27,14 +27,12 @@ class Reuse(NamedTuple):
 
     `ttl` is how long Anthropic keeps what it caches. `replayed`: the next request has the current message as
     it is sent now. `lapsed` are the indexes, among the sound messages of the view, of those whose
-    reasoning must not be sent (`bound_thinking`). `splits_notes`: a note on changed instructions is a system
-    message of its own; a model of the editor takes none inside a conversation.
+    reasoning must not be sent (`bound_thinking`).
     """
 
-    ttl: Ttl = "5m"
+    ttl: Lifetime = "5m"
     replayed: bool = True
     lapsed: Sequence[int] = ()
-    splits_notes: bool = True
 
 
 def body_of(
@@ -52,12 +50,11 @@ def body_of(
     model = fixed.model
     values = {name: parameter.value for name, parameter in parameters.items()}
     history, repairs, origins = view.sound_messages()
-    notes = view.notes_apart() if reuse.splits_notes else {}
-    counter = fixed.counter
+    notes = view.notes_apart() if fixed.shape.note else {}
     history, origins, sizes, places = _with_notes_apart(
-        history, origins, notes, sizes=view.sizes(counter), counter=counter
+        history, origins, notes, sizes=view.sizes(fixed.counter), fixed=fixed
     )
-    current = _current(fixed, reuse)
+    current = _current(fixed)
     messages, feature_repairs = adapted([*history, *current], costs.lacking(model), model.given)
     cache = _cache(fixed, sizes, (len(history), len(current)), reuse)
     fields, unsent = _fields(request.format, values, fixed)
@@ -140,7 +137,7 @@ class _Apart(NamedTuple):
 
 
 def _with_notes_apart(
-    history: list[Message], origins: Sequence[int], notes: _Notes, *, sizes: list[int], counter: TokenCounter
+    history: list[Message], origins: Sequence[int], notes: _Notes, *, sizes: list[int], fixed: FixedPart
 ) -> _Apart:
     has_sizes = len(sizes) == len(history)
     if not notes:
@@ -153,7 +150,7 @@ def _with_notes_apart(
         size, part = sizes[origin], message
         if origin in notes and message.role == "user":
             note, part = notes[origin]
-            tokens = count_message(counter, content_of(note), ())
+            tokens = count_message(fixed.counter, fixed.shape.note.format(text=content_of(note)))
             messages.append(note)
             each_origin.append(origin)
             each_size.append(tokens)
@@ -165,11 +162,11 @@ def _with_notes_apart(
     return _Apart(messages, each_origin, each_size if has_sizes else None, places)
 
 
-def _current(fixed: FixedPart, reuse: Reuse) -> Sequence[Message]:
+def _current(fixed: FixedPart) -> Sequence[Message]:
     """The current message as it is sent, after its note; empty if there is none."""
     if fixed.current is None:
         return ()
-    apart = changes_apart(fixed.current) if reuse.splits_notes else None
+    apart = changes_apart(fixed.current) if fixed.shape.note else None
     return apart or (sent_message(fixed.current),)
 
 

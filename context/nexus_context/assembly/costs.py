@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import msgspec
 
+from nexus_context import parameters as parameter_layers
 from nexus_context import tools as tool_sets
 from nexus_context.assembly import freezing
 from nexus_context.assembly.event_facts import event_zone
@@ -16,7 +17,11 @@ from nexus_context.budget import TokenUsage, UsagePart, UsageRow, history_rows, 
 from nexus_context.config.features import FEATURES, Feature
 from nexus_context.config.merge import Effective
 from nexus_context.config.patterns import Patterns
-from nexus_context.conversation.message import GAP, Message, sent_content
+from nexus_context.config.picked_model import leaves_model_to_editor
+from nexus_context.conversation.body_shape import AS_IT_IS, BodyShape, added_tokens
+from nexus_context.conversation.message import GAP, Message, Preamble, sent_content
+from nexus_context.conversation.parameter_fields import takes_prefill, takes_system_messages
+from nexus_context.conversation.parts import Provider
 from nexus_context.conversation.repair import Repair
 from nexus_context.conversation.truncation import Strategy
 from nexus_context.conversation.view import View
@@ -25,6 +30,8 @@ from nexus_context.errors import Span
 from nexus_context.frozen import Rendered
 from nexus_context.layers.model import GLOBAL
 from nexus_context.manager import ContextManager
+from nexus_context.parameters import Parameter
+from nexus_context.prompt import texts
 from nexus_context.prompt.render import Fragment, Prompt
 from nexus_context.prompt.token_attribution import RowKey, fragment_tokens, row_key, tokens_by_part
 from nexus_context.snapshot import Snapshot, active_skills, prompt_for
@@ -45,6 +52,8 @@ SANDBOXED, WORKER = "sandboxed", "worker"
 CHANGES = "changed instructions and tools"
 """Label of the row for a note in the current message."""
 _NO_TOOLS = "{model} has no tools"
+_PROVIDERS: dict[str, Provider] = {"anthropic": "anthropic", "openai-responses": "openai", "gemini": "gemini"}
+"""Whose reasoning a format can have."""
 
 
 class FixedPart(msgspec.Struct, frozen=True):
@@ -63,16 +72,12 @@ class FixedPart(msgspec.Struct, frozen=True):
     before: tuple[UsageRow, ...]
     after: tuple[UsageRow, ...]
     start: Start
+    shape: BodyShape = AS_IT_IS
 
     @property
     def note(self) -> Note:
         """What the current message tells of changed instructions and tools."""
         return self.start.note
-
-    @property
-    def number(self) -> int:
-        """The number of prompt and tools; 0: nothing is frozen."""
-        return 0 if self.start.frozen is None else self.start.frozen.number
 
 
 def fixed_part(
@@ -99,6 +104,10 @@ def fixed_part(
     current = (
         current_message(snapshot, request, now=now, note=start.note) if now is not None else request.message
     )
+    if current is None and conversation is not None and _must_go_on(snapshot, request, model, conversation):
+        current = Message("user", texts.text("conversation_continues"), preamble=Preamble())  # no time
+    number = 0 if start.frozen is None else start.frozen.number
+    shape = _shape(snapshot, request, model, number)
     return FixedPart(
         model=model,
         counter=counter,
@@ -108,9 +117,54 @@ def fixed_part(
         left_out=left_out,
         current=current,
         before=(*_prompt_rows(prompt, prompt_tokens, counter), *tool_sets.tool_rows(tools, counter)),
-        after=event_rows(snapshot, request, current, counter, now=now),
+        after=event_rows(snapshot, request, current, counter, now=now, shape=shape),
         start=start,
+        shape=shape,
     )
+
+
+def _must_go_on(
+    snapshot: Snapshot, request: Request, model: ModelLimits, conversation: ContextManager
+) -> bool:
+    """Whether a body must ask the model to continue: its history ends with an answer, and the model refuses
+    that. The text is the turn's message, so that later requests have it, too.
+    """
+    messages = conversation.history.messages
+    if not messages or messages[-1].role != "assistant" or messages[-1].tool_calls:
+        return False
+    if request.format == "anthropic" and takes_prefill(model.given):  # but not while it thinks
+        thinking = resolved_parameters(snapshot, request).get("thinking")
+        value = (thinking.value if thinking else None) or {}
+        return bool(value.get("budget")) or value.get("level") not in (None, "off")
+    return request.format in ("anthropic", "gemini")
+
+
+def resolved_parameters(snapshot: Snapshot, request: Request) -> dict[str, Parameter]:
+    """The model parameters of a request, by name."""
+    return parameter_layers.resolve(
+        snapshot.effective,
+        agent=request.agent_parameters,
+        session=request.session_parameters,
+        request=request.options.parameters,
+    )
+
+
+def _shape(snapshot: Snapshot, request: Request, model: ModelLimits, number: int) -> BodyShape:
+    """How the body of a request has its messages; a program gets them as they are.
+
+    A model of the editor takes no system message inside a conversation. Anthropic's newer models and OpenAI's
+    do, the others get a marked text of the user.
+    """
+    form = request.format
+    if form == "neutral":
+        return BodyShape(number)
+    provider = _PROVIDERS.get(form) if model.can("thinking") else None
+    takes_systems = form != "gemini" and (form != "anthropic" or takes_system_messages(model.given))
+    note = "{text}" if takes_systems else texts.text("system_note")
+    if form == "openai" and leaves_model_to_editor(snapshot.effective):
+        note = ""
+    empty = texts.text("result_empty") if form.startswith("openai") else ""
+    return BodyShape(number, form, note, provider, empty_result=empty)
 
 
 def _candidate(
@@ -192,7 +246,7 @@ def fitted(
         Budget(empty.available, empty.total),
         limit=empty.limit - empty.reserved,
         looking=looking,
-        notes=fixed.number,
+        shape=fixed.shape,
     )
     return view, spent(snapshot, fixed, view, options)
 
@@ -362,11 +416,12 @@ def event_rows(
     counter: TokenCounter,
     *,
     now: datetime | None,
+    shape: BodyShape,
     memory: int = 0,
 ) -> tuple[UsageRow, ...]:
     """The rows of the last message: git's state, the note on changes, the rest without tokens of `memory`.
 
-    Memory has its own rows.
+    Memory has its own rows. A note that is a message of its own costs what that adds.
     """
     if current is None:
         return ()
@@ -375,7 +430,8 @@ def event_rows(
     changes = _note_tokens(current, content, counter)
     tokens = count_message(counter, content, current.tool_calls) - memory - git - changes
     images = isinstance(content, list) and any(isinstance(one, dict) and is_estimated(one) for one in content)
-    parts = (("git state", git), (CHANGES, changes))
+    note = added_tokens(current, counter, shape) if changes else 0
+    parts = (("git state", git), (CHANGES, changes + note))
     part_rows = (UsageRow("event", label, size, counter.exact) for label, size in parts if size)
     is_empty = request.message is not None and request.message.content == ""
     label = "current message (still empty)" if is_empty else "current message"

@@ -32,16 +32,19 @@ from nexus_context.manager import ContextManager
 from nexus_context.prefix import first_difference
 from nexus_context.prompt.token_attribution import fragment_tokens
 from nexus_context.snapshot import Snapshot
-from nexus_context.tokens import ModelLimits, TokenCounter
+from nexus_context.tokens import Lifetime, ModelLimits, TokenCounter
 from nexus_context.tools import Filter, name_of, select, tool_rows
 
 Reason = Literal["first", "model", "agent", "refused", "tools", "cut", "cold", "short", "untold"]
 
-LIFETIMES = {"5m": timedelta(minutes=5), "1h": timedelta(hours=1)}
+LIFETIMES: dict[Lifetime, timedelta] = {"5m": timedelta(minutes=5), "1h": timedelta(hours=1)}
 """How long providers keep what they cache, by the setting `context.cache_ttl`."""
 
-WRITE, READ = 1.25, 0.1
-"""Prices of a cache write and a cache read, in parts of the input price, of a model without known prices."""
+WRITE: dict[Lifetime, float] = {"5m": 1.25, "1h": 2.0}
+READ = 0.1
+"""Prices of a model without known prices, in parts of the input price: of a cache write, by lifetime, and of
+a cache read.
+"""
 
 
 class Start(msgspec.Struct, frozen=True):
@@ -156,18 +159,20 @@ def _reason_to_apply(
     if history.opaque:
         return None
     last = conversation.last_request
-    lifetime = LIFETIMES[snapshot.effective.get("/context/cache_ttl")]
-    if now is not None and last is not None and now - last > lifetime:
+    lifetime: Lifetime = snapshot.effective.get("/context/cache_ttl")
+    if now is not None and last is not None and now - last > LIFETIMES[lifetime]:
         return "cold"
-    return "short" if untold and _is_short(conversation, candidate, untold) else None
+    return "short" if untold and _is_short(conversation, candidate, untold, lifetime) else None
 
 
-def _is_short(conversation: ContextManager, candidate: Candidate, untold: tuple[Change, ...]) -> bool:
+def _is_short(
+    conversation: ContextManager, candidate: Candidate, untold: tuple[Change, ...], lifetime: Lifetime
+) -> bool:
     """Rule 7."""
     model, counter = candidate.model, candidate.counter
-    write, read = WRITE, READ
-    if model.input_price is not None and model.cached_input_price is not None:
-        write, read = model.cache_write_price or model.input_price, model.cached_input_price
+    write, read = model.write_price(lifetime), model.cached_input_price
+    if write is None or read is None:
+        write, read = WRITE[lifetime], READ
     frozen = conversation.frozen
     assert frozen is not None  # noqa: S101 - only called with one
     tokens = _tokens_from_change(frozen.sent, candidate.rendered, counter)

@@ -200,5 +200,5 @@ def _with(
         UsageRow("memory", item.label, tokens, counter.exact, path=item.path, span=item.span)
         for item, tokens in zip(block.items, counts, strict=True)
     ]
-    rest = event_rows(snapshot, request, current, counter, now=now, memory=sum(counts))
+    rest = event_rows(snapshot, request, current, counter, now=now, shape=fixed.shape, memory=sum(counts))
     return msgspec.structs.replace(fixed, current=current, after=(*rows, *rest))

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from nexus_context import parameters as parameter_layers
 from nexus_context import tools as tool_sets
 from nexus_context.assembly import costs
 from nexus_context.assembly.body import Reuse, body_of
@@ -25,8 +24,8 @@ from nexus_context.assembly.freezing import is_frozen
 from nexus_context.assembly.memory_text import place
 from nexus_context.assembly.request import AssembledContext, Options, Pending, PendingChange, Request, check
 from nexus_context.budget import TokenUsage, corrected
-from nexus_context.config.picked_model import leaves_model_to_editor
-from nexus_context.conversation.bound_thinking import SentRequest, check_reasoning
+from nexus_context.config.merge import Effective
+from nexus_context.conversation.bound_thinking import SentRequest, check_reasoning, without_lapsed
 from nexus_context.conversation.compaction.detection import settings_of, should_compact
 from nexus_context.conversation.message import Message, sent_message, without_preamble
 from nexus_context.conversation.parameter_fields import checks_reasoning
@@ -34,7 +33,6 @@ from nexus_context.conversation.view import View, overflow
 from nexus_context.frozen import Proposal
 from nexus_context.manager import ContextManager
 from nexus_context.memory.item import MemoryItem
-from nexus_context.parameters import Parameter
 from nexus_context.prefix import Prefix, compare
 from nexus_context.snapshot import Snapshot, active_skills
 from nexus_context.tokens import MinimalCounter, TokenCounter, complete, family_of_counter
@@ -47,8 +45,10 @@ def assemble(
     *,
     now: datetime,
     memory: Sequence[MemoryItem] = (),
+    counter: MinimalCounter | TokenCounter | None = None,
 ) -> AssembledContext:
     """Assemble one turn. `now` is a local time with its zone; `memory` is put before the user's text.
+    `counter` replaces the model's own.
 
     Raises RequestError for an unknown format or strategy, a provider's format without a model, a limit that
     is too small, and a parameter that is unknown or out of range; ContextOverflowError for a provider's body
@@ -57,23 +57,30 @@ def assemble(
     options = request.options
     model, _ = costs.model_of(snapshot, options.model)
     check(request, model)
-    parameters = _parameters(snapshot, request)
-    bare, view, spent = costs.fitted_part(snapshot, conversation, request, now=now)
+    parameters = costs.resolved_parameters(snapshot, request)
+    counter = None if counter is None else complete(counter)
+    bare, view, spent = costs.fitted_part(snapshot, conversation, request, counter=counter, now=now)
     fixed, memory_report = place(snapshot, request, bare, memory, view=view, room=spent.remaining, now=now)
     if memory_report is not None:
         spent = costs.spent(snapshot, fixed, view, options)
+    settings = snapshot.effective
+    prefix = _prefix(settings, fixed, view, fixed.current)
+    fitted = _Fitted(fixed, view)
+    if prefix.view is not view:
+        view = prefix.view
+        spent = costs.spent(snapshot, fixed, view, options)
     if spent.over and request.format != "neutral":
         raise overflow(view, spent.available)
-    prefix = _prefix(fixed, view, fixed.current)
     lapsed = prefix.reasoning.lapsed
-    settings = snapshot.effective
     reuse = Reuse(
-        ttl=settings.get("/context/cache_ttl"),
+        ttl=prefix.lifetime,
         replayed=is_frozen(snapshot),
         lapsed=lapsed,
-        splits_notes=request.format != "openai" or not leaves_model_to_editor(settings),
     )
     body, unsent, repairs = body_of(request, fixed, view, parameters, folder=snapshot.folder, reuse=reuse)
+    if body is not None and request.format == "anthropic":
+        thinking = msgspec.json.encode(body.get("thinking")).decode()
+        prefix = msgspec.structs.replace(prefix, thinking=thinking)
     current = None if fixed.current is None else sent_message(fixed.current)
     conversation.request = SentRequest(prefix.base, view, current, strict=checks_reasoning(model.given))
     metadata = _metadata(prefix, spent, fixed) | _advice(snapshot, conversation, spent, _Fitted(fixed, view))
@@ -102,7 +109,7 @@ def assemble(
         request=body,
         prefix=prefix,
         proposal=proposal,
-        pending=_pending(snapshot, conversation, request, _Fitted(fixed, view), now=now),
+        pending=_pending(snapshot, conversation, request, fitted, now=now),
     )
 
 
@@ -111,15 +118,6 @@ def _turn_message(snapshot: Snapshot, fixed: FixedPart) -> Message | None:
     if fixed.current is None or is_frozen(snapshot):
         return fixed.current
     return without_preamble(fixed.current)
-
-
-def _parameters(snapshot: Snapshot, request: Request) -> dict[str, Parameter]:
-    return parameter_layers.resolve(
-        snapshot.effective,
-        agent=request.agent_parameters,
-        session=request.session_parameters,
-        request=request.options.parameters,
-    )
 
 
 class _Fitted(NamedTuple):
@@ -188,14 +186,22 @@ def measure(
     return Measure(spent, percent, view.removed, reason, pending=pending)
 
 
-def prefix_of(snapshot: Snapshot, conversation: ContextManager, options: Options, *, now: datetime) -> Prefix:
-    """What a request with these options would begin with. Nothing is sent: a cut stays where it is.
+def prefix_of(
+    snapshot: Snapshot,
+    conversation: ContextManager,
+    options: Options,
+    *,
+    now: datetime,
+    form: str = "neutral",
+) -> Prefix:
+    """What a request with these options would begin with, in a format. Nothing is sent: a cut stays where it
+    is.
 
     Raises RequestError for an active skill that does not exist or is left out.
     """
-    request = Request(options=options)
+    request = Request(options=options, format=form)
     fixed, view, _ = costs.fitted_part(snapshot, conversation, request, now=now, looking=True)
-    return _prefix(fixed, view, None)
+    return _prefix(snapshot.effective, fixed, view, None)
 
 
 def view_of(snapshot: Snapshot, conversation: ContextManager, options: Options, *, now: datetime) -> View:
@@ -216,10 +222,11 @@ def _pending(
     start, counter = fixed.start, fixed.counter
     if not start.changes and not start.untold:
         return None
+    settings = snapshot.effective
     anew = costs.fixed_part(
         snapshot, request, counter=counter, now=now, conversation=conversation, reason="cut"
     )
-    broke = compare(_prefix(fixed, view, None), _prefix(anew, view, None), counter).broke
+    broke = compare(_prefix(settings, fixed, view, None), _prefix(settings, anew, view, None), counter).broke
     untold = {(change.is_tool, change.label, change.path) for change in start.untold}
     changes = start.changes or start.untold  # taken back: what notes said must be told otherwise
     return Pending(
@@ -240,10 +247,13 @@ def _pending(
     )
 
 
-def _prefix(fixed: FixedPart, view: View, message: Message | None) -> Prefix:
+def _prefix(settings: Effective, fixed: FixedPart, view: View, message: Message | None) -> Prefix:
     tools = tuple(map(msgspec.json.encode, fixed.tools))
     fixed_hash = sha256(b"\0".join([*tools, fixed.prompt.text.encode()])).hexdigest()
     base = f"{fixed.model.given}:{fixed_hash}"
+    reasoning = check_reasoning(base, view, strict=checks_reasoning(fixed.model.given))
+    if fixed.shape.provider == "anthropic" and reasoning.lapsed:
+        view = without_lapsed(view, reasoning, fixed.counter)
     return Prefix(
         model=fixed.model,
         tools=tools,
@@ -255,7 +265,9 @@ def _prefix(fixed: FixedPart, view: View, message: Message | None) -> Prefix:
         ending=() if message is None else (sent_message(message),),
         fixed_hash=fixed_hash,
         base=base,
-        reasoning=check_reasoning(base, view, strict=checks_reasoning(fixed.model.given)),
+        lifetime=settings.get("/context/cache_ttl"),
+        reasoning=reasoning,
+        format=fixed.shape.format,
     )
 
 

@@ -21,6 +21,7 @@ import msgspec
 from nexus_context.conversation.history import History
 from nexus_context.conversation.message import Message, sent_message
 from nexus_context.conversation.view import View
+from nexus_context.tokens import TokenCounter
 
 REASONING = ("thinking", "redacted_thinking")
 """The types of the parts that are bound."""
@@ -98,6 +99,22 @@ def check_reasoning(base: str, view: View, *, strict: bool) -> Reasoning:
         return Reasoning()
     progress = _progress(base, view, strict=strict)
     return Reasoning(tuple(progress.lapsed), progress.holding)
+
+
+def without_lapsed(view: View, reasoning: Reasoning, counter: TokenCounter) -> View:
+    """The view without the tokens of reasoning that must not be sent."""
+    indexes, origins = view.indexes(), view.sound_messages().origins
+    added, history = dict(view.added), view.history
+    saved = 0
+    for place in reasoning.lapsed:
+        index = indexes[origins[place]]
+        if index is None:
+            continue
+        rest = without_reasoning(history.sent[index])
+        tokens = history.reasoning_tokens(counter, index, rest)
+        added[index] = added.get(index, 0) - tokens
+        saved += tokens
+    return msgspec.structs.replace(view, added=added, tokens=view.tokens - saved)
 
 
 def bind_answers(

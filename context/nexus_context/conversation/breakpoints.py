@@ -19,10 +19,11 @@ two more: rules 1 and 2, with the minimum of rule 5. An assistant's message cann
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
+from nexus_context.tokens import Lifetime
 from nexus_context.tokens.estimates import is_opaque, opaque_tokens
 
 MOST = 4
@@ -41,7 +42,6 @@ _UNMARKED = ("thinking", "redacted_thinking")
 _encode = msgspec.json.Encoder().encode
 
 Body = dict[str, Any]
-Ttl = Literal["5m", "1h"]
 
 
 class Cache(msgspec.Struct, frozen=True):
@@ -57,7 +57,7 @@ class Cache(msgspec.Struct, frozen=True):
     tools: int | None = None
     system: int | None = None
     messages: Sequence[int] | None = None
-    ttl: Ttl = "5m"
+    ttl: Lifetime = "5m"
 
 
 class Breakpoint(NamedTuple):
@@ -73,7 +73,7 @@ def choose_breakpoints(body: Body, origins: Sequence[Sequence[int]], cache: Cach
     return _Search(body, origins, cache).places()
 
 
-def mark_breakpoints(body: Body, chosen: Sequence[Breakpoint], ttl: Ttl = "5m") -> Body:
+def mark_breakpoints(body: Body, chosen: Sequence[Breakpoint], ttl: Lifetime = "5m") -> Body:
     """A copy of the body with breakpoints. The shorter lifetime is the provider's default."""
     mark = {"type": "ephemeral"} if ttl == "5m" else {"type": "ephemeral", "ttl": ttl}
     copy = dict(body)

@@ -11,14 +11,22 @@
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import msgspec
 
+from nexus_context.conversation.body_shape import BodyShape, added_tokens, is_reshaped
 from nexus_context.conversation.groups import Grouping
-from nexus_context.conversation.message import GAP, Message, sent_content, sent_message, written_message
+from nexus_context.conversation.message import (
+    GAP,
+    Message,
+    content_of,
+    sent_content,
+    sent_message,
+    written_message,
+)
 from nexus_context.errors import RequestError
 from nexus_context.tokens import TokenCounter, count_message, count_spans
 from nexus_context.tokens.estimates import is_estimated, is_opaque
@@ -78,6 +86,9 @@ class History:
         self._sums: dict[str, list[int]] = {}
         self.replaced_preambles: tuple[object, object, PreambleTokens] | None = None  # of the last view
         self._preamble_tokens: dict[str, list[PreambleTokens]] = {}
+        self.reshaped: list[int] = []  # indexes of the messages that a format may change
+        self._added: dict[tuple[str, BodyShape], tuple[int, dict[int, int]]] = {}
+        self._reasoning_tokens: dict[tuple[str, int], int] = {}
         self.gap = NO_GAP
         self.extend(messages)
 
@@ -141,6 +152,8 @@ class History:
                 self.notes.append(index)
                 self.note_number = max(self.note_number, message.preamble.frozen)
         self.grouping.add(self.sent[-1])
+        if is_reshaped(message):
+            self.reshaped.append(index)
         if message.tool_calls:
             self.tool_calls += len(message.tool_calls)
         content = message.content
@@ -186,6 +199,28 @@ class History:
             sums.append(sums[-1].plus(_count_preamble(self.messages[index], counter)))
         first, last = bisect_left(self.preambles, start), bisect_left(self.preambles, end)
         return sums[last].plus(sums[first], -1) if first < last else PreambleTokens()
+
+    def added_tokens(self, counter: TokenCounter, shape: BodyShape) -> Mapping[int, int]:
+        """What a body adds to the tokens of messages, by their index; each is counted once."""
+        key = counter.name, shape._replace(number=0)
+        done, added = self._added.pop(key, (0, {}))
+        for index in self.reshaped[done:]:
+            tokens = added_tokens(self.messages[index], counter, shape)
+            if tokens:
+                added[index] = tokens
+        self._added[key] = len(self.reshaped), added
+        if len(self._added) > COUNTERS:
+            del self._added[next(iter(self._added))]
+        return added
+
+    def reasoning_tokens(self, counter: TokenCounter, index: int, rest: Message) -> int:
+        """Tokens of the reasoning of a message, whose `rest` is the message without it."""
+        key = counter.name, index
+        if key not in self._reasoning_tokens:
+            sums = self.sums(counter)
+            tokens = count_message(counter, content_of(rest), rest.tool_calls)
+            self._reasoning_tokens[key] = sums[index + 1] - sums[index] - tokens
+        return self._reasoning_tokens[key]
 
     @property
     def all_encoded(self) -> bool:

@@ -14,9 +14,18 @@ and carried over when this summary is itself replaced.
 import re
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Any
 
-from nexus_context.conversation.message import Message, text_of
-from nexus_context.conversation.parts import PROVIDER_NAMES, CompactionPart, compaction_in
+import msgspec
+
+from nexus_context.conversation.message import Message, text_of, text_part
+from nexus_context.conversation.parts import (
+    PROVIDER_NAMES,
+    CompactionPart,
+    ThinkingPart,
+    compaction_in,
+    read_part,
+)
 from nexus_context.prompt import texts
 
 MARKER = "[CONTEXT SUMMARY]"
@@ -78,9 +87,26 @@ def summary_of(message: Message) -> str:
 
 
 def readable(message: Message) -> Message:
-    """The message; a compaction by a provider's server as a user's message that anybody can read."""
+    """The message as anybody can read it: a compaction by a provider's server is a user's message, or a text
+    among other parts; reasoning that only its provider reads is left out.
+    """
     compaction = server_compaction(message)
-    return message if compaction is None else Message("user", compaction_text(compaction))
+    if compaction is not None:
+        return Message("user", compaction_text(compaction))
+    content = message.content
+    if not isinstance(content, list):
+        return message
+    kept = [text for part in content for text in _readable_part(part)]
+    return message if kept == content else msgspec.structs.replace(message, content=kept)
+
+
+def _readable_part(part: Any) -> list[Any]:
+    match read_part(part):
+        case CompactionPart(_, own) as compaction:
+            return [] if own is None else [text_part(compaction_text(compaction))]
+        case ThinkingPart():
+            return []
+    return [part]
 
 
 def unwrapped(message: Message) -> Message:

@@ -20,7 +20,9 @@ class View(msgspec.Struct, frozen=True):
 
     Before `history[start:]` come the first `head` messages of the history, the `note` and the `anchor`.
     `replaced` has, by index, what is sent in place of a message: what is too long, shortened, and what was
-    said before the cut without its preamble. `shortened` are the indexes of the former, ascending.
+    said before the cut without its preamble. `shortened` are the indexes of the former, ascending. `added`
+    has, by index, the tokens that the format of a body adds to a message (`body_shape`); below 0 for what it
+    leaves out.
     """
 
     strategy: Strategy
@@ -39,6 +41,7 @@ class View(msgspec.Struct, frozen=True):
     room: int
     end: int
     shortened: tuple[int, ...] = ()
+    added: Mapping[int, int] = {}
     moved: bool = False  # something that was sent before this request is not sent again, or shortened
 
     @property
@@ -97,7 +100,7 @@ class View(msgspec.Struct, frozen=True):
         sent = self.messages()
         renames = self.history.grouping.renamed
         repairs = []
-        for place, index in enumerate(self._indexes() if renames else ()):
+        for place, index in enumerate(self.indexes() if renames else ()):
             renamed = None if index is None else renames.get(index)
             if renamed is not None:
                 sent[place] = _named(sent[place], renamed)
@@ -111,14 +114,14 @@ class View(msgspec.Struct, frozen=True):
         """The tokens of each message that is sent; they sum to `tokens`."""
         sums = self.history.sums(counter)
         sizes = []
-        for index in self._indexes():
+        for index in self.indexes():
             if index is None:
                 sizes.append(self.note_tokens)
             elif index in self.replaced:
                 message = self.replaced[index]
                 sizes.append(count_message(counter, sent_content(message), message.tool_calls))
             else:
-                sizes.append(sums[index + 1] - sums[index])
+                sizes.append(sums[index + 1] - sums[index] + self.added.get(index, 0))
         return sizes
 
     def has_item(self, item: str) -> bool:
@@ -129,14 +132,15 @@ class View(msgspec.Struct, frozen=True):
         return index >= self.start or index < self.head or index == self.anchor
 
     def preamble_tokens(self, counter: TokenCounter) -> PreambleTokens:
-        """What the event and memory text costs that messages before this request were sent with."""
+        """What the event and memory text and the notes cost that earlier messages are sent with."""
         count = self.history.preamble_tokens
         ranges = [(self.start, self.end)]
         if self.start:
             ranges.append((0, self.head))
         if self.anchor is not None:
             ranges.append((self.anchor, self.anchor + 1))
-        total = PreambleTokens()
+        notes = (self.added.get(index, 0) for index in self.history.notes) if self.added else ()
+        total = PreambleTokens(changes=sum(notes))
         for start, end in ranges:
             total = total.plus(count(counter, start, end))
         return total.plus(self._replaced_preambles(counter, ranges), -1) if self.replaced else total
@@ -159,11 +163,11 @@ class View(msgspec.Struct, frozen=True):
         notes = [index for index in self.history.notes if index not in self.replaced]
         if not notes:
             return {}
-        places = {index: place for place, index in enumerate(self._indexes())}
+        places = {index: place for place, index in enumerate(self.indexes())}
         apart = {places[at]: changes_apart(self.history.messages[at]) for at in notes if at in places}
         return {place: messages for place, messages in apart.items() if messages is not None}
 
-    def _indexes(self) -> Sequence[int | None]:
+    def indexes(self) -> Sequence[int | None]:
         """The index of each message that is sent; None for the note."""
         note = () if self.note is None else (None,)
         anchor = () if self.anchor is None else (self.anchor,)

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from nexus_context.conversation import truncation
+from nexus_context.conversation.body_shape import AS_IT_IS, BodyShape
 from nexus_context.conversation.history import History
 from nexus_context.conversation.message import (
     Message,
@@ -153,6 +154,7 @@ class _Front(NamedTuple):
 class _Fit(NamedTuple):
     """A cut with the tokens that are sent, that repairs add, and that a request without a new cut takes.
 
+    `added` are those that the body adds (`View.added`).
     `moved`: it is another cut than that of the last request.
     """
 
@@ -160,6 +162,7 @@ class _Fit(NamedTuple):
     tokens: int
     repairs: int
     uncut: int
+    added: Mapping[int, int] = {}
     moved: bool = False
 
 
@@ -176,22 +179,19 @@ class Window:
         self._front = _Front(self._settled, None, 0, {})  # of the last cut
         self._size_before = 0  # number of messages at the last call
         self._settled_size = self._proposed_size = 0  # number of messages when these cuts were made
-        self._fits: dict[tuple[Budget, int], _Fit] = {}  # since the conversation continued
+        self._fits: dict[tuple[Budget, BodyShape], _Fit] = {}  # since the conversation continued
 
-    def fit(self, budget: Budget, *, notes: int = 0) -> View:
-        """The messages to send; over the budget only if nothing more can be shortened.
-
-        `notes` is the number of the prompt and tools about which notes are sent.
-        """
-        fit = self._cached_fit(budget, notes)
+    def fit(self, budget: Budget, *, shape: BodyShape = AS_IT_IS) -> View:
+        """The messages to send; over the budget only if nothing more can be shortened."""
+        fit = self._cached_fit(budget, shape)
         self._proposed, self._proposed_size = fit.cut, len(self._history)
         return self._view(fit, budget, self._history.sums(self._counter))
 
-    def look(self, budget: Budget, *, notes: int = 0) -> View:
+    def look(self, budget: Budget, *, shape: BodyShape = AS_IT_IS) -> View:
         """The same for a read-only caller (rule 5)."""
-        return self._view(self._cached_fit(budget, notes), budget, self._history.sums(self._counter))
+        return self._view(self._cached_fit(budget, shape), budget, self._history.sums(self._counter))
 
-    def _cached_fit(self, budget: Budget, notes: int) -> _Fit:
+    def _cached_fit(self, budget: Budget, shape: BodyShape) -> _Fit:
         if self._policy.strategy == "middle_out":
             self._history.needs_all()
         size = len(self._history)
@@ -199,40 +199,54 @@ class Window:
             self._settled, self._settled_size = self._proposed, self._proposed_size
             self._size_before = size
             self._fits.clear()
-        key = budget, notes
+        key = budget, shape
         fit = self._fits.get(key) if self._fits else None
         if fit is None:
-            fit = self._fits[key] = self._try(budget, notes, self._history.sums(self._counter))
+            fit = self._fits[key] = self._try(budget, shape, self._history.sums(self._counter))
             if len(self._fits) > CACHED_FITS:
                 del self._fits[next(iter(self._fits))]
         return fit
 
-    def _try(self, budget: Budget, notes: int, sums: Sequence[int]) -> _Fit:
+    def _try(self, budget: Budget, shape: BodyShape, sums: Sequence[int]) -> _Fit:
         """The cut for a request of this budget."""
         if not len(self._history):
             return _Fit(self._settled, 0, 0, 0)
         whole, policy = budget.room, self._policy
-        settled = self._without_notes(self._settled, notes, sums)
+        settled = self._without_notes(self._settled, shape.number, sums)
         cut = self._whole(settled, whole, sums)
         tokens = self._size(cut, sums)
         repairs = self._repair_tokens(cut, tokens, budget, sums)
-        uncut = tokens + repairs
+        added = self._added(cut, shape)
+        uncut = tokens + repairs + sum(added.values())
         if self._history.gap.messages and not self._settled_size:  # the first cut lies after the gap
             uncut += self._history.gap.tokens
             cut = self._cut_at(cut, self._least, self._pinned(whole, sums), policy.note_room(whole))
             tokens = self._size(cut, sums)
-            repairs = self._repair_tokens(cut, tokens, budget, sums)
+            repairs, added = self._repair_tokens(cut, tokens, budget, sums), self._added(cut, shape)
         room = whole
         for _ in range(MOST_RETRIES):
-            if tokens + repairs <= whole:
+            more = repairs + sum(added.values())
+            if tokens + more <= whole:
                 break
-            room = min(room, whole - max(repairs, 0))
+            room = min(room, whole - max(more, 0))
             cut = self._cut_to_fit(cut, Budget(budget.fixed + room, budget.fixed), budget, sums)
             tokens = self._size(cut, sums)
-            repairs = self._repair_tokens(cut, tokens, budget, sums)
-            if repairs <= 0:
+            repairs, added = self._repair_tokens(cut, tokens, budget, sums), self._added(cut, shape)
+            if repairs + sum(added.values()) <= 0:
                 break
-        return _Fit(cut, tokens, repairs, uncut, moved=self._is_moved(settled, cut))
+        return _Fit(cut, tokens, repairs, uncut, added=added, moved=self._is_moved(settled, cut))
+
+    def _added(self, cut: _Cut, shape: BodyShape) -> Mapping[int, int]:
+        """What the body adds to the messages that are sent."""
+        if not shape.format or not self._history.reshaped:
+            return {}
+        added = self._history.added_tokens(self._counter, shape)
+        anchor = self._anchor(cut.head, cut.start)
+        return {
+            index: tokens
+            for index, tokens in added.items()
+            if index not in cut.replaced and (index < cut.head or index >= cut.start or index == anchor)
+        }
 
     def _is_moved(self, settled: _Cut, cut: _Cut) -> bool:
         """Whether a message of the last request is not sent, or not as it was."""
@@ -522,7 +536,8 @@ class Window:
             start=cut.start,
             replaced=front.replaced,
             shortened=tuple(sorted(index for index, each in cut.replaced.items() if each.is_short)),
-            tokens=fit.tokens + fit.repairs,
+            tokens=fit.tokens + fit.repairs + sum(fit.added.values()),
+            added=fit.added,
             repair_tokens=fit.repairs,
             original_tokens=sums[-1] + self._history.gap.tokens,
             room=budget.room,

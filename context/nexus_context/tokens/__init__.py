@@ -10,6 +10,7 @@ from nexus_context.tokens.counter import (
     family_of_counter,
 )
 from nexus_context.tokens.models import (
+    Lifetime,
     ModelLimits,
     counter_for,
     get_model_limits,
@@ -20,6 +21,7 @@ from nexus_context.tokens.plain_counter import MinimalCounter, PlainCounter, com
 from nexus_context.tokens.vocabulary import is_loaded, load_encoding, loaded_encodings
 
 __all__ = [
+    "Lifetime",
     "MinimalCounter",
     "ModelLimits",
     "PlainCounter",

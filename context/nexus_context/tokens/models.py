@@ -12,7 +12,7 @@
 import functools
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -28,6 +28,9 @@ from nexus_context.tokens.families import Family, family_of
 
 UNKNOWN_WINDOW = 128_000  # tokens
 
+Lifetime = Literal["5m", "1h"]
+"""How long a provider is asked to keep what it caches; a longer time costs more to write."""
+
 
 class ModelLimits(msgspec.Struct, frozen=True):
     """The limits and prices of a model. Sizes are in tokens, prices in US dollars per million tokens.
@@ -35,8 +38,9 @@ class ModelLimits(msgspec.Struct, frozen=True):
     `given` is the requested name, as a provider spells it; `name` is the registry's.
     `context_window` is input and output together; `max_input` may be less. `known` is False if they are
     a guess, `features_known` if nobody states what it supports. `family` says how its tokens are counted.
-    `cache_write_price` is for the provider's short lifetime (5 minutes, at OpenAI 30), `cache_minimum` the
-    shortest prefix that is cached, `retires` the ISO date of the provider's shutdown.
+    `cache_write_price` is for the provider's short lifetime (5 minutes, at OpenAI 30), `cache_write_1h_price`
+    for an hour, `cache_minimum` the shortest prefix that is cached, `retires` the ISO date of the provider's
+    shutdown.
     """
 
     given: str
@@ -61,6 +65,11 @@ class ModelLimits(msgspec.Struct, frozen=True):
     def encoding(self) -> str:
         """The vocabulary that its counter needs."""
         return self.family.encoding
+
+    def write_price(self, lifetime: Lifetime) -> float | None:
+        """The price of a token that is written to the cache; that of input where writing has none."""
+        own = self.cache_write_1h_price if lifetime == "1h" else None
+        return own or self.cache_write_price or self.input_price
 
     def can(self, feature: Feature) -> bool:
         """Whether the model has a feature; True where nobody states its features (rule 4)."""

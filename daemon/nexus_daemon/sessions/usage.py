@@ -123,7 +123,8 @@ def with_cache(
     tools = conversation.last_turn_tools if turn_tools is None else turn_tools
     options = next_request.with_turn_tools(options, tools)
     try:
-        prefix = assembly.prefix_of(snapshot, conversation.manager, options, now=datetime.now().astimezone())
+        now, form = datetime.now().astimezone(), before.format or "neutral"
+        prefix = assembly.prefix_of(snapshot, conversation.manager, options, now=now, form=form)
     except RequestError:  # a skill that the request named is gone
         return usage
     report = compare(before, prefix, assembly.model_of(snapshot, options.model)[1])

@@ -365,6 +365,18 @@ def test_pending_says_what_it_costs_to_apply(tmp_path: Path) -> None:
     assert "Ask first." in talk.ask().system_prompt
 
 
+@pytest.mark.parametrize(("lifetime", "write"), [("5m", 3.75), ("1h", 6.0)])
+def test_the_price_of_applying_now_is_that_of_the_lifetime(
+    tmp_path: Path, lifetime: str, write: float
+) -> None:
+    talk = Talk(tmp_path, CONFIG[:-1] + f', "context": {{"cache_ttl": "{lifetime}"}}}}')
+    talk.turn()
+    talk.load(RULES + "Ask first.\n")
+    pending = talk.ask().pending
+    assert pending is not None
+    assert pending.cost == round(pending.tokens * (write - 0.3) / 1e6, 6)
+
+
 def test_a_state_survives_a_restart(tmp_path: Path) -> None:
     ledger = open_ledger(str(tmp_path / "ledger.db"))
     stored: dict[str, Any] = {"ledger": ledger, "folder": "/home/a"}
@@ -481,6 +493,21 @@ def check_state(talk: Talk, state: Frozen, context: AssembledContext, options: O
     ]
     assert len(sent_notes) == len(ours)
     assert bool(ours or note(context)) or state.told is None
+
+
+def test_text_that_leaves_earlier_turns_renders_the_prompt_anew(tmp_path: Path) -> None:
+    """All messages would still be sent, but not as they were: the cache is lost from the first of them on."""
+    talk = Talk(tmp_path, CONFIG[:-1] + ', "context": {"max_tokens": 9000, "reserve_tokens": 500}}')
+    event = {"log": "The gate is open. " * 60}
+    talk.turn(event=event)
+    talk.load(RULES + "Ask first.\n")
+    while not talk.contexts[-1].view.replaced:
+        talk.ask(event=event)
+        talk.answer(Message("assistant", "There."))
+    last = talk.contexts[-1]
+    assert last.view.removed == 0
+    assert "Ask first." in last.system_prompt
+    assert "Ask first." not in talk.contexts[-2].system_prompt
 
 
 def test_a_cut_renders_the_prompt_anew_and_drops_the_notes(tmp_path: Path) -> None:

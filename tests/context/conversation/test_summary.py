@@ -1,7 +1,9 @@
 """A summary as a message, and its pins."""
 
 from datetime import datetime
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
@@ -11,6 +13,7 @@ from nexus_context.conversation.summary import (
     create_summary_message,
     is_summary,
     pins_in,
+    readable,
     summary_of,
     with_pins,
     without_pins,
@@ -73,3 +76,40 @@ def test_any_text_can_be_pinned_and_read_back(pins: list[str]) -> None:
     assert all(pin in summary for pin in pins)
     again = with_pins("Nothing.", pins_in(summary))
     assert all(pin in again for pin in pins)
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("As it is.", "As it is."),
+        ([{"type": "text", "text": "As it is."}], [{"type": "text", "text": "As it is."}]),
+        (
+            [
+                {"type": "compaction", "content": "They looked.", "signature": "c2ln"},
+                {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"},
+                {"type": "text", "text": "So."},
+            ],
+            [
+                {
+                    "type": "text",
+                    "text": "[Summary of the conversation so far, made by a server of Anthropic:]\n"
+                    "They looked.",
+                },
+                {"type": "text", "text": "So."},
+            ],
+        ),
+        (
+            [{"type": "compaction", "encrypted_content": "c2ln"}, {"type": "text", "text": "So."}],
+            [
+                {
+                    "type": "text",
+                    "text": "[The conversation so far was compacted by a server of OpenAI, in a form that "
+                    "only it can read.]",
+                },
+                {"type": "text", "text": "So."},
+            ],
+        ),
+    ],
+)
+def test_a_message_that_anybody_can_read(content: Any, text: Any) -> None:
+    assert readable(Message("assistant", content)).content == text
