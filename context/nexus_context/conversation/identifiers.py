@@ -25,15 +25,16 @@ A message (`mentions`):
     an argument is what a step was about.
 12. Arguments: a value under a key for files is a path, under a key for commands a command. Other values are
     searched as text, long ones (a file that is written) only at their beginning.
-13. JSON escapes in a result are decoded, so that a word after an escaped line end is a separate word.
+13. A secret is not a name, nor a part of one (`redact`).
+14. JSON escapes in a result are decoded, so that a word after an escaped line end is a separate word.
 
 What is cut from a conversation (`IdentifierIndex`):
 
-14. Each message is read once, when it is cut. The index holds how strongly a name was mentioned (WEIGHTS, by
+15. Each message is read once, when it is cut. The index holds how strongly a name was mentioned (WEIGHTS, by
     source) and when last; its strength fades with every message that is cut afterwards.
-15. The note lists as many of the best as fit, weighted by kind, grouped by kind, best first.
-16. The index holds MOST names: past twice that, the worst half is dropped.
-17. The same messages and counter give the same note.
+16. The note lists as many of the best as fit, weighted by kind, grouped by kind, best first.
+17. The index holds MOST names: past twice that, the worst half is dropped.
+18. The same messages and counter give the same note.
 """
 
 import re
@@ -45,6 +46,7 @@ import msgspec
 
 from nexus_context.conversation.message import Message, text_of
 from nexus_context.prompt import texts
+from nexus_context.redact import redact_arguments, redact_message
 from nexus_context.tokens import TokenCounter
 
 Kind = Literal["path", "command", "error", "symbol", "id", "url", "email", "version", "date", "amount"]
@@ -382,14 +384,14 @@ def _code(code: str) -> Iterable[Mention]:
 
 def mentions(message: Message) -> list[tuple[Source, list[Mention]]]:
     """The names and values of a message by source, in order; a name may occur in several lists."""
-    text = text_of(message)
+    text = redact_message(text_of(message))
     if message.role == "tool":
         return [("result", find(_unescaped(text), head=RESULT_HEAD, tail=RESULT_TAIL))]
     by_source: list[tuple[Source, list[Mention]]] = []
     if text:
         by_source.append(("assistant" if message.role == "assistant" else "user", find(text)))
     for call in message.tool_calls:
-        by_source += _of_call(call.name, arguments_of(call.arguments))
+        by_source += _of_call(call.name, redact_arguments(arguments_of(call.arguments)))
     return by_source
 
 

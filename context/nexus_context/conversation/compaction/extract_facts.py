@@ -14,11 +14,13 @@ from typing import Any, Literal
 import msgspec
 
 from nexus_context.conversation.compaction import sentence_patterns
+from nexus_context.conversation.compaction.secrets import without_secrets
 from nexus_context.conversation.compaction.tool_activity import ToolActivity, activity_of, is_minor
 from nexus_context.conversation.identifiers import arguments_of
 from nexus_context.conversation.message import Message, text_of
 from nexus_context.conversation.summary import MARKER, is_summary, summary_of, without_pins
 from nexus_context.prompt import texts
+from nexus_context.redact import redact_message
 
 Section = Literal[
     "goal", "instructions", "latest", "tasks", "decisions", "files", "commands", "errors", "facts", "state"
@@ -54,9 +56,9 @@ def extract_facts(messages: Sequence[Message]) -> Facts:
     fresh: list[Message] = []
     for message in messages:
         if is_summary(message):
-            collector.add_summary(summary_of(message))
+            collector.add_summary(redact_message(summary_of(message)))
         else:
-            fresh.append(message)
+            fresh.append(without_secrets(message))
     before = collector.newest + 1
     for at, message in enumerate(fresh, before):
         if message.role == "user":

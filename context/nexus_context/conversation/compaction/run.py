@@ -45,6 +45,7 @@ import msgspec
 from nexus_context.conversation.compaction.detection import READ_TOKENS, CompactionSettings, Reason
 from nexus_context.conversation.compaction.extract_facts import Fact, Facts, extract_facts
 from nexus_context.conversation.compaction.receipt import MOST_LISTED, CompactionError, Lost, Receipt
+from nexus_context.conversation.compaction.secrets import without_secrets
 from nexus_context.conversation.compaction.summarizer import (
     SUMMARY_TOKENS,
     SummaryRequest,
@@ -68,6 +69,7 @@ from nexus_context.conversation.summary import (
 )
 from nexus_context.conversation.window import Budget
 from nexus_context.errors import RequestError
+from nexus_context.redact import redact_message
 from nexus_context.tokens import MinimalCounter, TokenCounter, complete, count_message
 
 TURN_SHARE = 0.5
@@ -146,6 +148,10 @@ class Plan(msgspec.Struct, frozen=True):
         """The messages that stay, oldest first."""
         return (*(self.messages[index] for index in self.pinned), *self.messages[self.start :])
 
+    def covered(self) -> list[Message]:
+        """All messages before `start`, without the secrets in them."""
+        return [*map(without_secrets, self.messages[: self.start])]
+
     def _older(self) -> Iterable[int]:
         return (*range(self.lead), *range(self.read_from, self.start))
 
@@ -163,11 +169,11 @@ class Plan(msgspec.Struct, frozen=True):
 
         `sent` are the messages as they were last sent, so that a provider finds them in its cache; by default
         all messages. If `room`, the tokens that a request may still take, is less than the limit, the request
-        holds only the messages to be replaced.
+        holds only the messages to be replaced, without the secrets in them: no cache has them.
         """
         preserved = len(self.messages) - self.start
         if room is not None and room < self.summary_limit:
-            sent, preserved = self.older, 0
+            sent, preserved = [*map(without_secrets, self.older)], 0
         question = build_summarize_prompt(
             limit=self.summary_limit, preserved=preserved, pins=self.pins, instructions=self.instructions
         )
@@ -208,9 +214,10 @@ def plan(
     unread = read_from - lead + gap.messages
     shell = create_summary_message("", _SOME_DAY, len(replaced) + gap.messages, unread=unread)
     limit = max(room.summary - count_message(counter, content_of(shell)), 1)
-    texts = [pin for pin in pins if isinstance(pin, str)]
+    texts = [redact_message(pin) for pin in pins if isinstance(pin, str)]
     _check_sizes(texts, counter, limit)
-    carried = [pin for each in replaced if is_summary(each) for pin in pins_in(summary_of(each))]
+    summaries = [redact_message(summary_of(each)) for each in replaced if is_summary(each)]
+    carried = [pin for each in summaries for pin in pins_in(each)]
     return Plan(
         messages=tuple(messages),
         start=start,
@@ -402,7 +409,7 @@ def finish(
     `made_at` is a local time; `compaction` is the id, by default a new one.
     """
     opaque = server_compactions(plan)
-    text = with_pins(_with_notes(written.text, opaque), plan.pins)
+    text = with_pins(_with_notes(redact_message(written.text), opaque), plan.pins)
     message = create_summary_message(text, made_at, plan.replaced_count, unread=plan.unread)
     after = plan.tokens_kept + count_message(counter, content_of(message))
     if after >= plan.tokens_before:
@@ -456,7 +463,7 @@ def new_id() -> str:
 
 def find_lost(replaced: Sequence[Message], history: Iterable[Message], facts: Facts | None = None) -> Lost:
     """What occurs in `replaced` and nowhere in `history` (rule 11). `facts`: of `replaced`, if known."""
-    present = _Present("\n".join(text for message in history for text in _texts_of(message)))
+    present = _Present(redact_message("\n".join(text for message in history for text in _texts_of(message))))
     if facts is None:
         facts = extract_facts(replaced)
     most = MOST_COMPARED // (len(present.text) + 1)

@@ -16,6 +16,7 @@ import msgspec
 
 from nexus_context.conversation.compaction.extract_facts import Facts
 from nexus_context.conversation.compaction.receipt import CompactionError
+from nexus_context.conversation.compaction.secrets import without_secrets
 from nexus_context.conversation.message import Message, text_of
 from nexus_context.prompt import texts
 from nexus_context.tokens import TokenCounter
@@ -121,7 +122,7 @@ def build_summarize_prompt(
 def _transcript(messages: Iterable[Message]) -> str:
     """Messages as text: who speaks, what is said, and the tool calls with their arguments."""
     blocks = []
-    for message in messages:
+    for message in map(without_secrets, messages):
         calls = [f"{call.name} {json_text(call.arguments)}" for call in message.tool_calls]
         speaker = f"{message.role} {message.name}" if message.name else message.role
         lines = [line for line in (text_of(message), *calls) if line]
