@@ -285,14 +285,15 @@ _Strength = tuple[float, int]  # the strength, and the number of the last messag
 class IdentifierIndex:
     """The names in messages as they are cut. A copy is cheap and independent."""
 
-    def __init__(self, *, most: int = MOST) -> None:
+    def __init__(self, *, most: int = MOST, weights: Mapping[Source, float] = WEIGHTS) -> None:
         self._most = most
+        self._weights = weights
         self.messages = 0
         """Number of messages added."""
         self._strengths: dict[Mention, _Strength] = {}
 
     def copy(self) -> "IdentifierIndex":
-        index = IdentifierIndex(most=self._most)
+        index = IdentifierIndex(most=self._most, weights=self._weights)
         index.messages, index._strengths = self.messages, self._strengths.copy()
         return index
 
@@ -301,7 +302,7 @@ class IdentifierIndex:
         self.messages = now = self.messages + 1
         strengths = self._strengths
         for source, names in mentions(message):
-            weight = WEIGHTS[source]
+            weight = self._weights[source]
             for mention in names:
                 strength = weight
                 if source != "call" and mention.text.isalpha():

@@ -64,36 +64,32 @@ Extractive: sentences picked from the conversation; no model wrote this.
 - The client times out on slow networks. Fix it in src/net/client.py, but never change the public API.
   Please keep RETRY_LIMIT at 5. I have attached the log.
 
-## Instructions from the user
-- Fix it in src/net/client.py, but never change the public API.
-- Please keep RETRY_LIMIT at 5.
-- No, do not sleep between attempts.
-
-## Last messages of the user
+## Messages of the user
 - No, do not sleep between attempts. Also bump httpx to 0.27.2 in pyproject.toml
 
 ## Open tasks
-- Document RETRY_LIMIT
 - We still need to update the lock file.
+- [ ] Document RETRY_LIMIT
 
-## Decisions
+## Decisions and findings
 - The problem is that the deadline is set once, before the loop.
+- What follows is only an idea.
 - I'll reset it for each attempt.
+- The index is not reachable from here.
 
 ## Files
 - `src/net/client.py`: changed
 
 ## Commands
 - `uv run pytest tests/net -q`: 213 passed in 3.02s
-- `ls src`: net
 - `uv lock --upgrade-package httpx`: failed: error: no such package index: https://pypi.corp.example/simple
 
 ## Errors
-- asyncio.exceptions.TimeoutError: deadline passed (in `uv run pytest tests/net -q`; resolved since)
-- Error: old_string was not found in src/net/client.py (in `edit src/net/client.py`; resolved since)
+- asyncio.exceptions.TimeoutError: deadline passed (resolved since)
+- Error: old_string was not found in src/net/client.py (resolved since)
 - error: no such package index: https://pypi.corp.example/simple (in `uv lock --upgrade-package httpx`)
 
-## Facts
+## Names and values
 Symbols: now, self.deadline, fetch_all, HttpClient
 Amounts and numbers: 212\
 """)
@@ -101,21 +97,22 @@ Amounts and numbers: 212\
 
 def test_little_room_keeps_what_matters_most_and_says_what_is_missing() -> None:
     assert summary(chat(SESSION), COUNTER, limit=170) == snapshot("""\
-Extractive: sentences picked from the conversation; no model wrote this. Left out for length: Open tasks 1, Files 1, Errors 3, Decisions 2, Commands 3.
+Extractive: sentences picked from the conversation; no model wrote this. Left out for length: Messages of the user 1, Instructions from the user 2, Open tasks 2, Errors 3, Decisions and findings 4, Commands 2.
 
 ## Goal
-- The client times out on slow networks. Fix it in src/n [… 75 characters left out …] . I have attached the log.
+- The client times out on slow networks. Fix it in src/net/client.py, but never change the public API.
+  Please keep RETRY_LIMIT at 5. I have attached the log.
 
 ## Instructions from the user
-- Fix it in src/net/client.py, but never change the public API.
-- Please keep RETRY_LIMIT at 5.
 - No, do not sleep between attempts.
 
-## Open tasks
-- Document RETRY_LIMIT
+## Files
+- `src/net/client.py`: changed
 
-## Facts
-Files: tests/net, pyproject.toml\
+## Names and values
+Files: tests/net, pyproject.toml
+Symbols: now, self.deadline, old_string
+Versions: 0.27.2\
 """)  # noqa: E501
 
 
@@ -173,7 +170,7 @@ def test_open_work_is_what_nobody_checked_off() -> None:
     ]
     check("assistant: Plan\n  - [ ] one\n  - [ ] two\nassistant: Now\n  - [x] one", "tasks", ["two"])
     first = 'plan: {"plan": [{"step": "a", "status": "in_progress"}, {"step": "b", "status": "pending"}]}'
-    check(f'{first}\n=> ok\nplan: {{"plan": [{{"step": "b", "status": "pending"}}]}}', "tasks", ["b"])
+    check(f'{first}\n=> ok\nplan: {{"plan": [{{"step": "b", "status": "pending"}}]}}', "tasks", ["[ ] b"])
 
 
 def test_files_are_changed_or_read() -> None:
@@ -257,22 +254,18 @@ Extractive: sentences picked from the conversation; no model wrote this.
 - The client times out on slow networks. Fix it in src/net/client.py, but never change the public API.
   Please keep RETRY_LIMIT at 5. I have attached the log.
 
-## Instructions from the user
-- Fix it in src/net/client.py, but never change the public API.
-- Please keep RETRY_LIMIT at 5.
-- No, do not sleep between attempts.
-- Use port 8443 instead.
-
-## Last messages of the user
+## Messages of the user
 - No, do not sleep between attempts. Also bump httpx to 0.27.2 in pyproject.toml
 - Use port 8443 instead.
 
 ## Open tasks
 - We still need to update the lock file.
 
-## Decisions
+## Decisions and findings
 - The problem is that the deadline is set once, before the loop.
+- What follows is only an idea.
 - I'll reset it for each attempt.
+- The index is not reachable from here.
 
 ## Files
 - `src/net/client.py`: changed
@@ -280,18 +273,17 @@ Extractive: sentences picked from the conversation; no model wrote this.
 
 ## Commands
 - `uv run pytest tests/net -q`: 213 passed in 3.02s
-- `ls src`: net
 - `uv lock --upgrade-package httpx`: Resolved 41 packages
 
 ## Errors
-- asyncio.exceptions.TimeoutError: deadline passed (in `uv run pytest tests/net -q`; resolved since)
-- Error: old_string was not found in src/net/client.py (in `edit src/net/client.py`; resolved since)
-- error: no such package index: https://pypi.corp.example/simple (in `uv lock --upgrade-package httpx`; resolved since)
+- asyncio.exceptions.TimeoutError: deadline passed (resolved since)
+- Error: old_string was not found in src/net/client.py (resolved since)
+- error: no such package index: https://pypi.corp.example/simple (resolved since)
 
-## Facts
+## Names and values
 Symbols: fetch_all, self.deadline, HttpClient
 Amounts and numbers: 212\
-""")  # noqa: E501
+""")
 
 
 BY_A_MODEL = """
@@ -329,7 +321,7 @@ Extractive: sentences picked from the conversation; no model wrote this.
 - Never use regular expressions.
 - Keep it short.
 
-## Last messages of the user
+## Messages of the user
 - Go on with the lexer.
 
 ## Files
@@ -341,7 +333,7 @@ Extractive: sentences picked from the conversation; no model wrote this.
 - The user works in UTC+3.
 - Write the tests.
 
-## Facts
+## Names and values
 Ids: HAT136, ZFA04Y\
 """)  # noqa: E501
 
