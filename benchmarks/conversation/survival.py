@@ -7,21 +7,32 @@
    the compacted history holds word for word, over the same compactions. Of tasks, those open at that time.
 4. After five: what the fifth compaction in a row still holds of all orders, and of the six plain facts,
    preferences and findings that the first turns said.
-5. Libraries without summaries get as many tokens as they want, up to KEPT of the window: about what Nexus
-   keeps. "last N" keeps the newest messages that fit in exactly the tokens that Nexus kept there.
+5. Libraries without summaries keep KEPT of the window, at least what Nexus keeps. "last N" keeps the newest
+   messages that fit in exactly the tokens that Nexus would keep there.
 """
 
-from collections.abc import Callable, Sequence
+import importlib
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
-from benchmarks.conversation.coding_sessions import CodingSession, Mark
+from benchmarks.conversation.coding_sessions import (
+    HELD_OUT_SEEDS,
+    TUNING_SEEDS,
+    CodingSession,
+    Mark,
+    coding_session,
+)
 from benchmarks.conversation.facts import OpenAIMessage, call_identifiers, calls_of, facts_of, text_of
 from benchmarks.conversation.identifiers import values
+from benchmarks.conversation.subject import COMPACTORS, Entry
 
 THRESHOLD = 0.8
 STEPS = 30
 ROUNDS = 5
+KEPT = 0.4
 WINDOWS = (40_000, 100_000, 200_000)
+LENGTH = 230_000
+"""Tokens of a made session."""
 KINDS = ("order", "error", "edited", "finding", "fact", "preference", "task")
 
 
@@ -64,6 +75,49 @@ class Survival(msgspec.Struct):
     tokens: list[int] = []  # after each compaction
     used: list[float] = []  # share of the limit that each summary takes
     milliseconds: list[float] = []
+
+
+class Survived(msgspec.Struct, frozen=True):
+    """What survived in some sessions at one window."""
+
+    sessions: str
+    window: int
+    survival: Survival
+
+
+def compactor_of(entry: Entry) -> Compactor:
+    """The compaction of a subject; one that only trims is given KEPT of the window as its budget."""
+    if entry.adapter.startswith(COMPACTORS):
+        module = importlib.import_module("benchmarks.conversation.adapters.compactors")
+        function: Compactor = getattr(module, entry.adapter.removeprefix(COMPACTORS))
+        return function
+
+    def trim(messages: list[OpenAIMessage], window: int) -> Compacted:
+        subject = entry.make(int(KEPT * window / entry.options.get("to", 1.0)))
+        for message in messages:
+            plain = {key: value for key, value in message.items() if key != "meta"}
+            subject.add(subject.prepare(plain))
+        return Compacted(list(subject.sent(subject.build())))
+
+    return trim
+
+
+def survivals(
+    entry: Entry, windows: Sequence[int], traces: Mapping[str, list[OpenAIMessage]]
+) -> list[Survived]:
+    """What survives in the traces and in the made sessions, tuning and held-out ones."""
+    groups = {name: [CodingSession(messages, [], [])] for name, messages in traces.items()}
+    groups["tuning"] = [coding_session(seed, LENGTH) for seed in TUNING_SEEDS]
+    groups["held-out"] = [coding_session(seed, LENGTH) for seed in HELD_OUT_SEEDS]
+    survived = []
+    for name, sessions in groups.items():
+        for window in windows:
+            survival = Survival()
+            for session in sessions:
+                survive(compactor_of(entry), session, window, survival)
+            if survival.compactions:
+                survived.append(Survived(name, window, survival))
+    return survived
 
 
 def survive(compact: Compactor, session: CodingSession, window: int, into: Survival) -> None:

@@ -1,6 +1,6 @@
 """An earlier summary, by whoever wrote it, as items under the sections of ours.
 
-1. Headings are lines with `#`, bold lines, and numbered titles that end with a colon (`6. All user
+1. Headings begin a line: `#`, bold lines, and numbered titles that end with a colon (`6. All user
    messages:`). `summary_aliases` lists the titles that other programs use. What stands under an unknown one,
    or under none, is state.
 2. An item is a list mark with its text and the lines below it that are indented further, else a line. The
@@ -63,8 +63,9 @@ def _title(line: str) -> tuple[str, str] | None:
     if match is None:
         return None
     title = match["bold"] or match["numbered"]
-    if match["bold"] or title.casefold() in _sections():
-        return title, (match["rest"] or "").strip()
+    rest = (match["rest"] or "").strip()
+    if match["bold"] or not rest or title.casefold() in _sections():
+        return title, rest
     return None
 
 
@@ -109,9 +110,9 @@ def _sections() -> dict[str, str]:
     return sections
 
 
-_HEADING = re.compile(r"^[ ]{0,3}#{1,6}[ \t]+(?:\d{1,2}[.)][ ])?(?P<hashes>[^\n]{1,200}?)[ #:]*$")
+_HEADING = re.compile(r"^#{1,6}[ \t]+(?:\d{1,2}[.)][ ])?(?P<hashes>[^\n]{1,200}?)[ #:]*$")
 _TITLE = re.compile(
-    r"^[ ]{0,3}(?:(?:\d{1,2}[.)][ ]+)?\*\*(?P<bold>[^*\n]{1,80}?):?\*\*:?[ ]*$"
+    r"^(?:(?:\d{1,2}[.)][ ]+)?\*\*(?P<bold>[^*\n]{1,80}?):?\*\*:?[ ]*$"
     r"|\d{1,2}[.)][ ]+(?P<numbered>[^:*\n]{1,60}):(?P<rest>[^\n]*)$)"
 )
 _MARK = re.compile(r"^[-*•+] ")

@@ -20,7 +20,12 @@ from nexus_context.conversation.compaction.earlier_summary import Item, items_of
 from nexus_context.conversation.compaction.secrets import without_secrets
 from nexus_context.conversation.compaction.task_lists import TaskLists, line_of
 from nexus_context.conversation.compaction.tool_activity import ToolActivity, activity_of, is_minor
-from nexus_context.conversation.compaction.user_words import is_reply, user_words, without_pastes
+from nexus_context.conversation.compaction.user_words import (
+    is_reply,
+    user_words,
+    without_pastes,
+    words_in_refusal,
+)
 from nexus_context.conversation.identifiers import arguments_of
 from nexus_context.conversation.message import Message, text_of
 from nexus_context.conversation.summary import is_summary, summary_of, without_pins
@@ -73,6 +78,8 @@ def extract_facts(messages: Sequence[Message]) -> Facts:
     for at, message in enumerate(fresh, before):
         if message.role == "user":
             collector.add_user_message(user_words(message), at)
+        elif message.role == "tool":
+            collector.add_user_message(words_in_refusal(text_of(message)), at)
         elif message.role == "assistant":
             collector.add_assistant_message(message, at)
             for call in message.tool_calls:

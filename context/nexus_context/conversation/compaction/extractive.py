@@ -39,15 +39,17 @@ NAME = "extractive"
 # section → share of the limit, in the order in which sections get what others leave
 SHARES: Mapping[Section, float] = {
     "goal": 0.05,
-    "latest": 0.30,
+    "latest": 0.28,
     "instructions": 0.08,
     "tasks": 0.05,
     "files": 0.18,
-    "errors": 0.18,
-    "decisions": 0.10,
+    "errors": 0.22,
+    "decisions": 0.08,
     "commands": 0.02,
     "state": 0.04,
 }
+LITTLE = 500
+"""Tokens for facts below which what the user said comes before all else."""
 LEFTOVER: Sequence[Section] = (
     *("goal", "instructions", "latest", "tasks", "files", "errors", "decisions", "state", "commands"),
 )
@@ -57,6 +59,8 @@ RECENCY: Mapping[Section, float] = {"latest": 0.5, "instructions": 0.3, "decisio
 RECENT = 0.8
 LONG_MESSAGE = 0.35
 """Share of the room for messages that one long message may take."""
+_USERS = ("goal", "latest", "instructions")
+_MESSAGES: Sequence[Section] = ("goal", "latest")
 _MARK = 80  # characters of the mark of a shortened text, at most
 _MINOR = 0.3  # weight of a command that only reads
 _CHANGED = 2.0  # weight of a file that was changed
@@ -126,11 +130,14 @@ class _Choice:
         room -= int(room * NAMES_SHARE)
         left = room
         for section, share in SHARES.items():
-            most = int(room * share)
+            if section == "instructions":
+                self._drop_repeated()
+            most = left if room < LITTLE and section in _USERS else int(room * share)
             self._waiting[section] = self._candidates(section, most)
             left -= self._take(section, most)
         for section in LEFTOVER:
             left -= self._take(section, left)
+        self._drop_repeated()
 
     def dropped(self) -> dict[Section, int]:
         """How many facts of each section are left out."""
@@ -145,12 +152,15 @@ class _Choice:
                 return True
         return False
 
+    def _drop_repeated(self) -> None:
+        """Drop the instructions that are in a chosen message anyway."""
+        messages = "\n".join(fact.text for name in _MESSAGES for fact in self.chosen[name])
+        for facts in (self.chosen["instructions"], self._ranked["instructions"]):
+            facts[:] = [fact for fact in facts if fact.text not in messages]
+
     def _candidates(self, section: Section, most: int) -> list[tuple[Fact, int]]:
-        """The facts of a section with the tokens that each takes; instructions that no message says."""
+        """The facts of a section with the tokens that each takes."""
         facts = self._ranked[section]
-        if section == "instructions":
-            messages = "\n".join(fact.text for name in ("goal", "latest") for fact in self.chosen[name])
-            facts = self._ranked[section] = [fact for fact in facts if fact.text not in messages]
         if section == "latest":
             fitting = [
                 _fitting(fact, most if n == 0 else int(most * LONG_MESSAGE)) for n, fact in enumerate(facts)

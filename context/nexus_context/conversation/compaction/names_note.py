@@ -17,7 +17,7 @@ from nexus_context.conversation.summary import is_summary, summary_of
 from nexus_context.prompt import texts
 from nexus_context.tokens import TokenCounter
 
-NAMES_SHARE = 0.3
+NAMES_SHARE = 0.22
 """Share of a summary's limit that is reserved for names and values."""
 MOST_NAMES = 20_000
 """Names and values that are told apart."""

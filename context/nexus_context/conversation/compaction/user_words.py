@@ -5,7 +5,8 @@
    of a command's wrapper its arguments stay. A tag without its end is the user's.
 3. Of what the user pasted (logs, code, data: SHORTEST_PASTE lines or more), only the first and the last line
    stay in a summary, with a mark; what the user says about it is whole.
-4. A message without content (`ok`, `go on`) says nothing that a summary could keep.
+4. What the user says when refusing a tool's call counts like a message.
+5. A message without content (`ok`, `go on`) says nothing that a summary could keep.
 """
 
 import re
@@ -38,6 +39,8 @@ _PROGRAM_TAGS = (
     *("environment_context", "environment_details", "user_instructions", "INSTRUCTIONS", "turn_aborted"),
     *("context", "reminderInstructions", "editorContext", "workspace_info", "environment_info"),
 )
+_REFUSAL = "The user doesn't want to proceed with this tool use."
+_SAID = "the user said:"
 _ARGUMENTS = re.compile(r"</?command-args>")
 _REPLY_LIST = (
     "ok okay k yes yep yeah y sure please thanks thank you thx great good perfect nice cool fine continue "
@@ -64,6 +67,13 @@ def user_words(message: Message) -> str:
         text = _ARGUMENTS.sub("", text)
     text = text.strip()
     return "" if text.startswith(_PROGRAM_OPENINGS) else text
+
+
+def words_in_refusal(result: str) -> str:
+    """What the user said when refusing a call, which is in the call's result; empty without that."""
+    if not result.startswith(_REFUSAL):
+        return ""
+    return result.partition(_SAID)[2].strip()
 
 
 def without_program_text(message: Message) -> Message:

@@ -3,6 +3,7 @@
 import time
 from datetime import datetime
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -97,22 +98,24 @@ Amounts and numbers: 212\
 
 def test_little_room_keeps_what_matters_most_and_says_what_is_missing() -> None:
     assert summary(chat(SESSION), COUNTER, limit=170) == snapshot("""\
-Extractive: sentences picked from the conversation; no model wrote this. Left out for length: Messages of the user 1, Instructions from the user 2, Open tasks 2, Errors 3, Decisions and findings 4, Commands 2.
+Extractive: sentences picked from the conversation; no model wrote this. Left out for length: Open tasks 2, Errors 2, Decisions and findings 4, Commands 2.
 
 ## Goal
 - The client times out on slow networks. Fix it in src/net/client.py, but never change the public API.
   Please keep RETRY_LIMIT at 5. I have attached the log.
 
-## Instructions from the user
-- No, do not sleep between attempts.
+## Messages of the user
+- No, do not sleep between attempts. Also bump httpx to 0.27.2 in pyproject.toml
 
 ## Files
 - `src/net/client.py`: changed
 
+## Errors
+- asyncio.exceptions.TimeoutError: deadline passed (resolved since)
+
 ## Names and values
-Files: tests/net, pyproject.toml
-Symbols: now, self.deadline, old_string
-Versions: 0.27.2\
+Files: tests/net
+Symbols: now, self.deadline\
 """)  # noqa: E501
 
 
@@ -223,6 +226,34 @@ def test_an_error_is_resolved_when_the_same_command_ends_well() -> None:
         "errors",
         ["ValueError: bad port (in `pytest`; resolved since)", "a.py:1: error: no type (in `mypy`)"],
     )
+
+
+@pytest.mark.parametrize(
+    ("result", "flagged", "error"),
+    [
+        ("<tool_use_error>File has not been read yet.</tool_use_error>", True, "File has not been read yet."),
+        ("Nothing happened here.", True, "Nothing happened here."),
+        ("Exit code 3\ncollecting\nthe disk is full on db-1", False, "the disk is full on db-1"),
+        ("Exit code 1\nlogin was refused\nbye", False, "login was refused"),
+        ("src/a.ts(3,5): error TS2322: no", False, "src/a.ts(3,5): error TS2322: no"),
+        (
+            "  12:11  error  'a' is unused  no-unused-vars",
+            False,
+            "12:11  error  'a' is unused  no-unused-vars",
+        ),
+        ("./a.go:3:2: undefined: b", False, "./a.go:3:2: undefined: b"),
+        ("Expected 3 to equal 4", False, "Expected 3 to equal 4"),
+        ('{"status": 502, "message": "no answer"}', False, '{"status": 502, "message": "no answer"}'),
+        ("E   KeyError: 'a'\nFAILED tests/a.py::b", False, "KeyError: 'a'"),
+        ("FAILED tests/a.py::b", False, "FAILED tests/a.py::b"),
+        ("all good\nexit code: 0", False, None),
+    ],
+)
+def test_the_error_of_a_result(result: str, flagged: bool, error: str | None) -> None:
+    call = Message("assistant", None, (ToolCall("1", "bash", {"command": "run"}),))
+    meta = {"is_error": True} if flagged else msgspec.UNSET
+    facts = extract_facts([call, Message("tool", result, tool_call_id="1", meta=meta)])
+    assert [fact.text for fact in facts.of("errors")] == ([f"{error} (in `run`)"] if error else [])
 
 
 def test_source_code_that_is_only_read_holds_no_errors() -> None:
