@@ -124,7 +124,7 @@ def run(
 
 
 def compact(outcome: Outcome, *, ours_only: bool) -> None:
-    """Compacts the chats and the made coding sessions. The time of Nexus is that of a machine at rest."""
+    """Compacts the chats and the made coding sessions."""
     _say("compacting")
     windows = [str(window) for window in WINDOWS]
     for entry in SURVIVORS.values():

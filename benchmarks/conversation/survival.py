@@ -94,8 +94,11 @@ def compactor_of(entry: Entry) -> Compactor:
 
     def trim(messages: list[OpenAIMessage], window: int) -> Compacted:
         subject = entry.make(int(KEPT * window / entry.options.get("to", 1.0)))
+        names = {call.id: call.name for message in messages for call in calls_of(message)}
         for message in messages:
             plain = {key: value for key, value in message.items() if key != "meta"}
+            if message["role"] == "tool":
+                plain |= {"name": names.get(message["tool_call_id"], "tool")}  # some leave it out
             subject.add(subject.prepare(plain))
         return Compacted(list(subject.sent(subject.build())))
 
