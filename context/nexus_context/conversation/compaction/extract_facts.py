@@ -196,6 +196,9 @@ class _Collector:
             return
         if section == "latest":
             text = _unquoted(text)
+        if section in ("goal", "latest"):  # this time the message may be shortened
+            for cue in sentence_patterns.instructions_in(text):
+                self._put("instructions", cue.text, at, weight=cue.weight)
         if section == "goal" and self._facts["goal"]:
             self._put("latest", text, at, weight=1.0)
             return

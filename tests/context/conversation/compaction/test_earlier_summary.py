@@ -145,6 +145,19 @@ def test_what_was_found_out_survives_five_compactions() -> None:
     assert text.count("\n- Add page ") == 20
 
 
+def test_an_order_in_a_long_message_outlives_the_message() -> None:
+    filler = "The page shows what the shop has sold on that day and how much of it came back. " * 5
+    order = "Do not touch src/coupon_store.py."
+    text = summary(
+        chat(f"user: Build it.\nuser: {filler}{order} {filler}\nuser: Go on with it"),
+        TiktokenCounter(),
+        limit=4_000,
+    )
+    assert f"{filler}{order} {filler}".strip() in text
+    later = [create_summary_message(text), *chat("".join(f"user: add page {n} please\n" for n in range(40)))]
+    assert f"\n- {order}\n" in summary(later, TiktokenCounter(), limit=900)
+
+
 HOSTILE = {
     "10,000 names in one message": [Message("user", " ".join(f"name_{n}.py" for n in range(10_000)))],
     "names of 10 KB": [Message("user", f"use {'a_b' * 3_500}.py and {'x/' * 5_000}y.py") for _ in range(20)],
