@@ -20,7 +20,12 @@ def main() -> int:
     title = f"{today} {options.name or _name(options)}"
     facts = _facts() | {"load before": machine.load()}
     rounds = runner.QUICK if options.quick else runner.FULL
-    outcome = runner.run(rounds, ours_only=options.ours_only, facts_only=options.facts_only)
+    outcome = runner.run(
+        rounds,
+        ours_only=options.ours_only,
+        facts_only=options.facts_only,
+        survival_only=options.survival_only,
+    )
     facts["load after"] = machine.load()
     verdicts = targets.verdicts(outcome)
     text = report.markdown(title, facts, verdicts, outcome)
@@ -35,7 +40,8 @@ def main() -> int:
 
 
 def _name(options: argparse.Namespace) -> str:
-    parts = ("conversation", "facts" if options.facts_only else "", "quick" if options.quick else "")
+    only = "facts" if options.facts_only else "survival" if options.survival_only else ""
+    parts = ("conversation", only, "quick" if options.quick else "")
     return "-".join(part for part in parts if part)
 
 
@@ -48,6 +54,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="few repetitions: does everything work?")
     parser.add_argument("--ours-only", action="store_true", help="leave the peers out")
     parser.add_argument("--facts-only", action="store_true", help="only the walks with facts in every turn")
+    parser.add_argument("--survival-only", action="store_true", help="only what survives compactions")
     parser.add_argument("--strict", action="store_true", help="exit 1 if a target is missed or not measured")
     parser.add_argument(
         "--results", type=Path, default=ROOT / "benchmarks/results", help="where the report goes"

@@ -1,11 +1,13 @@
 """The outcome as Markdown that also reads well in a terminal, and as JSON."""
 
+import statistics
 from collections.abc import Iterable, Sequence
 
 import msgspec
 from benchmarks.conversation.fact_quality import MODELS, UNCUT, FactQuality
 from benchmarks.conversation.runner import LOCK, Outcome
 from benchmarks.conversation.speed import Stepping
+from benchmarks.conversation.survival import KINDS, Share
 from benchmarks.conversation.targets import Verdict
 from benchmarks.conversation.traces import tau_file
 from benchmarks.conversation.worker import Walked
@@ -29,6 +31,9 @@ def markdown(title: str, facts: dict[str, str], verdicts: Iterable[Verdict], out
     parts = [f"# Benchmark {title}", table(("", ""), facts.items()), "## Targets", judged(verdicts)]
     if not tau_file().is_file():
         parts.append("tau-bench: not present (see `NEXUS_CORPORA`); the targets are held on the made chat.")
+    for sessions, window in _survivals(outcome):
+        title = f"## Survival: {sessions}, window {window:,} tokens"
+        parts += [title, _survival(outcome, sessions, window)]
     for vendor, trace, budget in _fact_walks(outcome):
         room = "uncut" if budget >= UNCUT else f"budget {budget:,} tokens"
         parts += [
@@ -106,6 +111,47 @@ def _counts(walk: Walked) -> list[str]:
 def _shares(walk: Walked) -> tuple[str, str, str]:
     found = walk.quality
     return f"{100 * found.hit:.1f}", f"{found.cost:.3f}", f"{found.recall:.3f}"
+
+
+def _survivals(outcome: Outcome) -> list[tuple[str, int]]:
+    keys = {(each.sessions, each.window): None for found in outcome.survived.values() for each in found}
+    return list(keys)
+
+
+def _survival(outcome: Outcome, sessions: str, window: int) -> str:
+    heads = (
+        "",
+        "n",
+        "names",
+        *KINDS,
+        "orders after 5",
+        "plain of 6",
+        "least",
+        "tokens",
+        "limit used",
+        "worst ms",
+    )
+    rows = [
+        (
+            name,
+            str(s.compactions),
+            *map(_share, (s.names, *(s.marks[kind] for kind in KINDS), s.five["orders"])),
+            "" if not s.five["plain"].total else f"{6 * (s.five['plain'].value or 0):.1f}",
+            "" if s.least_plain is None else str(s.least_plain),
+            f"{sum(s.tokens) / len(s.tokens):,.0f}",
+            f"{statistics.median(s.used):.2f}" if s.used else "",
+            number(max(s.milliseconds)) if s.used else "",
+        )
+        for name, survived in outcome.survived.items()
+        for each in survived
+        if (each.sessions, each.window) == (sessions, window)
+        for s in (each.survival,)
+    ]
+    return table(heads, rows)
+
+
+def _share(share: Share) -> str:
+    return "" if share.value is None else f"{share.value:.2f}"
 
 
 def _fact_walks(outcome: Outcome) -> list[tuple[str, str, int]]:

@@ -12,7 +12,16 @@ from typing import TypeVar
 import msgspec
 from benchmarks.conversation.fact_quality import MODELS, UNCUT, WalkedWithFacts
 from benchmarks.conversation.speed import Adding, Encoding, Stepping
-from benchmarks.conversation.subject import NEXUS, OURS, PEERS, PER_TURN, WITH_FACTS, Entry
+from benchmarks.conversation.subject import (
+    NEXUS,
+    OURS,
+    PEERS,
+    PER_TURN,
+    SURVIVORS,
+    WITH_FACTS,
+    Entry,
+)
+from benchmarks.conversation.survival import WINDOWS, Survived
 from benchmarks.conversation.traces import ROOT
 from benchmarks.conversation.worker import Walked
 
@@ -57,6 +66,7 @@ class Outcome(msgspec.Struct):
     encoded: dict[str, Encoding] = {}
     with_facts: dict[str, list[WalkedWithFacts]] = {}
     turns: dict[str, list[Stepping]] = {}
+    survived: dict[str, list[Survived]] = {}
     failures: list[Failure] = []
 
 
@@ -72,9 +82,15 @@ def install_peers() -> None:
     shutil.copyfile(LOCK, stamp)
 
 
-def run(rounds: Rounds, *, ours_only: bool = False, facts_only: bool = False) -> Outcome:
+def run(
+    rounds: Rounds, *, ours_only: bool = False, facts_only: bool = False, survival_only: bool = False
+) -> Outcome:
     """Asks every subject everything. Walks share the cores; what is timed runs alone."""
     outcome = Outcome()
+    if not facts_only:
+        compact(outcome, ours_only=ours_only)
+    if survival_only:
+        return outcome
     walk_with_facts(outcome, ours_only=ours_only)
     time_turns(outcome, rounds, ours_only=ours_only)
     if facts_only:
@@ -105,6 +121,16 @@ def run(rounds: Rounds, *, ours_only: bool = False, facts_only: bool = False) ->
         timed, (_ask(outcome, entry, Encoding, "encode", encodings) for entry in timed)
     )
     return outcome
+
+
+def compact(outcome: Outcome, *, ours_only: bool) -> None:
+    """Compacts the chats and the made coding sessions."""
+    _say("compacting")
+    windows = [str(window) for window in WINDOWS]
+    for entry in SURVIVORS.values():
+        if not ours_only or entry.home == "nexus":
+            survived = _ask(outcome, entry, list[Survived], "survive", *windows)
+            outcome.survived[entry.name] = survived or []
 
 
 def walk_with_facts(outcome: Outcome, *, ours_only: bool) -> None:
@@ -152,7 +178,7 @@ def _ask(
     if "NEXUS_CORPORA" in os.environ:
         environment["NEXUS_CORPORA"] = os.environ["NEXUS_CORPORA"]
     asked = " ".join((question, *arguments))
-    timeout = FACT_TIMEOUT_S if question in MODELS else TIMEOUT_S
+    timeout = FACT_TIMEOUT_S if question in (*MODELS, "survive") else TIMEOUT_S
     try:
         done = subprocess.run(
             command, cwd=ROOT, env=environment, capture_output=True, timeout=timeout, check=True

@@ -124,3 +124,23 @@ WITH_FACTS = {
     )
 }
 """Who is walked with facts in every turn."""
+
+COMPACTORS = "compactors:"
+"""The adapters that are functions from a history to a compacted one; others are given a budget."""
+
+SURVIVORS = {
+    entry.name: entry
+    for entry in (
+        Entry(NEXUS, "nexus", f"{COMPACTORS}compact_with_nexus"),
+        Entry("last N, in as many tokens", "nexus", f"{COMPACTORS}keep_last"),
+        *(
+            ENTRIES[name]
+            for name in (
+                "langchain-core (recommended)",
+                "haystack-ai (to 0.6)",
+                "pydantic-ai-harness (to 0.6)",
+            )
+        ),
+    )
+}
+"""Who is compacted."""

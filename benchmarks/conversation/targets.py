@@ -7,6 +7,7 @@ import msgspec
 from benchmarks.conversation.fact_quality import UNCUT, WalkedWithFacts
 from benchmarks.conversation.runner import BUDGETS, Outcome
 from benchmarks.conversation.subject import NEXUS
+from benchmarks.conversation.survival import Survived
 from benchmarks.conversation.worker import Walked
 
 ADD_US = 100.0
@@ -19,6 +20,11 @@ RECALL = 0.95
 FACTS_HIT = 0.95
 FACTS_HIT_UNCUT = 0.97
 FACTS_COST = 0.14
+
+NAMES_KEPT = {40_000: 0.83, 100_000: 0.80}
+MARKS_KEPT = {"order": 0.95, "error": 0.8}
+EDITED_KEPT = {200_000: 1.0}
+COMPACTION_MS = 300.0
 
 Result = Literal["pass", "MISS", "not run"]
 
@@ -42,10 +48,13 @@ class Verdict(msgspec.Struct, frozen=True):
 
 def verdicts(outcome: Outcome) -> list[Verdict]:
     """All promises, in the order in which they are printed."""
+    survival = list(_survival(outcome.survived.get(NEXUS, [])))
+    if outcome.survived and not outcome.with_facts:
+        return survival
     facts = list(_with_facts(outcome.with_facts.get(NEXUS, [])))
     if not outcome.walks and outcome.with_facts:
         return facts
-    return [*_speed(outcome), *_quality(outcome.walks.get(NEXUS, [])), *facts]
+    return [*_speed(outcome), *_quality(outcome.walks.get(NEXUS, [])), *facts, *survival]
 
 
 def _speed(outcome: Outcome) -> Iterator[Verdict]:
@@ -81,6 +90,32 @@ def _quality(walks: list[Walked]) -> Iterator[Verdict]:
     yield Verdict(
         f"recall of identifiers{where}", quality.recall if quality else None, "", RECALL, at_least=True
     )
+
+
+def _survival(survived: list[Survived]) -> Iterator[Verdict]:
+    """What survives compactions of the held-out sessions; the worst window counts if none is named."""
+    held = {each.window: each.survival for each in survived if each.sessions == "held-out"}
+    for window, least in NAMES_KEPT.items():
+        value = held[window].names.value if window in held else None
+        promise = f"names needed next, after a compaction at {window:,}"
+        yield Verdict(promise, value, "", least, at_least=True)
+    for window, least in EDITED_KEPT.items():
+        value = held[window].marks["edited"].value if window in held else None
+        promise = f"edited files, after a compaction at {window:,}"
+        yield Verdict(promise, value, "", least, at_least=True)
+    for kind, least in MARKS_KEPT.items():
+        shares = [share for each in held.values() if (share := each.marks[kind].value) is not None]
+        promise = f"{kind}s word for word, after a compaction at any window"
+        yield Verdict(promise, min(shares, default=None), "", least, at_least=True)
+    five = [each for each in held.values() if each.least_plain is not None]
+    orders = min((each.five["orders"].value or 0.0 for each in five), default=None)
+    plain = min((each.least_plain or 0 for each in five), default=None)
+    yield Verdict("orders after five compactions", orders, "", 1.0, at_least=True)
+    yield Verdict(
+        "plain facts, preferences, findings after five, of 6, worst session", plain, "", 4, at_least=True
+    )
+    worst = max((max(each.milliseconds) for each in held.values()), default=None)
+    yield Verdict("compaction of 200,000 tokens or less, worst", worst, "ms", COMPACTION_MS)
 
 
 def _with_facts(walks: list[WalkedWithFacts]) -> Iterator[Verdict]:

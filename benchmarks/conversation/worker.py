@@ -3,6 +3,7 @@
     walk BUDGET…       quality on every trace that is there, with each budget (tokens)
     anthropic, openai BUDGET…   the same with facts in every turn, through a strict provider
     turn SIZE N S      turns with facts at SIZE messages, N of them or S seconds
+    survive WINDOW…    what survives compactions, on every trace and the made coding sessions
     step SIZE N S      add + build at SIZE messages, N steps or S seconds
     add, encode N      add + count; encoding, N rounds
 
@@ -16,7 +17,8 @@ import msgspec
 from benchmarks.conversation import speed, traces
 from benchmarks.conversation.fact_quality import MODELS, TurnSubject, Vendor, WalkedWithFacts
 from benchmarks.conversation.facts import OpenAIMessage
-from benchmarks.conversation.subject import ENTRIES, IN_TURNS, WITH_FACTS, Counting, Entry
+from benchmarks.conversation.subject import ENTRIES, IN_TURNS, SURVIVORS, WITH_FACTS, Counting, Entry
+from benchmarks.conversation.survival import survivals
 from benchmarks.conversation.walk import Quality, walk
 
 STEP_BUDGET = 16_000  # tokens
@@ -68,6 +70,9 @@ def answer(entry: Entry, question: str, arguments: list[float]) -> object:
             for name, trace in available().items()
             for budget in map(int, arguments)
         ]
+    if question == "survive":
+        every = available() | {"long tool turns": traces.long_turns()}
+        return survivals(entry, [*map(int, arguments)], every)
     if question == "step":
         size, steps, seconds = arguments
         return speed.step(entry.make(STEP_BUDGET), int(size), steps=int(steps), seconds=seconds)
@@ -91,7 +96,8 @@ def main(name: str, question: str, *arguments: str) -> None:
     if vendor is not None:
         result: object = with_facts(WITH_FACTS[name], vendor, list(map(int, numbers)))
     else:
-        result = answer((WITH_FACTS if question == "turn" else ENTRIES)[name], question, numbers)
+        entries = {"turn": WITH_FACTS, "survive": SURVIVORS}.get(question, ENTRIES)
+        result = answer(entries[name], question, numbers)
     print(msgspec.json.encode(result).decode())
 
 

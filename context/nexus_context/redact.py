@@ -86,6 +86,23 @@ _MIXED = re.compile(
     r"(?<![\w+/-])(?=[^\s]{0,99}?[0-9])(?=[^\s]{0,99}?[A-Z])(?=[^\s]{0,99}?[a-z])[A-Za-z0-9+_-]{20,}={0,2}(?![\w+/-])"
 )
 
+# what a text of a conversation assigns to a secret name
+_NAME_MARKS = (
+    *("token", "secret", "password", "passwd", "passphrase", "api_key", "apikey", "api-key"),
+    *("access_key", "access-key", "accesskey", "private_key", "credential"),
+)
+_VALUE_BEHIND = re.compile(
+    r"""[\w-]{0,30}((?:\\?["'`])?[ ]{0,3}(?:(?:is[ ]?)?(?:[:=]|=>|:=)|is)?[ ]{0,3})(?:\\?["'`])?"""
+    r"""([^\s"'`\\,;&|<>(){}\[\]:=]{6,400})"""
+)
+_IN_OPTION = re.compile(r"(?<!\S)--?[\w-]{0,30}\Z")
+_ONE_WORD = re.compile(r"[^\s${}<>]{6,400}")
+_CODE_VALUE = re.compile(r"^[\w$]+(?:\.[A-Za-z_$][\w$]*)+$|/.*\.[A-Za-z]\w{0,4}$")
+_LEAST_VALUE = 8  # characters of a value that can be a token or a key
+_PRIVATE_KEY = re.compile(
+    r"-----BEGIN[ A-Z]{0,40}PRIVATE KEY-----[^\"]{0,20000}?-----END[ A-Z]{0,40}PRIVATE KEY-----"
+)
+
 _LONG = 16
 _MOST = 65_536  # characters of a value that are searched
 _RANDOM_BITS = (
@@ -170,6 +187,62 @@ def redact(text: str) -> str:
     return _covered(text, [Span(*match.span(match.lastindex or 0)) for match in matches])
 
 
+def redact_message(text: str) -> str:
+    """A text of a conversation, covered as by `redact`, and what it assigns to a secret name.
+
+    That is a value that can be a secret: `DB_PASSWORD=harbour9`, `--token …`, but not `password: str`. Of a
+    private key whose end is there, nothing behind the end is covered.
+    """
+    keys = _PRIVATE_KEY.finditer(text) if "-----BEGIN" in text else ()
+    spans = [*(Span(*match.span()) for match in keys), *_assigned(text)]
+    return redact(_covered(text, spans) if spans else text)
+
+
+def redact_arguments(value: Any, name: str = "") -> Any:
+    """The arguments of a tool call, every text in them covered as by `redact_message`.
+
+    `name` is the key of the value: what stands under a secret name is covered if it is one word.
+    """
+    if isinstance(value, dict):
+        return {key: redact_arguments(item, str(key)) for key, item in value.items()}
+    if isinstance(value, list):
+        return [redact_arguments(item, name) for item in value]
+    if not isinstance(value, str):
+        return value
+    if any(mark in name.lower() for mark in _NAME_MARKS) and _ONE_WORD.fullmatch(value):
+        return _COVER
+    return redact_message(value)
+
+
+def _assigned(text: str) -> Iterator[Span]:
+    """The values that follow a secret name."""
+    lowered = text.lower()
+    if len(lowered) != len(text):  # a letter whose lower case is longer
+        lowered = text
+    for mark in _NAME_MARKS:
+        place = lowered.find(mark)
+        while place >= 0:
+            end = place + len(mark)
+            match = _VALUE_BEHIND.match(text, end)
+            if match is not None and _can_be_secret(
+                match, mark, text[max(place - _LONGEST_BEGIN, 0) : place]
+            ):
+                yield Span(*match.span(2))
+            place = lowered.find(mark, end)
+
+
+def _can_be_secret(match: re.Match[str], mark: str, before: str) -> bool:
+    """Whether a value behind a name that contains `mark` is a literal."""
+    value = match[2]
+    if match[1].isspace() and not _IN_OPTION.search(before):
+        return False
+    if value.isdigit() or not any(char.isdigit() for char in value):
+        return False
+    if _PLACEHOLDER.search(value) or _CODE_VALUE.search(value):
+        return False
+    return mark.startswith("pass") or len(value) >= _LEAST_VALUE
+
+
 def redact_prose(line: str) -> str:
     """A line of prose or of a script, covered as by `redact`, and what the line itself marks as secret.
 
@@ -207,13 +280,19 @@ def _matches(text: str) -> list[re.Match[str]]:
 
 def find_candidates(text: str) -> Iterator[re.Match[str]]:
     """What the four patterns match. A pattern searches a long text only if the text has a mark of it."""
-    if any(mark in text for mark in _TOKEN_MARKS):
+    if _has_one(_TOKEN_MARKS, text):
         yield from TOKEN.finditer(text)
-    lowered = text.lower()
-    if any(mark in lowered for mark in _SCHEME_MARKS) or any(char in text for char in _OTHER_CASES):
+    if _has_one(_SCHEME_MARKS, text.lower()) or _has_one(_OTHER_CASES, text):
         yield from SCHEME.finditer(text)
     yield from _passwords(text)
     yield from QUERY.finditer(text)
+
+
+def _has_one(marks: Sequence[str], text: str) -> bool:
+    for mark in marks:  # noqa: SIM110 - a generator takes three times as long for short texts
+        if mark in text:
+            return True
+    return False
 
 
 def _passwords(text: str) -> Iterator[re.Match[str]]:

@@ -25,15 +25,16 @@ A message (`mentions`):
     an argument is what a step was about.
 12. Arguments: a value under a key for files is a path, under a key for commands a command. Other values are
     searched as text, long ones (a file that is written) only at their beginning.
-13. JSON escapes in a result are decoded, so that a word after an escaped line end is a separate word.
+13. A secret is not a name, nor a part of one (`redact`).
+14. JSON escapes in a result are decoded, so that a word after an escaped line end is a separate word.
 
 What is cut from a conversation (`IdentifierIndex`):
 
-14. Each message is read once, when it is cut. The index holds how strongly a name was mentioned (WEIGHTS, by
+15. Each message is read once, when it is cut. The index holds how strongly a name was mentioned (WEIGHTS, by
     source) and when last; its strength fades with every message that is cut afterwards.
-15. The note lists as many of the best as fit, weighted by kind, grouped by kind, best first.
-16. The index holds MOST names: past twice that, the worst half is dropped.
-17. The same messages and counter give the same note.
+16. The note lists as many of the best as fit, weighted by kind, grouped by kind, best first.
+17. The index holds MOST names: past twice that, the worst half is dropped.
+18. The same messages and counter give the same note.
 """
 
 import re
@@ -45,6 +46,7 @@ import msgspec
 
 from nexus_context.conversation.message import Message, text_of
 from nexus_context.prompt import texts
+from nexus_context.redact import redact_arguments, redact_message
 from nexus_context.tokens import TokenCounter
 
 Kind = Literal["path", "command", "error", "symbol", "id", "url", "email", "version", "date", "amount"]
@@ -283,14 +285,15 @@ _Strength = tuple[float, int]  # the strength, and the number of the last messag
 class IdentifierIndex:
     """The names in messages as they are cut. A copy is cheap and independent."""
 
-    def __init__(self, *, most: int = MOST) -> None:
+    def __init__(self, *, most: int = MOST, weights: Mapping[Source, float] = WEIGHTS) -> None:
         self._most = most
+        self._weights = weights
         self.messages = 0
         """Number of messages added."""
         self._strengths: dict[Mention, _Strength] = {}
 
     def copy(self) -> "IdentifierIndex":
-        index = IdentifierIndex(most=self._most)
+        index = IdentifierIndex(most=self._most, weights=self._weights)
         index.messages, index._strengths = self.messages, self._strengths.copy()
         return index
 
@@ -299,7 +302,7 @@ class IdentifierIndex:
         self.messages = now = self.messages + 1
         strengths = self._strengths
         for source, names in mentions(message):
-            weight = WEIGHTS[source]
+            weight = self._weights[source]
             for mention in names:
                 strength = weight
                 if source != "call" and mention.text.isalpha():
@@ -382,14 +385,14 @@ def _code(code: str) -> Iterable[Mention]:
 
 def mentions(message: Message) -> list[tuple[Source, list[Mention]]]:
     """The names and values of a message by source, in order; a name may occur in several lists."""
-    text = text_of(message)
+    text = redact_message(text_of(message))
     if message.role == "tool":
         return [("result", find(_unescaped(text), head=RESULT_HEAD, tail=RESULT_TAIL))]
     by_source: list[tuple[Source, list[Mention]]] = []
     if text:
         by_source.append(("assistant" if message.role == "assistant" else "user", find(text)))
     for call in message.tool_calls:
-        by_source += _of_call(call.name, arguments_of(call.arguments))
+        by_source += _of_call(call.name, redact_arguments(arguments_of(call.arguments)))
     return by_source
 
 

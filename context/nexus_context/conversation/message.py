@@ -82,6 +82,12 @@ def text_of(message: Message) -> str:
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
+def is_error(message: Message) -> bool:
+    """Whether a result says that its tool failed: `meta.is_error`, or MCP's `isError`."""
+    meta = message.meta
+    return isinstance(meta, dict) and (meta.get("is_error") is True or meta.get("isError") is True)
+
+
 def sent_content(message: Message) -> str | list[Any]:
     """What a model is sent as the content: the preamble, then the content; empty text without both.
 

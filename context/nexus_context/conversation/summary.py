@@ -6,6 +6,7 @@
     the summary
 
 A compaction that a provider's server made is a summary, too: an assistant's message that holds nothing else.
+So is a summary by another program, which imported conversations have: `FOREIGN_OPENINGS`, `isCompactSummary`.
 
 Pins, which must stay verbatim, have a section of their own. Each is in a fence, so that it can be read back
 and carried over when this summary is itself replaced.
@@ -30,9 +31,21 @@ from nexus_context.prompt import texts
 
 MARKER = "[CONTEXT SUMMARY]"
 RULE = "\n---\n"
+FOREIGN_OPENINGS = (
+    "This session is being continued from a previous conversation",  # Claude Code
+    "Another language model started to solve this problem and produced a summary",  # Codex
+    "I spoke to you previously about a number of things.",  # aider
+)
+"""How the summaries of other programs begin."""
 
 _FENCE = re.compile(r"^(`{3,})pinned\n(.*?)\n\1$", re.MULTILINE | re.DOTALL)
 _TICKS = re.compile(r"`{3,}")
+_WRAPPER = re.compile(r"</?summary>|^[ \t]*Summary:[ \t]*$", re.MULTILINE)
+_CONTINUE = re.compile(
+    r"^(?:Please continue the conversation from where we left|Continue the conversation from where it left"
+    r"|If you need specific details from before compaction)[^\n]*$",
+    re.MULTILINE,
+)
 
 
 def create_summary_message(
@@ -56,7 +69,13 @@ def is_summary(message: Message) -> bool:
     """Whether a message stands for earlier ones."""
     if message.role == "assistant":
         return server_compaction(message) is not None
-    return message.role == "user" and text_of(message).startswith(MARKER)
+    return message.role == "user" and (
+        text_of(message).startswith((MARKER, *FOREIGN_OPENINGS)) or _is_flagged(message)
+    )
+
+
+def _is_flagged(message: Message) -> bool:
+    return isinstance(message.meta, dict) and message.meta.get("isCompactSummary") is True
 
 
 def server_compaction(message: Message) -> CompactionPart | None:
@@ -83,7 +102,23 @@ def summary_of(message: Message) -> str:
     compaction = server_compaction(message)
     if compaction is not None:
         return compaction.text.strip() or compaction_text(compaction)
-    return text_of(message).partition(RULE)[2]
+    text = text_of(message)
+    return text.partition(RULE)[2] if text.startswith(MARKER) else _foreign_summary(text)
+
+
+def _foreign_summary(text: str) -> str:
+    """A summary of another program without its introduction, its reasoning and its last instruction."""
+    for opening in FOREIGN_OPENINGS:
+        if text.startswith(opening):
+            introduction, _, rest = text.partition("\n")
+            text = rest or introduction.partition(":")[2]
+            break
+    text = text.strip()
+    for begin, end in (("<analysis>", "</analysis>"), ("Analysis:", "\nSummary:")):
+        if text.startswith(begin) and end in text:
+            text = text.partition(end)[2]
+    text = _WRAPPER.sub("", text)
+    return _CONTINUE.sub("", text).strip()
 
 
 def readable(message: Message) -> Message:

@@ -117,7 +117,7 @@ def _messages(task: SummaryTask) -> list[msgspec.Raw]:
             messages += view.sound_messages().messages
     else:
         instruction = plan.request(room=-1).messages[-1]
-        messages = traced(list(plan.messages[: plan.start])).messages
+        messages = traced(plan.covered()).messages
         tokens = sum(
             count_message(counter, content_of(message), message.tool_calls)
             for message in (*messages, instruction)

@@ -181,9 +181,6 @@ def test_a_session_without_compactions_has_a_summary_when_it_is_asked_for(ledger
 Extractive: sentences picked from the conversation; no model wrote this.
 
 ## Goal
-- Never push to main.
-
-## Instructions from the user
 - Never push to main.\
 """)
 

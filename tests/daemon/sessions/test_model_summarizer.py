@@ -100,7 +100,8 @@ def test_a_model_is_asked_on_the_prefix_of_the_conversation_with_the_instruction
         }
         assert messages[:-1] == [{"role": "system", "content": turn["systemPrompt"]}, *turn["history"]]
         assert messages[-1]["role"] == "user"
-        for part in (f"at most {params['maxTokens']} tokens", "Keep the wind.", "<pin>\nDay 3\n</pin>"):
+        asked_for = int(params["maxTokens"] * 0.78)  # the rest is for the names that the model leaves out
+        for part in (f"at most {asked_for} tokens", "Keep the wind.", "<pin>\nDay 3\n</pin>"):
             assert part in messages[-1]["content"]
         talk.send(result(asked(talk)[0]["id"], {"content": SUMMARY, "model": "small-1"}))
         receipt = (await desk.reply(talk, 3))["result"]["receipt"]

@@ -1,29 +1,45 @@
 """Extract what later steps may need from messages, one message at a time and without a model.
 
-1. User messages verbatim: the first, the newest, and every sentence that instructs or corrects.
-2. An assistant's decisions and open work; the state of check lists and to-do tools, of which the last counts.
+1. What the user wrote (`user_words`), verbatim: every message that says something, and of all of them the
+   sentences that instruct or correct.
+2. What an assistant found out and decided: sentences that say so, and what a turn's last message reports.
+   Open work: the tasks of lists (`task_lists`) and sentences that promise more.
 3. What tools did (`tool_activity`).
-4. An earlier summary is read by its headings. Its facts come before all others; a later fact with the same
-   key replaces them. Text under an unknown heading is state.
+4. An earlier summary, by whoever wrote it, is read item by item (`earlier_summary`). Its facts come before
+   all others; a later fact with the same key replaces them.
 """
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
 from nexus_context.conversation.compaction import sentence_patterns
+from nexus_context.conversation.compaction.earlier_summary import Item, items_of
+from nexus_context.conversation.compaction.secrets import without_secrets
+from nexus_context.conversation.compaction.task_lists import TaskLists, line_of
 from nexus_context.conversation.compaction.tool_activity import ToolActivity, activity_of, is_minor
+from nexus_context.conversation.compaction.user_words import (
+    is_reply,
+    user_words,
+    without_pastes,
+    words_in_refusal,
+)
 from nexus_context.conversation.identifiers import arguments_of
 from nexus_context.conversation.message import Message, text_of
-from nexus_context.conversation.summary import MARKER, is_summary, summary_of, without_pins
+from nexus_context.conversation.summary import is_summary, summary_of, without_pins
 from nexus_context.prompt import texts
+from nexus_context.redact import redact_message
 
 Section = Literal[
     "goal", "instructions", "latest", "tasks", "decisions", "files", "commands", "errors", "facts", "state"
 ]
 SECTIONS: tuple[Section, ...] = Section.__args__  # type: ignore[attr-defined]
+
+
+SHORT = 600
+"""Characters of a user's message that is short."""
 
 
 class Fact(msgspec.Struct, frozen=True):
@@ -54,17 +70,25 @@ def extract_facts(messages: Sequence[Message]) -> Facts:
     fresh: list[Message] = []
     for message in messages:
         if is_summary(message):
-            collector.add_summary(summary_of(message))
+            collector.add_summary(redact_message(summary_of(message)))
         else:
-            fresh.append(message)
+            fresh.append(without_secrets(message))
     before = collector.newest + 1
+    results = {message.tool_call_id: message for message in fresh if message.role == "tool"}
     for at, message in enumerate(fresh, before):
         if message.role == "user":
-            collector.add_user_message(text_of(message), at)
+            collector.add_user_message(user_words(message), at)
+        elif message.role == "tool":
+            collector.add_user_message(words_in_refusal(text_of(message)), at)
         elif message.role == "assistant":
             collector.add_assistant_message(message, at)
+            for call in message.tool_calls:
+                answer = results.get(call.id)
+                result = "" if answer is None else text_of(answer)
+                collector.tasks.apply(call, arguments_of(call.arguments), result)
     activity = activity_of(fresh)
     collector.add_activity(activity, before)
+    collector.add_listed_tasks(before + len(fresh))
     return Facts(collector.sections(), activity)
 
 
@@ -87,7 +111,7 @@ class _Collector:
 
     def __init__(self) -> None:
         self._facts: dict[Section, dict[str, Fact]] = {section: {} for section in SECTIONS}
-        self._listed: list[str] = []  # keys of the last to-do list
+        self.tasks = TaskLists()
 
     @property
     def newest(self) -> int:
@@ -101,27 +125,33 @@ class _Collector:
         }
 
     def add_user_message(self, text: str, at: int) -> None:
-        text = _REMINDER.sub("", text).strip()
-        if not text or text.startswith((MARKER, "[Session started", "[EARLIER CONTEXT]")):
+        """Add what a user wrote: the message, its instructions, the boxes of a check list."""
+        if not text or is_reply(text):
             return
+        text = without_pastes(text)
         if not self._facts["goal"]:
             self._put("goal", text, at, weight=1.0)
-        self._put("latest", text, at, weight=1.0)
-        for cue in sentence_patterns.instructions_in(text):
+        cues = sentence_patterns.instructions_in(text)
+        self._put("latest", text, at, weight=_message_weight(text, cues))
+        for cue in cues:
             self._put("instructions", cue.text, at, weight=cue.weight)
         self._check(sentence_patterns.boxes_in(text), at)
 
     def add_assistant_message(self, message: Message, at: int) -> None:
+        """Add what an assistant found out and decided, and the work that it calls open."""
         text = text_of(message)
-        for cue in sentence_patterns.decisions_in(text):
+        if not text:
+            return
+        for cue in sentence_patterns.findings_in(text, is_report=not message.tool_calls):
             self._put("decisions", cue.text, at, weight=cue.weight)
         self._check(sentence_patterns.boxes_in(text), at)
         for task in sentence_patterns.open_in(text):
             self._put("tasks", task, at, weight=0.5)
-        for call in message.tool_calls:
-            boxes = _to_do(arguments_of(call.arguments))
-            if boxes:
-                self._replace_list(boxes, at)
+
+    def add_listed_tasks(self, at: int) -> None:
+        """Add the open tasks of lists, in their order."""
+        for number, task in enumerate(self.tasks.open.values()):
+            self._put("tasks", line_of(task), at + number, weight=_LISTED)
 
     def add_activity(self, activity: ToolActivity, before: int) -> None:
         """Add what tools did; `before` is the time of their first message."""
@@ -148,20 +178,31 @@ class _Collector:
             errors[key] = Fact(text, key, before + failure.at, 0.5 if failure.resolved else 2.0)
 
     def add_summary(self, summary: str) -> None:
-        """Add an earlier summary, written by this package or a model, under the same headings or none."""
-        names: dict[str, Section] = {heading.casefold(): name for name, heading in headings().items()}
+        """Add an earlier summary, written by this package, a model or another program."""
         opening = texts.text("summary_extractive").splitlines()[0]
-        section: Section = "state"
         at = self.newest
-        for item in _items(without_pins(summary)):
-            if item.startswith("#"):
-                section = names.get(item.strip("# :").casefold(), "state")
-                continue
-            if item.startswith(opening) or (section == "facts" and _is_list_of_names(item)):
+        for item in items_of(without_pins(summary)):
+            if item.text.startswith(opening) or (item.section == "facts" and _is_list_of_names(item.text)):
                 continue
             at += 1
-            under: Section = "state" if section == "facts" else section
-            self._put(under, item, at, weight=_carried_weight(under, item), key=_carried_key(under, item))
+            self._carry(item, at)
+
+    def _carry(self, item: Item, at: int) -> None:
+        """Add one item of an earlier summary."""
+        section: Section = "state" if item.section == "facts" else item.section  # type: ignore[assignment]
+        text = item.text
+        if section == "tasks" and text.startswith("[ ] "):
+            self.tasks.carry(text.removeprefix("[ ] "))
+            return
+        if section == "latest":
+            text = _unquoted(text)
+        if section in ("goal", "latest"):  # this time the message may be shortened
+            for cue in sentence_patterns.instructions_in(text):
+                self._put("instructions", cue.text, at, weight=cue.weight)
+        if section == "goal" and self._facts["goal"]:
+            self._put("latest", text, at, weight=1.0)
+            return
+        self._put(section, text, at, weight=_carried_weight(section, text), key=_carried_key(section, text))
 
     def _put(self, section: Section, text: str, at: int, *, weight: float, key: str | None = None) -> None:
         facts = self._facts[section]
@@ -178,15 +219,6 @@ class _Collector:
             if not done:
                 tasks[key] = Fact(task, key, at, weight)
 
-    def _replace_list(self, boxes: list[tuple[str, bool]], at: int) -> None:
-        """Replace the items of the last to-do list."""
-        tasks = self._facts["tasks"]
-        for key in self._listed:
-            if key in tasks and tasks[key].weight == _LISTED:
-                del tasks[key]
-        self._listed = [_key_of(task) for task, _ in boxes]
-        self._check(boxes, at, weight=_LISTED)
-
     def _resolve(self, succeeded: set[str], forms: dict[str, str]) -> None:
         """Mark errors of an earlier summary as resolved if their command has succeeded since."""
         errors = self._facts["errors"]
@@ -201,31 +233,14 @@ def _key_of(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def _to_do(arguments: Any) -> list[tuple[str, bool]]:
-    """The items in the arguments of a to-do tool, and whether each is done."""
-    if not isinstance(arguments, dict):
-        return []
-    for name in ("todos", "plan", "tasks", "items"):
-        items = arguments.get(name)
-        if isinstance(items, list) and items and all(isinstance(item, dict) for item in items):
-            tasks = [
-                (next((item[key] for key in _TASK_KEYS if isinstance(item.get(key), str)), ""), item)
-                for item in items
-            ]
-            if all(task and "status" in item for task, item in tasks):
-                return [(task, item["status"] in _DONE) for task, item in tasks]
-    return []
+def _message_weight(text: str, cues: Sequence[sentence_patterns.Cue]) -> float:
+    """How much a user's message matters: what it orders counts, and a short one costs little."""
+    weight = max((cue.weight for cue in cues), default=sentence_patterns.WEAK)
+    return weight + 1.0 if len(text) <= SHORT else 0.4 * weight
 
 
-def _items(summary: str) -> list[str]:
-    """Headings and items of a summary; an indented line continues the item before it."""
-    items: list[str] = []
-    for line in summary.splitlines():
-        if line.startswith("  ") and items and not items[-1].startswith("#"):
-            items[-1] += f"\n{line[2:]}"
-        elif line.strip():
-            items.append(line[2:] if line.startswith(("- ", "* ")) else line)
-    return items
+def _unquoted(text: str) -> str:
+    return text[1:-1] if len(text) > 2 and text[0] + text[-1] in ('""', "“”") else text
 
 
 def _carried_key(section: Section, item: str) -> str | None:
@@ -242,8 +257,15 @@ def _carried_weight(section: Section, item: str) -> float:
         return max(
             (cue.weight for cue in sentence_patterns.instructions_in(item)), default=sentence_patterns.WEAK
         )
+    if section == "latest":
+        return _message_weight(item, sentence_patterns.instructions_in(item))
+    if section == "decisions":
+        cues = sentence_patterns.findings_in(item, is_report=True)
+        return max((cue.weight for cue in cues), default=1.0) + _CHOSEN
     if section == "files":
         return 0.6 if item == lines()["read"].format(path=_carried_key(section, item)) else 2.0
+    if section == "errors":
+        return 0.5 if item.endswith(_RESOLVED) else 1.5
     return _CARRIED.get(section, 1.0)
 
 
@@ -255,10 +277,9 @@ def _is_list_of_names(item: str) -> bool:
     )
 
 
-_LISTED = 2.5  # weight of an item of a to-do tool; the next list replaces it
-_TASK_KEYS = ("content", "step", "title", "task", "text", "description", "name")
-_DONE = ("completed", "done", "complete", "cancelled", "canceled", "skipped")
+_LISTED = 2.5  # weight of a task of a list
+_CHOSEN = 0.3  # weight of having been in a summary before
 _TICKED = re.compile(r"`([^`]+)`")
-_REMINDER = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
 _WHERE = re.compile(r" \(in `([^`]+)`\)$")
-_CARRIED: dict[Section, float] = {"decisions": 1.5, "commands": 0.8, "errors": 0.8}
+_RESOLVED = "resolved since)"
+_CARRIED: dict[Section, float] = {"commands": 0.8}

@@ -1,14 +1,17 @@
 """The embedded summarizer: sentences picked from the conversation, without a model, as the summary states.
 
-1. Facts come from `extract_facts`; names and values that no fact holds come from an index of identifiers.
+1. Facts come from `extract_facts`; names and values that neither a fact nor a message that stays holds come
+   from an index of identifiers. Files that were only read are among the names.
 2. Every section gets its share of the limit, the most important facts first. What is left goes to the
-   sections in the order of SHARES. Within a section facts stand in the order of time.
-3. Facts are taken or dropped whole; only a message longer than its share is shortened, with a mark. The
-   summary says how many facts of each section were dropped.
+   sections in the order of LEFTOVER. Within a section facts stand in the order of time. Names get NAMES_SHARE
+   and all that is left then.
+3. Facts are taken or dropped whole; only a long message is shortened, with a mark. Its sentences that
+   instruct are then facts of their own. The summary says how many facts of each section were dropped.
 4. Pins come whole. The text never exceeds the limit. The same messages give the same text.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -20,100 +23,157 @@ from nexus_context.conversation.compaction.extract_facts import (
     extract_facts,
     headings,
 )
+from nexus_context.conversation.compaction.names_note import NAMES_SHARE, missing_names, names_in, texts_of
 from nexus_context.conversation.compaction.receipt import CompactionError
 from nexus_context.conversation.compaction.summarizer import SummaryRequest, Written
-from nexus_context.conversation.identifiers import IdentifierIndex, list_of
+from nexus_context.conversation.identifiers import IdentifierIndex
 from nexus_context.conversation.message import Message
 from nexus_context.conversation.shortening import shorten_text
-from nexus_context.conversation.summary import unwrapped, with_pins
+from nexus_context.conversation.summary import with_pins
 from nexus_context.prompt import texts
+from nexus_context.redact import redact_message
 from nexus_context.tokens import TokenCounter
 
 NAME = "extractive"
 
 # section → share of the limit, in the order in which sections get what others leave
 SHARES: Mapping[Section, float] = {
-    "goal": 0.10,
-    "instructions": 0.25,
-    "latest": 0.12,
-    "tasks": 0.08,
-    "files": 0.10,
-    "errors": 0.08,
-    "decisions": 0.12,
-    "commands": 0.10,
-    "state": 0.05,
+    "goal": 0.05,
+    "latest": 0.28,
+    "instructions": 0.08,
+    "tasks": 0.05,
+    "files": 0.18,
+    "errors": 0.22,
+    "decisions": 0.08,
+    "commands": 0.02,
+    "state": 0.04,
 }
-NAMES_SHARE = 0.15
-"""Most of the limit that names and values may take; it is reserved for them."""
-RECENCY = 0.8
-"""Weight that the newest fact has over the oldest."""
-MOST_LATEST = 6
-"""Newest user messages that stay verbatim."""
+LITTLE = 500
+"""Tokens for facts below which what the user said comes before all else."""
+LEFTOVER: Sequence[Section] = (
+    *("goal", "instructions", "latest", "tasks", "files", "errors", "decisions", "state", "commands"),
+)
+"""Sections in the order in which they get what the shares leave."""
+RECENCY: Mapping[Section, float] = {"latest": 0.5, "instructions": 0.3, "decisions": 0.4}
+"""Weight that the newest fact of a section has over the oldest; RECENT in other sections."""
+RECENT = 0.8
+LONG_MESSAGE = 0.35
+"""Share of the room for messages that one long message may take."""
+_USERS = ("goal", "latest", "instructions")
+_MESSAGES: Sequence[Section] = ("goal", "latest")
+_MARK = 80  # characters of the mark of a shortened text, at most
+_MINOR = 0.3  # weight of a command that only reads
+_CHANGED = 2.0  # weight of a file that was changed
 _CHARACTERS = 3  # of a token, at least: to shorten a message to a share without counting twice
 
 
 def extract(request: SummaryRequest, counter: TokenCounter) -> Written:
     """The embedded summary of a request. Raises `CompactionError` if nothing fits the limit."""
-    facts = extract_facts(request.replaced)
-    text = _summary(request.replaced, facts, counter, limit=request.limit, pins=request.pins)
+    index = names_in(request.replaced)
+    source = _Source(extract_facts(request.replaced), index, request.preserved)
+    text = _summary(source, counter, limit=request.limit, pins=request.pins)
     if not text:
         raise CompactionError(
             f"Nothing was compacted: {request.limit} tokens are too few for a summary.", code="no-summary"
         )
-    return Written(text, NAME, facts=facts)
+    return Written(text, NAME, facts=source.facts, index=index)
 
 
 def summary(
     messages: Sequence[Message], counter: TokenCounter, *, limit: int, pins: Sequence[str] = ()
 ) -> str:
     """A summary of the messages in at most `limit` tokens, pins included; empty if none fits."""
-    return _summary(messages, extract_facts(messages), counter, limit=limit, pins=pins)
+    source = _Source(extract_facts(messages), names_in(messages))
+    return _summary(source, counter, limit=limit, pins=pins)
 
 
-def _summary(
-    messages: Sequence[Message], facts: Facts, counter: TokenCounter, *, limit: int, pins: Sequence[str]
-) -> str:
-    pinned = with_pins("", pins).strip()
+class _Source(NamedTuple):
+    """What a summary is made from."""
+
+    facts: Facts
+    names: IdentifierIndex
+    preserved: Sequence[Message] = ()  # messages that stay: names in them need no place
+
+
+def _summary(source: _Source, counter: TokenCounter, *, limit: int, pins: Sequence[str]) -> str:
+    pinned = with_pins("", [redact_message(pin) for pin in pins]).strip()
     room = limit - (counter.count(f"\n\n{pinned}") + 2 if pinned else 0)
-    shell = _rendered({}, _dropped(facts, {}), "")
-    chosen = _chosen(facts, counter, room - counter.count(shell) - 2)
+    choice = _Choice(source.facts, counter)
+    shell = _rendered({}, choice.dropped(), "")
+    choice.choose(room - counter.count(shell) - 2)
     while True:
-        text = _rendered(chosen, _dropped(facts, chosen), "")
+        text = _rendered(choice.chosen, choice.dropped(), "")
         spent = counter.count(text)
         if spent <= room:
             break
-        if not _drop_one(chosen):
+        if not choice.drop_one():
             return pinned if counter.count(pinned) <= limit else ""
-    names = _names(messages, counter, min(room - spent, int(limit * NAMES_SHARE)), text)
-    if not any(chosen.values()) and not names:
+    names = _names(source, counter, room - spent, text)
+    if not any(choice.chosen.values()) and not names:
         return pinned if counter.count(pinned) <= limit else ""
     end = [pinned] if pinned else []
-    whole = "\n\n".join([_rendered(chosen, _dropped(facts, chosen), names), *end])
+    whole = "\n\n".join([_rendered(choice.chosen, choice.dropped(), names), *end])
     return whole if counter.count(whole) <= limit else "\n\n".join([text, *end])
 
 
-def _chosen(facts: Facts, counter: TokenCounter, room: int) -> dict[Section, list[Fact]]:
-    """The facts of each section that fit."""
-    room -= int(room * NAMES_SHARE)
-    waiting: dict[Section, list[tuple[Fact, int]]] = {}
-    spent: dict[Section, int] = {}
-    chosen: dict[Section, list[Fact]] = {section: [] for section in SECTIONS}
-    titles = headings()
-    for section, share in SHARES.items():
-        most = int(room * share)
-        candidates = [_fitting(fact, most) for fact in _ranked(facts, section)]
-        title = counter.count(f"\n\n## {titles[section]}\n")
-        waiting[section] = [(fact, counter.count(_line(fact)) + 1) for fact in candidates]
-        spent[section] = title if candidates else 0
-        _take(chosen[section], waiting[section], most - spent[section])
-        spent[section] += sum(counter.count(_line(fact)) + 1 for fact in chosen[section])
-    left = room - sum(cost for section, cost in spent.items() if chosen[section])
-    for section in SHARES:
-        before = len(chosen[section])
-        title = 0 if before else counter.count(f"\n\n## {titles[section]}\n")
-        cost = _take(chosen[section], waiting[section], left - title)
-        left -= cost + (title if cost else 0)
-    return chosen
+class _Choice:
+    """Chooses the facts of each section that fit."""
+
+    def __init__(self, facts: Facts, counter: TokenCounter) -> None:
+        self.chosen: dict[Section, list[Fact]] = {section: [] for section in SECTIONS}
+        self._counter = counter
+        self._ranked = {section: _ranked(facts, section) for section in SHARES}
+        self._waiting: dict[Section, list[tuple[Fact, int]]] = {}
+
+    def choose(self, room: int) -> None:
+        """Choose facts in `room` tokens, some of which stay for names."""
+        room -= int(room * NAMES_SHARE)
+        left = room
+        for section, share in SHARES.items():
+            if section == "instructions":
+                self._drop_repeated()
+            most = left if room < LITTLE and section in _USERS else int(room * share)
+            self._waiting[section] = self._candidates(section, most)
+            left -= self._take(section, most)
+        for section in LEFTOVER:
+            left -= self._take(section, left)
+        self._drop_repeated()
+
+    def dropped(self) -> dict[Section, int]:
+        """How many facts of each section are left out."""
+        counts = {section: len(self._ranked[section]) - len(self.chosen[section]) for section in SHARES}
+        return {section: count for section, count in counts.items() if count > 0}
+
+    def drop_one(self) -> bool:
+        """Drop the least important fact of the last section that has one."""
+        for section in reversed(list(SHARES)):
+            if self.chosen[section]:
+                self.chosen[section].pop()
+                return True
+        return False
+
+    def _drop_repeated(self) -> None:
+        """Drop the instructions that are in a chosen message anyway."""
+        messages = "\n".join(fact.text for name in _MESSAGES for fact in self.chosen[name])
+        for facts in (self.chosen["instructions"], self._ranked["instructions"]):
+            facts[:] = [fact for fact in facts if fact.text not in messages]
+
+    def _candidates(self, section: Section, most: int) -> list[tuple[Fact, int]]:
+        """The facts of a section with the tokens that each takes."""
+        facts = self._ranked[section]
+        if section == "latest":
+            fitting = [
+                _fitting(fact, most if n == 0 else int(most * LONG_MESSAGE)) for n, fact in enumerate(facts)
+            ]
+        else:
+            fitting = [_fitting(fact, most) for fact in facts]
+        return [(fact, self._counter.count(_line(fact)) + 1) for fact in fitting]
+
+    def _take(self, section: Section, room: int) -> int:
+        """Move the facts that fit from the waiting ones to the chosen ones; the tokens that they take."""
+        title = 0 if self.chosen[section] else self._counter.count(f"\n\n## {headings()[section]}\n")
+        taken = _take(self.chosen[section], self._waiting[section], room - title)
+        return taken + title if taken else 0
 
 
 def _take(chosen: list[Fact], waiting: list[tuple[Fact, int]], room: int) -> int:
@@ -131,48 +191,51 @@ def _take(chosen: list[Fact], waiting: list[tuple[Fact, int]], room: int) -> int
 
 
 def _ranked(facts: Facts, section: Section) -> list[Fact]:
-    """The facts of a section, the most important first."""
+    """The facts of a section, the most important first; of the user's messages the newest first of all."""
     candidates = facts.of(section)
     if section == "latest":
-        return [fact for fact in reversed(candidates) if fact not in facts.of("goal")][:MOST_LATEST]
+        goals = {fact.key for fact in facts.of("goal")}
+        candidates = tuple(fact for fact in candidates if fact.key not in goals)
+    if section == "files":
+        candidates = tuple(fact for fact in candidates if fact.weight >= _CHANGED)
+    if section == "commands":
+        candidates = tuple(fact for fact in candidates if fact.weight > _MINOR)
+    if section == "errors":
+        candidates = tuple(map(_without_place, candidates))
     newest = max((fact.at for fact in candidates), default=0) or 1
-    return sorted(
-        candidates, key=lambda fact: (-fact.weight - RECENCY * fact.at / newest, -fact.at, fact.text)
+    recency = RECENCY.get(section, RECENT)
+    ranked = sorted(
+        candidates, key=lambda fact: (-fact.weight - recency * fact.at / newest, -fact.at, fact.text)
     )
+    if section == "latest" and ranked:
+        last = candidates[-1]
+        ranked = [last, *(fact for fact in ranked if fact is not last)]
+    return ranked
+
+
+def _without_place(fact: Fact) -> Fact:
+    """A resolved error without the command that it came from."""
+    error, place, rest = fact.text.rpartition(" (in `")
+    if not (place and rest.endswith("; resolved since)")):
+        return fact
+    return msgspec.structs.replace(fact, text=f"{error} (resolved since)")
 
 
 def _fitting(fact: Fact, most: int) -> Fact:
     """The fact, shortened with a mark if it is longer than `most` tokens can hold."""
-    text = shorten_text(fact.text, max(most * _CHARACTERS, 80))
+    longest = max(most * _CHARACTERS, 80)
+    if len(fact.text) <= longest + _MARK:  # one that is already shortened is not shortened again
+        return fact
+    text = shorten_text(fact.text, longest)
     return fact if text is fact.text else msgspec.structs.replace(fact, text=text)
 
 
-def _dropped(facts: Facts, chosen: Mapping[Section, Sequence[Fact]]) -> dict[Section, int]:
-    """How many facts of each section are left out."""
-    counts = {}
-    for section in SHARES:
-        total = len(facts.of(section)) if section != "latest" else 0
-        if total > len(chosen.get(section, ())):
-            counts[section] = total - len(chosen.get(section, ()))
-    return counts
-
-
-def _drop_one(chosen: dict[Section, list[Fact]]) -> bool:
-    """Drop the least important fact of the last section that has one."""
-    for section in reversed(list(SHARES)):
-        if chosen[section]:
-            chosen[section].pop()
-            return True
-    return False
-
-
-def _names(messages: Sequence[Message], counter: TokenCounter, room: int, text: str) -> str:
-    """The names and values that `text` lacks, as many as fit."""
+def _names(source: _Source, counter: TokenCounter, room: int, text: str) -> str:
+    """The names and values that neither `text` nor a preserved message has, as many as fit."""
     title = f"\n\n## {headings()['facts']}"
-    index = IdentifierIndex()
-    index.extend(map(unwrapped, messages))
-    names = (name for name in index.ranked() if name.kind != "command" and name.text not in text)
-    return list_of(names, counter, room - counter.count(title) - 4)
+    return missing_names(
+        source.names, (text, *texts_of(source.preserved)), counter, room - counter.count(title) - 4
+    )
 
 
 def _rendered(chosen: Mapping[Section, Sequence[Fact]], dropped: Mapping[Section, int], names: str) -> str:

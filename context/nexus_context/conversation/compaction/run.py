@@ -20,7 +20,9 @@ What stays
 How long
  6. The new history should take `target` of the available tokens (`overflow_target` after a provider refused
     the request), minus what is not history: system prompt and tools. Messages and summary share that.
- 7. The summary may take SUMMARY_SHARE of the available tokens and at most SUMMARY_TOKENS.
+ 7. The summary may take BASE_SUMMARY tokens and WINDOW_SHARE of the available ones: 5 % of a window of
+    200,000 tokens; but at most SUMMARY_SHARE of the available tokens and MOST_SUMMARY.
+    A summary by a model gets the names that it lacks (`names_note`): NAMES_SHARE of that is for them.
  8. The work is bounded: of the replaced messages only the beginning and the newest READ_TOKENS (or as many as
     the window holds) are read. Summary and receipt state how many are not; callers need not load them.
 
@@ -35,7 +37,7 @@ What comes of it
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 from uuid import uuid4
@@ -44,17 +46,24 @@ import msgspec
 
 from nexus_context.conversation.compaction.detection import READ_TOKENS, CompactionSettings, Reason
 from nexus_context.conversation.compaction.extract_facts import Fact, Facts, extract_facts
+from nexus_context.conversation.compaction.names_note import (
+    NAMES_SHARE,
+    Words,
+    names_in,
+    texts_of,
+    with_names,
+)
 from nexus_context.conversation.compaction.receipt import MOST_LISTED, CompactionError, Lost, Receipt
+from nexus_context.conversation.compaction.secrets import without_secrets
 from nexus_context.conversation.compaction.summarizer import (
-    SUMMARY_TOKENS,
     SummaryRequest,
     Written,
     build_summarize_prompt,
 )
 from nexus_context.conversation.groups import Grouping, group_starts
 from nexus_context.conversation.history import Gap, History
-from nexus_context.conversation.identifiers import IdentifierIndex, arguments_of, leaves
-from nexus_context.conversation.message import Message, content_of, text_of
+from nexus_context.conversation.identifiers import IdentifierIndex
+from nexus_context.conversation.message import Message, content_of
 from nexus_context.conversation.parts import CompactionPart
 from nexus_context.conversation.summary import (
     compaction_text,
@@ -63,15 +72,20 @@ from nexus_context.conversation.summary import (
     pins_in,
     server_compaction,
     summary_of,
-    unwrapped,
     with_pins,
 )
 from nexus_context.conversation.window import Budget
 from nexus_context.errors import RequestError
+from nexus_context.redact import redact_message
 from nexus_context.tokens import MinimalCounter, TokenCounter, complete, count_message
 
 TURN_SHARE = 0.5
 SUMMARY_SHARE = 0.25
+GAIN = 0.5
+BASE_SUMMARY = 3_000
+WINDOW_SHARE = 0.035
+MOST_SUMMARY = 20_000
+"""Tokens of a summary, however large the window."""
 LEAST_SUMMARY = 256
 """Tokens that a summary may take even if the target leaves no room: a shorter one says nothing."""
 LEAD_SHARE = 0.1
@@ -146,6 +160,10 @@ class Plan(msgspec.Struct, frozen=True):
         """The messages that stay, oldest first."""
         return (*(self.messages[index] for index in self.pinned), *self.messages[self.start :])
 
+    def covered(self) -> list[Message]:
+        """All messages before `start`, without the secrets in them."""
+        return [*map(without_secrets, self.messages[: self.start])]
+
     def _older(self) -> Iterable[int]:
         return (*range(self.lead), *range(self.read_from, self.start))
 
@@ -163,18 +181,22 @@ class Plan(msgspec.Struct, frozen=True):
 
         `sent` are the messages as they were last sent, so that a provider finds them in its cache; by default
         all messages. If `room`, the tokens that a request may still take, is less than the limit, the request
-        holds only the messages to be replaced.
+        holds only the messages to be replaced, without the secrets in them: no cache has them.
         """
         preserved = len(self.messages) - self.start
         if room is not None and room < self.summary_limit:
-            sent, preserved = self.older, 0
+            sent, preserved = [*map(without_secrets, self.older)], 0
         question = build_summarize_prompt(
-            limit=self.summary_limit, preserved=preserved, pins=self.pins, instructions=self.instructions
+            limit=int(self.summary_limit * (1 - NAMES_SHARE)),
+            preserved=preserved,
+            pins=self.pins,
+            instructions=self.instructions,
         )
         return SummaryRequest(
             messages=(*(self.messages if sent is None else sent), Message("user", question)),
             replaced=self.replaced,
             limit=self.summary_limit,
+            preserved=self.preserved,
             pins=self.pins,
             instructions=self.instructions,
             model=self.model,
@@ -208,9 +230,13 @@ def plan(
     unread = read_from - lead + gap.messages
     shell = create_summary_message("", _SOME_DAY, len(replaced) + gap.messages, unread=unread)
     limit = max(room.summary - count_message(counter, content_of(shell)), 1)
-    texts = [pin for pin in pins if isinstance(pin, str)]
+    texts = [redact_message(pin) for pin in pins if isinstance(pin, str)]
     _check_sizes(texts, counter, limit)
-    carried = [pin for each in replaced if is_summary(each) for pin in pins_in(summary_of(each))]
+    summaries = [redact_message(summary_of(each)) for each in replaced if is_summary(each)]
+    carried = [pin for each in summaries for pin in pins_in(each)]
+    kept = sums[-1] - sums[start] + sum(sums[index + 1] - sums[index] for index in pinned)
+    pin_tokens = counter.count(with_pins("", texts).strip()) if texts else 0
+    limit = min(limit, max(int((total - kept) * GAIN), LEAST_SUMMARY, 2 * pin_tokens))
     return Plan(
         messages=tuple(messages),
         start=start,
@@ -218,7 +244,7 @@ def plan(
         reason=request.reason,
         summary_limit=limit,
         tokens_before=total,
-        tokens_kept=sums[-1] - sums[start] + sum(sums[index + 1] - sums[index] for index in pinned),
+        tokens_kept=kept,
         threshold=int(budget.available * settings.threshold) - budget.fixed,
         pins=tuple(dict.fromkeys([*carried, *texts])),
         instructions=request.instructions or settings.instructions,
@@ -293,7 +319,8 @@ def _share(budget: Budget, total: int, settings: CompactionSettings, request: Co
     """How much room there is (rules 3, 6 and 7)."""
     target = settings.overflow_target if request.overflow else settings.target
     goal = int(budget.available * target) - budget.fixed
-    summary = max(LEAST_SUMMARY, min(SUMMARY_TOKENS, int(budget.available * SUMMARY_SHARE), goal // 2))
+    scaled = min(BASE_SUMMARY + int(budget.available * WINDOW_SHARE), MOST_SUMMARY)
+    summary = max(LEAST_SUMMARY, min(scaled, int(budget.available * SUMMARY_SHARE), goal // 2))
     recent = min(int(max(budget.room, 0) * settings.recent_preserve_ratio), max(goal - summary, 0))
     if request.reason == "explicit" or request.overflow:
         recent = min(recent, int(total * settings.recent_preserve_ratio))
@@ -402,8 +429,16 @@ def finish(
     `made_at` is a local time; `compaction` is the id, by default a new one.
     """
     opaque = server_compactions(plan)
-    text = with_pins(_with_notes(written.text, opaque), plan.pins)
-    message = create_summary_message(text, made_at, plan.replaced_count, unread=plan.unread)
+    text, index = _with_notes(redact_message(written.text), opaque), written.index
+    if index is None:  # a model wrote it
+        index = names_in(plan.replaced)
+        spent = counter.count(text)
+        room = max(plan.summary_limit - spent, int(NAMES_SHARE * plan.summary_limit))
+        gain = plan.tokens_before - plan.tokens_kept - spent
+        text = with_names(text, index, plan.preserved, counter, limit=min(room, gain // 2))
+    message = create_summary_message(
+        with_pins(text, plan.pins), made_at, plan.replaced_count, unread=plan.unread
+    )
     after = plan.tokens_kept + count_message(counter, content_of(message))
     if after >= plan.tokens_before:
         reason = f"with its summary the history would take {after:,} tokens instead of {plan.tokens_before:,}"
@@ -418,7 +453,7 @@ def finish(
         tokens_before=plan.tokens_before,
         tokens_after=after,
         created=made_at.isoformat(timespec="seconds"),
-        lost=find_lost(plan.replaced, (message, *plan.preserved), written.facts),
+        lost=find_lost(plan.replaced, (message, *plan.preserved), written.facts, index=index),
         failures=written.failures,
         unread_messages=plan.unread or msgspec.UNSET,
         model=written.model or msgspec.UNSET,
@@ -454,15 +489,24 @@ def new_id() -> str:
 # ---------------------------------------------------------------- receipt
 
 
-def find_lost(replaced: Sequence[Message], history: Iterable[Message], facts: Facts | None = None) -> Lost:
-    """What occurs in `replaced` and nowhere in `history` (rule 11). `facts`: of `replaced`, if known."""
-    present = _Present("\n".join(text for message in history for text in _texts_of(message)))
+def find_lost(
+    replaced: Sequence[Message],
+    history: Iterable[Message],
+    facts: Facts | None = None,
+    *,
+    index: IdentifierIndex | None = None,
+) -> Lost:
+    """What occurs in `replaced` and nowhere in `history` (rule 11).
+
+    `facts` and `index` are those of `replaced`, if known.
+    """
+    present = _Present(history)
     if facts is None:
         facts = extract_facts(replaced)
-    most = MOST_COMPARED // (len(present.text) + 1)
-    index = IdentifierIndex(most=min(MOST_NAMES, max(LEAST_NAMES, most)))
-    index.extend(map(unwrapped, replaced))
-    names = [each for each in index.ranked() if not present.has(each.text)]
+    most = min(MOST_NAMES, max(LEAST_NAMES, MOST_COMPARED // (len(present.words) + 1)))
+    if index is None:
+        index = names_in(replaced, most=most)
+    names = [each for each in index.ranked()[: 2 * most] if not present.has(each.text)]
     runs = sorted(facts.activity.runs, key=lambda run: -run.at)
     failures = sorted(facts.activity.failures, key=lambda failure: (failure.resolved, -failure.at))
     errors = dict.fromkeys(failure.text.removesuffix(" […]") for failure in failures)
@@ -478,20 +522,14 @@ def find_lost(replaced: Sequence[Message], history: Iterable[Message], facts: Fa
     return Lost(**{kind: tuple(items[:MOST_LISTED]) for kind, items in missing.items()}, counts=counts)
 
 
-class _Present(NamedTuple):
-    """All text of the new history."""
+class _Present:
+    """All text of the new history, without secrets."""
 
-    text: str
+    def __init__(self, history: Iterable[Message]) -> None:
+        self.words = Words(map(redact_message, texts_of(history)))
 
     def has(self, part: str) -> bool:
-        return part in self.text or part.removesuffix(" …") in self.text
-
-
-def _texts_of(message: Message) -> Iterator[str]:
-    yield text_of(message)
-    for call in message.tool_calls:
-        arguments = arguments_of(call.arguments)
-        yield from (str(value) for _, value in leaves(arguments) if value is not None)
+        return self.words.has(part) or (part.endswith(" …") and self.words.has(part.removesuffix(" …")))
 
 
 def _missing(facts: Sequence[Fact], present: _Present) -> list[str]:

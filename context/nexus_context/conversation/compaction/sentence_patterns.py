@@ -17,6 +17,8 @@ MOST_READ = 40_000
 """Characters of a message's text that are read, from its beginning."""
 
 CORRECTION, STRONG, WEAK = 3.0, 2.5, 1.0
+REPORTED, REMARKED = 1.2, 0.6
+"""Weights of a sentence without a cue in a turn's last message, and elsewhere."""
 
 
 class Cue(NamedTuple):
@@ -54,6 +56,24 @@ def decisions_in(text: str) -> list[Cue]:
         elif _PLANNED.search(sentence) and not _IDLE.search(sentence):
             cues.append(Cue(sentence, 0.5))
     return cues
+
+
+def findings_in(text: str, *, is_report: bool) -> list[Cue]:
+    """What an assistant message decides or found out; of a turn's last message also what it reports.
+
+    Of the sentences without a cue those count that name something: a path, a symbol, a number.
+    """
+    cues = {cue.text: cue for cue in decisions_in(text)}
+    for sentence in sentences_of(text):
+        if sentence in cues or sentence.endswith(("?", "？", ":", "：")) or len(sentence) < 12:
+            continue
+        if _IDLE.search(sentence) or _OPENING.match(sentence) or _OPEN.search(sentence):
+            continue
+        if _NAMES.search(sentence):
+            cues[sentence] = Cue(sentence, REPORTED if is_report else REMARKED)
+        elif is_report:
+            cues[sentence] = Cue(sentence, REMARKED)
+    return list(cues.values())
 
 
 def open_in(text: str) -> list[str]:
@@ -168,6 +188,11 @@ _IDLE = re.compile(
     |try|find
     |view|open|list|inspect\w*|assist|proceed|go\ ahead)\b"""
 )
+_OPENING = re.compile(
+    r"(?i)(?:(?:let\ me|now\ (?:i|let)|first,?\ |next,?\ (?:i|let)|looking|checking|running|reading|searching"
+    r"|great|perfect|good|ok|okay|sure|done|all\ set|you're\ right|i\ see)\b)[^.]{0,60}[.!]?$"
+)
+_NAMES = re.compile(r"[A-Za-z]_[A-Za-z]|[a-z][A-Z]|\d|`|\w/\w|\w\.[a-z]{2,4}\b|[A-Z]{2,}")
 _OPEN = re.compile(
     r"""(?ix)\b(?:next\ steps?|to-?do\b(?!\ list)
     |remaining\ (?:work|tasks?|steps?|items?|issues?|tests?|files?|parts?)

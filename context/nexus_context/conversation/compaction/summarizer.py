@@ -16,13 +16,15 @@ import msgspec
 
 from nexus_context.conversation.compaction.extract_facts import Facts
 from nexus_context.conversation.compaction.receipt import CompactionError
+from nexus_context.conversation.compaction.secrets import without_secrets
+from nexus_context.conversation.identifiers import IdentifierIndex
 from nexus_context.conversation.message import Message, text_of
 from nexus_context.prompt import texts
 from nexus_context.tokens import TokenCounter
 from nexus_context.tokens.estimates import json_text
 
 SUMMARY_TOKENS = 4_000
-"""The most tokens of a summary."""
+"""The tokens of a summary that is requested without a limit."""
 MOST_OVER = 1.5
 """Times the limit that a model's summary may take; the instruction asks for less than there is room for."""
 
@@ -35,6 +37,7 @@ class SummaryRequest(msgspec.Struct, frozen=True):
     messages: tuple[Message, ...]  # to send to a model: as last sent, then the instruction
     replaced: tuple[Message, ...]  # what the summary will stand for
     limit: int
+    preserved: tuple[Message, ...] = ()  # what stays beside the summary
     pins: tuple[str, ...] = ()
     instructions: str | None = None
     model: str | None = None
@@ -61,6 +64,7 @@ class Written(msgspec.Struct, frozen=True):
     failures: tuple[str, ...] = ()
     model: str | None = None
     facts: Facts | None = None  # of the replaced messages, if the summarizer extracted them
+    index: IdentifierIndex | None = None  # of their names, likewise
 
 
 async def first_summary(summarizers: Iterable[Summarizer], request: SummaryRequest) -> Written:
@@ -121,7 +125,7 @@ def build_summarize_prompt(
 def _transcript(messages: Iterable[Message]) -> str:
     """Messages as text: who speaks, what is said, and the tool calls with their arguments."""
     blocks = []
-    for message in messages:
+    for message in map(without_secrets, messages):
         calls = [f"{call.name} {json_text(call.arguments)}" for call in message.tool_calls]
         speaker = f"{message.role} {message.name}" if message.name else message.role
         lines = [line for line in (text_of(message), *calls) if line]

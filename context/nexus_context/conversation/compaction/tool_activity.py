@@ -4,8 +4,10 @@
    otherwise it reads it. A patch names its files itself.
 2. The outcome of a command is a line that counts (`3 passed`), its last error, or the last line of its
    result.
-3. Errors are the lines of a result that look like one; the last MOST_ERRORS count. The result of a tool that
-   only reads (a file, a listing) is searched if it is short: source code is full of such lines.
+3. Errors are the lines of a result that look like one; the last MOST_ERRORS count, and the names of failed
+   tests only if nothing else does. The result of a tool that only reads (a file, a listing) is searched if it
+   is short: source code is full of such lines. A result that is flagged as an error, or whose command ended
+   with an exit code other than 0, has one in any case: its line that looks most like it, else its last one.
 4. An error is resolved when the same command, or the same tool on the same file, later ends without one.
    Errors of other tools stay unresolved.
 """
@@ -17,7 +19,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from nexus_context.conversation.identifiers import PATH_KEYS, arguments_of, is_shell, leaves
-from nexus_context.conversation.message import Message, ToolCall, text_of
+from nexus_context.conversation.message import Message, ToolCall, is_error, text_of
 
 MOST_ERRORS = 3
 """Errors of one result that are reported."""
@@ -79,8 +81,7 @@ def activity_of(messages: Sequence[Message]) -> ToolActivity:
             command = _command(call, arguments)
             answer = results.get(call.id)
             result = "" if answer is None else _read(text_of(answer))
-            searched = len(result) < _SHORT or not _only_reads(call, command)
-            errors = list(_errors(result)) if searched else []
+            errors = _errors_of(call, command, answer, result)
             where = command or _tool_and_file(call, arguments)
             failed = bool(errors) or _exit_code(result) not in (None, 0)
             if command:
@@ -156,14 +157,41 @@ def _read(text: str) -> str:
     return f"{text[: READ // 3]}\n{text[-READ * 2 // 3 :]}"
 
 
+def _errors_of(call: ToolCall, command: str, answer: Message | None, result: str) -> list[str]:
+    """The errors in the result of a call."""
+    if answer is None:
+        return []
+    flagged = is_error(answer) or result.startswith(_ERROR_TAG)
+    failed = flagged or _exit_code(result) not in (None, 0)
+    searched = failed or len(result) < _SHORT or not _only_reads(call, command)
+    errors = list(_errors(result)) if searched else []
+    if failed and not errors:
+        headline = _headline(result)
+        return [headline] if headline else []
+    return errors
+
+
 def _errors(result: str) -> Iterator[str]:
     """The last few lines that look like errors, each once."""
     errors: dict[str, None] = {}
+    tests: dict[str, None] = {}
     for match in _ERROR_LINE.finditer(result):
         line = match["line"].strip()
         if not _NO_ERROR.search(line):
-            errors[line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]} […]"] = None
-    yield from list(errors)[-MOST_ERRORS:]
+            (tests if line.startswith(_FAILED_TESTS) else errors)[_shortened(line)] = None
+    yield from list(errors or tests)[-MOST_ERRORS:]
+
+
+def _headline(result: str) -> str:
+    """The line of a failed call's result that says most: one with a word of failure, else the last one."""
+    lines = [_TAGS.sub("", line).strip() for line in result.splitlines()]
+    lines = [line for line in lines if line and not _EXIT_LINE.fullmatch(line) and not _PROMPT.search(line)]
+    said = next((line for line in reversed(lines) if _FAILURE_WORD.search(line)), None)
+    return _shortened(said or lines[-1]) if lines else ""
+
+
+def _shortened(line: str) -> str:
+    return line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]} […]"
 
 
 def _exit_code(result: str) -> int | None:
@@ -199,6 +227,16 @@ _EXIT = re.compile(
     r"(?i)\b(?:exit(?:ed)?(?:\s+with)?(?:\s+(?:code|status))?|return\s?code)\"?[:= ]{1,3}(-?\d{1,4})\b"
 )
 _PROMPT = re.compile(r"^[\w.@:~-]{0,60}[$#>]$|^\((?:Open file|Current directory):")
+_ERROR_TAG = "<tool_use_error>"
+_TAGS = re.compile(r"</?(?:tool_use_error|error|stderr|output)>")
+_EXIT_LINE = re.compile(
+    r"(?i)[\[(<]?(?:process )?(?:exit(?:ed)?(?: with)?(?: code| status)?|return ?code)[:= ]*-?\d{1,4}\W{0,3}"
+)
+_FAILED_TESTS = ("FAILED ", "FAIL ", "FAIL:", "--- FAIL")
+_FAILURE_WORD = re.compile(
+    r"(?i)\b(?:error|fail\w*|fatal|cannot|can't|could not|unable|denied|refused|reject\w*|invalid|not found"
+    r"|no such|missing|unknown|unexpected|undefined|abort\w*|timed? ?out|panic|out of \w+)\b"
+)
 _COUNTED = re.compile(
     r"""(?imx)^(?P<line>[^\n]{0,120}
     \b\d+\ (?:passed|failed|errors?|problems?|tests?|warnings?|skipped|passing|failing)\b[^\n]{0,120})$"""
@@ -206,14 +244,22 @@ _COUNTED = re.compile(
 _ERROR_LINE = re.compile(
     r"""(?mx)^[ \t]{0,16}(?:E\ {1,8})?(?P<line>(?:
         (?:[A-Za-z_][\w.]{0,80}\.)?[A-Z][A-Za-z0-9]{0,60}(?:Error|Exception|Panic|Fault)\b(?::[^\n]{0,400})?
-      | (?:[Ee]rror|ERROR|[Ff]atal|FATAL|FAILED|FAIL|ERR!|npm\ (?:ERR!|error)|panic)\b(?:\[[A-Z0-9]+\])?
-        [: ][^\n]{1,400}
+      | (?:[Ee]rror|ERROR|[Ff]atal|FATAL|FAILED|FAIL|ERR!|npm\ (?:ERR!|error)|panic|---\ FAIL)\b
+        (?:\[[A-Z0-9]+\])?[: ][^\n]{1,400}
       | [^\s:]{1,120}:\d+(?::\d+)?:\ (?:fatal\ )?error:?\ [^\n]{1,300}
+      | [^\s:()]{1,160}\(\d+,\d+\):\ error\ [^\n]{1,300}
+      | \d+:\d+\ {1,4}error\ [^\n]{1,300}
+      | [^\s:]{1,160}:\d+:\d+:\ (?!in\ |warning|note|info)[^\n]{1,300}
+      | [\w./-]{1,40}(?:\[\d+\])?:\ (?:\*\*\*|(?:fatal\ )?error\b|cannot\ |failed\ |unable\ )[^\n]{1,300}
+      | (?:[Cc]annot|[Cc]ould\ not|[Uu]nable\ to|[Ff]ailed\ to|[✕✗×]|not\ ok\ \d|denied:)[ ][^\n]{3,300}
+      | (?:Expected|expected)\ [^\n]{1,160}\ (?:to|but|got|received|found)\ [^\n]{0,200}
+      | \{[^\n]{0,40}"(?:error|errors|exception)":[^\n]{1,300}
+      | \{[^\n]{0,40}"(?:status|statusCode|code)":\ ?"?[45]\d\d\b[^\n]{0,300}
       | [^\n]{0,160}(?:command\ not\ found|No\ such\ file\ or\ directory|[Pp]ermission\ denied|panicked\ at
         |cannot\ find\ module|Segmentation\ fault|ECONNREFUSED|not\ recognized\ as|[Tt]imed\ out)[^\n]{0,200}
-      | \{"error":[^\n]{1,300}
     ))$"""
 )
 _NO_ERROR = re.compile(
-    r"(?i)\b(?:0 errors?|no errors?|0 failed|errors?: 0)\b|\bclass \w+|\bexcept\b|\braise\b|\bimport\b"
+    r"(?i)\b(?:0 errors?|no errors?|0 failed|errors?: 0)\b|\*\*\* \[[^\]]*\] Error \d"
+    r"|\bclass \w+|\bexcept\b|\braise\b|\bimport\b"
 )

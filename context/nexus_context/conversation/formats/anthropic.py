@@ -24,7 +24,7 @@ from nexus_context.conversation import breakpoints, parts
 from nexus_context.conversation.breakpoints import Cache
 from nexus_context.conversation.formats.preparation import call_places, leave_out_thinking, prepared
 from nexus_context.conversation.formats.tool_definitions import Naming, ToolDefinition, arguments, definitions
-from nexus_context.conversation.message import Message, ToolCall
+from nexus_context.conversation.message import Message, ToolCall, is_error
 from nexus_context.conversation.parameter_fields import takes_prefill, takes_system_messages
 from nexus_context.conversation.repair import Repair, RepairLog, clean, is_clean
 from nexus_context.prompt import texts
@@ -359,12 +359,6 @@ class _Rendering:
             text = "A server tool call without a result, or a result without its call, is left out."
             self._log.add("server-tool-left-out", text, origin)
         return paired
-
-
-def is_error(message: Message) -> bool:
-    """Whether a result says that its tool failed: `meta.is_error`, or MCP's `isError`."""
-    meta = message.meta
-    return isinstance(meta, dict) and (meta.get("is_error") is True or meta.get("isError") is True)
 
 
 def _thinks_between_calls(blocks: list[Block]) -> bool:

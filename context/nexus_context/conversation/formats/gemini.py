@@ -21,7 +21,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from nexus_context.conversation import parts
-from nexus_context.conversation.formats.anthropic import is_error
 from nexus_context.conversation.formats.preparation import (
     call_places,
     leave_out_fields,
@@ -29,7 +28,7 @@ from nexus_context.conversation.formats.preparation import (
     prepared,
 )
 from nexus_context.conversation.formats.tool_definitions import Naming, ToolDefinition, arguments, definitions
-from nexus_context.conversation.message import Message, ToolCall
+from nexus_context.conversation.message import Message, ToolCall, is_error
 from nexus_context.conversation.parameter_fields import gemini_version
 from nexus_context.conversation.repair import Repair, RepairLog, clean, is_clean
 from nexus_context.prompt import texts

@@ -3,6 +3,7 @@
 import time
 from datetime import datetime
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -64,36 +65,32 @@ Extractive: sentences picked from the conversation; no model wrote this.
 - The client times out on slow networks. Fix it in src/net/client.py, but never change the public API.
   Please keep RETRY_LIMIT at 5. I have attached the log.
 
-## Instructions from the user
-- Fix it in src/net/client.py, but never change the public API.
-- Please keep RETRY_LIMIT at 5.
-- No, do not sleep between attempts.
-
-## Last messages of the user
+## Messages of the user
 - No, do not sleep between attempts. Also bump httpx to 0.27.2 in pyproject.toml
 
 ## Open tasks
-- Document RETRY_LIMIT
 - We still need to update the lock file.
+- [ ] Document RETRY_LIMIT
 
-## Decisions
+## Decisions and findings
 - The problem is that the deadline is set once, before the loop.
+- What follows is only an idea.
 - I'll reset it for each attempt.
+- The index is not reachable from here.
 
 ## Files
 - `src/net/client.py`: changed
 
 ## Commands
 - `uv run pytest tests/net -q`: 213 passed in 3.02s
-- `ls src`: net
 - `uv lock --upgrade-package httpx`: failed: error: no such package index: https://pypi.corp.example/simple
 
 ## Errors
-- asyncio.exceptions.TimeoutError: deadline passed (in `uv run pytest tests/net -q`; resolved since)
-- Error: old_string was not found in src/net/client.py (in `edit src/net/client.py`; resolved since)
+- asyncio.exceptions.TimeoutError: deadline passed (resolved since)
+- Error: old_string was not found in src/net/client.py (resolved since)
 - error: no such package index: https://pypi.corp.example/simple (in `uv lock --upgrade-package httpx`)
 
-## Facts
+## Names and values
 Symbols: now, self.deadline, fetch_all, HttpClient
 Amounts and numbers: 212\
 """)
@@ -101,21 +98,24 @@ Amounts and numbers: 212\
 
 def test_little_room_keeps_what_matters_most_and_says_what_is_missing() -> None:
     assert summary(chat(SESSION), COUNTER, limit=170) == snapshot("""\
-Extractive: sentences picked from the conversation; no model wrote this. Left out for length: Open tasks 1, Files 1, Errors 3, Decisions 2, Commands 3.
+Extractive: sentences picked from the conversation; no model wrote this. Left out for length: Open tasks 2, Errors 2, Decisions and findings 4, Commands 2.
 
 ## Goal
-- The client times out on slow networks. Fix it in src/n [… 75 characters left out …] . I have attached the log.
+- The client times out on slow networks. Fix it in src/net/client.py, but never change the public API.
+  Please keep RETRY_LIMIT at 5. I have attached the log.
 
-## Instructions from the user
-- Fix it in src/net/client.py, but never change the public API.
-- Please keep RETRY_LIMIT at 5.
-- No, do not sleep between attempts.
+## Messages of the user
+- No, do not sleep between attempts. Also bump httpx to 0.27.2 in pyproject.toml
 
-## Open tasks
-- Document RETRY_LIMIT
+## Files
+- `src/net/client.py`: changed
 
-## Facts
-Files: tests/net, pyproject.toml\
+## Errors
+- asyncio.exceptions.TimeoutError: deadline passed (resolved since)
+
+## Names and values
+Files: tests/net
+Symbols: now, self.deadline\
 """)  # noqa: E501
 
 
@@ -173,7 +173,7 @@ def test_open_work_is_what_nobody_checked_off() -> None:
     ]
     check("assistant: Plan\n  - [ ] one\n  - [ ] two\nassistant: Now\n  - [x] one", "tasks", ["two"])
     first = 'plan: {"plan": [{"step": "a", "status": "in_progress"}, {"step": "b", "status": "pending"}]}'
-    check(f'{first}\n=> ok\nplan: {{"plan": [{{"step": "b", "status": "pending"}}]}}', "tasks", ["b"])
+    check(f'{first}\n=> ok\nplan: {{"plan": [{{"step": "b", "status": "pending"}}]}}', "tasks", ["[ ] b"])
 
 
 def test_files_are_changed_or_read() -> None:
@@ -228,6 +228,34 @@ def test_an_error_is_resolved_when_the_same_command_ends_well() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("result", "flagged", "error"),
+    [
+        ("<tool_use_error>File has not been read yet.</tool_use_error>", True, "File has not been read yet."),
+        ("Nothing happened here.", True, "Nothing happened here."),
+        ("Exit code 3\ncollecting\nthe disk is full on db-1", False, "the disk is full on db-1"),
+        ("Exit code 1\nlogin was refused\nbye", False, "login was refused"),
+        ("src/a.ts(3,5): error TS2322: no", False, "src/a.ts(3,5): error TS2322: no"),
+        (
+            "  12:11  error  'a' is unused  no-unused-vars",
+            False,
+            "12:11  error  'a' is unused  no-unused-vars",
+        ),
+        ("./a.go:3:2: undefined: b", False, "./a.go:3:2: undefined: b"),
+        ("Expected 3 to equal 4", False, "Expected 3 to equal 4"),
+        ('{"status": 502, "message": "no answer"}', False, '{"status": 502, "message": "no answer"}'),
+        ("E   KeyError: 'a'\nFAILED tests/a.py::b", False, "KeyError: 'a'"),
+        ("FAILED tests/a.py::b", False, "FAILED tests/a.py::b"),
+        ("all good\nexit code: 0", False, None),
+    ],
+)
+def test_the_error_of_a_result(result: str, flagged: bool, error: str | None) -> None:
+    call = Message("assistant", None, (ToolCall("1", "bash", {"command": "run"}),))
+    meta = {"is_error": True} if flagged else msgspec.UNSET
+    facts = extract_facts([call, Message("tool", result, tool_call_id="1", meta=meta)])
+    assert [fact.text for fact in facts.of("errors")] == ([f"{error} (in `run`)"] if error else [])
+
+
 def test_source_code_that_is_only_read_holds_no_errors() -> None:
     code = "\n  ".join(["ValueError: this stands in the documentation"] * 30)
     check(f"read: a.md\n=> {code}", "errors", [])
@@ -257,22 +285,18 @@ Extractive: sentences picked from the conversation; no model wrote this.
 - The client times out on slow networks. Fix it in src/net/client.py, but never change the public API.
   Please keep RETRY_LIMIT at 5. I have attached the log.
 
-## Instructions from the user
-- Fix it in src/net/client.py, but never change the public API.
-- Please keep RETRY_LIMIT at 5.
-- No, do not sleep between attempts.
-- Use port 8443 instead.
-
-## Last messages of the user
+## Messages of the user
 - No, do not sleep between attempts. Also bump httpx to 0.27.2 in pyproject.toml
 - Use port 8443 instead.
 
 ## Open tasks
 - We still need to update the lock file.
 
-## Decisions
+## Decisions and findings
 - The problem is that the deadline is set once, before the loop.
+- What follows is only an idea.
 - I'll reset it for each attempt.
+- The index is not reachable from here.
 
 ## Files
 - `src/net/client.py`: changed
@@ -280,18 +304,17 @@ Extractive: sentences picked from the conversation; no model wrote this.
 
 ## Commands
 - `uv run pytest tests/net -q`: 213 passed in 3.02s
-- `ls src`: net
 - `uv lock --upgrade-package httpx`: Resolved 41 packages
 
 ## Errors
-- asyncio.exceptions.TimeoutError: deadline passed (in `uv run pytest tests/net -q`; resolved since)
-- Error: old_string was not found in src/net/client.py (in `edit src/net/client.py`; resolved since)
-- error: no such package index: https://pypi.corp.example/simple (in `uv lock --upgrade-package httpx`; resolved since)
+- asyncio.exceptions.TimeoutError: deadline passed (resolved since)
+- Error: old_string was not found in src/net/client.py (resolved since)
+- error: no such package index: https://pypi.corp.example/simple (resolved since)
 
-## Facts
+## Names and values
 Symbols: fetch_all, self.deadline, HttpClient
 Amounts and numbers: 212\
-""")  # noqa: E501
+""")
 
 
 BY_A_MODEL = """
@@ -329,7 +352,7 @@ Extractive: sentences picked from the conversation; no model wrote this.
 - Never use regular expressions.
 - Keep it short.
 
-## Last messages of the user
+## Messages of the user
 - Go on with the lexer.
 
 ## Files
@@ -341,7 +364,7 @@ Extractive: sentences picked from the conversation; no model wrote this.
 - The user works in UTC+3.
 - Write the tests.
 
-## Facts
+## Names and values
 Ids: HAT136, ZFA04Y\
 """)  # noqa: E501
 

@@ -1,0 +1,33 @@
+"""Messages without the secrets in them: what a summary is made from. The ledger keeps the whole."""
+
+from typing import Any
+
+import msgspec
+
+from nexus_context.conversation.identifiers import arguments_of
+from nexus_context.conversation.message import Message, ToolCall, content_of
+from nexus_context.redact import redact_arguments, redact_message
+
+
+def without_secrets(message: Message) -> Message:
+    """The message with every secret in its text and its calls covered; the same object if it has none."""
+    content = content_of(message)
+    covered = redact_message(content) if isinstance(content, str) else [_part(part) for part in content]
+    calls = tuple(map(_call, message.tool_calls))
+    if covered == content and calls == message.tool_calls:
+        return message
+    return msgspec.structs.replace(
+        message, content=message.content if covered == content else covered, tool_calls=calls
+    )
+
+
+def _call(call: ToolCall) -> ToolCall:
+    arguments = arguments_of(call.arguments)
+    covered = redact_arguments(arguments)
+    return call if covered == arguments else ToolCall(call.id, call.name, covered)
+
+
+def _part(part: Any) -> Any:
+    if isinstance(part, dict) and isinstance(part.get("text"), str):
+        return part | {"text": redact_message(part["text"])}
+    return part
