@@ -14,7 +14,7 @@ from benchmarks.conversation.worker import Walked
 
 SHOWN = ("langchain-core", "haystack-ai", "pydantic-ai-harness", "openai-agents", "tiktoken")
 
-TRACES = ("tau-bench", "synthetic", "long tool turns")
+TRACES = ("tau-bench", "synthetic", "coding", "coding, observations", "long tool turns")
 VENDORS: list[str] = [*MODELS]
 
 Row = Sequence[str]
@@ -99,7 +99,7 @@ def _quality(outcome: Outcome, trace: str, budget: int) -> str:
         for each in found
         if (each.trace, each.budget) == (trace, budget)
     ]
-    return table((*heads, "hit %", "cost", "recall"), rows)
+    return table((*heads, "hit %", "cost", "recall", "far"), rows)
 
 
 def _counts(walk: Walked) -> list[str]:
@@ -108,9 +108,10 @@ def _counts(walk: Walked) -> list[str]:
     return [str(each) for each in (*counts, found.lost, found.no_system, found.failed)]
 
 
-def _shares(walk: Walked) -> tuple[str, str, str]:
-    found = walk.quality
-    return f"{100 * found.hit:.1f}", f"{found.cost:.3f}", f"{found.recall:.3f}"
+def _shares(walk: Walked) -> tuple[str, ...]:
+    quality = walk.quality
+    shares = f"{quality.cost:.3f}", f"{quality.recall:.3f}", f"{quality.far:.3f}"
+    return (f"{100 * quality.hit:.1f}", *shares)
 
 
 def _survivals(outcome: Outcome) -> list[tuple[str, int]]:

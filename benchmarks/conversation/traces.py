@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from benchmarks.conversation.coding_sessions import HELD_OUT_SEEDS, coding_session
 from benchmarks.conversation.facts import OpenAIMessage
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,6 +25,7 @@ LONG_RESULT_EVERY = 40  # turns; that result alone is larger than a budget of 16
 PARALLEL_EVERY = 5  # turns
 RECENT_CODES = 40  # of the newest, one is what a user means by "the one from before"
 OLD_SHARE = 0.2  # of the turns come back to such a one
+CODING_TOKENS = 80_000  # of each session
 LONG_TURNS = 16
 STEPS_OF_LONG_TURN = (12, 30)  # calls; a turn has about 20,000 tokens of results
 
@@ -179,4 +181,32 @@ def long_turns(turns: int = LONG_TURNS, seed: int = SEED) -> list[OpenAIMessage]
             content = _result(dice, code, dice.randint(8, 60))
             messages.append({"role": "tool", "tool_call_id": call, "name": "get", "content": content})
         messages.append({"role": "assistant", "content": f"{_sentence(dice, 60)}. {codes[-1]} is done."})
+    return messages
+
+
+# ---------------------------------------------------------------- coding
+
+
+def coding() -> list[list[OpenAIMessage]]:
+    """Sessions of agents that edit, fail, follow tasks and are steered."""
+    return [
+        [{key: value for key, value in message.items() if key != "meta"} for message in session.messages]
+        for session in (coding_session(seed, CODING_TOKENS) for seed in HELD_OUT_SEEDS)
+    ]
+
+
+def observed(session: list[OpenAIMessage]) -> list[OpenAIMessage]:
+    """The session as SWE-agent records one: calls are texts of the assistant, results are user messages."""
+    messages: list[OpenAIMessage] = []
+    for message in session:
+        role, text = message["role"], message.get("content") or ""
+        if role == "tool":
+            role, text = "user", f"OBSERVATION:\n{text}"
+        for call in message.get("tool_calls") or ():
+            function = call["function"]
+            text = f"{text}\n```\n{function['name']} {function['arguments']}\n```".lstrip()
+        if messages and messages[-1]["role"] == role:
+            messages[-1] = {"role": role, "content": f"{messages[-1]['content']}\n{text}"}
+        else:
+            messages.append({"role": role, "content": text})
     return messages

@@ -1,4 +1,4 @@
-"""Quality: a chat walked message by message. Before each step of the assistant the request is checked."""
+"""Quality: chats walked message by message. Before each step of the assistant the request is checked."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,9 +9,12 @@ from benchmarks.conversation.facts import OpenAIMessage, facts_of, tokens_of
 from benchmarks.conversation.prompt_cache import PromptCache, cost
 from benchmarks.conversation.subject import Subject
 
+FAR = 20
+"""Messages since an identifier was last mentioned, above which it counts as far."""
+
 
 class Quality(msgspec.Struct):
-    """The sums of one walk. Validity is counted over all requests; hits, cost and recall over those whose
+    """The sums of walks. Validity is counted over all requests; hits, cost and recall over those whose
     whole history no longer fits the budget: before that there is nothing to choose.
     """
 
@@ -29,6 +32,8 @@ class Quality(msgspec.Struct):
     paid: float = 0.0  # plain tokens
     needed: int = 0  # identifiers of next steps that were seen before
     kept: int = 0  # those of them that are still sent
+    far_needed: int = 0  # those of them that were last mentioned more than FAR messages ago
+    far_kept: int = 0
 
     @property
     def hit(self) -> float:
@@ -45,25 +50,39 @@ class Quality(msgspec.Struct):
         """The share of the identifiers of next steps that were seen before and are still sent."""
         return self.kept / self.needed if self.needed else 1.0
 
+    @property
+    def far(self) -> float:
+        """The same of those that were last mentioned more than FAR messages ago."""
+        return self.far_kept / self.far_needed if self.far_needed else 1.0
 
-def walk(subject: Subject, trace: Sequence[OpenAIMessage], budget: int) -> Quality:
-    """Adds the messages of the trace one by one; `budget` in tokens, for everything that is sent."""
-    quality, cache = Quality(), PromptCache()
-    seen: set[str] = set()
+
+def walk(
+    subject: Subject, trace: Sequence[OpenAIMessage], budget: int, *, into: Quality | None = None
+) -> Quality:
+    """Adds the messages of the trace one by one; `budget` in tokens, for everything that is sent.
+
+    The sums are added to those of `into`, if given.
+    """
+    quality, cache = into or Quality(), PromptCache()
+    mentions: dict[str, int] = {}  # the number of the last message that has an identifier
     total = 0
     for number, message in enumerate(trace):
         facts = facts_of(message)
         if message["role"] == "assistant":
             sent = _request(subject, quality)
-            full, needed = total > budget, facts.identifiers & seen
+            full, needed = total > budget, facts.identifiers & mentions.keys()
+            far = frozenset(name for name in needed if number - mentions[name] > FAR)
             quality.full += full
             quality.needed += len(needed) if full else 0  # of a refused request nothing is kept
+            quality.far_needed += len(far) if full else 0
             if sent is not None:
                 _check(quality, sent, trace[number - 1], budget)
                 quality.no_system += trace[0]["role"] == "system" and validity.lacks_system(sent, trace[0])
-                _measure(quality, cache, sent, needed, full=full)
+                present = _measure(quality, cache, sent, full=full)
+                quality.kept += len(needed & present)
+                quality.far_kept += len(far & present)
         subject.add(subject.prepare(message))
-        seen |= facts.identifiers
+        mentions.update(dict.fromkeys(facts.identifiers, number))
         total += facts.tokens
     return quality
 
@@ -86,16 +105,16 @@ def _check(quality: Quality, sent: Sequence[OpenAIMessage], newest: Mapping[str,
 
 
 def _measure(
-    quality: Quality, cache: PromptCache, sent: Sequence[OpenAIMessage], needed: frozenset[str], *, full: bool
-) -> None:
+    quality: Quality, cache: PromptCache, sent: Sequence[OpenAIMessage], *, full: bool
+) -> frozenset[str]:
+    """Adds what is paid for a request that is full; returns its identifiers."""
     facts = [facts_of(message) for message in sent]
     system = next((n for n, message in enumerate(sent) if message["role"] != "system"), len(sent))
     blocks = [block for each in facts for block in each.blocks]
     tokens, read = cache.send(blocks, sum(len(each.blocks) for each in facts[:system]))
     if not full:
-        return
+        return frozenset()
     quality.sent_tokens += tokens
     quality.read_tokens += read
     quality.paid += cost(tokens, read)
-    present = frozenset[str]().union(*(each.identifiers for each in facts))
-    quality.kept += len(needed & present)
+    return frozenset[str]().union(*(each.identifiers for each in facts))

@@ -12,6 +12,7 @@ Peers run in a virtualenv that knows nothing of this project but its tokenizer.
 
 import sys
 import warnings
+from collections.abc import Iterator
 
 import msgspec
 from benchmarks.conversation import speed, traces
@@ -37,6 +38,19 @@ def available() -> dict[str, list[OpenAIMessage]]:
     """The traces that are there."""
     made = {"synthetic": traces.synthetic()}
     return {"tau-bench": traces.tau(), **made} if traces.tau_file().is_file() else made
+
+
+def walked(entry: Entry, budget: int) -> Iterator[Walked]:
+    """The walks of every trace, with one budget; the sessions of coding are walked one after the other."""
+    chats = {name: [trace] for name, trace in available().items()}
+    sessions = traces.coding()
+    for name, group in (
+        chats | {"coding": sessions, "coding, observations": list(map(traces.observed, sessions))}
+    ).items():
+        quality = Quality()
+        for trace in group:
+            walk(entry.make(budget), trace, budget, into=quality)
+        yield Walked(name, sum(map(len, group)), budget, quality)
 
 
 def with_facts(entry: Entry, vendor: Vendor, budgets: list[int]) -> list[WalkedWithFacts]:
@@ -65,11 +79,7 @@ def turn_subject(entry: Entry, budget: int, vendor: Vendor) -> TurnSubject:
 def answer(entry: Entry, question: str, arguments: list[float]) -> object:
     """The result of one measure; ValueError for a question that is none."""
     if question == "walk":
-        return [
-            Walked(name, len(trace), budget, walk(entry.make(budget), trace, budget))
-            for name, trace in available().items()
-            for budget in map(int, arguments)
-        ]
+        return [each for budget in map(int, arguments) for each in walked(entry, budget)]
     if question == "survive":
         every = available() | {"long tool turns": traces.long_turns()}
         return survivals(entry, [*map(int, arguments)], every)

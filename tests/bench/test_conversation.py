@@ -9,6 +9,8 @@ import pytest
 # a test's own folder is on the path, the repository's root need not be
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+import itertools
+
 from benchmarks.conversation import prompt_cache, traces, validity
 from benchmarks.conversation.adapters.plain import Everything
 from benchmarks.conversation.facts import facts_of, tokens_of
@@ -275,3 +277,25 @@ def test_times() -> None:
 )
 def test_verdicts(verdict: Verdict, expected: str) -> None:
     assert verdict.result == expected
+
+
+def test_an_identifier_is_far_after_twenty_messages() -> None:
+    filler = [say("user" if number % 2 else "assistant", "go on") for number in range(24)]
+    answer = say("assistant", "HAT136 costs 455")
+    chat = [say("system", "rules " * 2_000), say("user", "HAT136"), *filler, say("user", "455?"), answer]
+    quality = walk(Newest(0), chat, 1_000)
+    assert (quality.needed, quality.kept) == (2, 1)  # the newest message has 455
+    assert (quality.far_needed, quality.far_kept, quality.far) == (1, 0, 0.0)
+    assert walk(Everything(0), chat, 1_000, into=quality) is quality
+    assert (quality.far_needed, quality.far_kept, quality.needed) == (2, 1, 4)
+
+
+def test_sessions_of_coding_are_valid_in_both_forms() -> None:
+    for session in traces.coding():
+        ends = [number for number, message in enumerate(session) if message["role"] == "user"]
+        assert not any(validity.has_broken_pair(session[:end]) for end in ends)
+        turned = traces.observed(session)
+        assert {message["role"] for message in turned} == {"system", "user", "assistant"}
+        roles = [message["role"] for message in turned]
+        assert all(one != other for one, other in itertools.pairwise(roles))
+        assert tokens_of(turned) > 0.9 * tokens_of(session)
