@@ -141,7 +141,9 @@ class _Choice:
 
     def dropped(self) -> dict[Section, int]:
         """How many facts of each section are left out."""
-        counts = {section: len(self._ranked[section]) - len(self.chosen[section]) for section in SHARES}
+        counts: dict[Section, int] = {
+            section: len(self._ranked[section]) - len(self.chosen[section]) for section in SHARES
+        }
         return {section: count for section, count in counts.items() if count > 0}
 
     def drop_one(self) -> bool:
