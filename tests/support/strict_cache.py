@@ -6,6 +6,7 @@ clock is the caller's, in seconds; if it goes back, entries live longer, and not
 """
 
 import hashlib
+import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
@@ -167,7 +168,7 @@ class _Node:
     def __init__(self, block: Block | None = None) -> None:
         self.role = b"" if block is None else _role(block)
         self.text = "" if block is None else _text(block)
-        self.expires = 0.0
+        self.expires = -math.inf
         self.children: dict[bytes, _Node] = {}
 
 

@@ -6,7 +6,8 @@
    shared with an earlier request. Where nothing was changed, that is all of the earlier request.
 
 So that these can be equal, both count alike (`Sizes.by_message`), and the caches have no limits but their
-lifetimes: no least length, no look-back, no rounding, whole blocks only.
+lifetimes: no least length, no look-back, no rounding, whole blocks only. Neighbours of one role that chat
+completions join are one block.
 """
 
 import json
@@ -182,7 +183,7 @@ class Walk:
         assert body is not None
         tool_calls = [(name, {"number": number}) for name in _offered(context)[:calls]]
         thinking = (f"Let me look around, number {number}.",) * (1 + number % 2)
-        reply = self._provider(model).send(body, Answer("Behind the wall.", thinking, tool_calls))
+        reply = self._provider(model).send(body, Answer(f"Behind wall {number}.", thinking, tool_calls))
         sent = Sent(model, self.sessions[window], self.seconds, context, reply)
         self._check(sent)
         self.sent.append(sent)
@@ -224,7 +225,8 @@ class Walk:
             if not _share_a_cache(before, now) or now.second >= before.second + now.model.lifetime:
                 continue
             report = compare(before.context.prefix, now.context.prefix, Letters(now.model.factor))
-            shared = max(shared, *(length for length in (0, *before.reply.held) if length <= report.reused))
+            most = report.reused - _continues_the_last(before, now)
+            shared = max(shared, *(length for length in (0, *before.reply.held) if length <= most))
             if report.broke is None:
                 assert report.reused == before.reply.usage.sent
         assert usage.cache_read == shared
@@ -234,6 +236,28 @@ def _share_a_cache(before: Sent, now: Sent) -> bool:
     """Caches belong to a model and a form; OpenAI's to a session, too (`prompt_cache_key`)."""
     same_session = now.model.vendor == "anthropic" or before.session == now.session
     return before.model == now.model and same_session
+
+
+def _continues_the_last(before: Sent, now: Sent) -> bool:
+    """Whether the last message that both requests share goes on in the newer one, as another block then.
+
+    Chat completions join the texts of neighbours of one role.
+    """
+    if now.model.format != "openai":
+        return False
+    old, new = before.context.request, now.context.request
+    assert old is not None
+    assert new is not None
+    pairs = zip(old["messages"], new["messages"], strict=False)
+    for one, other in pairs:
+        if one != other:
+            return one["role"] == other["role"] and _text(other).startswith(f"{_text(one)}\n\n")
+    return False
+
+
+def _text(message: Body) -> str:
+    content = message["content"]
+    return content if isinstance(content, str) else ""
 
 
 def _offered(context: AssembledContext) -> list[str]:

@@ -27,7 +27,7 @@ CHANGES = (
 )
 STEPS = st.tuples(st.sampled_from(TURNS + CHANGES), st.integers(0, 40), st.integers(0, 1))
 
-REFUSALS = ("unknown-compaction", "nothing-to-compact", "no-gain", "unknown-session")
+REFUSALS = ("unknown-compaction", "nothing-to-compact", "no-gain", "no-summary", "unknown-session")
 """What a command says that has nothing to do."""
 
 
