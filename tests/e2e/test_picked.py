@@ -73,7 +73,7 @@ def test_two_windows_agree_whichever_picks(tmp_path: Path) -> None:
         check(other, folder, GUESS)
         turn(one, folder, **OPTIONS)
         check(other, folder, PICKED)
-        assert other.changes(folder)[-1]["usage"]["limit"] == 90_000
+        other.until(lambda: other.changes(folder)[-1]["usage"]["limit"] == 90_000)
         other.ask("model/pick", folder)
         check(one, folder, GUESS)
         check(other, folder, GUESS)
