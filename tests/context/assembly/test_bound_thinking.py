@@ -228,5 +228,7 @@ def test_no_request_is_refused(tmp_path: Path, steps: list[tuple[str, int]]) -> 
                 elif step == "compact":
                     chat.conversation.compact(made_at=NOON)
             except (RequestError, LedgerError) as error:
-                assert error.code in ("unknown-compaction", "nothing-to-compact", "no-gain", "no-summary"), error.code
+                assert error.code in ("unknown-compaction", "nothing-to-compact", "no-gain", "no-summary"), (
+                    error.code
+                )
     ledger.close()
