@@ -365,7 +365,8 @@ class Window:
             *range(bisect_left(preambles, begin), len(preambles)),
         ):
             index = preambles[place]
-            if index < last_turn and (index not in replaced or index in history.notes):
+            before = replaced.get(index)
+            if index < last_turn and (before is None or (index in history.notes and not before.is_short)):
                 message = sent_message(without_preamble(history.messages[index]))
                 if message == history.sent[index]:
                     continue
