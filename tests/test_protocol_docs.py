@@ -11,6 +11,7 @@ import pytest
 
 from nexus_daemon import protocol, server
 from nexus_daemon.lsp.dispatch import NexusServer
+from nexus_daemon.shared.tracker import RESTARTED
 from nexus_daemon.version import PROTOCOL
 from support.protocol_examples import REPOSITORY, Examples, load, record
 from support.protocol_metadata import Metadata
@@ -148,7 +149,7 @@ def test_every_method_is_registered_and_a_command() -> None:
 
 
 def test_every_reason_for_a_refusal_is_on_the_page() -> None:
-    assert set(CODES) == set(refusals())
+    assert set(CODES) == {*refusals(), RESTARTED}
 
 
 def no_daemon() -> Any:

@@ -17,6 +17,12 @@ import sys
 def main() -> int:
     """Run the command line with a clean search path; return the exit code."""
     clean_path()
+    if sys.argv[1:2] == ["serve"]:
+        from nexus_daemon.shared import entry
+
+        code = entry.main(sys.argv[2:])
+        if code is not None:
+            return code
     from nexus_daemon import cli
 
     return cli.main()

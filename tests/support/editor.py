@@ -9,7 +9,7 @@ import itertools
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -40,14 +40,21 @@ def environ(home: Path) -> dict[str, str]:
 class Editor(Client):
     """One editor and its daemon. Paths are given as Path or str and sent as URIs."""
 
-    def __init__(self, home: Path, *, before: str = "") -> None:
-        """`before` is Python that the daemon's process runs before it serves."""
+    def __init__(
+        self,
+        home: Path,
+        *,
+        before: str = "",
+        arguments: Sequence[str] = (),
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
+        """`before` is Python that the daemon's process runs before it serves; `arguments` are of `serve`."""
         home.mkdir(parents=True, exist_ok=True)
         self.home = home
         self.versions: dict[str, int] = {}
         self._numbers = itertools.count(1)
-        serve = ["-c", f"{before}\n{SERVE}"] if before else ["-m", "nexus_daemon", "serve"]
-        super().__init__([sys.executable, *serve], cwd=home, env=environ(home))
+        serve = ["-c", f"{before}\n{SERVE}"] if before else ["-m", "nexus_daemon", "serve", *arguments]
+        super().__init__([sys.executable, *serve], cwd=home, env={**environ(home), **(variables or {})})
 
     # ------------------------------------------------------------ life
 

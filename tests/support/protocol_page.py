@@ -85,6 +85,7 @@ CODES = {
     "context-overflow": "the request body would not fit the model, even with everything optional left out",
     "empty-append": "there is no message to append",
     "event-too-large": "the `data` of an event has more than 1 MB as JSON",
+    "daemon-restarted": "the shared daemon ended during the request, which may have been carried out",
     "folder-removed": "the folder left the workspace before the answer was ready",
     "folder-unreadable": "the folder, or an agent's directory, could not be read at all, or not in time",
     "head-moved": "another window or request compacted or cleared the conversation meanwhile; try again",

@@ -482,6 +482,18 @@ class LedgerSection(SettingsSection):
     url: Text | None = Field(default=None, description="A team's ledger instead of a file; global file only.")
 
 
+class DaemonSection(SettingsSection):
+    """The daemon that all windows share; global file only."""
+
+    idle_minutes: Annotated[float, Field(ge=0, le=10_080)] = Field(
+        default=30.0,
+        description=(
+            "Minutes without a window or command after which the shared daemon ends; 0: it never does. "
+            "Global file only."
+        ),
+    )
+
+
 class Config(SettingsSection):
     """Settings of Nexus; all are optional, and the files of all layers are merged."""
 
@@ -532,4 +544,8 @@ class Config(SettingsSection):
     ledger: LedgerSection = Field(
         default_factory=LedgerSection,
         description="Where sessions are stored; global file only. `url` is an error for now.",
+    )
+    daemon: DaemonSection = Field(
+        default_factory=DaemonSection,
+        description="The daemon that all windows share; global file only.",
     )

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from nexus_context.files import exists, is_dir
 from nexus_context.layers.instructions import TOOL_DIRECTORIES
-from nexus_context.layers.walk import CONFIG_DIRECTORY, global_directory, user_home
-from nexus_context.prompt.environment import detect
+from nexus_context.layers.walk import CONFIG_DIRECTORY
 from nexus_context.snapshot import LoadInputs, Snapshot, load
+from nexus_daemon.workspace import inputs
 
 DOT_DIRECTORIES = (CONFIG_DIRECTORY, ".vscode", *TOOL_DIRECTORIES.values())
 
@@ -56,10 +56,4 @@ def read(folder: Path) -> Snapshot:
 
 def load_inputs() -> LoadInputs:
     """The inputs that this process loads folders with: its directories and environment variables."""
-    environ = dict(os.environ)
-    return LoadInputs(
-        home=global_directory(environ),
-        user_home=user_home(environ),
-        environment=detect("editor", environ=environ),
-        environ=environ,
-    )
+    return inputs.load_inputs(os.environ)

@@ -25,6 +25,12 @@ SWITCH_S = 0.000_5
 
 def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--stdio", action="store_true", help="the default; some editors add it")
+    command.add_argument(
+        "--remote",
+        choices=("auto", "off"),
+        default="off",
+        help="auto: use the daemon that all windows share, and start it where none runs (default: off)",
+    )
 
 
 def run(_: argparse.Namespace) -> NoReturn:

@@ -107,6 +107,11 @@ class NexusProtocol(LanguageServerProtocol):
         """Number of requests whose handlers run."""
         return len(self._running)
 
+    @property
+    def running(self) -> list[framing.Id]:
+        """The ids of the requests whose handlers run."""
+        return [call.id for call in self._running.values()]
+
     is_urgent = staticmethod(is_urgent)
 
     def receive(self, body: framing.Body) -> bool:

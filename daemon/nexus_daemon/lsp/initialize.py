@@ -89,6 +89,11 @@ class EarlyInitialize:
         self._client: InitializeParams | None = None
         self._protocol: NexusProtocol | None = None
 
+    @property
+    def running(self) -> list[framing.Id]:
+        """None: `initialize` is answered at once."""
+        return []
+
     def receive(self, body: framing.Body) -> bool:
         """Reply to `initialize`; True, so that the import runs before the next message is handled."""
         initialize = _read_initialize(body)

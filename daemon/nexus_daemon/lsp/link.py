@@ -44,6 +44,9 @@ class Receiver(Protocol):
     @property
     def in_flight(self) -> int: ...
 
+    @property
+    def running(self) -> list[framing.Id]: ...
+
     def receive(self, body: framing.Body) -> bool: ...
 
     def is_urgent(self, body: framing.Body, /) -> bool: ...
@@ -97,6 +100,10 @@ class StreamLink:
         self._process_id: int | None = None
         self._tick = self._loop.call_later(limits.poll_seconds, self._poll)
         self.done: asyncio.Future[int] = self._loop.create_future()
+        self.goodbye: framing.Part | None = None
+        """The last frame to the client, if any."""
+        self._begins_requests = True
+        self._settled: asyncio.Future[None] | None = None  # resolved when no request is under way
 
     def use_protocol(self, protocol: Receiver) -> None:
         """Pass messages to this protocol from now on."""
@@ -138,6 +145,8 @@ class StreamLink:
 
     def wake(self) -> None:
         """Handle waiting messages, in the next turn of the loop."""
+        if self._settled is not None and not self._protocol.in_flight and not self._settled.done():
+            self._settled.set_result(None)
         if (self._paused or self._parked or self._frames.pending or self._eof) and not self._continuing:
             self._continuing = True
             self._loop.call_soon(self._continue)
@@ -168,7 +177,7 @@ class StreamLink:
 
     def _next(self) -> framing.Body | None:
         """The next message to handle now; None until more arrives or a request ends."""
-        may_begin = self._protocol.in_flight < self._limits.in_flight
+        may_begin = self._begins_requests and self._protocol.in_flight < self._limits.in_flight
         if may_begin and self._parked:
             body = self._parked.popleft()
             self._parked_size -= len(body)
@@ -243,6 +252,18 @@ class StreamLink:
         else:
             logger.info("process %d of the client is not visible from here: not watched", process_id)
 
+    @property
+    def running(self) -> list[framing.Id]:
+        """The ids of the requests under way."""
+        return self._protocol.running
+
+    async def settle(self) -> None:
+        """Begin no more requests, and wait until those under way have their replies."""
+        self._begins_requests = False
+        if self._protocol.in_flight and self._code is None:
+            self._settled = self._loop.create_future()
+            await self._settled
+
     def end(self, code: int, why: str) -> None:
         """End the connection; only the first call counts."""
         if self._code is not None:
@@ -253,6 +274,10 @@ class StreamLink:
         self._tick.cancel()
         waiting, self._parked = self._parked, deque()
         self._protocol.close(waiting)
+        if self._settled is not None and not self._settled.done():
+            self._settled.set_result(None)
+        if self.goodbye is not None:
+            self.send(self.goodbye)
         self._writable.set()
         if self._reader is not None:
             self._reader.close()

@@ -97,7 +97,9 @@ class WriteSide(Protocol):
 class PipeWriter:
     """Writes to a pollable file descriptor; frames stay in order. Lives on the event loop."""
 
-    def __init__(self, descriptor: int, side: WriteSide, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, descriptor: int, side: WriteSide, loop: asyncio.AbstractEventLoop, *, is_pipe: bool = True
+    ) -> None:
         os.set_blocking(descriptor, False)
         self._descriptor = descriptor
         self._side = side
@@ -105,8 +107,10 @@ class PipeWriter:
         self._parts: deque[framing.Part] = deque()
         self._waiting = 0
         self._closing = self._closed = False
-        # the system reports a pipe without a reader as readable: that shows its end while nothing is written
-        loop.add_reader(descriptor, self._lost)
+        if is_pipe:
+            # the system reports a pipe without a reader as readable: that shows its end while nothing is
+            # written. A socket is readable when the client sends something, and its reader sees its end
+            loop.add_reader(descriptor, self._lost)
 
     def write(self, *parts: framing.Part) -> None:
         """Write the parts of a frame in order; they must not change afterwards."""

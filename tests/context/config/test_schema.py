@@ -89,6 +89,7 @@ def test_the_defaults() -> None:
             },
         },
         "mcp": {"read_mcp_json": True, "read_vscode": True},
+        "daemon": {"idle_minutes": 30.0},
     }
 
 

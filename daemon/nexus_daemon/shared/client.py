@@ -1,0 +1,230 @@
+"""Connect to the shared daemon; start it where none runs.
+
+1. The daemon holds its lock for as long as it lives, and the system releases the lock when it dies. So a lock
+   that is held means: wait for the socket; a free one: start a daemon.
+2. Several processes may start one at the same time. The first to get the lock stays, the others end at once.
+3. A daemon writes a NUL to its standard error, a pipe, once it listens; anything else is why it cannot.
+4. Both sides check that the other one is a process of the same user.
+"""
+
+import contextlib
+import os
+import socket
+import struct
+import sys
+import time
+
+from nexus_daemon.shared import hello
+from nexus_daemon.shared.identity import NoSharedDaemonError, Place
+from nexus_daemon.version import PROTOCOL, __version__
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from nexus_daemon.shared.hello import Fields
+
+REPLY_S = 5.0  # that a daemon may take to answer the first message
+START_S = 20.0  # that a daemon may take to start, while one before it may be ending
+PAUSE_S = 0.005
+LISTENING = b"\0"
+_HAS_UNIX_SOCKETS = hasattr(socket, "AF_UNIX") and os.name != "nt"
+
+
+class Greeted:
+    """A connection whose first messages are exchanged; `reply` is the daemon's."""
+
+    __slots__ = ("reply", "socket")
+
+    def __init__(self, connected: socket.socket, reply: "Fields") -> None:
+        self.socket = connected
+        self.reply = reply
+
+
+class _NotReadyError(Exception):
+    """No daemon listens now, or it is about to end."""
+
+
+def fields_for(
+    purpose: str, place: Place, environ: "Mapping[str, str]", *, more: "tuple[tuple[str, str], ...]" = ()
+) -> "Fields":
+    """The first message of this process."""
+    umask = os.umask(0o077)
+    os.umask(umask)
+    about = (("version", __version__), ("protocol", str(PROTOCOL)), ("facts", place.facts))
+    pairs = (("purpose", purpose), *about, ("umask", str(umask)), ("pid", str(os.getpid())), *more)
+    return hello.with_environ(pairs, environ)
+
+
+def connect(place: Place, fields: "Fields") -> Greeted | None:
+    """Connect to the daemon that runs; None where none does or it is ending.
+
+    NoSharedDaemonError if it refuses this client, is another user's or does not answer.
+    """
+    try:
+        return _greet(place, fields)
+    except _NotReadyError:
+        return None
+
+
+def connect_or_start(place: Place, fields: "Fields", *, timeout_s: float = START_S) -> Greeted:
+    """Connect to the daemon, and start it where none runs. NoSharedDaemonError if there is none by then."""
+    deadline = time.monotonic() + timeout_s
+    reason = "it did not start in time"
+    while True:
+        greeted = connect(place, fields)
+        if greeted is not None:
+            return greeted
+        if not is_running(place):
+            reason = _start() or reason
+        if time.monotonic() > deadline:
+            raise NoSharedDaemonError(reason)
+        time.sleep(PAUSE_S)
+
+
+def is_running(place: Place) -> bool:
+    """Whether a daemon holds the lock of this place."""
+    if os.name == "nt":
+        return False  # the daemon that comes second cannot listen, and ends
+    import fcntl
+
+    try:
+        descriptor = os.open(place.lock, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    else:
+        return False
+    finally:
+        os.close(descriptor)
+
+
+def peer_user(connected: socket.socket) -> int | None:
+    """The user of the process at the other end of a Unix socket; None where the system cannot tell."""
+    platform: str = sys.platform
+    if platform == "linux":
+        data = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        return int(struct.unpack("3i", data)[1])
+    if platform == "darwin":
+        data = connected.getsockopt(0, 1, 76)  # SOL_LOCAL, LOCAL_PEERCRED: version, user, groups
+        return int(struct.unpack_from("2I", data)[1])
+    return None
+
+
+def receive_exactly(connected: socket.socket, count: int) -> bytes:
+    """Receive bytes up to a count; EOFError if the other side ends before."""
+    data = bytearray()
+    while len(data) < count:
+        piece = connected.recv(count - len(data))
+        if not piece:
+            raise EOFError
+        data += piece
+    return bytes(data)
+
+
+def _greet(place: Place, fields: "Fields") -> Greeted:
+    connected, fields = _open(place, fields)
+    try:
+        connected.settimeout(REPLY_S)
+        connected.sendall(hello.encode(fields))
+        reply = _receive(connected)
+        status = reply.get("status")
+        if status in ("replaced", "ending"):
+            raise _NotReadyError
+        if status != "ok":
+            raise NoSharedDaemonError(reply.get("message") or "the daemon refused this client")
+        connected.settimeout(None)
+    except (EOFError, ConnectionError) as error:  # it ended meanwhile
+        connected.close()
+        raise _NotReadyError from error
+    except TimeoutError as error:
+        connected.close()
+        raise NoSharedDaemonError(f"the daemon did not answer within {REPLY_S:g} s") from error
+    except (hello.HelloError, OSError) as error:
+        connected.close()
+        raise NoSharedDaemonError(f"the daemon did not answer as one: {error}") from error
+    except BaseException:
+        connected.close()
+        raise
+    return Greeted(connected, reply)
+
+
+def _receive(connected: socket.socket) -> "Fields":
+    line = b""
+    while not line.endswith(b"\n"):
+        if len(line) > hello.LONGEST_LINE:
+            raise hello.HelloError("the first line has no end")
+        line += receive_exactly(connected, 1)
+    return hello.decode(receive_exactly(connected, hello.body_length(line[:-1])))
+
+
+def _open(place: Place, fields: "Fields") -> "tuple[socket.socket, Fields]":
+    """A connected socket, and the fields with the transport's token."""
+    if not _HAS_UNIX_SOCKETS:
+        return _open_tcp(place, fields)
+    connected = socket.socket(socket.AF_UNIX)
+    try:
+        connected.settimeout(REPLY_S)
+        connected.connect(place.socket)
+    except OSError as error:  # absent, stale, or so busy that its queue is full
+        connected.close()
+        raise _NotReadyError from error
+    user = peer_user(connected)
+    if user not in (None, os.getuid()):
+        connected.close()
+        raise NoSharedDaemonError(f"{place.socket} belongs to a process of user {user}")
+    return connected, fields
+
+
+def _open_tcp(place: Place, fields: "Fields") -> "tuple[socket.socket, Fields]":
+    try:
+        with open(place.token, encoding="ascii") as file:
+            port, token = file.read().split()
+        connected = socket.create_connection(("127.0.0.1", int(port)), timeout=REPLY_S)
+    except (OSError, ValueError) as error:
+        raise _NotReadyError from error
+    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return connected, hello.Fields([*fields.pairs, ("token", token)])
+
+
+# ---------------------------------------------------------------- starting
+
+
+def _start() -> str:
+    """Start a daemon and wait until it listens or ends; why it cannot run, as text, or an empty text."""
+    read_end, write_end = os.pipe()
+    try:
+        _spawn((sys.executable, "-P", "-m", "nexus_daemon", "serve", "--shared"), write_end)
+    except OSError as error:
+        os.close(write_end)
+        os.close(read_end)
+        return f"it could not be started: {error}"
+    os.close(write_end)
+    text = b""
+    with open(read_end, "rb", buffering=0) as pipe:
+        while not text.endswith(LISTENING) and (piece := pipe.read(4096)):
+            text += piece
+    lines = text.strip(LISTENING).decode(errors="replace").strip().splitlines()
+    return lines[-1] if lines else ""
+
+
+def _spawn(command: tuple[str, ...], errors: int) -> None:
+    """Run a command in a session of its own, without our input, output and working directory."""
+    if os.name == "nt":
+        import subprocess
+
+        flags = 0x00000008 | 0x00000200 | 0x08000000  # DETACHED_PROCESS, NEW_PROCESS_GROUP, NO_WINDOW
+        null = subprocess.DEVNULL
+        subprocess.Popen(command, stdin=null, stdout=null, stderr=errors, creationflags=flags, close_fds=True)
+        return
+    null_file = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDWR, 0)
+    redirected = [null_file, (os.POSIX_SPAWN_DUP2, 0, 1), (os.POSIX_SPAWN_DUP2, errors, 2)]
+    try:
+        pid = os.posix_spawn(command[0], command, os.environ, file_actions=redirected, setsid=True)
+    except NotImplementedError:  # the daemon leaves the session itself
+        pid = os.posix_spawn(command[0], command, os.environ, file_actions=redirected)
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid, 0)  # it forks, so that it is nobody's child

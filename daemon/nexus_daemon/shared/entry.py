@@ -1,0 +1,28 @@
+"""The forms of `nexus serve` that cannot wait for the command line to be imported."""
+
+import sys
+
+FORWARD = (
+    ["--remote=auto"],
+    ["--remote", "auto"],
+    ["--stdio", "--remote=auto"],
+    ["--remote=auto", "--stdio"],
+)
+
+
+def main(arguments: list[str]) -> int | None:
+    """Run `nexus serve` with these arguments; None: the command line has to.
+
+    The forwarder returns only where there is no shared daemon. Then this process is the server of its editor.
+    """
+    if arguments == ["--shared"]:
+        from nexus_daemon.shared import process
+
+        return process.run()
+    if arguments in FORWARD and not sys.stdin.isatty():
+        from nexus_daemon.shared import forwarder
+
+        reason = forwarder.run()
+        print(f"nexus: this window has a daemon of its own: {reason}", file=sys.stderr)  # noqa: T201 - the log of the editor
+        sys.argv[2:] = []
+    return None

@@ -1,0 +1,94 @@
+"""The first messages of a connection to the shared daemon: who the client is, and what it wants.
+
+1. A message is `NEXUS/1 <length>\\n` and that many bytes: fields `name=value`, each ended by a NUL. A name
+   may come several times. Environment variables contain any byte but NUL.
+2. No HTTP request and no frame of the language server protocol begins like that.
+3. The client's fields: `purpose` (`editor`: frames of the protocol follow; `command`: a command is run for
+   the client; `stop`: the daemon ends), `version`, `protocol`, `facts` (`identity`), `umask`, `pid`, `token`
+   where the transport cannot tell whose process the client is, `environ` once for each variable, and those of
+   the purpose.
+4. The daemon's fields: `status` (one of `STATUSES`), `version`, `protocol`, `pid`, `message` (for people).
+"""
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+MAGIC = b"NEXUS/1 "
+LONGEST_LINE = 20  # bytes of the first line
+LONGEST = 8 * 1024 * 1024  # bytes; a process has at most about 2 MB of arguments and environment
+STATUSES = ("ok", "replaced", "refused", "ending")
+"""`replaced`: the daemon is older than the client, and ends; `ending`: it ends anyway. Then try again."""
+
+
+class HelloError(ValueError):
+    """The bytes are not a message of this kind."""
+
+
+class Fields:
+    """The fields of a message, in order."""
+
+    __slots__ = ("pairs",)
+
+    def __init__(self, pairs: "Iterable[tuple[str, str]]" = ()) -> None:
+        self.pairs = list(pairs)
+
+    def get(self, name: str, default: str = "") -> str:
+        """The first value of a name."""
+        return next((value for key, value in self.pairs if key == name), default)
+
+    def get_all(self, name: str) -> list[str]:
+        return [value for key, value in self.pairs if key == name]
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """The client's environment."""
+        variables = (value.partition("=") for value in self.get_all("environ"))
+        return {name: value for name, _, value in variables}
+
+
+def with_environ(pairs: "Iterable[tuple[str, str]]", environ: "Mapping[str, str]") -> Fields:
+    """Fields with the variables of an environment."""
+    return Fields([*pairs, *(("environ", f"{name}={value}") for name, value in environ.items())])
+
+
+def encode(fields: Fields) -> bytes:
+    body = b"".join(os.fsencode(f"{name}={value}") + b"\0" for name, value in fields.pairs)
+    return b"%s%d\n%s" % (MAGIC, len(body), body)
+
+
+def body_length(line: bytes) -> int:
+    """The length that a first line announces, without its line end."""
+    digits = line.removeprefix(MAGIC)
+    if not (line.startswith(MAGIC) and digits.isdigit() and len(digits) <= len(str(LONGEST))):
+        raise HelloError("this is not how a client of Nexus begins")
+    length = int(digits)
+    if length > LONGEST:
+        raise HelloError(f"{length} bytes are too long")
+    return length
+
+
+def decode(body: bytes) -> Fields:
+    parts = os.fsdecode(body).split("\0")
+    if parts.pop():
+        raise HelloError("the last field has no end")
+    pairs = [part.partition("=") for part in parts]
+    if not all(equals for _, equals, _ in pairs):
+        raise HelloError("a field has no name")
+    return Fields((name, value) for name, _, value in pairs)
+
+
+def newer(version: str, other: str) -> bool:
+    """Whether a version is newer than another: by its numbers, whatever follows them."""
+    return _numbers(version) > _numbers(other)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    numbers = []
+    for part in version.split("."):
+        if not part.isdigit():
+            break
+        numbers.append(int(part))
+    return tuple(numbers)

@@ -1,0 +1,116 @@
+"""Which daemon serves a process, and where its socket and lock are.
+
+1. Two processes share a daemon if they have the same user, home, `NEXUS_HOME` and state directory.
+2. The files lie in a directory that only the user can enter: `$XDG_RUNTIME_DIR/nexus`,
+   `/run/user/<uid>/nexus`, or else `nexus-<uid>` in the directory for temporary files: the first whose parent
+   is there. One that others can enter is refused.
+3. The names are short, because the address of a socket has room for about 100 bytes. `hello` compares what
+   they stand for.
+4. `NEXUS_DAEMON=off` in the environment means: use no shared daemon.
+"""
+
+import contextlib
+import os
+import stat
+import sys
+import zlib
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SWITCH = "NEXUS_DAEMON"
+LONGEST_ADDRESS = 100  # bytes of a socket's path; the shortest limit of a system is 104
+_VARIABLES = ("NEXUS_HOME", "NEXUS_STATE", "HOME", "USERPROFILE", "XDG_STATE_HOME", "LOCALAPPDATA")
+
+
+class NoSharedDaemonError(Exception):
+    """No shared daemon can be used; the text says why."""
+
+
+class Place:
+    """Where the daemon of one identity is reached. `facts` is what the identity consists of."""
+
+    __slots__ = ("directory", "facts", "name")
+
+    def __init__(self, directory: str, facts: str) -> None:
+        self.directory = directory
+        self.facts = facts
+        data = os.fsencode(facts)
+        self.name = f"{zlib.crc32(data):08x}{zlib.adler32(data):08x}"
+
+    @property
+    def socket(self) -> str:
+        return os.path.join(self.directory, f"{self.name}.sock")
+
+    @property
+    def token(self) -> str:
+        """The file with address and token, where the system has no Unix sockets."""
+        return os.path.join(self.directory, f"{self.name}.tcp")
+
+    @property
+    def errors(self) -> str:
+        """The file with what the interpreter wrote to standard error since the daemon's start."""
+        return os.path.join(self.directory, f"{self.name}.err")
+
+    @property
+    def lock(self) -> str:
+        return os.path.join(self.directory, f"{self.name}.lock")
+
+
+def find_place(environ: "Mapping[str, str]") -> Place:
+    """The place of the daemon for this environment; creates its directory.
+
+    NoSharedDaemonError if the user switched it off, or if there is no safe directory.
+    """
+    if environ.get(SWITCH, "").lower() in ("off", "0", "no", "false"):
+        raise NoSharedDaemonError(f"{SWITCH} is {environ[SWITCH]}")
+    facts = "\n".join(f"{name}={environ[name]}" for name in _VARIABLES if environ.get(name))
+    place = Place(_directory(environ), facts)
+    failure = _make_private(place.directory)
+    if failure is not None:
+        raise NoSharedDaemonError(failure)
+    if len(os.fsencode(place.socket)) > LONGEST_ADDRESS:
+        raise NoSharedDaemonError(f"the path {place.socket} is too long for a socket: set XDG_RUNTIME_DIR")
+    return place
+
+
+def _directory(environ: "Mapping[str, str]") -> str:
+    if os.name == "nt":
+        return os.path.join(environ.get("LOCALAPPDATA") or os.path.expanduser("~"), "nexus", "run")
+    runtime = environ.get("XDG_RUNTIME_DIR", "")
+    if os.path.isabs(runtime) and _is_own_directory(runtime):
+        return os.path.join(runtime, "nexus")
+    if _is_own_directory(f"/run/user/{os.getuid()}"):
+        return f"/run/user/{os.getuid()}/nexus"
+    # on macOS the user's own; a shell of Nix has one for itself, which other windows do not look into
+    temporary = environ.get("TMPDIR", "") if sys.platform == "darwin" else ""
+    return os.path.join(temporary if os.path.isabs(temporary) else "/tmp", f"nexus-{os.getuid()}")  # noqa: S108 - `_make_private` checks it
+
+
+def _is_own_directory(path: str) -> bool:
+    try:
+        info = os.stat(path)
+    except OSError:
+        return False
+    return stat.S_ISDIR(info.st_mode) and info.st_uid == os.getuid()
+
+
+def _make_private(directory: str) -> str | None:
+    """Make a directory that only the user can enter; the reason why it is not one, or None."""
+    try:
+        if os.name == "nt":
+            os.makedirs(directory, exist_ok=True)
+            return None
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(directory, 0o700)
+        info = os.lstat(directory)
+    except OSError as error:
+        return f"{directory} cannot be used: {error.strerror}"
+    if not stat.S_ISDIR(info.st_mode):
+        return f"{directory} is not a directory: remove it"
+    if info.st_uid != os.getuid():
+        return f"{directory} belongs to another user: ask for its removal, or set XDG_RUNTIME_DIR"
+    if info.st_mode & 0o077:
+        return f"other users can enter {directory}: run `chmod 700 {directory}`"
+    return None

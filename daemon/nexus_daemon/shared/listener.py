@@ -1,0 +1,301 @@
+"""The event loop of the shared daemon: every connection, from its first bytes to its end.
+
+1. A connection begins with `hello`, or at once with a frame of the protocol (editors that connect to a socket
+   themselves): such a client has the environment of the daemon. Other first bytes end the connection before
+   anything is built for it. The same holds for a client of another user, for one that is silent for HELLO_S,
+   and for one too many.
+2. Each editor has a `StreamLink`, a protocol object and a `Connection` of its own; they share one `Daemon`.
+3. A client with a newer version replaces the daemon: it drains, and forwarders connect to the next one.
+4. Draining: listen no more; wait DRAIN_S at most for the requests that run; tell each forwarder to connect
+   again, which sends what was not answered once more; close the ledger.
+5. Every CHECK_S the daemon looks at its files. If its socket was removed, it makes a new one; if its lock
+   was, it drains: another daemon may run by now.
+"""
+
+import asyncio
+import contextlib
+import gc
+import logging
+import os
+import signal
+import socket
+import sys
+from functools import partial
+from typing import TYPE_CHECKING
+
+from nexus_daemon.lsp import framing
+from nexus_daemon.lsp.link import Limits, StreamLink
+from nexus_daemon.lsp.pipe import PipeReader, PipeWriter
+from nexus_daemon.lsp.stdio import GC_THRESHOLD, serve_stream
+from nexus_daemon.shared import client, hello, process
+from nexus_daemon.shared.goodbye import CLOSED, REPLACED, STOPPED, goodbye
+from nexus_daemon.shared.identity import Place
+from nexus_daemon.version import PROTOCOL, __version__
+from nexus_daemon.workspace.inputs import load_inputs
+
+if TYPE_CHECKING:
+    from nexus_daemon.state import Daemon
+
+HELLO_S = 5.0
+DRAIN_S = 5.0
+CHECK_S = 30.0
+MOST_CLIENTS = 1_000
+SWITCH_S = 0.000_5
+_PLAIN = b"content-"  # how a frame of the protocol begins, in any case
+_READ = 64 * 1024  # bytes
+logger = logging.getLogger(__name__)
+
+
+def serve(place: Place, listener: socket.socket, lock: int) -> int:
+    """Serve clients until the daemon is idle or told to end; the exit code."""
+    sys.setswitchinterval(SWITCH_S)
+    return asyncio.run(SharedDaemon(place, listener, lock).run())
+
+
+class SharedDaemon:
+    """The connections of this process. Lives on the event loop."""
+
+    def __init__(self, place: Place, listener: socket.socket, lock: int) -> None:
+        self._place = place
+        self._listener = listener
+        self._lock = lock
+        self._daemon: Daemon | None = None
+        self._clients: dict[asyncio.Task[None], StreamLink | None] = {}
+        self._reason: str | None = None  # why the daemon ends
+        self._ended = asyncio.Event()
+        self._idle: asyncio.Task[None] | None = None
+        self._draining: asyncio.Task[None] | None = None
+
+    async def run(self) -> int:
+        """Accept clients until the daemon ends."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.end, STOPPED)
+        loop.add_reader(self._listener, self._accept)
+        checking = loop.create_task(self._check_files())
+        self._watch_idleness()
+        gc.freeze()
+        gc.set_threshold(GC_THRESHOLD, 20, 50)
+        try:
+            await self._ended.wait()
+            if self._draining is not None:
+                await self._draining
+        finally:
+            checking.cancel()
+            if self._daemon is not None:
+                await self._daemon.close()
+            os.close(self._lock)
+        return 0
+
+    def end(self, reason: str) -> None:
+        """Drain and end; only the first call counts."""
+        if self._reason is None:
+            logger.info("the shared daemon ends: %s", reason)
+            self._reason = reason
+            self._draining = asyncio.get_running_loop().create_task(self._drain(reason))
+
+    # ------------------------------------------------------------ accepting
+
+    def _accept(self) -> None:
+        """Accept every connection that waits."""
+        for _ in range(process.QUEUE):
+            try:
+                connected, _ = self._listener.accept()
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError as error:  # too many open files: it is in the queue still, and comes again
+                logger.warning("a connection cannot be accepted: %s", error)
+                self._pause_accepting()
+                return
+            connected.setblocking(False)
+            if len(self._clients) >= MOST_CLIENTS or client.peer_user(connected) not in (None, os.getuid()):
+                connected.close()
+                continue
+            task = asyncio.get_running_loop().create_task(self._serve(connected))
+            self._clients[task] = None
+            task.add_done_callback(self._left)
+
+    def _pause_accepting(self) -> None:
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(self._listener)
+        loop.call_later(1.0, self._resume_accepting)
+
+    def _resume_accepting(self) -> None:
+        if self._reason is None:
+            asyncio.get_running_loop().add_reader(self._listener, self._accept)
+
+    def _left(self, task: asyncio.Task[None]) -> None:
+        del self._clients[task]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("serving a client failed", exc_info=error)
+        self._watch_idleness()
+
+    # ------------------------------------------------------------ one client
+
+    async def _serve(self, connected: socket.socket) -> None:
+        """Serve one client from its first bytes to its end."""
+        try:
+            async with asyncio.timeout(HELLO_S):
+                fields, rest = await self._receive_hello(connected)
+                if fields is not None and not await self._welcome(connected, fields):
+                    connected.close()
+                    return
+        except (hello.HelloError, EOFError, OSError, TimeoutError) as error:
+            logger.warning("refused a connection: %s", str(error) or "it said nothing")
+            connected.close()
+            return
+        purpose = "editor" if fields is None else fields.get("purpose")
+        if purpose == "stop":
+            self.end(STOPPED)
+            connected.close()
+        else:
+            await self._serve_editor(connected, fields, rest)
+
+    async def _receive_hello(self, connected: socket.socket) -> tuple[hello.Fields | None, bytes]:
+        """The client's first message, if it sends one, and the bytes after it."""
+        loop = asyncio.get_running_loop()
+        data = b""
+        line: bytes | None = None
+        while line is None:
+            piece = await loop.sock_recv(connected, _READ)
+            if not piece:
+                raise EOFError
+            data += piece
+            start = data[: len(_PLAIN)].lower()
+            if _PLAIN.startswith(start) and start:
+                if len(data) >= len(_PLAIN):
+                    return None, data
+            elif not data.startswith(hello.MAGIC[: len(data)]):
+                raise hello.HelloError("this is not how a client of Nexus begins")
+            elif b"\n" in data:
+                line = data[: data.index(b"\n")]
+            elif len(data) > hello.LONGEST_LINE:
+                raise hello.HelloError("the first line has no end")
+        body = bytearray(data[len(line) + 1 :])
+        length = hello.body_length(line)
+        while len(body) < length:
+            piece = await loop.sock_recv(connected, _READ)
+            if not piece:
+                raise EOFError
+            body += piece
+        return hello.decode(bytes(body[:length])), bytes(body[length:])
+
+    async def _welcome(self, connected: socket.socket, fields: hello.Fields) -> bool:
+        """Reply to a client's first message; whether it may go on."""
+        status, message = self._judge(fields)
+        about = (("version", __version__), ("protocol", str(PROTOCOL)), ("pid", str(os.getpid())))
+        reply = hello.Fields((("status", status), *about, ("message", message)))
+        await asyncio.get_running_loop().sock_sendall(connected, hello.encode(reply))
+        return status == "ok"
+
+    def _judge(self, fields: hello.Fields) -> tuple[str, str]:
+        if self._reason is not None:
+            return "ending", "the daemon ends"
+        if fields.get("facts") != self._place.facts:
+            return "refused", "another NEXUS_HOME, NEXUS_STATE or home directory has another daemon"
+        purpose = fields.get("purpose")
+        if purpose == "editor" and hello.newer(fields.get("version"), __version__):
+            self.end(REPLACED)
+            return "replaced", f"version {__version__} makes way"
+        if purpose not in ("editor", "stop"):
+            return "refused", f"version {__version__} does not know the purpose {purpose!r}"
+        return "ok", ""
+
+    async def _serve_editor(self, connected: socket.socket, fields: hello.Fields | None, rest: bytes) -> None:
+        from nexus_daemon.server import OFFER, build
+
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - only tasks call this
+
+        async def attach(link: StreamLink) -> None:
+            self._clients[task] = link
+            loop = asyncio.get_running_loop()
+            descriptor = connected.detach()
+            if fields is not None:
+                link.goodbye = framing.encode(goodbye(CLOSED))
+            link.use_writer(PipeWriter(os.dup(descriptor), link, loop, is_pipe=False))
+            if rest:
+                link.data_received(rest)
+            link.use_reader(PipeReader(descriptor, link, loop))
+
+        prepare = partial(build, self._start)
+        await serve_stream(attach, prepare, offer=OFFER, limits=Limits())
+
+    def _start(self) -> "Daemon":
+        """The state that all clients share; the first client starts it."""
+        if self._daemon is None:
+            from nexus_daemon.state import Daemon
+
+            self._daemon = Daemon(load_inputs(os.environ))
+        return self._daemon
+
+    # ------------------------------------------------------------ the end
+
+    async def _drain(self, reason: str) -> None:
+        self._stop_listening()
+        links = [link for link in self._clients.values() if link is not None]
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(DRAIN_S):
+                await asyncio.gather(*(link.settle() for link in links))
+        for link in links:
+            if link.goodbye is not None:
+                # before the failures of requests that still run: the next daemon gets those again
+                link.goodbye = None
+                link.send(framing.encode(goodbye(reason, link.running)))
+            link.end(0, reason)
+        waiting = [task for task in self._clients if task is not asyncio.current_task()]
+        if waiting:
+            await asyncio.wait(waiting, timeout=DRAIN_S)
+        self._ended.set()
+
+    def _stop_listening(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._listener)
+        self._listener.close()
+        if process.holds_lock(self._place, self._lock):
+            with contextlib.suppress(OSError):
+                os.unlink(self._place.socket)
+
+    def _watch_idleness(self) -> None:
+        """Count the time without clients, from now on."""
+        if self._idle is not None:
+            self._idle.cancel()
+            self._idle = None
+        if not self._clients and self._reason is None:
+            self._idle = asyncio.get_running_loop().create_task(self._end_when_idle())
+
+    async def _end_when_idle(self) -> None:
+        minutes = await asyncio.to_thread(_idle_minutes)
+        if minutes:
+            await asyncio.sleep(minutes * 60)
+            self.end(STOPPED)
+
+    async def _check_files(self) -> None:
+        while True:
+            await asyncio.sleep(CHECK_S)
+            if self._reason is not None:
+                return
+            if not process.holds_lock(self._place, self._lock):
+                self.end(REPLACED)
+            elif not os.path.exists(self._place.socket):
+                self._listen_again()
+
+    def _listen_again(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            listener = process.listen(self._place)
+        except OSError as error:
+            logger.warning("%s cannot be made again: %s", self._place.socket, error)
+            return
+        loop.remove_reader(self._listener)
+        self._listener.close()
+        self._listener = listener
+        loop.add_reader(listener, self._accept)
+
+
+def _idle_minutes() -> float:
+    """The setting `daemon.idle_minutes` of the user, as it is now."""
+    from nexus_context.snapshot import load
+
+    inputs = load_inputs(os.environ)
+    minutes: float = load(inputs.home, inputs).effective.get("/daemon/idle_minutes")
+    return minutes

@@ -1,0 +1,36 @@
+"""One `didOpen` in place of a `didOpen` and the edits after it: by the rules by which the daemon edits."""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from nexus_daemon.lsp import framing, lsp_types
+from nexus_daemon.lsp.documents import OpenDocuments
+from nexus_daemon.lsp.envelope import params_of, params_type
+from nexus_daemon.lsp.initialize import choose_encoding
+
+
+def merge_edits(initialize: bytes, opened: bytes, edits: Iterable[bytes]) -> dict[str, Any]:
+    """The message that opens a document as it is after the edits; all arguments are bodies of messages."""
+    raw = framing.decode(initialize, framing.Envelope).params
+    client = None if isinstance(raw, msgspec.UnsetType) else lsp_types.initialize_params(raw)
+    documents = OpenDocuments() if client is None else OpenDocuments(choose_encoding(client))
+    message = json.loads(opened)
+    item = params_of(_params(opened), params_type("textDocument/didOpen")).text_document
+    documents.open(item)
+    for edit in edits:
+        params = params_of(_params(edit), params_type("textDocument/didChange"))
+        changed = params.text_document
+        documents.change(item.uri, changed.version, params.content_changes)
+    document = documents.get(item.uri)
+    assert document is not None  # noqa: S101 - it was opened above
+    merged = {"version": document.version, "text": document.text}
+    params = {**message["params"], "textDocument": {**message["params"]["textDocument"], **merged}}
+    return {**message, "params": params}
+
+
+def _params(body: bytes) -> msgspec.Raw:
+    params = framing.decode(body, framing.Envelope).params
+    return msgspec.Raw(b"{}") if isinstance(params, msgspec.UnsetType) else params

@@ -1,0 +1,120 @@
+"""The process of the shared daemon: elected, detached, and ended when nobody has used it for a while.
+
+1. It takes the lock, listens, and says so, before anything slow is imported: clients wait in the queue of the
+   socket meanwhile.
+2. A socket that is in the way belongs to a dead daemon, since this one has the lock. The new one takes its
+   place in one step.
+3. It ends after `daemon.idle_minutes` without a connection, on SIGTERM, for a newer client, or for
+   `nexus stop`. Then it listens no more, lets open requests end, writes what waits, and releases its lock.
+"""
+
+import contextlib
+import os
+import signal
+import socket
+import sys
+import time
+
+from nexus_daemon.shared import client
+from nexus_daemon.shared.identity import NoSharedDaemonError, Place, find_place
+
+ELECTION_S = 0.3  # for which a held lock may be that of a client who looks whether a daemon runs
+QUEUE = 512  # connections that wait to be accepted
+
+
+def run() -> int:
+    """Be the shared daemon until it ends; the exit code."""
+    if os.name != "nt":
+        if os.fork():
+            os._exit(0)
+        with contextlib.suppress(OSError):
+            os.setsid()
+    os.chdir(os.path.abspath(os.sep))
+    os.umask(0o077)
+    try:
+        place = find_place(os.environ)
+        lock = take_lock(place)
+    except (NoSharedDaemonError, OSError) as error:
+        print(error, file=sys.stderr)  # noqa: T201 - the process that started this one reads it
+        return 1
+    if lock is None:  # another one was elected
+        return 0
+    try:
+        listener = listen(place)
+    except OSError as error:
+        print(f"{place.socket}: {error.strerror or error}", file=sys.stderr)  # noqa: T201 - as above
+        return 1
+    # from here on signals end it in order; the loop replaces these handlers
+    for number in (signal.SIGINT, signal.SIGHUP) if os.name != "nt" else (signal.SIGINT,):
+        signal.signal(number, signal.SIG_IGN)
+    _report_listening(place)
+    from nexus_daemon.shared.listener import serve
+
+    code = serve(place, listener, lock)
+    # every reply is written and the ledger is closed: no thread that hangs on a file system keeps the process
+    os._exit(code)
+
+
+def take_lock(place: Place) -> int | None:
+    """Take the lock that the daemon of this place holds; None if another one has it."""
+    import fcntl
+
+    descriptor = os.open(place.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    deadline = time.monotonic() + ELECTION_S
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            if time.monotonic() > deadline:
+                os.close(descriptor)
+                return None
+            time.sleep(0.01)
+            continue
+        if _is_at(descriptor, place.lock):
+            return descriptor
+        os.close(descriptor)  # somebody removed the file meanwhile: another daemon could lock its successor
+        return take_lock(place)
+
+
+def holds_lock(place: Place, lock: int) -> bool:
+    """Whether the file that is locked is still the one that others look at."""
+    return _is_at(lock, place.lock)
+
+
+def _is_at(descriptor: int, path: str) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except OSError:
+        return False
+
+
+def listen(place: Place) -> socket.socket:
+    """Listen at the address of a place, in place of a dead daemon's socket."""
+    listener = socket.socket(socket.AF_UNIX)
+    temporary = f"{place.socket}.{os.getpid()}"[: len(place.socket) + 8]
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        listener.bind(temporary)  # 0600 by the umask
+        os.chmod(temporary, 0o600)
+        listener.listen(QUEUE)
+        os.replace(temporary, place.socket)
+        listener.setblocking(False)
+    except OSError:
+        listener.close()
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    return listener
+
+
+def _report_listening(place: Place) -> None:
+    """Tell the process that started this one, and write no more to it: what the interpreter says is kept."""
+    with contextlib.suppress(OSError):
+        os.write(2, client.LISTENING)
+    try:
+        errors = os.open(place.errors, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    except OSError:  # the disk is full
+        errors = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(errors, 2)
+    os.close(errors)

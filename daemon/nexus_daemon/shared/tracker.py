@@ -1,0 +1,281 @@
+"""What the editor has told the daemon, so that the next daemon can be told the same.
+
+1. It keeps `initialize`, `initialized`, changes of the workspace folders, the open documents, the trace
+   level, the session that each folder shows, and the requests that have no reply yet.
+2. An open document is its `didOpen` and the edits since. Once the edits are larger than the text by far, they
+   are applied to it, with the daemon's own rules.
+3. Requests of `REPEATABLE` change nothing, or the same when they come twice: the next daemon gets them again,
+   as it gets an append with an idempotency key, and what the daemon said that it had not begun. All others
+   fail: nobody knows whether they were carried out.
+4. Bytes that are not frames end the tracking. The daemon ends such a connection anyway.
+"""
+
+import json
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+    from typing import Any
+
+MOST_EDITS = 256 * 1024  # bytes of edits of a document that are kept beside a smaller text
+_LENGTH = re.compile(rb"content-length[ \t]*:[ \t]*(\d{1,9})[ \t]*\r\n", re.IGNORECASE)
+_HEADER_END = b"\r\n\r\n"
+_LONGEST_HEADER = 8 * 1024
+
+REPEATABLE = frozenset(
+    {
+        "textDocument/codeAction",
+        "textDocument/codeLens",
+        "nexus/context/assemble",
+        "nexus/context/preview",
+        "nexus/context/usage",
+        "nexus/context/layers",
+        "nexus/config/effective",
+        "nexus/session/list",
+        "nexus/session/messages",
+        "nexus/session/transcript",
+        "nexus/session/receipt",
+        "nexus/session/export",
+        "nexus/session/search",
+        "nexus/session/focus",
+        "nexus/model/pick",
+        "nexus/memory/query",
+        "nexus/knowledge/query",
+        "nexus/knowledge/status",
+        "nexus/skill/read",
+        "nexus/agent/list",
+        "nexus/agent/get",
+        "nexus/agent/messages",
+        "nexus/event/list",
+        "nexus/tokens/count",
+        "nexus/status",
+    }
+)
+_REPEATABLE_WITH_KEY = frozenset({"nexus/session/append"})
+RESTARTED = "daemon-restarted"
+OWN_ID = "nexus-forwarder-"
+"""How the ids of requests begin that the forwarder sends itself: the editor gets no reply to them."""
+
+
+class Tracker:
+    """The state of one editor's connection. Fed with the bytes that it sends."""
+
+    def __init__(self) -> None:
+        self.is_lost = False
+        """Whether the bytes were not frames: nothing can be replayed."""
+        self.is_shut_down = False
+        self.has_exited = False
+        self.pending: dict[str, _Request] = {}
+        """The requests without a reply, by their ids as JSON."""
+        self._data = bytearray()
+        self._initialize: bytes | None = None
+        self._initialized: bytes | None = None
+        self._trace: bytes | None = None
+        self._folders: dict[str, Any] = {}  # changes since `initialize`: URI → the folder, None: removed
+        self._focus: dict[str, Any] = {}
+        self._documents: dict[str, _Document] = {}
+
+    @property
+    def incomplete(self) -> bytes:
+        """The beginning of a frame whose rest the editor has not sent yet."""
+        return bytes(self._data)
+
+    def feed(self, data: bytes) -> None:
+        """Take in what the editor sent."""
+        if self.is_lost:
+            return
+        self._data += data
+        while (body := self._next()) is not None:
+            self._take(body)
+
+    def replied(self, message_id: str) -> None:
+        """Forget a request that has its reply."""
+        self.pending.pop(message_id, None)
+
+    def replay(self) -> "Iterator[bytes]":
+        """The frames that bring a new daemon to this state."""
+        if self._initialize is not None:
+            yield self._initialize_again()
+        if self._initialized is not None:
+            yield self._initialized
+        if self._trace is not None:
+            yield self._trace
+        if self._folders:
+            added = [folder for folder in self._folders.values() if folder is not None]
+            gone = [{"uri": uri, "name": ""} for uri, folder in self._folders.items() if folder is None]
+            event = {"added": added, "removed": gone}
+            yield _notification("workspace/didChangeWorkspaceFolders", {"event": event})
+        for document in self._documents.values():
+            yield document.opened
+            yield from document.edits
+        for number, params in enumerate(self._focus.values()):
+            request = {"id": f"{OWN_ID}focus-{number}", "method": "nexus/session/focus", "params": params}
+            yield frame({"jsonrpc": "2.0", **request})
+
+    def take_failures(self, running: "Collection[str] | None") -> "list[bytes]":
+        """The replies to the requests that the next daemon cannot be given, which are no longer pending.
+
+        `running` are the ids, as JSON, of those that were begun; None: any of them may have been.
+        """
+        begun = self.pending.keys() if running is None else self.pending.keys() & set(running)
+        lost = [key for key in self.pending if key in begun and not self.pending[key].is_repeatable]
+        return [_failure(json.loads(key), self.pending.pop(key).method) for key in lost]
+
+    def pending_again(self) -> "list[bytes]":
+        """What the next daemon gets again, after `take_failures`; `initialize` is in the replay."""
+        return [request.data for request in self.pending.values() if request.method != "initialize"]
+
+    def _initialize_again(self) -> bytes:
+        """`initialize` as the editor sent it if it has no reply yet, else with an id of the forwarder's."""
+        assert self._initialize is not None  # noqa: S101 - the caller has looked
+        message = json.loads(_body(self._initialize))
+        if json.dumps(message["id"]) in self.pending:
+            return self._initialize
+        return frame({**message, "id": f"{OWN_ID}initialize"})
+
+    # ------------------------------------------------------------ frames
+
+    def _next(self) -> bytes | None:
+        end = self._data.find(_HEADER_END, 0, _LONGEST_HEADER)
+        if end < 0:
+            self.is_lost = len(self._data) > _LONGEST_HEADER
+            return None
+        length = _LENGTH.search(self._data, 0, end + 2)
+        if length is None:
+            self.is_lost = True
+            return None
+        start = end + len(_HEADER_END)
+        stop = start + int(length[1])
+        if len(self._data) < stop:
+            return None
+        body = bytes(self._data[start:stop])
+        del self._data[:stop]
+        return body
+
+    def _take(self, body: bytes) -> None:
+        try:
+            message = json.loads(body)
+        except ValueError:  # the daemon says so
+            return
+        method = message.get("method") if isinstance(message, dict) else None
+        if not isinstance(method, str):
+            return
+        params = message.get("params")
+        params = params if isinstance(params, dict) else {}
+        if "id" in message:
+            self._take_request(message, method, params, body)
+        else:
+            self._take_notification(method, params, body)
+
+    def _take_request(
+        self, message: "dict[str, Any]", method: str, params: "dict[str, Any]", body: bytes
+    ) -> None:
+        if method == "workspace/executeCommand" and isinstance(params.get("command"), str):
+            method = params["command"].replace(".", "/")
+            arguments = params.get("arguments")
+            params = arguments[0] if isinstance(arguments, list) and arguments else {}
+            params = params if isinstance(params, dict) else {}
+        if method == "initialize":
+            self._initialize = self._initialize or _framed(body)
+        elif method == "shutdown":
+            self.is_shut_down = True
+        elif method == "nexus/session/focus":
+            self._focus[str(params.get("workspaceFolder"))] = params
+        has_key = method in _REPEATABLE_WITH_KEY and bool(params.get("idempotencyKey"))
+        is_repeatable = method in REPEATABLE or has_key or method in ("initialize", "shutdown")
+        self.pending[json.dumps(message["id"])] = _Request(method, _framed(body), is_repeatable)
+
+    def _take_notification(self, method: str, params: "dict[str, Any]", body: bytes) -> None:
+        if method == "initialized":
+            self._initialized = _framed(body)
+        elif method == "$/setTrace":
+            self._trace = _framed(body)
+        elif method == "exit":
+            self.has_exited = True
+        elif method == "$/cancelRequest":
+            request = self.pending.get(json.dumps(params.get("id")))
+            if request is not None:
+                request.is_repeatable = False  # its failure is the reply
+        elif method == "workspace/didChangeWorkspaceFolders":
+            event = params.get("event")
+            self._change_folders(event if isinstance(event, dict) else {})
+        elif method.startswith("textDocument/did"):
+            document = params.get("textDocument")
+            uri = document.get("uri") if isinstance(document, dict) else None
+            if isinstance(uri, str):
+                self._change_document(method, uri, body)
+
+    def _change_folders(self, event: "dict[str, Any]") -> None:
+        for kind in ("added", "removed"):
+            for folder in event.get(kind) or ():
+                if isinstance(folder, dict) and isinstance(folder.get("uri"), str):
+                    self._folders[folder["uri"]] = folder if kind == "added" else None
+
+    def _change_document(self, method: str, uri: str, body: bytes) -> None:
+        if method == "textDocument/didOpen":
+            self._documents[uri] = _Document(_framed(body))
+        elif method == "textDocument/didClose":
+            self._documents.pop(uri, None)
+        elif method == "textDocument/didChange" and uri in self._documents:
+            self._documents[uri].edit(_framed(body), self._initialize)
+
+
+class _Request:
+    """A request without a reply; `data` is its frame."""
+
+    __slots__ = ("data", "is_repeatable", "method")
+
+    def __init__(self, method: str, data: bytes, is_repeatable: bool) -> None:
+        self.method = method
+        self.data = data
+        self.is_repeatable = is_repeatable
+
+
+class _Document:
+    """An open document: the frame that opened it, and those that edited it since."""
+
+    __slots__ = ("_size", "edits", "opened")
+
+    def __init__(self, opened: bytes) -> None:
+        self.opened = opened
+        self.edits: list[bytes] = []
+        self._size = 0
+
+    def edit(self, data: bytes, initialize: bytes | None) -> None:
+        self.edits.append(data)
+        self._size += len(data)
+        if self._size > max(MOST_EDITS, 2 * len(self.opened)):
+            from nexus_daemon.shared.merge_edits import merge_edits
+
+            bodies = [_body(each) for each in (initialize or frame({}), self.opened, *self.edits)]
+            self.opened = frame(merge_edits(bodies[0], bodies[1], bodies[2:]))
+            self.edits, self._size = [], 0
+
+
+def frame(message: "dict[str, Any]") -> bytes:
+    """A message as a frame."""
+    return _framed(json.dumps(message).encode())
+
+
+def _framed(body: bytes) -> bytes:
+    return b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
+
+
+def _body(data: bytes) -> bytes:
+    return data[data.index(_HEADER_END) + len(_HEADER_END) :]
+
+
+def _notification(method: str, params: "dict[str, Any]") -> bytes:
+    return frame({"jsonrpc": "2.0", "method": method, "params": params})
+
+
+def _failure(message_id: object, method: str) -> bytes:
+    text = (
+        f"The Nexus daemon ended while it worked on {method}. It runs again, and nothing that it confirmed "
+        "is lost. Check whether this request was carried out before you repeat it."
+    )
+    data = {"code": RESTARTED, "problems": []}
+    return frame(
+        {"jsonrpc": "2.0", "id": message_id, "error": {"code": -32803, "message": text, "data": data}}
+    )

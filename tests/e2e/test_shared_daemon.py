@@ -1,0 +1,353 @@
+"""One daemon for several windows: `nexus serve --remote=auto` in real processes."""
+
+import json
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nexus_daemon.shared import client, hello
+from nexus_daemon.shared.goodbye import METHOD
+from nexus_daemon.shared.identity import NoSharedDaemonError, find_place
+from support.editor import Editor
+from support.shared import SharedHome, shared_home, wait_diagnosed
+from support.waiting import block_until
+
+TREE = """
+//- /.nexus3/NEXUS.md
+Be brief.
+//- /.nexus3/config.json
+{"provider": {"model": "gpt-4o"}}
+"""
+HELLO = {"role": "user", "content": "Hello"}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[SharedHome]:
+    with shared_home(tmp_path / "home") as home:
+        yield home
+
+
+def turns(window: Editor, folder: str | Path) -> list[str]:
+    messages = window.ask("session/messages", folder)["messages"]
+    return [one["content"] for one in messages if not one["content"].startswith("[Session started")]
+
+
+def append(window: Editor, folder: str | Path, text: str, **params: object) -> None:
+    window.ask("session/append", folder, messages=[{"role": "user", "content": text}], **params)
+
+
+# ---------------------------------------------------------------- one daemon
+
+
+def test_two_windows_share_a_daemon_and_a_session_live(home: SharedHome) -> None:
+    with home.window() as one, home.window() as two:
+        root = one.tree(TREE).root
+        one.hello(root)
+        two.hello(root)
+        pids = {window.request("nexus/status", {})["connections"] for window in (one, two)}
+        assert pids == {2}
+        append(one, root, "From one")
+        changed = two.wait_method("nexus/session/didChange")["params"]
+        assert (changed["session"], changed["by"]) == ("main", "other")
+        append(two, root, "From two")
+        assert turns(one, root) == turns(two, root) == ["From one", "From two"]
+        one.stop()
+        assert turns(two, root) == ["From one", "From two"]
+        two.stop()
+    assert home.pid() is not None  # it stays for the next window
+
+
+def test_many_starts_at_once_elect_one_daemon(home: SharedHome) -> None:
+    windows = [home.window() for _ in range(6)]
+    try:
+        for window in windows:
+            window.hello()
+        assert {window.request("nexus/status", {})["connections"] for window in windows} == {6}
+    finally:
+        for window in windows:
+            window.kill()
+
+
+def test_the_socket_and_its_directory_are_the_users_alone(home: SharedHome) -> None:
+    with home.window() as window:
+        window.hello()
+        place = home.place
+        modes = [stat.S_IMODE(os.stat(path).st_mode) for path in (place.directory, place.socket, place.lock)]
+        assert modes == [0o700, 0o600, 0o600]
+
+
+@pytest.mark.parametrize("name", ["NEXUS_HOME", "NEXUS_STATE"])
+def test_another_home_or_state_is_another_daemon(home: SharedHome, name: str) -> None:
+    with home.window() as one, home.window({name: str(home.home / "other")}) as two:
+        one.hello()
+        two.hello()
+        assert [window.request("nexus/status", {})["connections"] for window in (one, two)] == [1, 1]
+        other = find_place({**os.environ, **home.variables, name: str(home.home / "other")})
+        home.stop(other)
+
+
+def test_it_ends_when_nobody_has_used_it_for_a_while(home: SharedHome) -> None:
+    settings = home.home / ".nexus3" / "config.json"
+    settings.parent.mkdir(exist_ok=True)
+    settings.write_text(json.dumps({"daemon": {"idle_minutes": 0.005}}))
+    with home.window() as window:
+        window.hello()
+        window.stop()
+    block_until(lambda: not client.is_running(home.place))
+    assert not os.path.exists(home.place.socket)
+
+
+def test_it_outlives_the_terminal_of_the_window_that_started_it(home: SharedHome) -> None:
+    with home.window() as window:
+        window.hello()
+        pid = home.pid()
+        assert pid is not None
+        assert os.getsid(pid) != os.getsid(window.process.pid)
+        assert os.readlink(f"/proc/{pid}/cwd") == "/"
+        os.kill(window.process.pid, signal.SIGKILL)
+        window.wait_exit()
+    assert home.pid() == pid
+
+
+# ---------------------------------------------------------------- its death
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["killed", "stopped"])
+def test_a_window_does_not_notice_that_its_daemon_ends(home: SharedHome, number: int) -> None:
+    with home.window() as window:
+        root = Path(window.tree(TREE).root)
+        config = root / ".nexus3" / "config.json"
+        window.hello()
+        window.add(root)
+        window.open(config, '{"a" 1}')
+        window.type(config, '{"provider": 1}')
+        append(window, root, "Before")
+        before = wait_diagnosed(window, config, 2)
+        first = home.pid()
+        home.end(number)
+        assert turns(window, root) == ["Before"]
+        assert home.pid() not in (None, first)
+        window.type(config, '{"provider": 2}')
+        assert wait_diagnosed(window, config, 3) == before == ["config.type"]
+        assert METHOD not in str(window.received)
+        assert [one["id"] for one in window.received if "method" not in one] == sorted(
+            {one["id"] for one in window.received if "method" not in one}
+        )
+        window.goodbye()
+
+
+def test_diagnostics_that_the_next_daemon_does_not_confirm_are_taken_back(home: SharedHome) -> None:
+    with home.window() as window:
+        root = Path(window.tree(TREE).root)
+        config = root / ".nexus3" / "config.json"
+        config.write_text('{"a": 1}')
+        window.hello(root)
+        block_until(lambda: window.codes(config))
+        pid = home.pid()
+        assert pid is not None
+        os.kill(pid, signal.SIGSTOP)  # so that the next daemon alone sees the file as it is then
+        config.write_text("{}")
+        os.kill(pid, signal.SIGKILL)
+        block_until(lambda: not window.codes(config))
+
+
+def test_a_request_that_may_have_been_carried_out_fails_and_a_repeatable_one_is_sent_again(
+    home: SharedHome,
+) -> None:
+    with home.window() as window:
+        root = window.tree(TREE).root
+        window.hello(root)
+        append(window, root, "Before")
+        pid = home.pid()
+        assert pid is not None
+        os.kill(pid, signal.SIGSTOP)
+        folder = {"workspaceFolder": Path(root).as_uri()}
+        message = {"messages": [HELLO]}
+        unsafe = window.send_request("nexus/session/append", {**folder, **message})
+        keyed = window.send_request("nexus/session/append", {**folder, **message, "idempotencyKey": "k"})
+        reading = window.send_request("nexus/session/messages", folder)
+        os.kill(pid, signal.SIGKILL)
+        failure = window.wait_reply(unsafe)["error"]
+        assert failure["data"] == {"code": "daemon-restarted", "problems": []}
+        assert "nexus/session/append" in failure["message"]
+        assert "result" in window.wait_reply(keyed)
+        assert "result" in window.wait_reply(reading)
+        assert turns(window, root) == ["Before", "Hello"]
+
+
+def test_a_stopped_daemon_starts_again_only_when_the_editor_says_something(home: SharedHome) -> None:
+    with home.window() as window:
+        window.hello()
+        home.stop()
+        assert window.process.poll() is None
+        assert not client.is_running(home.place)
+        assert window.request("nexus/status", {})["connections"] == 1
+
+
+def test_an_exit_without_shutdown_is_reported_as_by_a_server_of_its_own(home: SharedHome) -> None:
+    with home.window() as window:
+        window.hello()
+        window.notify("exit")
+        assert window.wait_exit() == 1
+
+
+def test_a_window_that_closes_its_side_leaves(home: SharedHome) -> None:
+    with home.window() as window:
+        window.hello()
+        window.close_input()
+        assert window.wait_exit() == 1
+    with home.window() as window:
+        window.hello()
+        assert window.request("nexus/status", {})["connections"] == 1
+
+
+# ---------------------------------------------------------------- versions
+
+
+def greet(home: SharedHome, **changes: str) -> tuple[str, str]:
+    """The status and message that a client with these fields gets."""
+    fields = client.fields_for("editor", home.place, home.variables)
+    pairs = [(name, changes.get(name, value)) for name, value in fields.pairs]
+    connected = socket.socket(socket.AF_UNIX)
+    connected.connect(home.place.socket)
+    with connected, connected.makefile("rb") as file:
+        connected.sendall(hello.encode(hello.Fields(pairs)))
+        reply = hello.decode(file.read(hello.body_length(file.readline()[:-1])))
+    return reply.get("status"), reply.get("message")
+
+
+def test_a_newer_client_replaces_the_daemon_and_no_window_loses_anything(home: SharedHome) -> None:
+    with home.window() as window:
+        root = window.tree(TREE).root
+        window.hello(root)
+        append(window, root, "Before")
+        first = home.pid()
+        assert greet(home, version="99.0.0")[0] == "replaced"
+        append(window, root, "After")
+        assert turns(window, root) == ["Before", "After"]
+        assert home.pid() not in (None, first)
+
+
+def test_an_older_client_is_served(home: SharedHome) -> None:
+    with home.window() as window:
+        window.hello()
+        assert greet(home, version="0.0.1") == ("ok", "")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"facts": "HOME=/other"}, "another NEXUS_HOME, NEXUS_STATE or home directory has another daemon"),
+        ({"purpose": "tea"}, "does not know the purpose 'tea'"),
+    ],
+)
+def test_a_client_that_is_refused_is_told_why(
+    home: SharedHome, changes: dict[str, str], message: str
+) -> None:
+    with home.window() as window:
+        window.hello()
+        status, text = greet(home, **changes)
+        assert (status, message in text) == ("refused", True)
+
+
+# ---------------------------------------------------------------- without a daemon
+
+
+@pytest.mark.parametrize("obstacle", ["switched off", "not private", "a file", "not a daemon"])
+def test_without_a_shared_daemon_a_window_has_one_of_its_own(home: SharedHome, obstacle: str) -> None:
+    directory = home.runtime / "nexus"
+    variables = {}
+    reason = ""
+    server = socket.socket(socket.AF_UNIX)
+    if obstacle == "switched off":
+        variables, reason = {"NEXUS_DAEMON": "off"}, "NEXUS_DAEMON is off"
+    elif obstacle == "not private":
+        directory.mkdir()
+        directory.chmod(0o755)
+        reason = f"other users can enter {directory}: run `chmod 700 {directory}`"
+    elif obstacle == "a file":
+        directory.write_text("")
+        reason = f"{directory} is not a directory: remove it"
+    else:
+        server.bind(home.place.socket)
+        server.listen()  # and never answers
+        reason = "the daemon did not answer within 5 s"
+    with server, home.window(variables) as window:
+        root = window.tree(TREE).root
+        window.hello(root)
+        assert window.request("nexus/status", {})["connections"] == 1
+        assert window.ask("context/usage", root)["total"] > 0
+        window.goodbye()
+        assert f"this window has a daemon of its own: {reason}" in window.stderr
+    if obstacle in ("not private", "a file"):
+        with pytest.raises(NoSharedDaemonError):
+            home.place  # noqa: B018
+        directory.unlink() if directory.is_file() else directory.chmod(0o700)
+
+
+def test_a_stale_socket_and_lock_are_in_nobodys_way(home: SharedHome) -> None:
+    stale = socket.socket(socket.AF_UNIX)
+    stale.bind(home.place.socket)
+    stale.close()
+    Path(home.place.lock).write_text("")
+    with home.window() as window:
+        window.hello()
+        assert window.request("nexus/status", {})["connections"] == 1
+
+
+# ---------------------------------------------------------------- direct use, and those who should not
+
+
+def test_an_editor_may_speak_the_protocol_at_the_socket_itself(home: SharedHome) -> None:
+    with home.window() as window:
+        window.hello()
+        connected = socket.socket(socket.AF_UNIX)
+        connected.settimeout(10)
+        with connected:
+            connected.connect(home.place.socket)
+            body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "nexus/status"}).encode()
+            connected.sendall(b"content-length: %d\r\n\r\n%s" % (len(body), body))
+            assert b"-32002" in connected.recv(4096)
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}",
+        b"GET /nexus/status HTTP/1.1\r\n\r\n",
+        b"\x16\x03\x01\x02\x00",
+        b"NEXUS/2 10\n0123456789",
+        b"NEXUS/1 -5\n",
+        b"NEXUS/1 999999999\n",
+        b"NEXUS/1 00000000000000000000000000000001\n",
+        b"NEXUS/1 3\nabc",
+        b"NEXUS/1 4\nabc\0",
+        b"\n",
+        b"\0" * 100,
+    ],
+)
+def test_other_first_bytes_end_the_connection_alone(home: SharedHome, first: bytes) -> None:
+    with home.window() as window:
+        window.hello()
+        connected = socket.socket(socket.AF_UNIX)
+        connected.settimeout(10)
+        with connected:
+            connected.connect(home.place.socket)
+            connected.sendall(first)
+            assert connected.recv(4096) == b""
+        assert window.request("nexus/status", {})["connections"] == 1
+
+
+def test_the_forwarder_imports_nothing_that_an_editor_waits_for() -> None:
+    code = "import sys, nexus_daemon.shared.forwarder, nexus_daemon.shared.entry; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = {name.partition(".")[0] for name in done.stdout.split()}
+    heavy = {"asyncio", "msgspec", "json", "argparse", "pygls", "lsprotocol", "nexus_context", "typing"}
+    assert loaded & heavy == set()

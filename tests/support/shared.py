@@ -1,0 +1,77 @@
+"""The shared daemon of a test: windows that use it, its process, and its end."""
+
+import contextlib
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from nexus_daemon.shared import client
+from nexus_daemon.shared.identity import Place, find_place
+from support.editor import Editor, environ
+from support.waiting import block_until
+
+
+class SharedHome:
+    """A user's home directory with a runtime directory of its own, hence with a shared daemon of its own."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        home.mkdir(parents=True)
+        self.runtime = Path(tempfile.mkdtemp(prefix="nexus-"))  # short: the address of a socket has to be
+        self.variables = {**environ(home), "XDG_RUNTIME_DIR": str(self.runtime)}
+
+    @property
+    def place(self) -> Place:
+        return find_place({**os.environ, **self.variables})
+
+    def window(self, variables: Mapping[str, str] | None = None) -> Editor:
+        """An editor whose server is the forwarder."""
+        more = {"XDG_RUNTIME_DIR": str(self.runtime), **(variables or {})}
+        return Editor(self.home, arguments=["--remote=auto"], variables=more)
+
+    def pid(self) -> int | None:
+        """The process of the daemon; None where none runs."""
+        fields = client.fields_for("editor", self.place, self.variables)
+        greeted = client.connect(self.place, fields)
+        if greeted is None:
+            return None
+        greeted.socket.close()
+        return int(greeted.reply.get("pid"))
+
+    def stop(self, place: Place | None = None) -> None:
+        """End the daemon as `nexus stop` does."""
+        place = place or self.place
+        greeted = client.connect(place, client.fields_for("stop", place, self.variables))
+        assert greeted is not None
+        greeted.socket.close()
+        block_until(lambda: not client.is_running(place))
+
+    def end(self, number: int = signal.SIGTERM) -> None:
+        """End the daemon if one runs, and wait until its lock is free."""
+        pid = self.pid()
+        if pid is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+            block_until(lambda: not client.is_running(self.place))
+
+
+@contextmanager
+def shared_home(home: Path) -> Iterator[SharedHome]:
+    """A home whose daemon ends with the block."""
+    shared = SharedHome(home)
+    try:
+        yield shared
+    finally:
+        if client.is_running(shared.place):
+            shared.end()
+        shutil.rmtree(shared.runtime)
+
+
+def wait_diagnosed(window: Editor, path: str | Path, version: int) -> list[str]:
+    """The codes of the diagnostics of a version of a file."""
+    block_until(lambda: any(one.get("version") == version for one in window.published(path)))
+    return window.codes(path)
