@@ -19,6 +19,7 @@ COMMANDS = (
     "knowledge",
     "skill",
     "status",
+    "stop",
     "init",
     "schema",
 )

@@ -102,6 +102,17 @@ def is_running(place: Place) -> bool:
         os.close(descriptor)
 
 
+def lock_owner(place: Place) -> int | None:
+    """The process that holds the lock; None if nobody does."""
+    if not is_running(place):
+        return None
+    try:
+        with open(place.lock, encoding="ascii") as file:
+            return int(file.read())
+    except (OSError, ValueError):
+        return None
+
+
 def peer_user(connected: socket.socket) -> int | None:
     """The user of the process at the other end of a Unix socket; None where the system cannot tell."""
     platform: str = sys.platform

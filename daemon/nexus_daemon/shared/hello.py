@@ -7,7 +7,8 @@
    the client; `stop`: the daemon ends), `version`, `protocol`, `facts` (`identity`), `umask`, `pid`, `token`
    where the transport cannot tell whose process the client is, `environ` once for each variable, and those of
    the purpose.
-4. The daemon's fields: `status` (one of `STATUSES`), `version`, `protocol`, `pid`, `message` (for people).
+4. The daemon's fields: `status` (one of `STATUSES`), `version`, `protocol`, `pid`, `message` (for people),
+   `windows` (the number of editors).
 """
 
 import os

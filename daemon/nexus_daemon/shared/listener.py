@@ -183,8 +183,10 @@ class SharedDaemon:
     async def _welcome(self, connected: socket.socket, fields: hello.Fields) -> bool:
         """Reply to a client's first message; whether it may go on."""
         status, message = self._judge(fields)
+        windows = sum(link is not None for link in self._clients.values())
         about = (("version", __version__), ("protocol", str(PROTOCOL)), ("pid", str(os.getpid())))
-        reply = hello.Fields((("status", status), *about, ("message", message)))
+        more = (("message", message), ("windows", str(windows)))
+        reply = hello.Fields((("status", status), *about, *more))
         await asyncio.get_running_loop().sock_sendall(connected, hello.encode(reply))
         return status == "ok"
 

@@ -71,6 +71,8 @@ def take_lock(place: Place) -> int | None:
             time.sleep(0.01)
             continue
         if _is_at(descriptor, place.lock):
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, b"%d\n" % os.getpid())  # for people, and for `nexus stop --force`
             return descriptor
         os.close(descriptor)  # somebody removed the file meanwhile: another daemon could lock its successor
         return take_lock(place)
