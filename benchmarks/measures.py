@@ -55,6 +55,10 @@ class Bench(NamedTuple):
     def nexus(self) -> Lane | None:
         return next((lane for lane in self.lanes if lane.server == "nexus" and lane.way == "push"), None)
 
+    @property
+    def shared(self) -> Lane | None:
+        return next((lane for lane in self.lanes if lane.is_shared and not lane.is_cold), None)
+
 
 # ---------------------------------------------------------------- start-up
 
@@ -64,7 +68,8 @@ def startup(bench: Bench) -> None:
     document = config(SMALL_LINES, "schema")
     path = folder(bench.sandbox, "startup", document)
     for number in range(bench.rounds.warm + bench.rounds.startup):
-        for lane in bench.lanes:
+        # the daemon that the cold lane leaves is the warm one of the next round
+        for lane in sorted(bench.lanes, key=lambda lane: not lane.is_cold):
             step = partial(_start_once, bench, lane, path, document, keep=number >= bench.rounds.warm)
             bench.figures.attempt("startup", lane.name, step)
 
@@ -92,8 +97,9 @@ def edits(bench: Bench) -> None:
 def _edit_case(bench: Bench, measure: str, name: str, document: Document) -> None:
     path = folder(bench.sandbox, f"edit-{name}", document)
     with ExitStack() as stack:
-        typists = {lane.name: Typist(lane, config_uri(path), document) for lane in bench.lanes}
-        for lane in bench.lanes:
+        lanes = [lane for lane in bench.lanes if not lane.is_cold]
+        typists = {lane.name: Typist(lane, config_uri(path), document) for lane in lanes}
+        for lane in lanes:
             bench.figures.attempt(
                 measure, lane.name, partial(_seat, stack, typists[lane.name], bench.sandbox, path)
             )
@@ -140,7 +146,7 @@ def _seat(stack: ExitStack, typist: Typist, sandbox: Sandbox, path: Path) -> Non
 
 
 def _type_round(figures: Figures, measure: str, typist: Typist, *, keep: bool) -> None:
-    waits = typist.lane.way == "push" and typist.lane.server != "nexus"
+    waits = typist.lane.way == "push" and not typist.lane.is_own
     for _ in range(1 if waits else EDITS_PER_ROUND):
         milliseconds = typist.type()
         if keep:
@@ -187,7 +193,7 @@ def memory(bench: Bench) -> None:
     path = folder(bench.sandbox, "memory", document)
     for _ in range(bench.rounds.memory):
         for lane in bench.lanes:
-            if lane.way == "push":
+            if lane.way == "push" and not lane.is_shared:  # the shared daemon is another process
                 bench.figures.attempt(
                     "memory", lane.name, partial(_weigh, bench.figures, lane, bench.sandbox, path, document)
                 )
@@ -250,7 +256,9 @@ def wire(bench: Bench) -> None:
     exchanges = TwoMegabytes(path.as_uri())
     turns: list[tuple[str, Callable[[], tuple[float, float]]]] = []
     with ExitStack() as stack:
-        if (lane := bench.nexus) is not None:
+        for lane in (bench.nexus, bench.shared):
+            if lane is None:
+                continue
 
             def fill(lane: Lane = lane) -> None:
                 client = exchanges.fill(stack, lane, bench.sandbox, path)

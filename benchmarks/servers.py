@@ -29,10 +29,20 @@ class Lane(msgspec.Struct, frozen=True):
     way: Way
     command: tuple[str, ...]
     schema: Path | None = None  # sent to a general JSON server; nexus carries its own
+    is_cold: bool = False  # whether the daemon that all windows share is ended before each start
 
     @property
     def name(self) -> str:
         return f"{self.server} ({self.way})"
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is nexus, in a process of its own or shared."""
+        return self.server.startswith("nexus")
+
+    @property
+    def is_shared(self) -> bool:
+        return self.server.startswith("nexus,")
 
 
 class Sandbox(msgspec.Struct, frozen=True):
@@ -73,8 +83,11 @@ def lanes(nexus: str | None, schema: Path) -> tuple[Lane, ...]:
         "--stdio",
     )
     own = tuple(shlex.split(nexus)) if nexus else ()
+    shared = (*own, "--remote=auto")
     return (
         *((Lane("nexus", "push", own), Lane("nexus", "pull", own)) if own else ()),
+        *((Lane("nexus, shared", "push", shared),) if own else ()),
+        *((Lane("nexus, shared, cold", "push", shared, is_cold=True),) if own else ()),
         Lane("vscode-json-languageserver", "push", old, schema),
         Lane("vscode-langservers-extracted", "push", new, schema),
         Lane("vscode-langservers-extracted", "pull", new, schema),
@@ -127,6 +140,8 @@ def config_uri(path: Path) -> str:
 @contextmanager
 def started(lane: Lane, sandbox: Sandbox, path: Path) -> Iterator[tuple[Client, float]]:
     """A server on folder `path` that knows the schema, and the seconds from spawn to initialize reply."""
+    if lane.is_cold:
+        end_shared_daemon(lane, sandbox)
     client = Client(lane.command, cwd=path, env=sandbox.environment)
     try:
         number = client.next_id()
@@ -138,6 +153,12 @@ def started(lane: Lane, sandbox: Sandbox, path: Path) -> Iterator[tuple[Client, 
         client.close()
     finally:
         client.kill()
+
+
+def end_shared_daemon(lane: Lane, sandbox: Sandbox) -> None:
+    """End the daemon of a sandbox that all windows share, if it runs."""
+    stop = [*lane.command[: lane.command.index("serve")], "stop"]
+    subprocess.run(stop, env=sandbox.environment, check=True, capture_output=True)
 
 
 def initialize_params(lane: Lane, path: Path) -> dict[str, Any]:

@@ -68,6 +68,9 @@ COUNTS: Mapping[str, tuple[int, int]] = {
     "verified": (660, 66),
     "typing_states": (100_000, 500),
     "mutated": (100_000, 500),
+    "daemon_kills": (200, 10),
+    "elections": (500, 10),
+    "daemon_clients": (10_000, 100),
 }
 
 
@@ -98,6 +101,7 @@ PAGES = {
         "long",
         "unread",
     ),
+    "daemon": ("daemon_kills", "elections", "daemon_clients"),
 }
 """The page of the docs that promises what a fault must not break."""
 
@@ -158,7 +162,7 @@ def _options(names: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--write",
         action="store_true",
-        help="keep the figures in results/, and put them into docs/durability.md and docs/security.md",
+        help="keep the figures in results/, and put them into the pages of docs/",
     )
     parser.add_argument("--page", choices=PAGES, help="only the faults of this page of the docs")
     for name in names:

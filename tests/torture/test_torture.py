@@ -29,6 +29,9 @@ FAULTS = {  # how often each happens here
     "verified": 18,
     "typing_states": 100,
     "mutated": 200,
+    "daemon_kills": 4,
+    "elections": 4,
+    "daemon_clients": 40,
 }
 
 RELAXED = {"adversarial": {"at_most_ms": 2_000.0}}  # of a machine that is busy with other tests

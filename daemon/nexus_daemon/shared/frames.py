@@ -4,20 +4,22 @@
    daemon dies. A longer one passes in pieces.
 2. The fields of a message come in the order in which the daemon writes them: `jsonrpc`, `id`, `method`, …
 3. Replies to the forwarder's own requests and the goodbye do not pass.
+4. Nothing slow is imported before it is needed: the reply to `initialize` comes through here.
 """
 
-import json
-import re
+from nexus_daemon.shared.goodbye import METHOD, OWN_ID
 
-from nexus_daemon.shared.goodbye import METHOD
-from nexus_daemon.shared.tracker import OWN_ID, frame
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 HOLD = 1024 * 1024  # bytes
 _HEAD = 4 * 1024  # bytes of a long frame that are looked at
 _HEADER = b"Content-Length: "
-_ID = re.compile(rb'\{"jsonrpc":"2\.0","id":("(?:[^"\\]|\\.)*"|[^,"]+),"(result|error|method)"')
-_METHOD = re.compile(rb'\{"jsonrpc":"2\.0","method":"([^"]*)"')
-_PUBLISHED = re.compile(rb'"params":\{"uri":("(?:[^"\\]|\\.)*"),"diagnostics":\[(\]?)')
+_REPLY = b'{"jsonrpc":"2.0","id":'
+_OWN_REPLY = b'{"jsonrpc":"2.0","id":"%s' % OWN_ID.encode()
+_GOODBYE = b'{"jsonrpc":"2.0","method":"%s"' % METHOD.encode()
+_PUBLISHED = b'{"jsonrpc":"2.0","method":"textDocument/publishDiagnostics","params":{"uri":'
 
 
 class FrameFilter:
@@ -80,28 +82,60 @@ class FrameFilter:
             return False  # what fails now is sent to the next daemon
         start = data.index(b"\r\n\r\n", at) + 4
         head = data[start : start + _HEAD]
-        matched = _ID.match(head)
-        if matched is not None:
-            if matched[2] == b"method":
-                return True
-            if matched[1].startswith(b'"' + OWN_ID.encode()):
-                return False
-            self.replied.append(json.dumps(json.loads(matched[1])))
-            return True
-        named = _METHOD.match(head)
-        if named is not None and named[1] == METHOD.encode():
-            params = json.loads(data[start : start + self._size_of_body(data, at)])["params"]
-            self.goodbye = params["reason"]
-            self.running = [json.dumps(message_id) for message_id in params["running"]]
+        if head.startswith(_OWN_REPLY):
             return False
-        if named is not None and named[1] == b"textDocument/publishDiagnostics":
-            published = _PUBLISHED.search(head)
-            if published is not None:
-                self.published[json.loads(published[1])] = not published[2]
+        if head.startswith(_GOODBYE):
+            self._take_goodbye(data[start : start + self._size_of_body(data, at)])
+            return False
+        if head.startswith(_REPLY):
+            self._take_reply(head)
+        elif head.startswith(_PUBLISHED):
+            uri, after = _first_value(head[len(_PUBLISHED) :])
+            self.published[uri] = not after.startswith(b',"diagnostics":[]')
         return True
+
+    def _take_reply(self, head: bytes) -> None:
+        message_id, after = _first_value(head[len(_REPLY) :])
+        if not after.startswith(b',"method"'):
+            self.replied.append(_as_json(message_id))
+
+    def _take_goodbye(self, body: bytes) -> None:
+        import json
+
+        params = json.loads(body)["params"]
+        self.goodbye = params["reason"]
+        self.running = [json.dumps(message_id) for message_id in params["running"]]
+
+
+def _first_value(text: bytes) -> "tuple[Any, bytes]":
+    """The text or number at the beginning of JSON, and what follows it."""
+    if text[:1] != b'"':
+        end = text.index(b",")
+        digits = text[:end]
+        return int(digits) if digits.lstrip(b"-").isdigit() else float(digits), text[end:]
+    end = text.index(b'"', 1)
+    while (end - len(text[:end].rstrip(b"\\"))) % 2:  # the quote is escaped
+        end = text.index(b'"', end + 1)
+    value = text[1:end]
+    if b"\\" in value:
+        import json
+
+        return json.loads(text[: end + 1]), text[end + 1 :]
+    return value.decode(), text[end + 1 :]
+
+
+def _as_json(message_id: "str | float") -> str:
+    """As `json.dumps`."""
+    if isinstance(message_id, int):
+        return str(message_id)
+    import json
+
+    return json.dumps(message_id)
 
 
 def without_diagnostics(uri: str) -> bytes:
     """The frame that takes back the diagnostics of a file."""
+    from nexus_daemon.shared.tracker import frame
+
     params = {"uri": uri, "diagnostics": []}
     return frame({"jsonrpc": "2.0", "method": "textDocument/publishDiagnostics", "params": params})

@@ -1,15 +1,22 @@
-"""The last notification of a connection to a forwarder: whether to connect again. Editors never see it."""
+"""What daemon and forwarder tell each other within the protocol; editors never see it.
 
-from collections.abc import Iterable
-from typing import Any
+The last notification of a connection says whether to connect again. The ids of the forwarder's own requests
+begin with `OWN_ID`.
+"""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
 
 METHOD = "$/nexus/goodbye"
+OWN_ID = "nexus-forwarder-"
 CLOSED = "closed"  # the daemon ended this connection alone: the forwarder ends, too
 REPLACED = "replaced"  # connect to the next daemon at once
 STOPPED = "stopped"  # connect, and so start one, when the editor sends something
 
 
-def goodbye(reason: str, running: Iterable[Any] = ()) -> dict[str, Any]:
+def goodbye(reason: str, running: "Iterable[Any]" = ()) -> "dict[str, Any]":
     """The notification. `running` are the ids of requests that were begun and get no reply.
 
     No other request without a reply was begun.

@@ -13,6 +13,8 @@
 import json
 import re
 
+from nexus_daemon.shared.goodbye import OWN_ID
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -54,8 +56,6 @@ REPEATABLE = frozenset(
 )
 _REPEATABLE_WITH_KEY = frozenset({"nexus/session/append"})
 RESTARTED = "daemon-restarted"
-OWN_ID = "nexus-forwarder-"
-"""How the ids of requests begin that the forwarder sends itself: the editor gets no reply to them."""
 
 
 class Tracker:

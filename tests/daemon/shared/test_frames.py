@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from nexus_daemon.lsp import framing
 from nexus_daemon.lsp.envelope import Error, Result
 from nexus_daemon.shared.frames import HOLD, FrameFilter
-from nexus_daemon.shared.goodbye import REPLACED, goodbye
-from nexus_daemon.shared.tracker import OWN_ID
+from nexus_daemon.shared.goodbye import OWN_ID, REPLACED, goodbye
 
 PUBLISH = "textDocument/publishDiagnostics"
 
@@ -38,11 +37,12 @@ def test_what_passes_and_what_is_learned() -> None:
     own = framed(Result("2.0", f"{OWN_ID}initialize", {"capabilities": {}}))
     replies = framed(Result("2.0", 7, {"x": 1})) + framed(Error("2.0", 'a"é', {"code": 1, "message": ""}))
     asked = framed({"jsonrpc": "2.0", "id": 1, "method": "nexus/model/complete", "params": {}})
-    wrong, right = published('file:///a"b', {"message": "x"}), published("file:///c")
+    odd = 'file:///a"b\\\\"\\'
+    wrong, right = published(odd, {"message": "x"}), published("file:///c")
     passed, frames = check(own, replies, own, asked, wrong, right)
     assert passed == replies + asked + wrong + right
     assert frames.replied == ["7", json.dumps('a"é')]
-    assert frames.published == {'file:///a"b': True, "file:///c": False}
+    assert frames.published == {odd: True, "file:///c": False}
 
 
 def test_nothing_passes_after_the_goodbye() -> None:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from nexus_daemon.lsp.dispatch import NexusServer
 from nexus_daemon.server import METHODS, OFFER
 from nexus_daemon.shared import tracker
-from nexus_daemon.shared.tracker import OWN_ID, REPEATABLE, Tracker
+from nexus_daemon.shared.goodbye import OWN_ID
+from nexus_daemon.shared.tracker import REPEATABLE, Tracker
 from support.client import frame
 
 URI = "file:///a.json"
