@@ -34,6 +34,13 @@ def home(tmp_path: Path) -> Iterator[SharedHome]:
         yield home
 
 
+@pytest.fixture(params=["socket", "port"])
+def either_home(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[SharedHome]:
+    """A home whose daemon has a Unix socket, and one whose daemon has a port of the loopback interface."""
+    with shared_home(tmp_path / "home", "tcp" if request.param == "port" else "") as home:
+        yield home
+
+
 def turns(window: Editor, folder: str | Path) -> list[str]:
     messages = window.ask("session/messages", folder)["messages"]
     return [one["content"] for one in messages if not one["content"].startswith("[Session started")]
@@ -46,7 +53,8 @@ def append(window: Editor, folder: str | Path, text: str, **params: object) -> N
 # ---------------------------------------------------------------- one daemon
 
 
-def test_two_windows_share_a_daemon_and_a_session_live(home: SharedHome) -> None:
+def test_two_windows_share_a_daemon_and_a_session_live(either_home: SharedHome) -> None:
+    home = either_home
     with home.window() as one, home.window() as two:
         root = one.tree(TREE).root
         one.hello(root)
@@ -120,7 +128,8 @@ def test_it_outlives_the_terminal_of_the_window_that_started_it(home: SharedHome
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["killed", "stopped"])
-def test_a_window_does_not_notice_that_its_daemon_ends(home: SharedHome, number: int) -> None:
+def test_a_window_does_not_notice_that_its_daemon_ends(either_home: SharedHome, number: int) -> None:
+    home = either_home
     with home.window() as window:
         root = Path(window.tree(TREE).root)
         config = root / ".nexus3" / "config.json"
@@ -308,10 +317,7 @@ def test_a_stale_socket_and_lock_are_in_nobodys_way(home: SharedHome) -> None:
 def test_an_editor_may_speak_the_protocol_at_the_socket_itself(home: SharedHome) -> None:
     with home.window() as window:
         window.hello()
-        connected = socket.socket(socket.AF_UNIX)
-        connected.settimeout(10)
-        with connected:
-            connected.connect(home.place.socket)
+        with home.connect() as connected:
             body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "nexus/status"}).encode()
             connected.sendall(b"content-length: %d\r\n\r\n%s" % (len(body), body))
             assert b"-32002" in connected.recv(4096)
@@ -333,14 +339,33 @@ def test_an_editor_may_speak_the_protocol_at_the_socket_itself(home: SharedHome)
         b"\0" * 100,
     ],
 )
-def test_other_first_bytes_end_the_connection_alone(home: SharedHome, first: bytes) -> None:
+def test_other_first_bytes_end_the_connection_alone(either_home: SharedHome, first: bytes) -> None:
+    home = either_home
     with home.window() as window:
         window.hello()
-        connected = socket.socket(socket.AF_UNIX)
-        connected.settimeout(10)
-        with connected:
-            connected.connect(home.place.socket)
+        with home.connect() as connected:
             connected.sendall(first)
+            assert connected.recv(4096) == b""
+        assert window.request("nexus/status", {})["connections"] == 1
+
+
+@pytest.mark.parametrize("token", [None, "", "0" * 64])
+def test_a_port_is_of_no_use_without_its_token(tmp_path: Path, token: str | None) -> None:
+    with shared_home(tmp_path / "home", "tcp") as home, home.window() as window:
+        window.hello()
+        assert stat.S_IMODE(os.stat(home.place.token).st_mode) == 0o600
+        pairs = client.fields_for("editor", home.place, {}).pairs
+        about = [] if token is None else [("token", token)]
+        with home.connect() as connected:
+            connected.sendall(hello.encode(hello.Fields([*pairs, *about])))
+            reply = connected.recv(4096)
+            assert (b"status=refused" in reply, b"the token is not that of this daemon" in reply) == (
+                True,
+                True,
+            )
+            assert connected.recv(4096) == b""
+        with home.connect() as connected:  # nor is the protocol itself
+            connected.sendall(b"Content-Length: 2\r\n\r\n{}")
             assert connected.recv(4096) == b""
         assert window.request("nexus/status", {})["connections"] == 1
 

@@ -4,6 +4,7 @@ import contextlib
 import os
 import shutil
 import signal
+import socket
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,11 +19,12 @@ from support.waiting import block_until
 class SharedHome:
     """A user's home directory with a runtime directory of its own, hence with a shared daemon of its own."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, transport: str = "") -> None:
         self.home = home
         home.mkdir(parents=True)
         self.runtime = Path(tempfile.mkdtemp(prefix="nexus-"))  # short: the address of a socket has to be
-        self.variables = {**environ(home), "XDG_RUNTIME_DIR": str(self.runtime)}
+        own = {"XDG_RUNTIME_DIR": str(self.runtime), "NEXUS_TRANSPORT": transport}
+        self.variables = {**environ(home), **own}
 
     @property
     def place(self) -> Place:
@@ -30,8 +32,17 @@ class SharedHome:
 
     def window(self, variables: Mapping[str, str] | None = None) -> Editor:
         """An editor whose server is the forwarder."""
-        more = {"XDG_RUNTIME_DIR": str(self.runtime), **(variables or {})}
+        more = {**self.variables, **(variables or {})}
         return Editor(self.home, arguments=["--remote=auto"], variables=more)
+
+    def connect(self) -> socket.socket:
+        """A connection to the daemon without a first message."""
+        if self.place.has_socket:
+            connected = socket.socket(socket.AF_UNIX)
+            connected.settimeout(10)
+            connected.connect(self.place.socket)
+            return connected
+        return socket.create_connection((client.LOOPBACK, client.read_token(self.place)[0]), timeout=10)
 
     def pid(self) -> int | None:
         """The process of the daemon; None where none runs."""
@@ -60,9 +71,9 @@ class SharedHome:
 
 
 @contextmanager
-def shared_home(home: Path) -> Iterator[SharedHome]:
-    """A home whose daemon ends with the block."""
-    shared = SharedHome(home)
+def shared_home(home: Path, transport: str = "") -> Iterator[SharedHome]:
+    """A home whose daemon ends with the block. `transport` is that of `NEXUS_TRANSPORT`."""
+    shared = SharedHome(home, transport)
     try:
         yield shared
     finally:

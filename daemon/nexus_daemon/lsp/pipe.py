@@ -7,6 +7,7 @@ the pipe does not take at once: for a message of two megabytes, either costs as 
 import asyncio
 import os
 import select
+import socket
 from collections import deque
 from itertools import islice
 from typing import Protocol
@@ -62,7 +63,13 @@ class PipeReader:
         if self._open:
             self.pause_reading()
             self._open = False
-            os.close(self._descriptor)
+            self._dispose()
+
+    def _receive(self, room: memoryview) -> int:
+        return os.readv(self._descriptor, (room,))
+
+    def _dispose(self) -> None:
+        os.close(self._descriptor)
 
     def _read(self) -> None:
         """Read all that is available: a turn of the loop per piece would cost as much as reading it."""
@@ -72,7 +79,7 @@ class PipeReader:
             try:
                 with self._side.get_buffer(-1) as room:
                     size = len(room)
-                    count = os.readv(self._descriptor, (room,))
+                    count = self._receive(room)
             except (BlockingIOError, InterruptedError):
                 return
             except OSError:  # a socket whose other side is gone
@@ -97,9 +104,7 @@ class WriteSide(Protocol):
 class PipeWriter:
     """Writes to a pollable file descriptor; frames stay in order. Lives on the event loop."""
 
-    def __init__(
-        self, descriptor: int, side: WriteSide, loop: asyncio.AbstractEventLoop, *, is_pipe: bool = True
-    ) -> None:
+    def __init__(self, descriptor: int, side: WriteSide, loop: asyncio.AbstractEventLoop) -> None:
         os.set_blocking(descriptor, False)
         self._descriptor = descriptor
         self._side = side
@@ -107,10 +112,11 @@ class PipeWriter:
         self._parts: deque[framing.Part] = deque()
         self._waiting = 0
         self._closing = self._closed = False
-        if is_pipe:
-            # the system reports a pipe without a reader as readable: that shows its end while nothing is
-            # written. A socket is readable when the client sends something, and its reader sees its end
-            loop.add_reader(descriptor, self._lost)
+        self._watch_reader()
+
+    def _watch_reader(self) -> None:
+        # the system reports a pipe without a reader as readable: that shows its end while nothing is written
+        self._loop.add_reader(self._descriptor, self._lost)
 
     def write(self, *parts: framing.Part) -> None:
         """Write the parts of a frame in order; they must not change afterwards."""
@@ -147,7 +153,7 @@ class PipeWriter:
         try:
             while self._parts:
                 some, size = self._next()
-                written = os.writev(self._descriptor, some)
+                written = self._transmit(some)
                 self._waiting -= written
                 self._drop(written)
                 if written < size:
@@ -187,6 +193,46 @@ class PipeWriter:
         self._parts.clear()
         self._waiting = 0
         self._loop.remove_writer(self._descriptor)
+        self._dispose()
+        self._loop.call_soon(self._side.writer_lost)
+
+    def _transmit(self, parts: list[framing.Part]) -> int:
+        return os.writev(self._descriptor, parts)
+
+    def _dispose(self) -> None:
         self._loop.remove_reader(self._descriptor)
         os.close(self._descriptor)
-        self._loop.call_soon(self._side.writer_lost)
+
+
+class SocketReader(PipeReader):
+    """Reads a socket; a `SocketWriter` closes it."""
+
+    def __init__(self, connected: socket.socket, side: ReadSide, loop: asyncio.AbstractEventLoop) -> None:
+        self._socket = connected
+        super().__init__(connected.fileno(), side, loop)
+
+    def _receive(self, room: memoryview) -> int:
+        return self._socket.recv_into(room)
+
+    def _dispose(self) -> None:
+        pass
+
+
+class SocketWriter(PipeWriter):
+    """Writes to a socket, and closes it."""
+
+    def __init__(self, connected: socket.socket, side: WriteSide, loop: asyncio.AbstractEventLoop) -> None:
+        self._socket = connected
+        super().__init__(connected.fileno(), side, loop)
+
+    def _watch_reader(self) -> None:
+        """Nothing: a socket is readable when the client sends something, and its reader sees its end."""
+
+    def _transmit(self, parts: list[framing.Part]) -> int:
+        if hasattr(self._socket, "sendmsg"):
+            return self._socket.sendmsg(parts)
+        return self._socket.send(parts[0])  # Windows
+
+    def _dispose(self) -> None:
+        self._loop.remove_reader(self._descriptor)
+        self._socket.close()

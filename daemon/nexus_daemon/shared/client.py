@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 REPLY_S = 5.0  # that a daemon may take to answer the first message
 START_S = 20.0  # that a daemon may take to start, while one before it may be ending
 PAUSE_S = 0.005
+LOOPBACK = "127.0.0.1"
 LISTENING = b"\0"
-_HAS_UNIX_SOCKETS = hasattr(socket, "AF_UNIX") and os.name != "nt"
+_LOCKED_BYTE = 1 << 20  # of the lock on Windows, behind the text: a locked byte cannot be read there
 
 
 class Greeted:
@@ -84,22 +85,31 @@ def connect_or_start(place: Place, fields: "Fields", *, timeout_s: float = START
 
 def is_running(place: Place) -> bool:
     """Whether a daemon holds the lock of this place."""
-    if os.name == "nt":
-        return False  # the daemon that comes second cannot listen, and ends
-    import fcntl
-
     try:
-        descriptor = os.open(place.lock, os.O_RDWR | os.O_CLOEXEC)
+        descriptor = os.open(place.lock, os.O_RDWR)
     except OSError:
         return False
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    else:
-        return False
+        return not try_lock(descriptor, is_exclusive=False)
     finally:
         os.close(descriptor)
+
+
+def try_lock(descriptor: int, *, is_exclusive: bool) -> bool:
+    """Lock an open file until it is closed; False if another process has locked it."""
+    try:
+        if os.name == "nt":
+            import msvcrt
+
+            os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+        else:
+            import fcntl
+
+            fcntl.flock(descriptor, (fcntl.LOCK_EX if is_exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def lock_owner(place: Place) -> int | None:
@@ -163,6 +173,13 @@ def _greet(place: Place, fields: "Fields") -> Greeted:
     return Greeted(connected, reply)
 
 
+def read_token(place: Place) -> tuple[int, str]:
+    """The port and token of the daemon of this place; OSError or ValueError if there are none."""
+    with open(place.token, encoding="ascii") as file:
+        port, token = file.read().split()
+    return int(port), token
+
+
 def _receive(connected: socket.socket) -> "Fields":
     line = b""
     while not line.endswith(b"\n"):
@@ -174,7 +191,7 @@ def _receive(connected: socket.socket) -> "Fields":
 
 def _open(place: Place, fields: "Fields") -> "tuple[socket.socket, Fields]":
     """A connected socket, and the fields with the transport's token."""
-    if not _HAS_UNIX_SOCKETS:
+    if not place.has_socket:
         return _open_tcp(place, fields)
     connected = socket.socket(socket.AF_UNIX)
     try:
@@ -192,10 +209,9 @@ def _open(place: Place, fields: "Fields") -> "tuple[socket.socket, Fields]":
 
 def _open_tcp(place: Place, fields: "Fields") -> "tuple[socket.socket, Fields]":
     try:
-        with open(place.token, encoding="ascii") as file:
-            port, token = file.read().split()
-        connected = socket.create_connection(("127.0.0.1", int(port)), timeout=REPLY_S)
-    except (OSError, ValueError) as error:
+        port, token = read_token(place)
+        connected = socket.create_connection((LOOPBACK, port), timeout=REPLY_S)
+    except (OSError, ValueError) as error:  # absent, or left by a dead daemon
         raise _NotReadyError from error
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return connected, hello.Fields([*fields.pairs, ("token", token)])

@@ -1,12 +1,14 @@
 """Which daemon serves a process, and where its socket and lock are.
 
-1. Two processes share a daemon if they have the same user, home, `NEXUS_HOME` and state directory.
+1. Two processes share a daemon if they have the same user, home, `NEXUS_HOME`, state directory and transport.
 2. The files lie in a directory that only the user can enter: `$XDG_RUNTIME_DIR/nexus`,
    `/run/user/<uid>/nexus`, or else `nexus-<uid>` in the directory for temporary files: the first whose parent
    is there. One that others can enter is refused.
 3. The names are short, because the address of a socket has room for about 100 bytes. `hello` compares what
    they stand for.
-4. `NEXUS_DAEMON=off` in the environment means: use no shared daemon.
+4. `NEXUS_DAEMON=off` in the environment means: use no shared daemon. `NEXUS_TRANSPORT=tcp` means: a port of
+   the loopback interface, with a token in a file, in place of a Unix socket. It is for file systems without
+   sockets; on Windows it is always so.
 """
 
 import contextlib
@@ -20,8 +22,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SWITCH = "NEXUS_DAEMON"
-LONGEST_ADDRESS = 100  # bytes of a socket's path; the shortest limit of a system is 104
-_VARIABLES = ("NEXUS_HOME", "NEXUS_STATE", "HOME", "USERPROFILE", "XDG_STATE_HOME", "LOCALAPPDATA")
+LONGEST_ADDRESS = 94  # bytes of a socket's path; the shortest limit of a system is 104, and a suffix is added
+TRANSPORT = "NEXUS_TRANSPORT"
+_VARIABLES = (
+    "NEXUS_HOME",
+    "NEXUS_STATE",
+    "HOME",
+    "USERPROFILE",
+    "XDG_STATE_HOME",
+    "LOCALAPPDATA",
+    TRANSPORT,
+)
 
 
 class NoSharedDaemonError(Exception):
@@ -31,11 +42,12 @@ class NoSharedDaemonError(Exception):
 class Place:
     """Where the daemon of one identity is reached. `facts` is what the identity consists of."""
 
-    __slots__ = ("directory", "facts", "name")
+    __slots__ = ("directory", "facts", "has_socket", "name")
 
-    def __init__(self, directory: str, facts: str) -> None:
+    def __init__(self, directory: str, facts: str, *, has_socket: bool = os.name != "nt") -> None:
         self.directory = directory
         self.facts = facts
+        self.has_socket = has_socket
         data = os.fsencode(facts)
         self.name = f"{zlib.crc32(data):08x}{zlib.adler32(data):08x}"
 
@@ -45,7 +57,7 @@ class Place:
 
     @property
     def token(self) -> str:
-        """The file with address and token, where the system has no Unix sockets."""
+        """The file with port and token of a daemon without a Unix socket."""
         return os.path.join(self.directory, f"{self.name}.tcp")
 
     @property
@@ -66,11 +78,12 @@ def find_place(environ: "Mapping[str, str]") -> Place:
     if environ.get(SWITCH, "").lower() in ("off", "0", "no", "false"):
         raise NoSharedDaemonError(f"{SWITCH} is {environ[SWITCH]}")
     facts = "\n".join(f"{name}={environ[name]}" for name in _VARIABLES if environ.get(name))
-    place = Place(_directory(environ), facts)
+    has_socket = os.name != "nt" and environ.get(TRANSPORT, "").lower() != "tcp"
+    place = Place(_directory(environ), facts, has_socket=has_socket)
     failure = _make_private(place.directory)
     if failure is not None:
         raise NoSharedDaemonError(failure)
-    if len(os.fsencode(place.socket)) > LONGEST_ADDRESS:
+    if has_socket and len(os.fsencode(place.socket)) > LONGEST_ADDRESS:
         raise NoSharedDaemonError(f"the path {place.socket} is too long for a socket: set XDG_RUNTIME_DIR")
     return place
 

@@ -1,9 +1,9 @@
 """The event loop of the shared daemon: every connection, from its first bytes to its end.
 
-1. A connection begins with `hello`, or at once with a frame of the protocol (editors that connect to a socket
-   themselves): such a client has the environment of the daemon. Other first bytes end the connection before
-   anything is built for it. The same holds for a client of another user, for one that is silent for HELLO_S,
-   and for one too many.
+1. A connection begins with `hello`, or at once with a frame of the protocol (editors that connect to a Unix
+   socket themselves): such a client has the environment of the daemon. Other first bytes end the connection
+   before anything is built for it, as does a wrong token on a port of the loopback interface. The same holds
+   for a client of another user, for one that is silent for HELLO_S, and for one too many.
 2. Each editor has a `StreamLink`, a protocol object and a `Connection` of its own; they share one `Daemon`.
 3. A client with a newer version replaces the daemon: it drains, and forwarders connect to the next one.
 4. Draining: listen no more; wait DRAIN_S at most for the requests that run; tell each forwarder to connect
@@ -15,6 +15,7 @@
 import asyncio
 import contextlib
 import gc
+import hmac
 import logging
 import os
 import signal
@@ -25,7 +26,7 @@ from typing import TYPE_CHECKING
 
 from nexus_daemon.lsp import framing
 from nexus_daemon.lsp.link import Limits, StreamLink
-from nexus_daemon.lsp.pipe import PipeReader, PipeWriter
+from nexus_daemon.lsp.pipe import SocketReader, SocketWriter
 from nexus_daemon.lsp.stdio import GC_THRESHOLD, serve_stream
 from nexus_daemon.shared import client, hello, process
 from nexus_daemon.shared.goodbye import CLOSED, REPLACED, STOPPED, goodbye
@@ -49,7 +50,9 @@ logger = logging.getLogger(__name__)
 def serve(place: Place, listener: socket.socket, lock: int) -> int:
     """Serve clients until the daemon is idle or told to end; the exit code."""
     sys.setswitchinterval(SWITCH_S)
-    return asyncio.run(SharedDaemon(place, listener, lock).run())
+    # on Windows, the usual loop cannot wait for sockets
+    with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop if os.name == "nt" else None) as runner:
+        return runner.run(SharedDaemon(place, listener, lock).run())
 
 
 class SharedDaemon:
@@ -59,6 +62,7 @@ class SharedDaemon:
         self._place = place
         self._listener = listener
         self._lock = lock
+        self._token = None if place.has_socket else client.read_token(place)[1]
         self._daemon: Daemon | None = None
         self._clients: dict[asyncio.Task[None], StreamLink | None] = {}
         self._reason: str | None = None  # why the daemon ends
@@ -69,8 +73,9 @@ class SharedDaemon:
     async def run(self) -> int:
         """Accept clients until the daemon ends."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.end, STOPPED)
+        with contextlib.suppress(NotImplementedError):  # Windows
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.add_signal_handler(number, self.end, STOPPED)
         loop.add_reader(self._listener, self._accept)
         checking = loop.create_task(self._check_files())
         self._watch_idleness()
@@ -86,6 +91,10 @@ class SharedDaemon:
                 await self._daemon.close()
             os.close(self._lock)
         return 0
+
+    @property
+    def _address(self) -> str:
+        return self._place.socket if self._place.has_socket else self._place.token
 
     def end(self, reason: str) -> None:
         """Drain and end; only the first call counts."""
@@ -108,12 +117,19 @@ class SharedDaemon:
                 self._pause_accepting()
                 return
             connected.setblocking(False)
-            if len(self._clients) >= MOST_CLIENTS or client.peer_user(connected) not in (None, os.getuid()):
+            if len(self._clients) >= MOST_CLIENTS or self._is_anothers(connected):
                 connected.close()
                 continue
             task = asyncio.get_running_loop().create_task(self._serve(connected))
             self._clients[task] = None
             task.add_done_callback(self._left)
+
+    def _is_anothers(self, connected: socket.socket) -> bool:
+        """Whether a process of another user connected to the Unix socket."""
+        if self._token is not None:
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return False
+        return client.peer_user(connected) not in (None, os.getuid())
 
     def _pause_accepting(self) -> None:
         loop = asyncio.get_running_loop()
@@ -162,7 +178,7 @@ class SharedDaemon:
                 raise EOFError
             data += piece
             start = data[: len(_PLAIN)].lower()
-            if _PLAIN.startswith(start) and start:
+            if _PLAIN.startswith(start) and start and self._token is None:
                 if len(data) >= len(_PLAIN):
                     return None, data
             elif not data.startswith(hello.MAGIC[: len(data)]):
@@ -191,6 +207,8 @@ class SharedDaemon:
         return status == "ok"
 
     def _judge(self, fields: hello.Fields) -> tuple[str, str]:
+        if self._token is not None and not hmac.compare_digest(fields.get("token"), self._token):
+            return "refused", "the token is not that of this daemon"
         if self._reason is not None:
             return "ending", "the daemon ends"
         if fields.get("facts") != self._place.facts:
@@ -212,13 +230,12 @@ class SharedDaemon:
         async def attach(link: StreamLink) -> None:
             self._clients[task] = link
             loop = asyncio.get_running_loop()
-            descriptor = connected.detach()
             if fields is not None:
                 link.goodbye = framing.encode(goodbye(CLOSED))
-            link.use_writer(PipeWriter(os.dup(descriptor), link, loop, is_pipe=False))
+            link.use_writer(SocketWriter(connected, link, loop))
             if rest:
                 link.data_received(rest)
-            link.use_reader(PipeReader(descriptor, link, loop))
+            link.use_reader(SocketReader(connected, link, loop))
 
         prepare = partial(build, self._start)
         await serve_stream(attach, prepare, offer=OFFER, limits=Limits())
@@ -255,7 +272,7 @@ class SharedDaemon:
         self._listener.close()
         if process.holds_lock(self._place, self._lock):
             with contextlib.suppress(OSError):
-                os.unlink(self._place.socket)
+                os.unlink(self._address)
 
     def _watch_idleness(self) -> None:
         """Count the time without clients, from now on."""
@@ -278,7 +295,7 @@ class SharedDaemon:
                 return
             if not process.holds_lock(self._place, self._lock):
                 self.end(REPLACED)
-            elif not os.path.exists(self._place.socket):
+            elif not os.path.exists(self._address):
                 self._listen_again()
 
     def _listen_again(self) -> None:
@@ -286,8 +303,10 @@ class SharedDaemon:
         try:
             listener = process.listen(self._place)
         except OSError as error:
-            logger.warning("%s cannot be made again: %s", self._place.socket, error)
+            logger.warning("%s cannot be made again: %s", self._address, error)
             return
+        if self._token is not None:
+            self._token = client.read_token(self._place)[1]
         loop.remove_reader(self._listener)
         self._listener.close()
         self._listener = listener

@@ -42,7 +42,7 @@ def run() -> int:
     try:
         listener = listen(place)
     except OSError as error:
-        print(f"{place.socket}: {error.strerror or error}", file=sys.stderr)  # noqa: T201 - as above
+        print(f"{place.directory}: {error.strerror or error}", file=sys.stderr)  # noqa: T201 - as above
         return 1
     # from here on signals end it in order; the loop replaces these handlers
     for number in (signal.SIGINT, signal.SIGHUP) if os.name != "nt" else (signal.SIGINT,):
@@ -57,19 +57,16 @@ def run() -> int:
 
 def take_lock(place: Place) -> int | None:
     """Take the lock that the daemon of this place holds; None if another one has it."""
-    import fcntl
-
-    descriptor = os.open(place.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    descriptor = os.open(place.lock, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
     deadline = time.monotonic() + ELECTION_S
     while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        if not client.try_lock(descriptor, is_exclusive=True):
             if time.monotonic() > deadline:
                 os.close(descriptor)
                 return None
             time.sleep(0.01)
             continue
+        os.lseek(descriptor, 0, os.SEEK_SET)
         if _is_at(descriptor, place.lock):
             os.ftruncate(descriptor, 0)
             os.write(descriptor, b"%d\n" % os.getpid())  # for people, and for `nexus stop --force`
@@ -91,17 +88,46 @@ def _is_at(descriptor: int, path: str) -> bool:
 
 
 def listen(place: Place) -> socket.socket:
-    """Listen at the address of a place, in place of a dead daemon's socket."""
+    """Listen at the address of a place, which a dead daemon may have left."""
+    return listen_at(place.socket) if place.has_socket else listen_on_loopback(place.token)
+
+
+def listen_at(path: str) -> socket.socket:
+    """Listen at a Unix socket that only the user can open, in place of whatever is at the path."""
     listener = socket.socket(socket.AF_UNIX)
-    temporary = f"{place.socket}.{os.getpid()}"[: len(place.socket) + 8]
+    temporary = f"{path}.{os.getpid()}"
     try:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
-        listener.bind(temporary)  # 0600 by the umask
+        listener.bind(temporary)
         os.chmod(temporary, 0o600)
         listener.listen(QUEUE)
-        os.replace(temporary, place.socket)
+        os.replace(temporary, path)
         listener.setblocking(False)
+    except OSError:
+        listener.close()
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    return listener
+
+
+def listen_on_loopback(path: str, port: int = 0) -> socket.socket:
+    """Listen on a port of the loopback interface, by default any; the file gets the port and a new token."""
+    listener = socket.socket()
+    temporary = f"{path}.{os.getpid()}"
+    try:
+        if os.name != "nt":  # there it would let others share the port
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((client.LOOPBACK, port))
+        listener.listen(QUEUE)
+        listener.setblocking(False)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        with open(os.open(temporary, flags, 0o600), "w", encoding="ascii") as file:
+            file.write(f"{listener.getsockname()[1]} {os.urandom(32).hex()}\n")
+        os.replace(temporary, path)
     except OSError:
         listener.close()
         with contextlib.suppress(OSError):
