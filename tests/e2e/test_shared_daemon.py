@@ -14,7 +14,7 @@ import pytest
 
 from nexus_daemon.shared import client, hello
 from nexus_daemon.shared.goodbye import METHOD
-from nexus_daemon.shared.identity import NoSharedDaemonError, find_place
+from nexus_daemon.shared.identity import DirectPlace, NoSharedDaemonError, find_place
 from support.editor import Editor
 from support.shared import SharedHome, shared_home, wait_diagnosed
 from support.waiting import block_until
@@ -347,6 +347,62 @@ def test_other_first_bytes_end_the_connection_alone(either_home: SharedHome, fir
             connected.sendall(first)
             assert connected.recv(4096) == b""
         assert window.request("nexus/status", {})["connections"] == 1
+
+
+@pytest.mark.parametrize("way", ["socket", "port"])
+def test_a_server_for_direct_use(tmp_path: Path, way: str) -> None:
+    with shared_home(tmp_path / "home") as home:
+        path = str(home.runtime / "own.sock")
+        arguments = ["--socket", path] if way == "socket" else ["--tcp", "0"]
+        command = [sys.executable, "-m", "nexus_daemon", "serve", *arguments]
+        environ = {**os.environ, **home.variables}
+        with subprocess.Popen(command, env=environ, stderr=subprocess.PIPE, text=True) as server:
+            assert server.stderr is not None
+            text = server.stderr.readline()
+            if way == "socket":
+                assert text == f"nexus serve listens at {path}. Ctrl-C ends it.\n"
+                place = DirectPlace(path, has_socket=True)
+            else:
+                place = DirectPlace(text.split("token is in ")[1].split(". ")[0], has_socket=False)
+            block_until(lambda: os.path.exists(place.address))
+            greeted = client.connect(place, client.fields_for("editor", place, home.variables))
+            assert greeted is not None
+            with greeted.socket as connected:
+                body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "nexus/status"}).encode()
+                connected.sendall(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+                assert b"-32002" in connected.recv(4096)
+            server.terminate()
+            assert server.wait(10) == 0
+            assert not os.path.exists(place.address)
+        assert not client.is_running(home.place)
+
+
+@pytest.mark.parametrize("kind", ["a file", "a socket that somebody listens at", "a stale socket"])
+def test_a_server_for_direct_use_takes_nothing_but_a_stale_socket(tmp_path: Path, kind: str) -> None:
+    with shared_home(tmp_path / "home") as home, socket.socket(socket.AF_UNIX) as other:
+        path = home.runtime / "own.sock"
+        if kind == "a file":
+            path.write_text("mine")
+        else:
+            other.bind(str(path))
+            if kind != "a stale socket":
+                other.listen()
+        command = [sys.executable, "-m", "nexus_daemon", "serve", "--socket", str(path)]
+        environ = {**os.environ, **home.variables}
+        with subprocess.Popen(command, env=environ, stderr=subprocess.PIPE, text=True) as server:
+            if kind == "a stale socket":
+                place = DirectPlace(str(path), has_socket=True)
+                fields = client.fields_for("stop", place, {})
+                greeted = block_until(lambda: client.connect(place, fields))
+                assert greeted is not None
+                greeted.socket.close()
+                assert server.wait(10) == 0
+            else:
+                assert server.wait(10) == 1
+                assert server.stderr is not None
+                reason = f"{path} exists, and is not the socket of a server that is gone"
+                assert server.stderr.read().splitlines()[-1] == f"nexus serve: cannot listen: {reason}"
+                assert path.exists()
 
 
 @pytest.mark.parametrize("token", [None, "", "0" * 64])

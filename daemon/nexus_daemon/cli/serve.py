@@ -31,9 +31,45 @@ def arguments(command: argparse.ArgumentParser) -> None:
         default="off",
         help="auto: use the daemon that all windows share, and start it where none runs (default: off)",
     )
+    place = command.add_mutually_exclusive_group()
+    place.add_argument(
+        "--socket", metavar="PATH", help="serve any number of clients at a Unix socket instead"
+    )
+    place.add_argument(
+        "--tcp",
+        metavar="PORT",
+        type=int,
+        help="serve any number of clients on a port of 127.0.0.1 instead (0: any); they need its token",
+    )
 
 
-def run(_: argparse.Namespace) -> NoReturn:
+def run(options: argparse.Namespace) -> int:
+    """Serve until the client leaves, which ends the process; or at a socket or port, until a signal."""
+    socket, port = getattr(options, "socket", None), getattr(options, "tcp", None)
+    if socket is not None or port is not None:
+        return _serve_directly(socket, port)
+    return _serve_stdio()
+
+
+def _serve_directly(path: str | None, port: int | None) -> int:
+    from nexus_daemon.shared import process
+    from nexus_daemon.shared.identity import NoSharedDaemonError
+
+    try:
+        if path is not None:
+            output.beside(f"nexus serve listens at {path}. Ctrl-C ends it.\n")
+            return process.run_at(path)
+        return process.run_on_loopback(port or 0, _report_port)
+    except (OSError, OverflowError, NoSharedDaemonError) as error:
+        output.complain("serve", f"cannot listen: {getattr(error, 'strerror', None) or error}")
+        return 1
+
+
+def _report_port(port: int, token: str) -> None:
+    output.beside(f"nexus serve listens on 127.0.0.1:{port}; the token is in {token}. Ctrl-C ends it.\n")
+
+
+def _serve_stdio() -> NoReturn:
     if sys.stdin is not None and sys.stdin.isatty():
         output.beside(
             "nexus serve reads LSP messages from standard input; editors start it. Ctrl-C ends it.\n"

@@ -53,7 +53,13 @@ class Place:
 
     @property
     def socket(self) -> str:
+        """The address of the Unix socket."""
         return os.path.join(self.directory, f"{self.name}.sock")
+
+    @property
+    def address(self) -> str:
+        """The file by which clients find the daemon."""
+        return self.socket if self.has_socket else self.token
 
     @property
     def token(self) -> str:
@@ -68,6 +74,24 @@ class Place:
     @property
     def lock(self) -> str:
         return os.path.join(self.directory, f"{self.name}.lock")
+
+
+class DirectPlace(Place):
+    """Where a server listens that the user started for direct use: at a path, for whoever can open it."""
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: str, *, has_socket: bool) -> None:
+        super().__init__(os.path.dirname(path), "", has_socket=has_socket)
+        self._path = path
+
+    @property
+    def socket(self) -> str:
+        return self._path
+
+    @property
+    def token(self) -> str:
+        return self._path
 
 
 def find_place(environ: "Mapping[str, str]") -> Place:

@@ -47,8 +47,11 @@ _READ = 64 * 1024  # bytes
 logger = logging.getLogger(__name__)
 
 
-def serve(place: Place, listener: socket.socket, lock: int) -> int:
-    """Serve clients until the daemon is idle or told to end; the exit code."""
+def serve(place: Place, listener: socket.socket, lock: int | None) -> int:
+    """Serve clients until the daemon is idle or told to end; the exit code.
+
+    Without a lock it is a server for direct use, which is never idle and which no client replaces.
+    """
     sys.setswitchinterval(SWITCH_S)
     # on Windows, the usual loop cannot wait for sockets
     with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop if os.name == "nt" else None) as runner:
@@ -58,7 +61,7 @@ def serve(place: Place, listener: socket.socket, lock: int) -> int:
 class SharedDaemon:
     """The connections of this process. Lives on the event loop."""
 
-    def __init__(self, place: Place, listener: socket.socket, lock: int) -> None:
+    def __init__(self, place: Place, listener: socket.socket, lock: int | None) -> None:
         self._place = place
         self._listener = listener
         self._lock = lock
@@ -89,12 +92,9 @@ class SharedDaemon:
             checking.cancel()
             if self._daemon is not None:
                 await self._daemon.close()
-            os.close(self._lock)
+            if self._lock is not None:
+                os.close(self._lock)
         return 0
-
-    @property
-    def _address(self) -> str:
-        return self._place.socket if self._place.has_socket else self._place.token
 
     def end(self, reason: str) -> None:
         """Drain and end; only the first call counts."""
@@ -211,10 +211,10 @@ class SharedDaemon:
             return "refused", "the token is not that of this daemon"
         if self._reason is not None:
             return "ending", "the daemon ends"
-        if fields.get("facts") != self._place.facts:
+        if self._place.facts and fields.get("facts") != self._place.facts:
             return "refused", "another NEXUS_HOME, NEXUS_STATE or home directory has another daemon"
         purpose = fields.get("purpose")
-        if purpose == "editor" and hello.newer(fields.get("version"), __version__):
+        if purpose == "editor" and self._lock is not None and hello.newer(fields.get("version"), __version__):
             self.end(REPLACED)
             return "replaced", f"version {__version__} makes way"
         if purpose not in ("editor", "stop"):
@@ -270,16 +270,16 @@ class SharedDaemon:
     def _stop_listening(self) -> None:
         asyncio.get_running_loop().remove_reader(self._listener)
         self._listener.close()
-        if process.holds_lock(self._place, self._lock):
+        if self._is_ours:
             with contextlib.suppress(OSError):
-                os.unlink(self._address)
+                os.unlink(self._place.address)
 
     def _watch_idleness(self) -> None:
         """Count the time without clients, from now on."""
         if self._idle is not None:
             self._idle.cancel()
             self._idle = None
-        if not self._clients and self._reason is None:
+        if not self._clients and self._reason is None and self._lock is not None:
             self._idle = asyncio.get_running_loop().create_task(self._end_when_idle())
 
     async def _end_when_idle(self) -> None:
@@ -293,17 +293,22 @@ class SharedDaemon:
             await asyncio.sleep(CHECK_S)
             if self._reason is not None:
                 return
-            if not process.holds_lock(self._place, self._lock):
+            if not self._is_ours:
                 self.end(REPLACED)
-            elif not os.path.exists(self._address):
+            elif not os.path.exists(self._place.address):
                 self._listen_again()
+
+    @property
+    def _is_ours(self) -> bool:
+        """Whether no other daemon can have taken the address."""
+        return self._lock is None or process.holds_lock(self._place, self._lock)
 
     def _listen_again(self) -> None:
         loop = asyncio.get_running_loop()
         try:
             listener = process.listen(self._place)
         except OSError as error:
-            logger.warning("%s cannot be made again: %s", self._address, error)
+            logger.warning("%s cannot be made again: %s", self._place.address, error)
             return
         if self._token is not None:
             self._token = client.read_token(self._place)[1]

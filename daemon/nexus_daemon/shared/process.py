@@ -9,14 +9,20 @@
 """
 
 import contextlib
+import errno
 import os
 import signal
 import socket
+import stat
 import sys
 import time
 
 from nexus_daemon.shared import client
-from nexus_daemon.shared.identity import NoSharedDaemonError, Place, find_place
+from nexus_daemon.shared.identity import DirectPlace, NoSharedDaemonError, Place, find_place
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ELECTION_S = 0.3  # for which a held lock may be that of a client who looks whether a daemon runs
 QUEUE = 512  # connections that wait to be accepted
@@ -55,6 +61,27 @@ def run() -> int:
     os._exit(code)
 
 
+def run_at(path: str) -> int:
+    """Serve at a Unix socket until SIGTERM or Ctrl-C; the exit code. OSError if that is not possible."""
+    from nexus_daemon.shared.listener import serve
+
+    place = DirectPlace(os.path.abspath(path), has_socket=True)
+    if os.path.lexists(place.socket) and not _is_stale(place.socket):
+        raise FileExistsError(errno.EEXIST, f"{path} exists, and is not the socket of a server that is gone")
+    return serve(place, listen_at(place.socket), None)
+
+
+def run_on_loopback(port: int, report: "Callable[[int, str], None]") -> int:
+    """As `run_at`, on a port (0: any). `report` gets the port and the path of the file with the token."""
+    from nexus_daemon.shared.listener import serve
+
+    directory = find_place(os.environ).directory
+    place = DirectPlace(os.path.join(directory, f"direct-{os.getpid()}.tcp"), has_socket=False)
+    listener = listen_on_loopback(place.token, port)
+    report(listener.getsockname()[1], place.token)
+    return serve(place, listener, None)
+
+
 def take_lock(place: Place) -> int | None:
     """Take the lock that the daemon of this place holds; None if another one has it."""
     descriptor = os.open(place.lock, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
@@ -78,6 +105,18 @@ def take_lock(place: Place) -> int | None:
 def holds_lock(place: Place, lock: int) -> bool:
     """Whether the file that is locked is still the one that others look at."""
     return _is_at(lock, place.lock)
+
+
+def _is_stale(path: str) -> bool:
+    """Whether a path is a socket that nobody listens at."""
+    if not stat.S_ISSOCK(os.lstat(path).st_mode):
+        return False
+    with socket.socket(socket.AF_UNIX) as connected:
+        try:
+            connected.connect(path)
+        except ConnectionRefusedError:
+            return True
+    return False
 
 
 def _is_at(descriptor: int, path: str) -> bool:
