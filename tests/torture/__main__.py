@@ -71,6 +71,7 @@ COUNTS: Mapping[str, tuple[int, int]] = {
     "daemon_kills": (200, 10),
     "elections": (500, 10),
     "daemon_clients": (10_000, 100),
+    "runtime_directory": (10, 1),
 }
 
 
@@ -101,7 +102,7 @@ PAGES = {
         "long",
         "unread",
     ),
-    "daemon": ("daemon_kills", "elections", "daemon_clients"),
+    "daemon": ("daemon_kills", "elections", "daemon_clients", "runtime_directory"),
 }
 """The page of the docs that promises what a fault must not break."""
 

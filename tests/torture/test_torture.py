@@ -32,6 +32,7 @@ FAULTS = {  # how often each happens here
     "daemon_kills": 4,
     "elections": 4,
     "daemon_clients": 40,
+    "runtime_directory": 1,
 }
 
 RELAXED = {"adversarial": {"at_most_ms": 2_000.0}}  # of a machine that is busy with other tests

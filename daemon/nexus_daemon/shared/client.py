@@ -71,15 +71,15 @@ def connect(place: Place, fields: "Fields") -> Greeted | None:
 def connect_or_start(place: Place, fields: "Fields", *, timeout_s: float = START_S) -> Greeted:
     """Connect to the daemon, and start it where none runs. NoSharedDaemonError if there is none by then."""
     deadline = time.monotonic() + timeout_s
-    reason = "it did not start in time"
     while True:
         greeted = connect(place, fields)
         if greeted is not None:
             return greeted
-        if not is_running(place):
-            reason = _start() or reason
+        failure = "" if is_running(place) else _start()
+        if failure:
+            raise NoSharedDaemonError(failure)
         if time.monotonic() > deadline:
-            raise NoSharedDaemonError(reason)
+            raise NoSharedDaemonError("it did not start in time")
         time.sleep(PAUSE_S)
 
 
