@@ -79,6 +79,7 @@ CONVERSATION_ORDER = [
 DAEMON_ORDER = [
     "version",
     "lazy",
+    "client_process",
     "protocol",
     "lsp",
     "features",
@@ -86,6 +87,7 @@ DAEMON_ORDER = [
     "results",
     "sessions",
     "agents",
+    "live_folder",
     "state",
     "connection",
     "api",

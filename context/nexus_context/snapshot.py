@@ -11,7 +11,7 @@
 import os
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import TypedDict, Unpack
+from typing import TypedDict, TypeVar, Unpack
 
 import msgspec
 
@@ -32,6 +32,8 @@ from nexus_context.prompt.gather import PromptContents, gather
 from nexus_context.prompt.render import Prompt, render
 from nexus_context.prompt.sections import PromptFacts, activated_skills
 from nexus_context.tokens.models import get_model_limits
+
+_Struct = TypeVar("_Struct", bound=msgspec.Struct)
 
 OVERDUE = "layer.overdue"
 """The code of the problem that a load took too long."""
@@ -88,12 +90,14 @@ def load(
     changed: Collection[str] | None = None,
     now: datetime | None = None,
     deadline: Deadline | None = None,
+    beside: Snapshot | None = None,
 ) -> Snapshot:
     """Load a folder by its absolute path; never raises for any content of its files.
 
     `changed` are the only paths whose unsaved text or file can have changed since `previous`; None: any may
     have. `now` has a zone; it counts only with `datetime.placement = system`. `deadline` may end the load
-    with LoadStopped.
+    with LoadStopped. `beside` is a snapshot of the same folder with other inputs, as another window has it:
+    whatever is equal is not done again and becomes the same objects. The result is the same without it.
     """
     grant = inputs.grant
     is_alone = grant is None and previous is not None and previous.agent == inputs.agent
@@ -103,7 +107,14 @@ def load(
     before = previous.layers if previous else None
     opened, reading = contained(
         folder,
-        lambda: open_layers(folder, inputs, before, changed=changed, deadline=deadline),
+        lambda: open_layers(
+            folder,
+            inputs,
+            before,
+            changed=changed,
+            deadline=deadline,
+            beside=None if beside is None else beside.layers,
+        ),
         lambda problem: unread_layers(folder, inputs, last.layers if last else None, problem),
     )
     if grant is not None:
@@ -117,7 +128,12 @@ def load(
     if grant is not None:
         layers = msgspec.structs.replace(layers, texts={**grant.texts, **layers.texts})
     reading.checkpoint(folder)
-    prompt, contents = _rendered(previous, last, layers, contents, environment=inputs.environment, now=now)
+    if beside is not None:
+        memory = _sharing(layers.memory, beside.layers.memory)
+        layers = _sharing(msgspec.structs.replace(layers, memory=memory), beside.layers)
+        contents = _sharing(contents, beside.contents)
+    alike = tuple(one for one in (previous, beside) if one is not None)
+    prompt, contents = _rendered(alike, last, layers, contents, environment=inputs.environment, now=now)
     snapshot = Snapshot(
         folder=folder,
         revision=1,
@@ -150,6 +166,16 @@ def _gathered(layers: Layers, reading: Reading, inputs: LoadInputs) -> PromptCon
         grant=inputs.grant,
         load_vocabulary=inputs.load_vocabulary,
     )
+
+
+def _sharing(value: _Struct, other: _Struct) -> _Struct:
+    """The value with those fields of the other that are equal."""
+    same = {
+        name: getattr(other, name)
+        for name in value.__struct_fields__
+        if getattr(value, name) == getattr(other, name)
+    }
+    return msgspec.structs.replace(value, **same)
 
 
 def _revised(previous: Snapshot, snapshot: Snapshot) -> Snapshot:
@@ -187,7 +213,7 @@ def _unread(reading: Reading, layers: Layers, contents: PromptContents) -> tuple
 
 
 def _rendered(
-    previous: Snapshot | None,
+    alike: Sequence[Snapshot],
     last: Snapshot | None,
     layers: Layers,
     contents: PromptContents,
@@ -195,9 +221,12 @@ def _rendered(
     environment: Environment,
     now: datetime | None,
 ) -> tuple[Prompt, PromptContents]:
-    """The prompt, rendered if any input changed; the last one, and a problem, where rendering fails."""
-    if previous is not None and now is None and _as_before(previous, layers, contents, environment):
-        return previous.prompt, contents
+    """The prompt, rendered unless a snapshot of `alike` has the same inputs; the last one, and a problem,
+    where rendering fails.
+    """
+    for one in alike:
+        if now is None and _as_before(one, layers, contents, environment):
+            return one.prompt, contents
 
     def rendered() -> tuple[Prompt, PromptContents]:
         facts = PromptFacts(window=_window(layers.effective, None), now=now)

@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, tzinfo
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -14,10 +15,12 @@ from nexus_daemon.workspace.publish import Publisher
 
 if TYPE_CHECKING:  # the reply to `initialize` must not wait for the daemon
     from nexus_context.prompt.render import Prompt
-    from nexus_context.snapshot import Snapshot
+    from nexus_context.snapshot import LoadInputs, Snapshot
+    from nexus_daemon.client_process import ClientProcess
+    from nexus_daemon.live_folder import LiveFolder
     from nexus_daemon.lsp.dispatch import NexusServer
     from nexus_daemon.state import Daemon
-    from nexus_daemon.workspace.folders import Folder
+    from nexus_daemon.workspace.folders import Folder, FolderTable
 
 T = TypeVar("T")
 
@@ -42,16 +45,22 @@ class Connection:
     """The state of one connection. Lives on the event loop.
 
     The first connection that needs the daemon starts it, after the reply to `initialize`: its imports take
-    longer than that reply may.
+    longer than that reply may. `process` describes the client's process; None: it is the daemon's own.
     """
 
-    def __init__(self, server: "NexusServer", start: "Callable[[], Daemon]") -> None:
+    def __init__(
+        self, server: "NexusServer", start: "Callable[[], Daemon]", process: "ClientProcess | None" = None
+    ) -> None:
         self.server = server
+        self.process = process
         self.publisher = Publisher(server.documents, convert.DEFAULT_ENCODING, server.notify)
         self._start = start
         self._daemon: Daemon | None = None
+        self._folders: FolderTable[LiveFolder] | None = None
         self.lenses = LensRefresh(partial(server.request, REFRESH, timeout_s=REPLY_S))
         self._ended = False
+        self._is_silent = False
+        self._zone: tzinfo | None = None  # None: the daemon's
         self._prompts: dict[str, Prompt | None] = {}  # of each folder, which the client's lenses show
         self._first_folders: list[lsp_types.WorkspaceFolder] = []
         self._trusted: set[str] = set()  # paths of the folders that the client says the user trusts
@@ -60,10 +69,20 @@ class Connection:
         """Start the daemon unless it is started, with this client's folders."""
         if self._daemon is None:
             self._daemon = self._start()
-            self._daemon.join(self)
+            self._folders = self._daemon.join(self, self._take_process())
             for folder in self._first_folders:
                 self.add_folder(folder)
         return self._daemon
+
+    def _take_process(self) -> "LoadInputs | None":
+        """Use the time zone of the client's process; returns what its folders are loaded with."""
+        if self.process is None:
+            return None
+        from nexus_daemon.client_process import zone  # the reply to `initialize` need not wait for these
+        from nexus_daemon.workspace.inputs import load_inputs
+
+        self._zone = zone(self.process.environ)
+        return load_inputs(self.process.environ)
 
     @property
     def daemon(self) -> "Daemon":
@@ -71,6 +90,13 @@ class Connection:
         if self._daemon is None:
             raise RuntimeError("the daemon is not started yet")
         return self._daemon
+
+    @property
+    def folders(self) -> "FolderTable[LiveFolder]":
+        """The client's folders and unsaved texts, once the daemon is started."""
+        if self._folders is None:
+            raise RuntimeError("the daemon is not started yet")
+        return self._folders
 
     @property
     def position_encoding(self) -> str:
@@ -82,8 +108,17 @@ class Connection:
         `initializationOptions.trusted` applies to the folders that `initialize` lists. A folder that is added
         later is trusted only if its own `trusted` is true. Of nested folders the innermost one counts.
         """
-        folder = self.daemon.folders.containing(directory)
+        folder = self.folders.containing(directory)
         return folder is not None and folder.path in self._trusted
+
+    @property
+    def umask(self) -> int | None:
+        """The umask of the client's process; None: the daemon's."""
+        return None if self.process is None else self.process.umask
+
+    def now(self) -> datetime:
+        """The client's local time, with its zone."""
+        return datetime.now().astimezone() if self._zone is None else datetime.now(self._zone)
 
     @property
     def has_model(self) -> bool:
@@ -123,21 +158,25 @@ class Connection:
 
     def silence(self) -> None:
         """Publish nothing more: the client is shutting down."""
+        self._is_silent = True
         self.lenses.end()
         if self._daemon is not None:
-            self._daemon.clients.discard(self)
+            self._daemon.silence(self)
 
     def end(self) -> None:
         """Remove what the client brought: the connection is over."""
-        self._ended = True
+        self._ended = self._is_silent = True
         self.lenses.end()
         if self._daemon is not None:
             self._daemon.leave(self)
 
     def notify(self, method: str, params: Any) -> None:
-        self.server.notify(method, params)
+        if not self._is_silent:
+            self.server.notify(method, params)
 
     def swap(self, folder: "Folder", snapshot: "Snapshot | None") -> None:
+        if self._is_silent:
+            return
         self.publisher.swap(folder.uri, snapshot, folder.overlays)
         prompt = None if snapshot is None else snapshot.prompt
         if self._prompts.get(folder.uri) is not prompt:
@@ -150,11 +189,13 @@ class Connection:
         self, folder: "Folder", agent: str, snapshot: "Snapshot | None", overlays: Mapping[str, str]
     ) -> None:
         """As `swap`, for the snapshot of an agent of the folder."""
+        if self._is_silent:
+            return
         self.publisher.swap(f"{folder.uri}#{agent}", snapshot, overlays)
 
     def add_folder(self, folder: lsp_types.WorkspaceFolder) -> None:
         self._trust(folder)
-        self.start().add_folder(folder.uri, name=folder.name, listed=True, owner=self)
+        self.start().add_folder(self, folder.uri, name=folder.name, listed=True)
 
     def _trust(self, folder: lsp_types.WorkspaceFolder) -> None:
         """Trust a folder, or trust it no longer, where the client says so."""
@@ -167,7 +208,7 @@ class Connection:
     def remove_folder(self, uri: str) -> None:
         """Remove a folder; its documents that are still open are lone files from then on."""
         self._trust(lsp_types.WorkspaceFolder(uri, trusted=False))
-        self.start().remove_folder(uri, owner=self)
+        self.start().remove_folder(self, uri)
         self.adopt()
 
     def adopt(self) -> None:
@@ -181,9 +222,9 @@ class Connection:
         document = self.server.documents.get(uri)
         if document is None or document.path is None:
             return
-        daemon = self.start()
+        self.start()
         self._adopt(document.path)
-        daemon.folders.set_overlay(document.path, document.text, reason_of(document.path), owner=self)
+        self.folders.set_overlay(document.path, document.text, reason_of(document.path))
 
     def document_closed(self, uri: str) -> None:
         """Use the disk again; the folder of a lone file is removed with the last of its documents."""
@@ -191,18 +232,19 @@ class Connection:
         if path is None:
             return
         daemon = self.start()
-        daemon.folders.set_overlay(path, None, reason_of(path), owner=self)
-        folder = daemon.folders.containing(path)
-        if folder is not None and folder.owners.get(self) is False:
+        self.folders.set_overlay(path, None, reason_of(path))
+        folder = self.folders.containing(path)
+        if folder is not None and not folder.is_listed:
             paths = [document.path for document in self.server.documents if document.path]
             others = [other for other in paths if other != path]
-            if not any(daemon.folders.containing(other) is folder for other in others):
-                daemon.remove_folder(folder.uri, owner=self)
+            if not any(self.folders.containing(other) is folder for other in others):
+                daemon.remove_folder(self, folder.uri)
 
     def files_changed(self, uris: Iterable[str]) -> None:
         """Take in what the client's file watcher saw; ours does not see changes on every file system."""
         paths = [path for uri in uris if (path := convert.uri_to_path(uri)) is not None]
-        self.start().folders.changed(paths)
+        self.start()
+        self.folders.changed(paths)
 
     async def snapshot_of(self, uri: str) -> "tuple[Snapshot | None, str | None]":
         """The snapshot that reads a file, and the file's path; None where no folder reads it."""
@@ -214,7 +256,8 @@ class Connection:
         path = convert.uri_to_path(uri)
         if path is None:
             return None
-        for folder in self.start().folders.reading(path):
+        self.start()
+        for folder in self.folders.reading(path):
             snapshot = await folder.current()
             if folder.agents is not None and path not in snapshot.layers.texts:
                 await folder.agents.current()
@@ -228,14 +271,14 @@ class Connection:
     def view_below(self, uri: str) -> "View | None":
         """A file that no folder reads, in the folder that it lies in; None before that has a snapshot."""
         path = convert.uri_to_path(uri)
-        folder = None if path is None else self.daemon.folders.containing(path)
+        folder = None if path is None else self.folders.containing(path)
         if path is None or folder is None or folder.snapshot is None:
             return None
         return View(folder.snapshot, path, folder.uri)
 
     def describe_problem(self, problem: Problem) -> Any:
         """A problem in the data of a failed request, in this client's positions."""
-        for folder in self.daemon.folders.reading(problem.path):
+        for folder in self.folders.reading(problem.path):
             if folder.snapshot is not None:
                 texts: convert.HasTexts = folder.snapshot.layers
                 break
@@ -248,13 +291,13 @@ class Connection:
 
         A document that only an agent would read is previewed, too, by the folder that has the agent.
         """
-        folders = self.daemon.folders
+        folders = self.folders
         directory = os.path.dirname(path)
         if os.path.basename(directory) == NEXUS_DIRECTORY and not any(
             folder.may_read(path) for folder in folders
         ):
             uri = convert.path_to_uri(os.path.dirname(directory))
-            self.daemon.add_folder(uri, name="", listed=False, owner=self)
+            self.daemon.add_folder(self, uri, name="", listed=False)
         previewer = folders.previewer(path)
         if previewer is not None:
             self.daemon.preview_document(previewer, path)

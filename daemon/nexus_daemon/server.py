@@ -17,6 +17,7 @@ from nexus_daemon.lsp.initialize import Offer
 from nexus_daemon.version import __version__, describe_mismatch
 
 if TYPE_CHECKING:
+    from nexus_daemon.client_process import ClientProcess
     from nexus_daemon.lsp.dispatch import NexusServer
     from nexus_daemon.state import Daemon
 
@@ -138,9 +139,14 @@ OFFER = Offer(
 )
 
 
-def build(start: "Callable[[], Daemon]", server: "NexusServer") -> None:
-    """Register everything on the server of a new connection. `start` gives the daemon once it is needed."""
-    connection = Connection(server, start)
+def build(
+    start: "Callable[[], Daemon]", server: "NexusServer", process: "ClientProcess | None" = None
+) -> None:
+    """Register everything on the server of a new connection. `start` gives the daemon once it is needed.
+
+    `process` describes the client's process; None: it is the daemon's own, as on standard input.
+    """
+    connection = Connection(server, start, process)
     server.version = __version__
     server.describe_problem = connection.describe_problem
     server.ended = connection.end

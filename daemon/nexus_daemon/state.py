@@ -1,6 +1,10 @@
-"""What all connections of one daemon share: folders with their agents and sessions, clients, the watchers.
+"""What the connections of one daemon share: the ledger, conversations, watchers, threads, vocabularies.
 
-This module composes the layers below. They call back only through callbacks that it passes to them.
+1. Each client has folders of its own, with snapshots of its unsaved texts and its environment, and with its
+   agents. A file of one client is nobody else's business.
+2. The windows of a folder are the folders of all clients with its path. They share the conversations in
+   memory and the ledger. What one of them changes there, the others are told at once.
+3. This module composes the layers below. They call back only through callbacks that it passes to them.
 """
 
 import asyncio
@@ -9,25 +13,22 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
-
-import msgspec
 
 from nexus_context.config.picked_model import leaves_model_to_editor
 from nexus_context.errors import RequestError
 from nexus_context.layers.walk import CONFIG_DIRECTORY
 from nexus_context.snapshot import LoadInputs, Snapshot
-from nexus_daemon import agents, protocol, sessions
+from nexus_daemon import agents, protocol
+from nexus_daemon.live_folder import REASONS, LiveFolder
 from nexus_daemon.lsp import lsp_types
-from nexus_daemon.lsp.convert import Locator
-from nexus_daemon.sessions.conversations import Conversation, Conversations
+from nexus_daemon.sessions.conversations import Conversations
 from nexus_daemon.sessions.ledger_writer import Change, FolderLedger, LedgerWriter
 from nexus_daemon.workspace.folders import Folder, FolderEvents, FolderTable
 from nexus_daemon.workspace.git_state import WorkingTrees
 from nexus_daemon.workspace.publish import Client
-from nexus_daemon.workspace.queue import TaskQueue
 from nexus_daemon.workspace.vocabulary_loader import VocabularyLoader
 from nexus_daemon.workspace.watch_limits import Failure
 from nexus_daemon.workspace.watcher import Freshness, Watcher, least_certain
@@ -35,94 +36,38 @@ from nexus_daemon.workspace.workers import Workers
 
 if TYPE_CHECKING:  # most folders have no agents
     from nexus_context.memory.events import Event
-    from nexus_daemon.agents.registry import AgentRegistry
+    from nexus_daemon.agents.registry import AgentNews, AgentRegistry
 
 logger = logging.getLogger(__name__)
 
-QUIET_S = (
-    0.015  # without another reason before a context's cost is announced: several edits are announced once
-)
-PATIENCE_S = 0.5  # longest wait for quiet before an announcement
 POLL_S = 1.0  # between two polls of the ledger for writes of other processes
 CLOSE_S = 1.0  # how long `close` waits for pending writes
-REASONS = (
-    "folder",
-    "layers",
-    "config",
-    "model",
-    "mcp",
-    "instructions",
-    "disk",
-    "compaction",
-    "session",
-    "tokens",
-)
-"""Why a context can change; of several concurrent reasons, the first one here is announced."""
 POLLED = "Until there is room, files are polled, and their changes are noticed a second or more later."
 
 T = TypeVar("T")
 L = TypeVar("L", FolderLedger, FolderLedger | None)
 
 
-class _Announcement(msgspec.Struct, frozen=True):
-    """Why the cost of a folder's context may have changed, and the sessions that changed."""
+class Daemon:
+    """The state behind every connection. Lives on the event loop; slow work goes to its threads.
 
-    reason: str
-    sessions: frozenset[str]
-
-    def merge(self, later: "_Announcement") -> "_Announcement":
-        reason = min(self.reason, later.reason, key=REASONS.index)
-        return _Announcement(reason, self.sessions | later.sessions)
-
-
-class LiveFolder(Folder):
-    """A folder with its conversations, its ledger and its agents.
-
-    The first request about a session sets `ledger`; the first request or document about an agent sets
-    `agents`. `focus` is the conversation that the user is viewing, if a client has reported it.
+    `load_inputs` are those of its own process: the ledger is opened with them, and clients without inputs of
+    their own have them.
     """
 
-    def __init__(self, uri: str, path: str, name: str) -> None:
-        super().__init__(uri, path, name)
-        self.conversations = Conversations()
-        self.ledger: FolderLedger | None = None
-        self.agents: AgentRegistry | None = None
-        self.focus: str | None = None
-        self.announcements: TaskQueue[_Announcement] | None = None
-        self.opening_agents: asyncio.Task[None] | None = None
-
-    async def close(self) -> None:
-        """Stop all work under way, because the folder is removed or the daemon ends."""
-        self.reload.cancel()
-        if self.announcements is not None:
-            self.announcements.stop()
-        if self.opening_agents is not None:
-            self.opening_agents.cancel()
-            await asyncio.wait([self.opening_agents])
-        if self.agents is not None:
-            await self.agents.close()
-        await self.knowledge.close()
-
-
-class Daemon:
-    """The state behind every connection. Lives on the event loop; slow work goes to its threads."""
-
     def __init__(self, load_inputs: LoadInputs) -> None:
+        self.load_inputs = load_inputs
         self.workers = Workers(self._vocabulary_loaded)
-        self.folders: FolderTable[LiveFolder] = FolderTable(
-            LiveFolder,
-            load_inputs,
-            self.workers.loads,
-            turns=self.workers.turns,
-            events=FolderEvents(
-                self._swapped, self._knowledge_moved, self._overdue, self._agent_files_changed
-            ),
+        self._tables: dict[Client, FolderTable[LiveFolder]] = {}
+        self._conversations: dict[str, Conversations] = {}  # of each path that some window has
+        self._events = FolderEvents(
+            self._swapped, self._knowledge_moved, self._overdue, self._agent_files_changed
         )
         self.watcher = Watcher(
             self._watched_paths,
-            self.folders.changed,
+            self._files_changed,
             self.workers.executor,
-            reread=self.folders.reread,
+            reread=self._files_reread,
             report=self._watching_changed,
         )
         self.knowledge_watcher = Watcher(
@@ -132,7 +77,7 @@ class Daemon:
             reread=self._knowledge_changed,
             report=self._watching_changed,
         )
-        self.git = WorkingTrees(self.workers.executor, load_inputs.environ)
+        self.git = WorkingTrees(self.workers.executor)
         self.clients: set[Client] = set()
         self.ledger_writer = LedgerWriter(
             load_inputs.environ,
@@ -154,44 +99,98 @@ class Daemon:
 
     # ------------------------------------------------------------ clients and folders
 
-    def join(self, client: Client) -> None:
-        """Add a client."""
+    @property
+    def folders(self) -> tuple[LiveFolder, ...]:
+        """The folders of all clients."""
+        return tuple(folder for table in self._tables.values() for folder in table)
+
+    def windows(self, folder: LiveFolder) -> list[LiveFolder]:
+        """The folders of all clients with the path of this one, itself included, in the order of joining."""
+        folders = (table.at_path(folder.path) for table in self._tables.values())
+        return [window for window in folders if window is not None]
+
+    def join(self, client: Client, load_inputs: LoadInputs | None = None) -> FolderTable[LiveFolder]:
+        """Add a client; returns the table of its folders, which are loaded with these inputs."""
+        table = self._tables[client] = FolderTable(
+            partial(self._create_folder, client),
+            load_inputs or self.load_inputs,
+            self.workers.loads,
+            turns=self.workers.turns,
+            events=self._events,
+            beside=self._beside,
+        )
         self.clients.add(client)
         if self._ledger_notice is not None:
             client.notify("window/showMessage", _warning(self._ledger_notice))
         if self._limit is not None:
             client.notify("window/showMessage", _polled_warning(self._limit))
+        return table
+
+    def silence(self, client: Client) -> None:
+        """Announce nothing more to a client that is about to leave."""
+        self.clients.discard(client)
+        for folder in self._tables.get(client, ()):
+            folder.stop_announcing()
 
     def leave(self, client: Client) -> None:
         """Remove a client with its folders and unsaved texts."""
         self.clients.discard(client)
-        for folder in [folder for folder in self.folders if client in folder.owners]:
-            self.remove_folder(folder.uri, owner=client)
-        self.folders.drop_overlays(client)
+        folders = tuple(self._tables.pop(client, ()))
+        for folder in folders:
+            folder.reload.cancel()
+            self._close_folder(folder)
+        if folders:
+            self.watcher.refresh()
+            self.knowledge_watcher.refresh()
 
-    def show(self, message: lsp_types.ShowMessageParams) -> None:
-        """Show every user a message."""
-        for client in self.clients:
+    def show(self, message: lsp_types.ShowMessageParams, folder: LiveFolder | None = None) -> None:
+        """Show a message to every user, or in every window of a folder."""
+        clients = self.clients if folder is None else [window.client for window in self.windows(folder)]
+        for client in clients:
             client.notify("window/showMessage", message)
 
-    def add_folder(self, uri: str, *, name: str, listed: bool, owner: Client) -> None:
-        """Add a client's folder and start to load it; publish an existing snapshot to the client."""
-        folder = self.folders.add(uri, name=name, listed=listed, owner=owner)
-        if folder is not None and folder.snapshot is not None:
-            owner.swap(folder, folder.snapshot)
-            if folder.agents is not None:
-                folder.agents.publish_to(owner)
+    def add_folder(self, client: Client, uri: str, *, name: str, listed: bool) -> None:
+        """Add a folder to a client that has joined, and start to load it."""
+        folder = self._tables[client].add(uri, name=name, listed=listed)
+        if folder is None:
+            return
+        others = [window for window in self.windows(folder) if window is not folder]
+        ledger = next((window.ledger for window in others if window.ledger is not None), None)
+        if ledger is not None and folder.ledger is None:
+            folder.ledger = ledger
+            self.follow_choice(folder)
+        if any(window.agents is not None for window in others):
+            self._open_agents_later(folder)
 
-    def remove_folder(self, uri: str, *, owner: Client) -> None:
-        folder = self.folders.remove(uri, owner=owner)
+    def remove_folder(self, client: Client, uri: str) -> None:
+        folder = self._tables[client].remove(uri)
         if folder is not None:
-            for client in self.clients:
-                client.swap(folder, None)
+            client.swap(folder, None)
             if folder.agents is not None:
                 folder.agents.unpublish()
             self.watcher.refresh()
-            self._close_later(folder.close())
+            self._close_folder(folder)
             self.knowledge_watcher.refresh()
+
+    def _create_folder(self, client: Client, uri: str, path: str, name: str) -> LiveFolder:
+        conversations = self._conversations.setdefault(path, Conversations())
+        return LiveFolder(uri, path, name, client=client, conversations=conversations, workers=self.workers)
+
+    def _close_folder(self, folder: LiveFolder) -> None:
+        """End the work of a folder that has left its table."""
+        folder.conversations.drop_turns(folder.client)
+        if not self.windows(folder):
+            self._conversations.pop(folder.path, None)
+        self._close_later(folder.close())
+
+    def _beside(self, folder: LiveFolder) -> Snapshot | None:
+        """The snapshot of the first other window of a folder that has one, if it joined before this one."""
+        for window in self.windows(folder):
+            if window is folder:
+                break
+            if window.reload.snapshot is not None:
+                return window.reload.snapshot
+        return None
 
     def freshness(self, folder: LiveFolder) -> Freshness:
         """How changes to the files of a folder are noticed now."""
@@ -203,8 +202,7 @@ class Daemon:
         self.git.close()
         for folder in self.folders:
             folder.reload.cancel()
-            if folder.announcements is not None:
-                folder.announcements.stop()
+            folder.stop_announcing()
         self.vocabularies.end()
         self.workers.cancel_jobs()
         if self._polling is not None:
@@ -234,11 +232,12 @@ class Daemon:
             snapshot = await folder.current()
             ledger = await self.folder_ledger(snapshot, folder)
             services = registry.AgentServices(
-                folders=self.folders,
+                folders=self._tables[folder.client],
                 workers=self.workers,
-                clients=self.clients,
+                client=folder.client,
                 vocabularies=self.vocabularies,
                 refresh_watches=self.watcher.refresh,
+                report=partial(self._agents_changed, folder),
             )
             if folder.agents is None:
                 folder.agents = registry.AgentRegistry(folder, ledger, services)
@@ -257,12 +256,16 @@ class Daemon:
         """
         if folder.agents is not None:
             folder.agents.preview(path)
-        elif folder.opening_agents is None:
+        else:
+            self._open_agents_later(folder)
+
+    def _open_agents_later(self, folder: LiveFolder) -> None:
+        if folder.agents is None and folder.opening_agents is None:
             folder.opening_agents = asyncio.get_running_loop().create_task(self._open_agents(folder))
 
     async def _open_agents(self, folder: LiveFolder) -> None:
         try:
-            (await self.agents_of(folder)).files_changed(frozenset())
+            (await self.agents_of(folder)).follow()
         except RequestError as error:
             if not folder.reload.cancelled:
                 logger.warning("cannot check the agents' documents of %s: %s", folder.path, error)
@@ -270,6 +273,20 @@ class Daemon:
     def _agent_files_changed(self, folder: LiveFolder, paths: frozenset[str]) -> None:
         if folder.agents is not None:
             folder.agents.files_changed(paths)
+
+    def _agents_changed(self, folder: LiveFolder, news: "Sequence[AgentNews]") -> None:
+        """Notify every window of a folder of agents that started and ended, once, and let it follow."""
+        workspace = None if folder.ledger is None else folder.ledger.workspace
+        for window in [] if workspace is None else self._of_workspace(workspace):
+            for each in news:
+                if (each.reason, each.number) not in window.agent_news:
+                    window.agent_news.add((each.reason, each.number))
+                    params = protocol.AgentDidChange(window.uri, each.agent, each.reason)
+                    window.client.notify("nexus/agent/didChange", params)
+            if window is not folder and window.agents is not None:
+                window.agents.follow()
+            elif window is not folder:
+                self._open_agents_later(window)
 
     # ------------------------------------------------------------ the ledger
 
@@ -304,15 +321,17 @@ class Daemon:
         return await self.workers.result_of(self.ledger_writer.submit(job, since=since))
 
     def _use_ledger(self, ledger: FolderLedger, folder: LiveFolder | None) -> None:
-        """Use the ledger for a folder from now on."""
-        if folder is not None:
-            folder.ledger = ledger
-            self.follow_choice(folder)
+        """Use the ledger for a folder from now on, in all its windows."""
+        windows = [] if folder is None else [one for one in self.windows(folder) if one.ledger is None]
+        for window in windows:
+            window.ledger = ledger
+            self.follow_choice(window)
         if self._polling is None:
             self._polling = asyncio.get_running_loop().create_task(self._poll_ledger())
             self._show_ledger_notice()
-        if folder is not None and "main" in self.ledger_writer.names(ledger.workspace):
-            self.announce(folder, "session", "main")  # its cost was announced without its messages
+        if windows and "main" in self.ledger_writer.names(ledger.workspace):
+            for window in windows:
+                window.announce("session", "main")  # its cost was announced without its messages
 
     def follow_choice(self, folder: LiveFolder) -> None:
         """Load the folder for the model of the conversation that the user is viewing."""
@@ -380,33 +399,31 @@ class Daemon:
                 yield folder
 
     def _session_changed(self, change: Change) -> None:
-        """Notify every client of the folder of a change to a session, and announce what the context costs."""
+        """Notify every window of the folder of a change to a session, and announce what the context costs."""
         for folder in self._of_workspace(change.workspace):
-            for client in self.clients & folder.owners.keys():
-                params = protocol.SessionDidChange(
-                    workspace_folder=folder.uri,
-                    session=change.session,
-                    reason=change.reason,
-                    by="self" if client is change.by else "other",
-                    turn=change.turn,
-                    former=change.former,
-                )
-                client.notify("nexus/session/didChange", params)
+            params = protocol.SessionDidChange(
+                workspace_folder=folder.uri,
+                session=change.session,
+                reason=change.reason,
+                by="self" if folder.client is change.by else "other",
+                turn=change.turn,
+                former=change.former,
+            )
+            folder.client.notify("nexus/session/didChange", params)
             is_compaction = change.reason in ("compacted", "undone")
-            self.announce(folder, "compaction" if is_compaction else "session", change.session)
+            folder.announce("compaction" if is_compaction else "session", change.session)
 
     def _options_changed(self, workspace: str) -> None:
         """Count and announce a workspace's folders again after the options of a conversation changed."""
         for folder in self._of_workspace(workspace):
             self.follow_choice(folder)
-            self.announce(folder, "model")
+            folder.announce("model")
 
     def _message_sent(self, workspace: str, agent: str) -> None:
-        """Notify every client of the folder that a message waits for an agent."""
+        """Notify every window of the folder that a message waits for an agent."""
         for folder in self._of_workspace(workspace):
             params = protocol.AgentDidChange(folder.uri, agent, "message")
-            for client in self.clients & folder.owners.keys():
-                client.notify("nexus/agent/didChange", params)
+            folder.client.notify("nexus/agent/didChange", params)
 
     def _event_published(self, workspace: str, event: "Event") -> None:
         """Announce an event, in the thread that publishes: all that come before the loop's turn as one."""
@@ -420,51 +437,11 @@ class Daemon:
         with self._announcing_events:
             newest = self._newest_events.pop(workspace)
         for folder in self._of_workspace(workspace):
-            params = protocol.EventPublished(folder.uri, newest)
-            for client in self.clients & folder.owners.keys():
-                client.notify("nexus/event/published", params)
-
-    # ------------------------------------------------------------ announcements
-
-    def announce(self, folder: LiveFolder, reason: str, session: str | None = None) -> None:
-        """Announce to every client what the folder's context costs now, once changes have settled.
-
-        Several reasons in a row lead to one announcement, with the first of them in `REASONS`. `session` is
-        the session that changed.
-        """
-        if folder.snapshot is None or folder.reload.cancelled:
-            return
-        if folder.announcements is None:
-            folder.announcements = TaskQueue(
-                partial(self._announce, folder),
-                _Announcement.merge,
-                quiet_s=QUIET_S,
-                patience_s=PATIENCE_S,
-            )
-        names = frozenset(() if session is None else (session,))
-        folder.announcements.request(_Announcement(reason, names))
-
-    async def _announce(self, folder: LiveFolder, announcement: _Announcement) -> None:
-        snapshot = folder.snapshot
-        if snapshot is None or folder.reload.cancelled:
-            return
-        reason = announcement.reason
-        names = announcement.sessions if reason in ("session", "compaction") else ()
-        session = next(iter(names)) if len(names) == 1 else None
-        for client in tuple(self.clients):
-            locate = Locator(snapshot.layers, client.position_encoding)
-            async with folder.conversations.using("main") as conversation:
-                count = partial(_usage, snapshot, conversation, folder.ledger, locate=locate)
-                usage = await self.workers.run(count)
-            if client in self.clients and not folder.reload.cancelled:
-                params = protocol.ContextDidChange(
-                    folder.uri, snapshot.revision, reason, usage=usage, session=session
-                )
-                client.notify("nexus/context/didChange", params)
+            folder.client.notify("nexus/event/published", protocol.EventPublished(folder.uri, newest))
 
     def _vocabulary_loaded(self) -> None:
         for folder in self.folders:
-            self.announce(folder, "tokens")
+            folder.announce("tokens")
 
     # ------------------------------------------------------------ events of folders and watchers
 
@@ -472,14 +449,12 @@ class Daemon:
         self, folder: LiveFolder, old: Snapshot | None, new: Snapshot, reasons: frozenset[str]
     ) -> None:
         folder.knowledge.configure(new.layers)
-        for client in self.clients:
-            client.swap(folder, folder.snapshot)
+        folder.client.swap(folder, folder.snapshot)
         if old is None or old.layers.watch != new.layers.watch:
-            for client in self.clients:
-                client.adopt()
+            folder.client.adopt()
             self.watcher.refresh()
         if old is None or old.revision != new.revision:
-            self.announce(folder, min(reasons, key=REASONS.index))
+            folder.announce(min(reasons, key=REASONS.index))
         self.vocabularies.require(folder, new.contents.waits_for)
         if folder.agents is not None:
             folder.agents.files_changed(folder.changed)
@@ -493,16 +468,15 @@ class Daemon:
         if stopped is None:
             return
         logger.warning("%s was not loaded within %g s: %s", folder.path, stopped.seconds, stopped.path)
-        for client in self.clients:
-            if snapshot is not None:
-                client.swap(folder, snapshot)
-        self.announce(folder, "disk")
+        if snapshot is not None:
+            folder.client.swap(folder, snapshot)
+        folder.announce("disk")
         if snapshot is None:
             text = (
                 f"the folder {folder.path} could not be loaded within {stopped.seconds:g} s; it has no "
                 f"context yet. Loading stopped at {stopped.path}. Make its files fewer or smaller."
             )
-            self.show(_warning(text))
+            folder.client.notify("window/showMessage", _warning(text))
 
     def _watching_changed(self) -> None:
         """Warn every user once when a system limit is reached, and log when it no longer is."""
@@ -526,8 +500,7 @@ class Daemon:
             self.knowledge_watcher.start()
         self.knowledge_watcher.refresh()
         if not folder.reload.under_way and not folder.reload.cancelled:
-            for client in self.clients:
-                client.swap(folder, folder.snapshot)
+            folder.client.swap(folder, folder.snapshot)
 
     def _knowledge_paths(self) -> Iterator[str]:
         for folder in self.folders:
@@ -536,6 +509,14 @@ class Daemon:
     def _knowledge_changed(self, paths: set[str] | None) -> None:
         for folder in self.folders:
             folder.knowledge.changed(paths)
+
+    def _files_changed(self, paths: set[str] | None) -> None:
+        for table in self._tables.values():
+            table.changed(paths)
+
+    def _files_reread(self, paths: set[str]) -> None:
+        for table in self._tables.values():
+            table.reread(paths)
 
     def _watched_paths(self) -> Iterator[str]:
         for folder in self.folders:
@@ -554,10 +535,3 @@ def _warning(text: str) -> lsp_types.ShowMessageParams:
 
 def _polled_warning(failure: Failure) -> lsp_types.ShowMessageParams:
     return _warning(f"{failure.reason}. {POLLED} {failure.advice}")
-
-
-def _usage(
-    snapshot: Snapshot, conversation: Conversation, ledger: FolderLedger | None, locate: Locator
-) -> protocol.TokenUsage:
-    """Compute the usage in a worker thread: even its import would block the loop for too long."""
-    return sessions.usage.current_usage(snapshot, conversation, ledger, locate)

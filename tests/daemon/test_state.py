@@ -64,7 +64,7 @@ def test_a_cancelled_request_keeps_its_session_until_its_thread_has_ended(
         await desk.ask(talk, 4, "nexus/session/clear")
         again = await desk.ask(talk, 5, "nexus/session/append", messages=messages)
         assert cost["total"] == again["usage"]["total"]
-        folder = desk.daemon.folders.at(desk.uri("/a"))
+        folder = desk.folders.at(desk.uri("/a"))
         manager = folder.conversations.peek("main").manager
         _, counter = costs.model_of(await folder.current(), None)
         assert (len(manager.history.sums(counter)), len(manager.encoded())) == (52, 51)
@@ -105,7 +105,7 @@ def test_each_client_has_its_own_text_of_a_file(tmp_path: Path) -> None:
         assert desk.shown(one, CONFIG) == []
         desk.close(two, CONFIG)
         await wait_until(lambda: desk.shown(two, CONFIG) == [])
-        assert desk.daemon.folders.overlays == {desk.tree.path(CONFIG): GOOD}
+        assert desk.folders.overlays == {desk.tree.path(CONFIG): GOOD}
 
     check(tmp_path, story)
 
@@ -115,16 +115,17 @@ def test_a_client_takes_along_what_it_brought(tmp_path: Path, how: str) -> None:
     async def story(desk: Desk) -> None:
         one, two = await desk.client("/a"), await desk.client("/a", "/home")
         desk.open(two, CONFIG, WRONG)
-        await wait_until(lambda: desk.shown(one, CONFIG))
+        await wait_until(lambda: desk.shown(two, CONFIG))
         desk.open(two, "/lone/.nexus3/config.json", WRONG)
-        assert len(desk.daemon.folders) == 3
+        assert len(desk.daemon.folders) == 4
         if how == "end":
             two.send(tell("exit"))
         else:
             two.link.eof_received()
-        await wait_until(lambda: desk.shown(one, CONFIG) == [])
+        await wait_until(lambda: len(desk.daemon.clients) == 1)
+        assert desk.shown(one, CONFIG) is None
         assert [folder.path for folder in desk.daemon.folders] == [desk.tree.path("/a")]
-        assert (desk.daemon.folders.overlays, len(desk.daemon.clients)) == ({}, 1)
+        assert (desk.folders.overlays, len(desk.daemon.clients)) == ({}, 1)
         assert await desk.ask(one, 2, "nexus/context/usage") is not None
 
     check(tmp_path, story)
@@ -185,9 +186,9 @@ def test_of_several_reasons_the_first_is_told_once_it_is_quiet(tmp_path: Path) -
     async def story(desk: Desk) -> None:
         talk = await desk.client()
         await wait_until(lambda: changes(talk))
-        folder = desk.daemon.folders.at(desk.uri("/a"))
+        folder = desk.folders.at(desk.uri("/a"))
         for reason in ("session", "config", "tokens", "disk"):
-            desk.daemon.announce(folder, reason)
+            folder.announce(reason)
         assert changes(talk) == ["folder"]
         await wait_until(lambda: changes(talk)[1:])
         assert changes(talk) == ["folder", "config"]
@@ -196,15 +197,15 @@ def test_of_several_reasons_the_first_is_told_once_it_is_quiet(tmp_path: Path) -
 
 
 def test_who_never_stops_typing_is_told_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nexus_daemon.state.PATIENCE_S", 0.1)
+    monkeypatch.setattr("nexus_daemon.live_folder.PATIENCE_S", 0.1)
 
     async def story(desk: Desk) -> None:
         talk = await desk.client()
         await wait_until(lambda: changes(talk))
-        folder = desk.daemon.folders.at(desk.uri("/a"))
+        folder = desk.folders.at(desk.uri("/a"))
 
         def type_on() -> list[str]:
-            desk.daemon.announce(folder, "config")
+            folder.announce("config")
             return changes(talk)[1:]
 
         await wait_until(type_on)
@@ -216,10 +217,10 @@ def test_nothing_is_told_about_a_folder_that_is_not_read_or_gone(tmp_path: Path)
     async def story(desk: Desk) -> None:
         talk = await desk.client()
         await wait_until(lambda: changes(talk))
-        folder = desk.daemon.folders.at(desk.uri("/a"))
-        desk.daemon.folders.add(desk.uri("/home"))
-        desk.daemon.announce(desk.daemon.folders.at(desk.uri("/home")), "tokens")
-        desk.daemon.announce(folder, "config")
+        folder = desk.folders.at(desk.uri("/a"))
+        desk.folders.add(desk.uri("/home"))
+        desk.folders.at(desk.uri("/home")).announce("tokens")
+        folder.announce("config")
         talk.send(
             tell(
                 "workspace/didChangeWorkspaceFolders",
@@ -229,7 +230,7 @@ def test_nothing_is_told_about_a_folder_that_is_not_read_or_gone(tmp_path: Path)
         with pytest.raises(RequestError, match="was removed"):
             await folder.current()
         await wait_until(lambda: changes(talk)[1:])  # the first of /home
-        desk.daemon.announce(desk.daemon.folders.at(desk.uri("/home")), "config")
+        desk.folders.at(desk.uri("/home")).announce("config")
         await wait_until(lambda: changes(talk)[2:])  # later than that of /a would be
         assert changes(talk) == ["folder", "folder", "config"]
 

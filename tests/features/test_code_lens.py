@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nexus_context.assembly import model_of
+from nexus_context.conversation.times import local_time
 from nexus_context.prompt.file_parts import PlacedFile, Share, counted_shares, placed, shares
 from nexus_context.prompt.token_attribution import tokens_by_path
 from nexus_context.snapshot import Snapshot
@@ -78,7 +79,7 @@ def cut(text: str, where: dict[str, dict[str, int]]) -> str:
 
 def tokens_of(snapshot: Snapshot, path: str) -> tuple[int | None, int]:
     """What `nexus/context/layers` says of a file, and of what it imports."""
-    layers = context.build_layers(snapshot, Locator(snapshot.layers, "utf-8")).layers
+    layers = context.build_layers(snapshot, Locator(snapshot.layers, "utf-8"), local_time()).layers
     uri = Locator(snapshot.layers, "utf-8").uri(path)
     file = next((file for layer in layers for file in layer.files if file.uri == uri), None)
     if file is None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from nexus_context.conversation.times import local_time
 from nexus_context.frames import ConfigError, format_frame
 from nexus_context.snapshot import Snapshot
 from nexus_daemon import results
@@ -291,7 +292,7 @@ def printed(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
     )
     yield "problems", repr(results.problems(locate, problems))
     yield "effective", repr(config.build_effective(snapshot, locate))
-    yield "layers", repr(context.build_layers(snapshot, locate))
+    yield "layers", repr(context.build_layers(snapshot, locate, local_time()))
     yield "values", f"{snapshot.layers.servers!r} {list(snapshot.layers.documents.values())!r}"
     if not any(file.kind == "instructions" for layer in snapshot.layers.layers for file in layer.files):
         yield "prompt", snapshot.prompt.text

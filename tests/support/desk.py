@@ -2,13 +2,18 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from nexus_daemon.client_process import ClientProcess
+from nexus_daemon.connection import Connection
+from nexus_daemon.live_folder import LiveFolder
 from nexus_daemon.lsp.convert import path_to_uri
 from nexus_daemon.server import METHODS, build
 from nexus_daemon.state import Daemon
+from nexus_daemon.workspace.folders import FolderTable
 from support.fixture import Fixture, write_fixture
 from support.folders import load_inputs
 from support.talk import HELLO, Message, Talk, call, tell
@@ -23,6 +28,23 @@ TIMEOUT_S = 10.0
 Story = Callable[["Desk"], Awaitable[None]]
 
 
+class Nobody:
+    """A client that listens to nothing."""
+
+    position_encoding = "utf-16"
+
+    def now(self) -> datetime:
+        return datetime.now().astimezone()
+
+    def swap(self, *_: object) -> None:
+        pass
+
+    swap_agent = notify = swap
+
+    def adopt(self) -> None:
+        pass
+
+
 class Desk:
     """A daemon over a fixture; each client that comes in has said hello with the folder /a."""
 
@@ -30,12 +52,30 @@ class Desk:
         self.tree = tree
         state = {"NEXUS_STATE": tree.path("/state")}
         self.daemon = Daemon(load_inputs(tree.path("/home"), environ=state))
+        self._clients: list[Talk] = []
+        self._nobody: FolderTable[LiveFolder] | None = None
+
+    @property
+    def folders(self) -> FolderTable[LiveFolder]:
+        """The folders of the client that came first; without a client, of one that listens to nothing."""
+        for client in self._clients:
+            return self.connection(client).folders
+        if self._nobody is None:
+            self._nobody = self.daemon.join(Nobody())
+        return self._nobody
+
+    def connection(self, talk: Talk) -> Connection:
+        """The daemon's side of a client."""
+        connection = getattr(talk.server.ended, "__self__", None)
+        assert isinstance(connection, Connection)
+        return connection
 
     def uri(self, path: str) -> str:
         return path_to_uri(self.tree.path(path))
 
-    async def client(self, *folders: str) -> Talk:
-        talk = Talk(partial(build, lambda: self.daemon))
+    async def client(self, *folders: str, process: ClientProcess | None = None) -> Talk:
+        talk = Talk(partial(build, lambda: self.daemon, process=process))
+        self._clients.append(talk)
         listed = [{"uri": self.uri(folder), "name": folder} for folder in folders or ("/a",)]
         talk.send({**HELLO, "params": {**HELLO["params"], "workspaceFolders": listed}})
         await yield_to_loop()

@@ -92,17 +92,21 @@ def open_layers(
     *,
     changed: Collection[str] | None = None,
     deadline: Deadline | None = None,
+    beside: Layers | None = None,
 ) -> tuple[Layers, Reading]:
     """The layers, and the reading, which goes on with the files that they import.
 
     `changed` are the only paths that can have changed since `previous`; None: any may have. `deadline` may
-    end the reading with LoadStopped.
+    end the reading with LoadStopped. For `beside` see `Reading`.
     """
     root = inputs.root or folder
     memory = None if previous is None else previous.memory
     if memory is not None and previous is not None and previous.root != root:
         memory = memory.of_files()  # other files may be read
-    reading = Reading(inputs.overlays, memory, changed, deadline=deadline, choice=inputs.choice)
+    shared = None if beside is None else beside.memory
+    reading = Reading(
+        inputs.overlays, memory, changed, deadline=deadline, choice=inputs.choice, beside=shared
+    )
     if previous is not None and changed is not None and not changed:
         definitions = _new_definitions(reading, previous, folder, inputs)
         if definitions is not None:

@@ -81,36 +81,35 @@ def _read_file(
         file = reading.settle(path, None, ())
         servers: tuple[McpServer, ...] = ()
     else:
-        served = _serve(
-            document, reading.previous.served.get(path), place, origin, environ=environ, which=which
-        )
+        earlier = reading.served_before(path)
+        served = _serve(document, earlier, place, origin, environ=environ, which=which)
         reading.served[path] = served
         servers = served.servers
         file = reading.settle(path, document, served.problems)
     if file.in_force is None:
         servers = ()
     elif file.in_force is not document:
-        servers = _serve(file.in_force, None, place, origin, environ=environ, which=which).servers
+        servers = _serve(file.in_force, (), place, origin, environ=environ, which=which).servers
     return LayerFile("mcp", path, file.status, file.text), servers
 
 
 def _serve(
     document: JsonDocument,
-    previous: DocumentServers | None,
+    earlier: Sequence[DocumentServers],
     place: LayerPlace,
     origin: str,
     environ: Mapping[str, str],
     which: Which,
 ) -> DocumentServers:
-    """The servers of a document; the previous ones if everything that they depend on is unchanged."""
-    if (
-        previous is not None
-        and previous.document is document
-        and not met_bug(previous.problems)
-        and previous.environ == environ
-        and all(which(command) == resolved for command, resolved in previous.commands.items())
-    ):
-        return previous
+    """The servers of a document; earlier ones if everything that they depend on is unchanged."""
+    for one in earlier:
+        if (
+            one.document is document
+            and not met_bug(one.problems)
+            and one.environ == environ
+            and all(which(command) == resolved for command, resolved in one.commands.items())
+        ):
+            return one
     commands: dict[str, str | None] = {}
 
     def noted(command: str) -> str | None:

@@ -16,6 +16,7 @@
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -83,16 +84,22 @@ class Reading:
         changed: Collection[str] | None = None,
         deadline: Deadline | None = None,
         choice: ModelChoice | None = None,
+        beside: LoadMemory | None = None,
     ) -> None:
         """`changed` are the only paths that can have changed since `previous`; None: any may have.
 
         `deadline` may end the load; None: it never ends early. `choice` is the model that the user picked.
+        `beside` is another load of the same folder: what is equal becomes the same object, and nothing else
+        of it counts.
         """
         self._choice = choice
         self._deadline = deadline
         self.overlays = overlays
         self.changed = changed
         self.previous = previous or LoadMemory()
+        self.beside = beside
+        # where to look for the result of equal work
+        self._memories = (self.previous,) if beside is None else (beside, self.previous)
         self.reads: dict[str, FileRead] = {}
         self.documents: dict[str, JsonDocument] = {}
         self.checked: dict[str, CheckedDocument] = {}
@@ -154,7 +161,10 @@ class Reading:
         self.checkpoint(path)
         self.watch.add(path)
         unread = FileRead(path, "unreadable", None)
-        read = self.reads[path] = self.contain(path, lambda: self._read(path, limit), unread)
+        read = self.contain(path, lambda: self._read(path, limit), unread)
+        if self.beside is not None and (other := self.beside.reads.get(path)) == read and other is not None:
+            read = other
+        self.reads[path] = read
         return read
 
     def _read(self, path: str, limit: int) -> FileRead:
@@ -221,13 +231,16 @@ class Reading:
         """A JSON file's present text, parsed; None, with the reason reported, if there is no text."""
         read = self.read(path, JSON_LIMIT)
         self.problems.extend(read.problems)
-        if read.status != "loaded" or read.text is None:
+        text = read.text
+        if read.status != "loaded" or text is None:
             return None
-        document = self.previous.documents.get(path)
-        if document is None or document.text != read.text:
+        for memory in self._memories:
+            document = memory.documents.get(path)
+            if document is not None and document.text == text:
+                break
+        else:
             self.checkpoint(path)
-            text = read.text
-            document = self.contain(path, lambda: parse(path, text), None)
+            document = self.contain(path, partial(parse, path, text), None)
         if document is not None:
             self.documents[path] = document
         return document
@@ -236,8 +249,11 @@ class Reading:
         self, document: JsonDocument, check: Callable[[JsonDocument], tuple[Problem, ...]]
     ) -> tuple[Problem, ...]:
         """The problems that a check finds in a document, computed once per document."""
-        checked = self.previous.checked.get(document.path)
-        if checked is None or checked.document is not document or met_bug(checked.problems):
+        for memory in self._memories:
+            checked = memory.checked.get(document.path)
+            if checked is not None and checked.document is document and not met_bug(checked.problems):
+                break
+        else:
             self.checkpoint(document.path)
             problems = contained(document.path, lambda: check(document), _alone)
             checked = CheckedDocument(document, problems)
@@ -262,17 +278,19 @@ class Reading:
         self.watch.update(presence.watch)
         return presence
 
+    def served_before(self, path: str) -> list[DocumentServers]:
+        """The servers that other loads found in a file."""
+        return [memory.served[path] for memory in self._memories if path in memory.served]
+
     def skill(self, path: str, text: str) -> ReadSkill:
         """The skill in a text, computed once per text."""
-        skill = self.previous.skills.get(path)
-        if skill is None or skill.text != text or met_bug(skill.problems):
+        for memory in self._memories:
+            skill = memory.skills.get(path)
+            if skill is not None and skill.text == text and not met_bug(skill.problems):
+                break
+        else:
             self.checkpoint(path)
-            directory = os.path.basename(os.path.dirname(path))
-            skill = contained(
-                path,
-                lambda: read_skill(path, text),
-                lambda problem: ReadSkill(text, directory, Span(0, 0), None, problems=(problem,)),
-            )
+            skill = contained(path, lambda: read_skill(path, text), partial(_unread_skill, path, text))
         self.skills[path] = skill
         return skill
 
@@ -280,8 +298,11 @@ class Reading:
         self, path: str, text: str, look: Callable[[str, str], Iterable[Problem]]
     ) -> tuple[Problem, ...]:
         """The problems that `look` finds in a text, computed once per text."""
-        remarks = self.previous.remarks.get(path)
-        if remarks is None or remarks.text != text or met_bug(remarks.problems):
+        for memory in self._memories:
+            remarks = memory.remarks.get(path)
+            if remarks is not None and remarks.text == text and not met_bug(remarks.problems):
+                break
+        else:
             self.checkpoint(path)
             remarks = Remarks(text, contained(path, lambda: tuple(look(path, text)), _alone))
         self.remarks[path] = remarks
@@ -289,8 +310,11 @@ class Reading:
 
     def header(self, path: str, text: str, look: Callable[[str, str], _Header]) -> _Header:
         """What `look` reads in a text's front matter, computed once per text."""
-        header = self.previous.headers.get(path)
-        if header is None or header[0] != text:
+        for memory in self._memories:
+            header = memory.headers.get(path)
+            if header is not None and header[0] == text:
+                break
+        else:
             header = text, look(path, text)
         self.headers[path] = header
         return header[1]
@@ -324,21 +348,25 @@ class Reading:
         Problems are about the present texts, including broken ones: that is what people see.
         """
         self.checkpoint(global_path)
-        before = self.previous.merged
-        reusable = before is not None and not before.unmerged and before.choice == self._choice
-        if before is not None and reusable and _same(before.layers, counting):
-            merging = _Work((before.effective, before.excesses), counting)
+        merged_before = [memory.merged for memory in self._memories if memory.merged is not None]
+        for before in merged_before:
+            reusable = not before.unmerged and before.choice == self._choice
+            if reusable and _same(before.layers, counting):
+                merging = _Work((before.effective, before.excesses), counting)
+                break
         else:
             merging = _of_layers(
                 counting,
                 lambda layers: bounded(self._merged(restrict(layers, global_path=global_path)[0])),
-                () if before is None else before.layers,
+                () if self.previous.merged is None else self.previous.merged.layers,
             )
-        if before is None or met_bug(before.problems) or not _same(before.present, present):
+        for before in merged_before:
+            if not met_bug(before.problems) and _same(before.present, present):
+                problems = before.problems
+                break
+        else:
             checking = _of_layers(present, lambda layers: restrict(layers, global_path=global_path)[1])
             problems = (*checking.result, *checking.problems)
-        else:
-            problems = before.problems
         effective, excesses = merging.result
         self.merged = merged = MergedSettings(
             layers=merging.layers,
@@ -415,6 +443,11 @@ def _attempt(
         return work(layers)
 
     return contained(layers[-1].document.path, attempt, lambda problem: problem)
+
+
+def _unread_skill(path: str, text: str, problem: Problem) -> ReadSkill:
+    directory = os.path.basename(os.path.dirname(path))
+    return ReadSkill(text, directory, Span(0, 0), None, problems=(problem,))
 
 
 def _alone(problem: Problem) -> tuple[Problem, ...]:

@@ -1,13 +1,16 @@
-"""The live agents of one folder: created on first need, kept in the ledger, loaded again when files change.
+"""The live agents of one folder in one window: created on first need, kept in the ledger, loaded again when
+files change.
 
 1. Nothing is imported or done for agents before a request or an open document is about one.
-2. Agents belong to the folder's workspace in the ledger. Before each answer the registry catches up with what
-   other windows started and ended. An agent lives once the ledger has it: of two windows that give one name
-   the second is refused. Agents of an earlier daemon are restored.
+2. Agents belong to the folder's workspace in the ledger. Each window has its own registry, since an agent
+   reads files as the window that asks has them. Before each answer the registry catches up with what
+   other windows started and ended, and what it finds or does it reports: the daemon lets the other windows
+   follow at once. An agent lives once the ledger has it: of two windows that give one name the second is
+   refused. Agents of an earlier daemon are restored.
 3. An agent that cannot be as it was (its directory is gone, its parent has less) stays, with a notice.
 4. After each snapshot of the folder its agents are loaded again, in a thread. Whoever asks for an agent waits
    for that.
-5. Clients are notified of agents that were started, changed and ended, and of problems in the files that
+5. The client is notified of agents that were started, changed and ended, and of problems in the files that
    agents read.
 6. Open documents that only an agent that is not running would read are checked, too (`previews`).
 """
@@ -15,8 +18,8 @@
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -42,14 +45,26 @@ DID_CHANGE = "nexus/agent/didChange"
 T = TypeVar("T")
 
 
+class AgentNews(msgspec.Struct, frozen=True):
+    """An agent was started or has ended. `number`: in the ledger, of this life of the agent."""
+
+    reason: Literal["spawned", "disposed"]
+    agent: str
+    number: int
+
+
 class AgentServices(msgspec.Struct, frozen=True):
-    """What a folder's agents share with all others. `refresh_watches`: paths that matter have changed."""
+    """What a folder's agents need: the window's `folders` and `client`, and what all windows share.
+
+    `refresh_watches`: paths that matter have changed. `report` notifies all windows of the folder.
+    """
 
     folders: FolderTable[Any]
     workers: Workers
-    clients: set[Client]
+    client: Client
     vocabularies: VocabularyLoader
     refresh_watches: Callable[[], None]
+    report: Callable[[Sequence[AgentNews]], None]
 
 
 class _Change(msgspec.Struct, frozen=True):
@@ -66,8 +81,8 @@ class _Outcome(msgspec.Struct):
     `watched` are the paths that matter to live and previewed agents, `read` those that matter to live ones.
     """
 
-    spawned: list[str] = []
-    disposed: list[str] = []
+    spawned: list[AgentNews] = []
+    disposed: list[AgentNews] = []
     changed: list[str] = []
     watched: frozenset[str] = frozenset()
     read: frozenset[str] = frozenset()
@@ -94,7 +109,8 @@ class AgentRegistry:
         self._lock = asyncio.Lock()
         self._change: _Change | None = None  # that no job has taken yet
         self._queue: TaskQueue[None] = TaskQueue(self._refresh, lambda _, later: later)
-        self._published: set[str] = set()  # agents that clients have diagnostics or open documents of
+        self._published: set[str] = set()  # agents that the client has diagnostics or open documents of
+        self._must_follow = False
         self._checker = AgentChecker()
         self._documents: Mapping[str, AgentDocument] = {}  # that the last job previewed
         self._previews = PreviewResult()
@@ -159,16 +175,17 @@ class AgentRegistry:
         if self._live or self._documents or self._services.folders.documents_to_preview(self._folder):
             self._queue.request(None)
 
+    def follow(self) -> None:
+        """Catch up soon with what other windows did, and check the open documents."""
+        self._must_follow = True
+        self.files_changed(frozenset())
+        self._queue.request(None)
+
     async def catch_up(self) -> None:
         """Take in what other windows did, if the ledger was written since."""
         version = await self._services.workers.run(self._ledger.store.version)
         if version != self._version and not self._folder.reload.cancelled:
             await self.current()
-
-    def publish_to(self, client: Client) -> None:
-        """Publish the problems in the files of agents to a client that joined the folder."""
-        for name in self._published:
-            client.swap_agent(self._folder, name, self._live[name].snapshot, self._pool.inputs.overlays)
 
     def unpublish(self) -> None:
         """Take back all problems in the files of agents: the folder is removed."""
@@ -185,7 +202,8 @@ class AgentRegistry:
 
     async def _refresh(self, _: None) -> None:
         try:
-            if self._change is not None and not self._folder.reload.cancelled:
+            if (self._change is not None or self._must_follow) and not self._folder.reload.cancelled:
+                self._must_follow = False
                 await self.current()
         except RequestError as error:  # of the ledger: files count all the same
             logger.warning("agents of %s: %s", self._folder.path, error)
@@ -223,7 +241,7 @@ class AgentRegistry:
         """
         change, self._change = self._change, None
         folders = self._services.folders
-        roots = tuple(folder.path for folder in folders if any(folder.owners.values()))
+        roots = tuple(folder.path for folder in folders if folder.is_listed)
         roots = tuple(dict.fromkeys((self._folder.path, *roots)))
         if roots != self._pool.roots:
             self._pool.roots = roots
@@ -242,7 +260,7 @@ class AgentRegistry:
         return _Change(snapshot, dict(self._services.folders.overlays), None)
 
     def _publish(self, outcome: _Outcome) -> None:
-        """Publish what became of agents to clients."""
+        """Publish what became of agents to the client, and report it to the other windows."""
         if outcome.live is None or self._folder.reload.cancelled:
             return
         folder = self._folder
@@ -254,15 +272,12 @@ class AgentRegistry:
         before = folder.watched_by_agents, folder.read_by_agents
         folder.watched_by_agents, folder.read_by_agents = outcome.watched, outcome.read
         if before != (outcome.watched, outcome.read):
-            for client in self._services.clients:
-                client.adopt()
+            self._services.client.adopt()
             self._services.refresh_watches()
-        names = {"disposed": outcome.disposed, "spawned": outcome.spawned, "changed": outcome.changed}
-        for reason, agents in names.items():
-            for agent in agents:
-                params = protocol.AgentDidChange(folder.uri, agent, reason)
-                for client in self._services.clients & folder.owners.keys():
-                    client.notify(DID_CHANGE, params)
+        if outcome.disposed or outcome.spawned:
+            self._services.report((*outcome.disposed, *outcome.spawned))
+        for agent in outcome.changed:
+            self._services.client.notify(DID_CHANGE, protocol.AgentDidChange(folder.uri, agent, "changed"))
 
     def _publish_problems(self) -> None:
         """Publish the problems of agents; one without problems and open documents is left out."""
@@ -281,16 +296,13 @@ class AgentRegistry:
 
     def _publish_agent(self, name: str, snapshot: Snapshot | None) -> None:
         self._published.add(name) if snapshot is not None else self._published.discard(name)
-        for client in tuple(self._services.clients):
-            client.swap_agent(self._folder, name, snapshot, self._pool.inputs.overlays)
+        self._services.client.swap_agent(self._folder, name, snapshot, self._pool.inputs.overlays)
 
     def _publish_previews(self) -> None:
-        """Publish the problems in previewed documents to the clients that have them open."""
-        for client in tuple(self._services.clients):
-            is_open = self._services.folders.is_open
-            paths = [path for path in self._previews.documents if is_open(path, client)]
-            snapshot = self._previews.snapshot(self._pool.main.snapshot, paths)
-            client.swap_agent(self._folder, "", snapshot, self._pool.inputs.overlays)
+        """Publish the problems in previewed documents that are still open."""
+        paths = [path for path in self._previews.documents if path in self._services.folders.overlays]
+        snapshot = self._previews.snapshot(self._pool.main.snapshot, paths)
+        self._services.client.swap_agent(self._folder, "", snapshot, self._pool.inputs.overlays)
 
     # ------------------------------------------------------------ in a thread
 
@@ -331,7 +343,7 @@ class AgentRegistry:
         except (RequestError, msgspec.ValidationError) as error:  # a broken row must not stop the others
             logger.warning("the agent %s is not restored: %s", row.name, error)
         else:
-            outcome.spawned.append(row.name)
+            outcome.spawned.append(AgentNews("spawned", row.name, row.number))
 
     def _spawn(self, options: Mapping[str, Any], outcome: _Outcome) -> Agent:
         agent = self._pool.spawn(**options)
@@ -342,7 +354,7 @@ class AgentRegistry:
         except BaseException:
             self._pool.dispose(agent.id)
             raise
-        outcome.spawned.append(agent.id)
+        outcome.spawned.append(AgentNews("spawned", agent.id, self._numbers[agent.id]))
         return agent
 
     def _portable_path(self, agent: Agent) -> str:
@@ -356,13 +368,12 @@ class AgentRegistry:
         self._ledger.end_agent(name)
         before = len(outcome.disposed)
         self._forget(name, outcome)
-        return tuple(outcome.disposed[before:])
+        return tuple(each.agent for each in outcome.disposed[before:])
 
     def _forget(self, name: str, outcome: _Outcome) -> None:
         """Remove an agent that has ended, and its descendants."""
         for agent_id in self._pool.dispose(name) if name in self._pool else (name,):
-            self._numbers.pop(agent_id, None)
-            outcome.disposed.append(agent_id)
+            outcome.disposed.append(AgentNews("disposed", agent_id, self._numbers.pop(agent_id, 0)))
 
     def _sum_up(
         self, outcome: _Outcome, documents: Mapping[str, AgentDocument], change: _Change | None

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from nexus_context.ledger.records import DirectMessage
     from nexus_daemon.agents.registry import AgentRegistry
     from nexus_daemon.connection import Connection
+    from nexus_daemon.live_folder import LiveFolder
     from nexus_daemon.sessions.ledger_writer import FolderLedger
-    from nexus_daemon.state import LiveFolder
 
 ANOTHER_NAME = "Start it again, or send the message under another name."
 MOST_LISTED = 200
@@ -35,21 +35,21 @@ async def spawn(client: "Connection", params: protocol.SpawnParams) -> protocol.
     conversation is the session `agent:<agentId>`. It continues the conversation of an earlier agent of the
     same name.
     """
-    folder = client.daemon.folders.at(params.workspace_folder)
+    folder = client.folders.at(params.workspace_folder)
     agents = await client.daemon.live_agents(folder)
     return await _info(client, folder, await agents.spawn(resolve.spawn_options(params)))
 
 
 async def list_agents(client: "Connection", params: protocol.FolderParams) -> protocol.AgentListResult:
     """The live agents of a folder."""
-    folder = client.daemon.folders.at(params.workspace_folder)
+    folder = client.folders.at(params.workspace_folder)
     agents = await client.daemon.live_agents(folder)
     return protocol.AgentListResult([await _info(client, folder, one) for one in agents.list()])
 
 
 async def get(client: "Connection", params: protocol.AgentParams) -> protocol.AgentDetails:
     """One live agent and what it was granted. `main` is the folder's own agent."""
-    folder = client.daemon.folders.at(params.workspace_folder)
+    folder = client.folders.at(params.workspace_folder)
     agent = (await client.daemon.live_agents(folder)).get(params.agent_id)
     info = await _info(client, folder, agent)
     may = agent.permissions
@@ -66,7 +66,7 @@ async def get(client: "Connection", params: protocol.AgentParams) -> protocol.Ag
 
 async def dispose(client: "Connection", params: protocol.AgentParams) -> protocol.AgentDisposed:
     """End an agent and all agents below it. Their conversations stay in the ledger."""
-    folder = client.daemon.folders.at(params.workspace_folder)
+    folder = client.folders.at(params.workspace_folder)
     agents = await client.daemon.live_agents(folder)
     return protocol.AgentDisposed(list(await agents.dispose(params.agent_id)))
 
@@ -87,7 +87,7 @@ async def message(client: "Connection", params: protocol.AgentMessageParams) -> 
     name that differs from an agent's name only in case is refused.
     """
     ledger = await resolve.folder_ledger(client, params.workspace_folder)
-    folder = client.daemon.folders.at(params.workspace_folder)
+    folder = client.folders.at(params.workspace_folder)
     await resolve.check_spelling(client, folder, params.target)
     sender = await resolve.find(client, folder, params.source, remedy=ANOTHER_NAME)
     if sender is not None:
@@ -217,7 +217,7 @@ _CALLS: dict[str, Callable[..., Awaitable[str]]] = {
 
 
 async def _live(caller: _Caller) -> "AgentRegistry":
-    return await caller.client.daemon.live_agents(caller.client.daemon.folders.at(caller.uri))
+    return await caller.client.daemon.live_agents(caller.client.folders.at(caller.uri))
 
 
 def _is_below(agent: "Agent", other: "Agent") -> bool:
@@ -240,7 +240,7 @@ def _row(agent: "Agent") -> str:
 
 async def _info(client: "Connection", folder: "LiveFolder", agent: "Agent") -> protocol.AgentInfo:
     """Describe an agent and what its next request costs."""
-    async with folder.conversations.using(agent.session) as conversation:
+    async with folder.conversations.using(agent.session, by=client) as conversation:
         snapshot = agent.snapshot
         ledger = await client.daemon.folder_ledger(snapshot, folder)
         scope = await resolve.scope_of(

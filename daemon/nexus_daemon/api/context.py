@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -10,7 +11,6 @@ from nexus_context import assembly
 from nexus_context.errors import RequestError
 from nexus_context.prompt.blocks import blocks_of, paths_of
 from nexus_context.prompt.imports import Import
-from nexus_context.prompt.render import Prompt
 from nexus_context.prompt.token_attribution import fragment_tokens, tokens_by_path
 from nexus_context.snapshot import Snapshot, prompt_for
 from nexus_daemon import protocol, results
@@ -74,7 +74,7 @@ async def usage(client: "Connection", params: protocol.UsageParams) -> protocol.
     """
     async with resolve.using_agent_session(client, params) as scope:
         if scope.agent is None:
-            folder = client.daemon.folders.at(params.workspace_folder)
+            folder = client.folders.at(params.workspace_folder)
             await resolve.snapshot_of(client, folder, params.agent)  # an unknown agent is an error
         if params.next_turn is None:
             return await scope.work(costs.read_usage)
@@ -88,29 +88,29 @@ async def preview(client: "Connection", params: protocol.PreviewParams) -> proto
     the error is that of `nexus/agent/spawn`.
     """
     if params.view_as is None:
-        return await of_snapshot(client, params, build_preview)
+        return await of_snapshot(client, params, partial(build_preview, now=client.now()))
     if params.agent is not None:
         raise RequestError(
             "Both `agent` and `viewAs` are set. Set only one: `viewAs` is for an agent that is not started.",
             code="bad-option",
         )
-    folder = client.daemon.folders.at(params.workspace_folder)
+    folder = client.folders.at(params.workspace_folder)
     agents = await client.daemon.agents_of(folder)
     agent = await agents.view_as(resolve.spawn_options(params.view_as))
-    return await client.work(build_preview, agent.snapshot, _locator(client, agent.snapshot))
+    return await client.work(build_preview, agent.snapshot, _locator(client, agent.snapshot), client.now())
 
 
 async def layers(client: "Connection", params: protocol.AgentViewParams) -> protocol.LayersResult:
     """The layers and files of a folder or agent directory, what was skipped and why, and all problems."""
-    folder = client.daemon.folders.at(params.workspace_folder)
-    result = await of_snapshot(client, params, build_layers)
+    folder = client.folders.at(params.workspace_folder)
+    result = await of_snapshot(client, params, partial(build_layers, now=client.now()))
     return msgspec.structs.replace(result, freshness=results.freshness(client.daemon.freshness(folder)))
 
 
 async def of_snapshot(
     client: "Connection", params: protocol.AgentViewParams, job: Callable[[Snapshot, Locator], T]
 ) -> T:
-    folder = client.daemon.folders.at(params.workspace_folder)
+    folder = client.folders.at(params.workspace_folder)
     snapshot = await resolve.snapshot_of(client, folder, params.agent)
     return await client.work(job, snapshot, _locator(client, snapshot))
 
@@ -119,13 +119,9 @@ def _locator(client: "Connection", snapshot: Snapshot) -> Locator:
     return Locator(snapshot.layers, client.position_encoding)
 
 
-def _prompt_now(snapshot: Snapshot) -> Prompt:
+def build_preview(snapshot: Snapshot, locate: Locator, now: datetime) -> protocol.Preview:
     """The prompt that a request would send now, with the date if the settings ask for it."""
-    return prompt_for(snapshot, now=datetime.now().astimezone())
-
-
-def build_preview(snapshot: Snapshot, locate: Locator) -> protocol.Preview:
-    prompt = _prompt_now(snapshot)
+    prompt = prompt_for(snapshot, now=now)
     _, counter = assembly.model_of(snapshot, None)
     counts = fragment_tokens(prompt, counter)
     layer_of = _layers_by_path(snapshot)
@@ -148,9 +144,9 @@ def build_preview(snapshot: Snapshot, locate: Locator) -> protocol.Preview:
     )
 
 
-def build_layers(snapshot: Snapshot, locate: Locator) -> protocol.LayersResult:
+def build_layers(snapshot: Snapshot, locate: Locator, now: datetime) -> protocol.LayersResult:
     _, counter = assembly.model_of(snapshot, None)
-    tokens = tokens_by_path(_prompt_now(snapshot), counter)
+    tokens = tokens_by_path(prompt_for(snapshot, now=now), counter)
     by_layer: dict[str | None, int] = {}
     for path, layer_name in _layers_by_path(snapshot).items():
         by_layer[layer_name] = by_layer.get(layer_name, 0) + tokens.get(path, 0)

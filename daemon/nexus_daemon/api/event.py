@@ -47,7 +47,7 @@ async def publish(client: "Connection", params: protocol.PublishParams) -> proto
             code="bad-event",
         )
     _check_names(params)
-    folder = client.daemon.folders.at(params.workspace_folder)
+    folder = client.folders.at(params.workspace_folder)
     agents = await resolve.lineage(client, folder, params.agent, params.session)
     ledger = (await resolve.folder_ledger(client, params.workspace_folder)).for_agents(agents)
     return protocol.PublishResult((await client.work(_publish, ledger, params)).id)

@@ -24,7 +24,7 @@ async def query(client: "Connection", params: protocol.KnowledgeQueryParams) -> 
     passages.
     """
     _check(params)
-    folder = client.daemon.folders.at(params.workspace_folder)
+    folder = client.folders.at(params.workspace_folder)
     snapshot = await folder.current()
     with client.daemon.workers.counting():
         _, counter = await client.work(lazy.assembly.model_of, snapshot, None)
@@ -38,7 +38,7 @@ async def query(client: "Connection", params: protocol.KnowledgeQueryParams) -> 
 
 async def status(client: "Connection", params: protocol.FolderParams) -> protocol.KnowledgeStatusResult:
     """What the knowledge base has indexed, and whether it is searched by meaning. Starts the index."""
-    folder = client.daemon.folders.at(params.workspace_folder)
+    folder = client.folders.at(params.workspace_folder)
     snapshot = await folder.current()
     try:
         state = await folder.knowledge.state()

@@ -33,7 +33,7 @@ async def pick(client: "Connection", params: protocol.PickParams) -> protocol.Pi
         options = SessionOptions(
             _choice(scope.snapshot, params), next_request.besides_with(conversation, ledger, _tools(params))
         )
-        conversation.options = None  # of a turn that was never appended
+        conversation.turn.options = None  # of a turn that was never appended
         writing = next_request.pick_options(conversation, ledger, options)
         problem = None if writing is None else await _failure(writing)
         snapshot = await with_choice(client, scope.snapshot, conversation, ledger, agent=scope.agent)

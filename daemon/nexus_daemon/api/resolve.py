@@ -31,9 +31,9 @@ from nexus_daemon.sessions.scope import SessionScope
 if TYPE_CHECKING:  # most requests are for no agent
     from nexus_context.agents import Agent
     from nexus_daemon.connection import Connection
+    from nexus_daemon.live_folder import LiveFolder
     from nexus_daemon.sessions.conversations import Conversation
     from nexus_daemon.sessions.ledger_writer import FolderLedger
-    from nexus_daemon.state import LiveFolder
 
 REMEDY = "Leave out `agent` to use the folder's own agent, or start that agent again."
 GO_ON = "Set `agent` to `main` to continue its conversation as the folder's own, or start the agent again."
@@ -81,9 +81,9 @@ async def using(
     `agent` is who the request is for; by default, an agent's conversation belongs to that agent. `turn`: the
     request is for a model.
     """
-    folder = client.daemon.folders.at(params.workspace_folder)
+    folder = client.folders.at(params.workspace_folder)
     since = time.monotonic()
-    async with folder.conversations.using(params.session) as conversation:
+    async with folder.conversations.using(params.session, by=client) as conversation:
         snapshot = await folder.current()
         ledger = (await client.daemon.folder_ledger(snapshot, folder, since=since)).for_client(
             client, since=since
@@ -141,7 +141,7 @@ async def lineage(
 
 async def folder_ledger(client: "Connection", uri: str) -> "FolderLedger":
     """The ledger of the folder that a URI is in."""
-    folder = client.daemon.folders.at(uri)
+    folder = client.folders.at(uri)
     return await client.daemon.folder_ledger(await folder.current(), folder)
 
 
@@ -165,7 +165,7 @@ async def using_agent_session(
     client: "Connection", params: protocol.ConversationParams, *, turn: bool = False
 ) -> AsyncIterator[SessionScope]:
     """Like `using`, but a request that names no conversation uses that of its agent."""
-    folder = client.daemon.folders.at(params.workspace_folder)
+    folder = client.folders.at(params.workspace_folder)
     agent = None if params.agent is None or folder.agents is None else folder.agents.find(params.agent)
     session = params.session or (MAIN if agent is None else agent.session)
     while True:  # twice at most: only the lock makes certain which agent is live

@@ -42,7 +42,7 @@ async def create(client: "Connection", params: protocol.CreateParams) -> protoco
 
 async def list_sessions(client: "Connection", params: protocol.FolderParams) -> protocol.ListResult:
     """The conversations of a folder with their totals, the most recently changed first."""
-    folder = client.daemon.folders.at(params.workspace_folder)
+    folder = client.folders.at(params.workspace_folder)
     snapshot = await folder.current()
     ledger = await client.daemon.folder_ledger(snapshot, folder)
     sessions = await client.work(ledger.store.sessions, ledger.workspace)
@@ -75,7 +75,7 @@ async def focus(client: "Connection", params: protocol.SessionParams) -> protoco
     Until a client reports one, and for a conversation without a turn, the model that was last picked in the
     folder counts them. What a conversation costs is always counted with its own model.
     """
-    folder = client.daemon.folders.at(params.workspace_folder)
+    folder = client.folders.at(params.workspace_folder)
     await client.daemon.folder_ledger(await folder.current(), folder)
     folder.focus = params.session
     client.daemon.follow_choice(folder)
@@ -112,6 +112,7 @@ async def append(client: "Connection", params: protocol.AppendParams) -> protoco
         model=params.model,
         event=params.event,
     )
+    folder = client.folders.at(params.workspace_folder)
     async with using(client, params) as scope:
         answer, measured = await client.work(operations.append, scope, turn_input)
         if measured is not None:
@@ -119,7 +120,7 @@ async def append(client: "Connection", params: protocol.AppendParams) -> protoco
                 scope.conversation, scope.folder.name, measured.usage, percent=measured.percent
             )
             if warning is not None:
-                client.daemon.show(warning)
+                client.daemon.show(warning, folder)
     if measured is None:
         fork = protocol.SessionParams(params.workspace_folder, answer.session)
         async with using(client, fork) as scope:
@@ -292,15 +293,15 @@ async def search(client: "Connection", params: protocol.SearchParams) -> protoco
         session=params.session,
         limit=params.limit,
     )
-    uris = {one.ledger.workspace: one.uri for one in daemon.folders if one.ledger is not None}
+    uris = {one.ledger.workspace: one.uri for one in client.folders if one.ledger is not None}
     return protocol.SearchResult([_hit(hit, uris) for hit in hits])
 
 
 async def _some_snapshot(client: "Connection") -> Snapshot:
     """Any snapshot: the user's own settings are the same in every folder."""
-    for folder in client.daemon.folders:
+    for folder in client.folders:
         return await folder.current()
-    return await client.work(operations.load_user_settings, client.daemon.folders.load_inputs)
+    return await client.work(operations.load_user_settings, client.folders.load_inputs)
 
 
 def _hit(hit: "Hit", uris: Mapping[str, str]) -> protocol.SearchHit:

@@ -16,6 +16,6 @@ async def read(client: "Connection", params: protocol.SkillReadParams) -> protoc
     It reads a skill that the folder offers, from the folder's snapshot, and no other file. An unknown skill
     and an invalid argument are errors that name it.
     """
-    folder = client.daemon.folders.at(params.workspace_folder)
+    folder = client.folders.at(params.workspace_folder)
     snapshot = await resolve.snapshot_of(client, folder, params.agent)
     return protocol.SkillReadResult(await client.work(skill_tool.run, snapshot, params.arguments))

@@ -12,7 +12,8 @@ from nexus_context.cache import Statistics
 from nexus_context.errors import Severity
 from nexus_context.tokens import loaded_encodings
 from nexus_daemon import protocol, results
-from nexus_daemon.state import Daemon, LiveFolder
+from nexus_daemon.live_folder import LiveFolder
+from nexus_daemon.state import Daemon
 from nexus_daemon.version import PROTOCOL, __version__
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ DEFAULT_ENCODING = "o200k_base"
 
 async def count(client: "Connection", params: protocol.CountParams) -> protocol.CountResult:
     """Count the tokens of texts and files. Nothing is sent anywhere."""
-    overlays = dict(client.daemon.folders.overlays)
+    overlays = dict(client.folders.overlays)
     return await client.work(count_texts, params, overlays, client.position_encoding)
 
 

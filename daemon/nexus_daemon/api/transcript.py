@@ -93,7 +93,7 @@ def _sent(scope: SessionScope, options: assembly.Options) -> tuple[list[int], li
     positions = conversation.positions
     if not positions:
         return [], []
-    view = assembly.view_of(scope.snapshot, conversation.manager, options, now=datetime.now().astimezone())
+    view = assembly.view_of(scope.snapshot, conversation.manager, options, now=scope.client.now())
     sent = sorted(positions[index] for index in view.sent_indexes())
     return sent, sorted(positions[index] for index in view.shortened)
 

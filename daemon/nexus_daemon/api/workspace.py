@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 async def init(client: "Connection", params: protocol.InitParams) -> protocol.InitResult:
     """Write templates into the folder's `.nexus3/`. Existing files are never changed."""
-    folder = client.daemon.folders.at(params.workspace_folder)
-    if folder is not client.daemon.folders.get(params.workspace_folder):
+    folder = client.folders.at(params.workspace_folder)
+    if folder is not client.folders.get(params.workspace_folder):
         raise RequestError(
             f"{params.workspace_folder} lies inside {folder.uri}. Nothing was written: name the workspace "
             "folder itself, or add this folder to the workspace first.",
@@ -26,7 +26,7 @@ async def init(client: "Connection", params: protocol.InitParams) -> protocol.In
         plan = plan_init(folder.path, adopt=params.adopt)
         if params.preview:
             return plan, Scaffolded(tuple(path for path, _ in plan.create), plan.existing)
-        return plan, scaffold(plan)
+        return plan, scaffold(plan, umask=client.umask)
 
     plan, done = await client.work(write)
     if not params.preview:

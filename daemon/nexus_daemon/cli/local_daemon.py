@@ -52,8 +52,8 @@ async def _answer(command: str, uri: str, handler: Callable[[Connection, P], Awa
     connection = Connection(_NoEditor(), lambda: daemon)
     try:
         connection.start()
-        daemon.add_folder(uri, name="", listed=True, owner=connection)
-        folder = daemon.folders.at(uri)
+        daemon.add_folder(connection, uri, name="", listed=True)
+        folder = connection.folders.at(uri)
         ledger = (await daemon.folder_ledger(await folder.current(), folder)).store
         if not ledger.persists:
             raise LedgerError(f"Nothing was done. {ledger.notice}", code="ledger-read-only")

@@ -367,7 +367,9 @@ def _print_tables(snapshot: Snapshot, folder: Path, options: argparse.Namespace)
     from nexus_daemon.cli import tables
 
     if options.layers:
-        tables.print_layers(context.build_layers(snapshot, Locator(snapshot.layers, "utf-32")))
+        tables.print_layers(
+            context.build_layers(snapshot, Locator(snapshot.layers, "utf-32"), datetime.now().astimezone())
+        )
     if options.tokens:
         spent = results.usage(_context(snapshot, folder, options).usage, Locator(snapshot.layers, "utf-32"))
         tables.print_usage(spent)

@@ -111,7 +111,7 @@ def plan(scope: SessionScope, params: protocol.CompactParams) -> Draft:
         scope.follow_all()
     scope.follow_to_compact()
     options = next_request.options_beside(snapshot, conversation, ledger)
-    now = datetime.now().astimezone()
+    now = scope.client.now()
     request = assembly.Request(options=options)
     fixed, view, spent = costs.fitted_part(snapshot, conversation.manager, request, now=now, looking=True)
     compaction_plan = conversation.manager.plan_compaction(
@@ -210,7 +210,7 @@ def apply(scope: SessionScope, draft: Draft, summary: "Written | None") -> Recei
     conversation, counter = scope.conversation, draft.task.counter
     scope.follow_to_compact()
     compaction_plan, positions = _with_appended(conversation, draft)
-    result = _finish(compaction_plan, summary, counter)
+    result = _finish(compaction_plan, summary, counter, now=scope.client.now())
     preserved = (*compaction_plan.pinned, *range(compaction_plan.start, len(compaction_plan.messages)))
     _write(scope, result, [positions[index] for index in preserved], counter)
     conversation.undone = False
@@ -235,8 +235,9 @@ def _with_appended(conversation: Conversation, draft: Draft) -> tuple["Plan", tu
     return extended, (*draft.positions, *now.positions[first:])
 
 
-def _finish(plan: "Plan", summary: "Written | None", counter: TokenCounter) -> "CompactionResult":
-    now = datetime.now().astimezone()
+def _finish(
+    plan: "Plan", summary: "Written | None", counter: TokenCounter, *, now: datetime
+) -> "CompactionResult":
     failures: tuple[str, ...] = ()
     if summary is not None:
         try:
@@ -286,6 +287,6 @@ def _write(
     conversation.positions = [appended.before.messages, *preserved]
     conversation.head = appended.head
     conversation.compaction = receipt.id
-    conversation.proposal = None
+    conversation.drop_proposals()
     conversation.loaded = None
     conversation.changed()

@@ -1,4 +1,5 @@
-"""The conversations of one folder that are in memory, by session name. The ledger has all of them.
+"""The conversations of one folder that are in memory, by session name, for all windows of the folder. The
+ledger has all of them.
 
 1. A conversation stays in memory until MOST_IN_MEMORY others have been used since. One that the ledger does
    not have is dropped after use, unless its first turn is under way: a request was made for a message, or
@@ -6,6 +7,8 @@
 2. Access is exclusive, in the order of the requests.
 3. A conversation in memory equals the ledger's (`sync`). Only what matters as long as the daemon runs is here
    alone: what was sent last, which warnings the user has had.
+4. A turn under way belongs to the window that requested its context (`TurnUnderWay`): of two windows that
+   each make a request and then append, each appends with what its own request was sent with.
 """
 
 import asyncio
@@ -15,6 +18,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -24,6 +28,7 @@ from nexus_daemon import lazy
 
 if TYPE_CHECKING:  # the first diagnostics need not wait for it
     from nexus_context.assembly import AssembledContext, Options
+    from nexus_context.conversation.bound_thinking import SentRequest
     from nexus_context.conversation.message import Message
     from nexus_context.conversation.reported_usage import Estimate
     from nexus_context.frozen import Proposal
@@ -46,11 +51,30 @@ class Answer(msgspec.Struct, frozen=True):
     forked: bool = False
 
 
+class TurnUnderWay:
+    """What a window's last request was made with, until the window appends its turn.
+
+    `request` is the one that the reasoning of its answer is bound to (`ContextManager.request`).
+    """
+
+    def __init__(self) -> None:
+        self.facts: TurnFacts | None = None
+        self.message: Message | None = None  # that the request was made for, as it will be stored
+        self.proposal: Proposal | None = None  # what later requests begin with
+        self.requested: datetime | None = None  # when it was made
+        self.estimate: Estimate | None = None  # of its tokens
+        self.options: SessionOptions | None = None
+        self.request: SentRequest | None = None
+        self.handed_out: dict[str, tuple[str, ...]] = {}  # ids of messages in each agent's last request
+        self.handed_out_event = 0  # number of the newest event when it was made
+
+
 class Conversation:
     """One session in memory. `lock` keeps the order of the requests.
 
-    `users` counts the requests that have it or wait for it. `positions` are those of the messages that
-    `manager` has loaded. `head` is how far the ledger was read; None if it has no such session.
+    `turn` is the turn under way of the client whose request has the lock. `users` counts the requests that
+    have it or wait for it. `positions` are those of the messages that `manager` has loaded. `head` is how far
+    the ledger was read; None if it has no such session.
     """
 
     def __init__(self, session: str) -> None:
@@ -65,23 +89,18 @@ class Conversation:
         self.positions: list[int] = []
         self.compaction: str | None = None  # the one in force
         self.loaded: int | None = None  # tokens that were requested when it was read; None: all
-        self.facts: TurnFacts | None = None  # of the turn under way: what its last request was made with
-        self.turn_message: Message | None = None  # that its last request was made for, as it will be stored
-        self.proposal: Proposal | None = None  # of the same request: what later ones begin with
+        self.turn = TurnUnderWay()
+        self._client: object = None  # whose turn this is; None: of one that has left, or of nobody
+        self._turns: WeakKeyDictionary[object, TurnUnderWay] = WeakKeyDictionary()
         self.frozen_text: str | None = None  # what requests begin with, as the ledger had it last
-        self.requested: datetime | None = None  # when it was made
-        self.estimate: Estimate | None = None  # of the request of the turn under way
         self.anchor: UsageReport | None = None  # the newest report of a provider on a request
         self.opening: Message | None = None  # begins the messages of `manager`, but the ledger lacks it
         self.last_prefix: Prefix | None = None  # of the last request for a message or an event
         self.last_options: Options | None = None  # of the same request, without its turn tools
         self.last_turn_tools: Sequence[dict[str, Any]] = ()  # of the same request
-        self.options: SessionOptions | None = None  # of the turn under way
         self.parameters: Mapping[str, Any] = {}  # of the model, that it was created with
         self.rendered: tuple[Snapshot, Snapshot] | None = None  # the folder's, and the same for our model
-        self.handed_out: dict[str, tuple[str, ...]] = {}  # ids of messages in each agent's last request
         self.last_event = 0  # number of the newest event when the last turn was sent
-        self.handed_out_event = 0  # the same of the turn under way
         self.futile = False  # a compaction did not bring the last turn below the threshold
         self.undone = False  # the user undid a compaction and has not requested one since
         self.warned: int | None = 0  # percent of the last warning; None: before the daemon started
@@ -102,9 +121,34 @@ class Conversation:
     def last_turn(self) -> str | None:
         return None if self.head is None else self.head.turn
 
+    @property
+    def has_messages_out(self) -> bool:
+        """Whether agents' messages were handed out with the turn under way of some window."""
+        return any(turn.handed_out for turn in (self.turn, *self._turns.values()))
+
+    def use_turn(self, client: object) -> None:
+        """Let `turn` be the turn under way of a client, whose request has the lock from now on."""
+        if client is not self._client:
+            self.turn.request = self.manager.request
+            self._client = client
+            self.turn = self._turns.setdefault(client, TurnUnderWay())
+            self.manager.request = self.turn.request
+
+    def drop_turn(self, client: object) -> None:
+        """Forget the turn under way of a client that has left; its request that has the lock still has it."""
+        self._turns.pop(client, None)
+        if client is self._client:
+            self._client = None
+
+    def drop_proposals(self) -> None:
+        """What requests begin with has changed: no turn under way decides it any more."""
+        for turn in (self.turn, *self._turns.values()):
+            turn.proposal = None
+
     @asynccontextmanager
     async def unlocked(self) -> AsyncIterator[None]:
         """Release the lock, which the caller holds, until the end of the block."""
+        client = self._client
         self.lock.release()
         try:
             yield
@@ -116,6 +160,7 @@ class Conversation:
                     await asyncio.wait([locking])
                 except asyncio.CancelledError as error:  # the caller releases the lock: it has to have it
                     cancelled = error
+            self.use_turn(client)
             if cancelled is not None:
                 raise cancelled
 
@@ -145,15 +190,15 @@ class Conversation:
     def forget(self) -> None:
         """Reset to an empty conversation."""
         self.manager.clear_messages()
-        self.head = self.compaction = self.loaded = self.facts = None
+        self.head = self.compaction = self.loaded = None
         self.last_prefix = self.last_options = None
-        self.turn_message = self.opening = None
-        self.proposal = self.requested = self.estimate = self.anchor = None
-        self.frozen_text = None
+        self.opening = self.anchor = self.frozen_text = None
         self.last_turn_tools = ()
         self.positions = []
-        self.handed_out = {}
-        self.options = None
+        self.turn = TurnUnderWay()
+        self._turns.clear()
+        if self._client is not None:
+            self._turns[self._client] = self.turn
         self.parameters = {}
         self.futile = self.undone = False
         self.changed()
@@ -161,7 +206,7 @@ class Conversation:
 
 
 class Conversations:
-    """The conversations of one folder that are in memory."""
+    """The conversations of one folder that are in memory, for all windows of the folder."""
 
     def __init__(self) -> None:
         self._by_name: OrderedDict[str, Conversation] = OrderedDict()
@@ -182,18 +227,26 @@ class Conversations:
         conversation = self._by_name.get(session)
         return Conversation(session) if conversation is None else conversation
 
+    def drop_turns(self, client: object) -> None:
+        """Forget what a client that has left had under way."""
+        for conversation in self._by_name.values():
+            conversation.drop_turn(client)
+
     @asynccontextmanager
-    async def using(self, session: str) -> AsyncIterator[Conversation]:
-        """Lock the conversation of a session. Afterwards it stays in memory if it holds anything."""
+    async def using(self, session: str, *, by: object) -> AsyncIterator[Conversation]:
+        """Lock the conversation of a session for a client. Afterwards it stays in memory if it holds
+        anything.
+        """
         conversation = self._by_name.setdefault(session, self.peek(session))
         self._by_name.move_to_end(session)
         conversation.users += 1
         try:
             async with conversation.lock:
+                conversation.use_turn(by)
                 yield conversation
         finally:
             conversation.users -= 1
-            holds_something = conversation.head or conversation.handed_out or conversation.last_prefix
+            holds_something = conversation.head or conversation.has_messages_out or conversation.last_prefix
             is_over = not (conversation.users or holds_something)
             if is_over and self._by_name.get(session) is conversation:
                 del self._by_name[session]

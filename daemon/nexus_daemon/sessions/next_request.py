@@ -69,7 +69,7 @@ def snapshot_for_turn(scope: "SessionScope", options: Options) -> Snapshot:
     picked = _picked(snapshot, conversation, ledger, options)
     if picked is None:
         return snapshot_for(snapshot, conversation, ledger, scope.agent)
-    conversation.options = picked  # the ledger takes them as the conversation's with its next turn
+    conversation.turn.options = picked  # the ledger takes them as the conversation's with its next turn
     pick_options(conversation, ledger, picked)
     return _rendered(snapshot, conversation, picked.choice)
 

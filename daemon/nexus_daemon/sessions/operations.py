@@ -26,9 +26,9 @@ def append(scope: SessionScope, turn_input: TurnInput) -> tuple[Answer, Measured
         _begin(scope, agent.id)
     if conversation.warned is None:  # the user was warned of it before the daemon started
         conversation.warned = threshold_at(usage.measure_scope(scope).percent)
-    if turn_input.result.usage is not None and conversation.estimate is None:
-        conversation.estimate = usage.estimate_request(scope)
-    answer = sync.append(conversation, scope.ledger, scope.snapshot, turn_input)
+    if turn_input.result.usage is not None and conversation.turn.estimate is None:
+        conversation.turn.estimate = usage.estimate_request(scope)
+    answer = sync.append(conversation, scope.ledger, scope.snapshot, turn_input, now=scope.client.now())
     return answer, usage.measure_scope(scope) if answer.session == conversation.session else None
 
 
@@ -79,7 +79,7 @@ def undo_compaction(scope: SessionScope, compaction: str | None) -> protocol.Tok
 def render_anew(scope: SessionScope) -> protocol.TokenUsage:
     """Let the next request begin with the system prompt and the tools as they are then."""
     scope.ledger.render_anew(scope.conversation.session)
-    scope.conversation.proposal = None
+    scope.conversation.drop_proposals()
     return usage.read_usage(scope)
 
 

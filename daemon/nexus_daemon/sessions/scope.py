@@ -1,6 +1,7 @@
 """`SessionScope`: all that a request about one conversation needs, passed along as one value."""
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
@@ -23,7 +24,6 @@ T = TypeVar("T")
 class Services(Protocol):
     """What a session needs of the daemon."""
 
-    folders: "FolderTable[Any]"
     git: "WorkingTrees"
     workers: "Workers"
 
@@ -35,9 +35,14 @@ class Requester(Protocol):
     def daemon(self) -> Services: ...
 
     @property
+    def folders(self) -> "FolderTable[Any]": ...
+
+    @property
     def has_model(self) -> bool: ...
 
     def trusts(self, directory: str) -> bool: ...
+
+    def now(self) -> datetime: ...
 
     async def ask(self, method: str, params: Any, result_type: Any, *, timeout_s: float) -> Any: ...
 

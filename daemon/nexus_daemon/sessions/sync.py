@@ -36,7 +36,7 @@ from nexus_context.conversation.compaction.server import SplitTurn
 from nexus_context.conversation.history import NO_GAP, History
 from nexus_context.conversation.message import Message, sent_content
 from nexus_context.conversation.reported_usage import report_of
-from nexus_context.conversation.times import local_time, opening_message
+from nexus_context.conversation.times import opening_message
 from nexus_context.conversation.window import LARGEST_NEW
 from nexus_context.frozen import frozen_of, frozen_text, settled
 from nexus_context.ledger import records
@@ -157,11 +157,16 @@ def _follow(
 
 
 def append(
-    conversation: Conversation, ledger: FolderLedger, snapshot: Snapshot, turn_input: TurnInput
+    conversation: Conversation,
+    ledger: FolderLedger,
+    snapshot: Snapshot,
+    turn_input: TurnInput,
+    *,
+    now: datetime,
 ) -> Answer:
     """Write a turn. A repeated key writes nothing; a parent that is not the last turn makes a fork.
 
-    The caller has followed the ledger.
+    The caller has followed the ledger. `now` is the client's local time.
     """
     answer = conversation.answer_for(turn_input.key, len(turn_input.result.messages))
     if answer is not None:
@@ -171,11 +176,11 @@ def append(
     begins = head is None or not head.messages or turn_input.parent is None
     opened = conversation.opening
     report = _report(conversation, snapshot, turn_input)
-    opening = _counted([opened or opening_message(local_time())], counter) if begins else ()
+    opening = _counted([opened or opening_message(now)], counter) if begins else ()
     split, request = conversation.manager.bind(_as_sent(conversation, turn_input.result.messages))
     messages = _counted(split.messages, counter)
     last_frozen = conversation.manager.frozen
-    frozen = settled(last_frozen, conversation.proposal, split.messages)
+    frozen = settled(last_frozen, conversation.turn.proposal, split.messages)
     turn = NewTurn(
         messages=messages,
         counter=counter.name,
@@ -196,11 +201,12 @@ def append(
         _mark_delivered(conversation, ledger)
     if appended.repeated or appended.forked:
         return answer
-    requested = conversation.requested
-    conversation.facts = conversation.turn_message = conversation.proposal = conversation.requested = None
-    conversation.estimate = None
+    under_way = conversation.turn
+    requested = under_way.requested
+    under_way.facts = under_way.message = under_way.proposal = under_way.requested = None
+    under_way.estimate = None
     conversation.anchor = report or conversation.anchor
-    conversation.options = None  # they are those of the ledger now
+    under_way.options = None  # they are those of the ledger now
     follows = (head is None and not appended.before.seq) or appended.before == head
     if follows and split.summary is None:
         written = messages if appended.before.messages or opened is not None else (*opening, *messages)
@@ -241,7 +247,7 @@ def _as_sent(conversation: Conversation, messages: Sequence[Message]) -> Sequenc
     A client appends either the user's message or the one that it sent. A turn that an event began, without a
     message, gets one.
     """
-    sent = conversation.turn_message
+    sent = conversation.turn.message
     if sent is None or sent.preamble is None:
         return messages
     for at, message in enumerate(messages):
@@ -256,7 +262,7 @@ def _as_sent(conversation: Conversation, messages: Sequence[Message]) -> Sequenc
 
 def _facts(conversation: Conversation, snapshot: Snapshot, turn_input: TurnInput) -> dict[str, Any]:
     """What a turn was made with: what its last request was, unless the client says something else."""
-    facts = conversation.facts or TurnFacts(
+    facts = conversation.turn.facts or TurnFacts(
         role=snapshot.role, permissions=costs.permissions(snapshot, Options(), {})
     )
     outcome = turn_input.result.outcome
@@ -269,10 +275,10 @@ def _facts(conversation: Conversation, snapshot: Snapshot, turn_input: TurnInput
 
 def _report(conversation: Conversation, snapshot: Snapshot, turn_input: TurnInput) -> UsageReport | None:
     """What the provider counted of the turn's last request, beside our estimate of it."""
-    usage, estimate = turn_input.result.usage, conversation.estimate
+    usage, estimate = turn_input.result.usage, conversation.turn.estimate
     if usage is None or estimate is None:
         return None
-    facts = conversation.facts
+    facts = conversation.turn.facts
     model = None if facts is None else facts.model
     limits, counter = costs.model_of(snapshot, turn_input.model or model)
     if limits.family.name != estimate.family:  # another model answered
@@ -302,15 +308,16 @@ def _server_compaction(split: SplitTurn, counter: TokenCounter) -> ServerCompact
 
 def _new_options(conversation: Conversation, ledger: FolderLedger) -> SessionOptions | None:
     """The options of the turn; None if the ledger has them as the conversation's already."""
-    options = conversation.options
+    options = conversation.turn.options
     return None if options == ledger.session_options(conversation.session) else options
 
 
 def _mark_delivered(conversation: Conversation, ledger: FolderLedger) -> None:
     """The conversation went on: the agents' messages that were handed out no longer wait."""
-    ids = [each for sent in conversation.handed_out.values() for each in sent]
-    conversation.handed_out = {}
-    conversation.last_event = max(conversation.last_event, conversation.handed_out_event)
+    turn = conversation.turn
+    ids = [each for sent in turn.handed_out.values() for each in sent]
+    turn.handed_out = {}
+    conversation.last_event = max(conversation.last_event, turn.handed_out_event)
     if ids:
         try:
             ledger.delivered(ids)
@@ -343,7 +350,7 @@ def _read(conversation: Conversation, ledger: FolderLedger, snapshot: Snapshot, 
     conversation.undone = history.undone
     conversation.loaded = tokens if history.gap_messages else None
     if other:
-        conversation.proposal = None
+        conversation.drop_proposals()
     if other or first:
         conversation.changed()
     if first and history.messages:

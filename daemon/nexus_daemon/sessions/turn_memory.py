@@ -121,11 +121,12 @@ def hand_out(conversation: Conversation, agent: str, messages: Sequence[str], ev
     """The agent's turn has these messages, and the events up to this number: once the conversation goes on,
     they are delivered.
     """
-    conversation.handed_out_event = events
+    turn = conversation.turn
+    turn.handed_out_event = events
     if messages:
-        conversation.handed_out[agent] = tuple(messages)
+        turn.handed_out[agent] = tuple(messages)
     else:
-        conversation.handed_out.pop(agent, None)
+        turn.handed_out.pop(agent, None)
 
 
 def call_tool(scope: SessionScope, tool: str, arguments: Mapping[str, Any] | str | None) -> str:

@@ -163,7 +163,9 @@ async def _read_git(scope: SessionScope, request: assembly.Request) -> "GitState
     if not reports_git or not scope.snapshot.effective.get("/context/git"):
         return None
     folder = scope.snapshot.folder
-    return await scope.client.daemon.git.state(folder, trusted=scope.client.trusts(folder))
+    return await scope.client.daemon.git.state(
+        folder, trusted=scope.client.trusts(folder), environ=scope.client.folders.load_inputs.environ
+    )
 
 
 async def _read_attachments(
@@ -171,7 +173,7 @@ async def _read_attachments(
 ) -> Attachments:
     if not attachments and not scope.snapshot.contents.conditional:
         return NO_ATTACHMENTS
-    overlays = dict(scope.client.daemon.folders.overlays)
+    overlays = dict(scope.client.folders.overlays)
     return await scope.client.daemon.workers.run(
         read_attachments, scope.snapshot, attachments, overlays=overlays, files=files
     )
@@ -206,7 +208,7 @@ def _assemble_after(
 
 def _begin(scope: SessionScope, params: protocol.AssembleParams, inputs: TurnInputs) -> _Turn:
     """Take over what the request picks, and read what other windows wrote."""
-    began, now = time.perf_counter(), datetime.now().astimezone()
+    began, now = time.perf_counter(), scope.client.now()
     request = request_of(params, inputs.git, {} if scope.agent is None else scope.agent.parameters)
     if request.message is not None:
         snapshot = next_request.snapshot_for_turn(scope, request.options)
@@ -241,6 +243,7 @@ def _assemble(turn: _Turn) -> _Context:
         request,
         now=turn.now,
         memory=memory.items,
+        versions=(turn.scope.folder.number,),  # each window counts its revisions by itself
     )
     return _Context(assembled, memory, revision, cached=cached)
 
@@ -292,14 +295,14 @@ def _result(
         conversation.last_prefix, conversation.last_options = assembled.prefix, options
         conversation.last_turn_tools = inputs.tools
     if takes_memory(request):
-        conversation.turn_message = assembled.turn_message
-        conversation.proposal, conversation.requested = assembled.proposal, turn.now
+        conversation.turn.message = assembled.turn_message
+        conversation.turn.proposal, conversation.turn.requested = assembled.proposal, turn.now
     elif _goes_on(request, conversation):
-        conversation.proposal, conversation.requested = assembled.proposal, turn.now
+        conversation.turn.proposal, conversation.turn.requested = assembled.proposal, turn.now
     if _is_turn(request, conversation):
         family, total = assembled.prefix.model.family.name, assembled.usage.total
-        conversation.estimate = Estimate(family, total)
-        conversation.facts = TurnFacts(
+        conversation.turn.estimate = Estimate(family, total)
+        conversation.turn.facts = TurnFacts(
             model=assembled.model or None,
             role=scope.snapshot.role,
             toolset=assembled.prefix.tool_names,

@@ -57,7 +57,7 @@ def estimate_request(scope: SessionScope) -> Estimate:
 def read_usage(scope: SessionScope) -> protocol.TokenUsage:
     """The usage with a cache report, after reading what other windows wrote."""
     spent = measure(scope).usage
-    return with_cache(spent, scope.snapshot, scope.conversation, scope.locate)
+    return with_cache(spent, scope.snapshot, scope.conversation, scope.locate, now=scope.client.now())
 
 
 def read_next_usage(
@@ -72,17 +72,23 @@ def read_next_usage(
     scope.follow()
     manager = scope.conversation.manager
     if not len(manager):  # the turn begins with the message that the conversation will begin with
-        manager = ContextManager(started=datetime.now().astimezone())
+        manager = ContextManager(started=scope.client.now())
     options = next_request.with_turn_tools(options, inputs.tools)
     request = msgspec.structs.replace(request, options=options, git=inputs.git)
     memory = turn_memory.gather(scope, request, inputs)
     locate = turn_memory.locator_of(scope.locate, memory.items)
     spent, _ = _measure(scope, request, locate, manager, memory=memory.items)
-    return with_cache(spent, snapshot, scope.conversation, locate, turn_tools=inputs.tools)
+    now = scope.client.now()
+    return with_cache(spent, snapshot, scope.conversation, locate, now=now, turn_tools=inputs.tools)
 
 
 def current_usage(
-    snapshot: Snapshot, conversation: Conversation, ledger: FolderLedger | None, locate: Locator
+    snapshot: Snapshot,
+    conversation: Conversation,
+    ledger: FolderLedger | None,
+    locate: Locator,
+    *,
+    now: datetime,
 ) -> protocol.TokenUsage:
     """The usage for a notification: identical to the result of `nexus/context/usage`.
 
@@ -98,10 +104,9 @@ def current_usage(
     limits, _ = assembly.model_of(snapshot, None)
     counter = None if is_loaded(limits.encoding) else get_token_counter(use_tiktoken=False)
     request = assembly.Request(options=options)
-    now = datetime.now().astimezone()
     measured = assembly.measure(snapshot, conversation.stored, request=request, counter=counter, now=now)
     spent = results.measured(measured, locate, conversation.positions)
-    return with_cache(spent, snapshot, conversation, locate)
+    return with_cache(spent, snapshot, conversation, locate, now=now)
 
 
 def with_cache(
@@ -110,6 +115,7 @@ def with_cache(
     conversation: Conversation,
     locate: Locator,
     *,
+    now: datetime,
     turn_tools: Sequence[dict[str, Any]] | None = None,
 ) -> protocol.TokenUsage:
     """The usage with a cache report: what an edit breaks, before it is paid for.
@@ -123,7 +129,7 @@ def with_cache(
     tools = conversation.last_turn_tools if turn_tools is None else turn_tools
     options = next_request.with_turn_tools(options, tools)
     try:
-        now, form = datetime.now().astimezone(), before.format or "neutral"
+        form = before.format or "neutral"
         prefix = assembly.prefix_of(snapshot, conversation.manager, options, now=now, form=form)
     except RequestError:  # a skill that the request named is gone
         return usage
@@ -140,7 +146,7 @@ def _measure(
     memory: Sequence[MemoryItem] = (),
 ) -> tuple[protocol.TokenUsage, float]:
     """The usage, and how full the context is before anything is cut, in percent."""
-    now = datetime.now().astimezone()
+    now = scope.client.now()
     measured = assembly.measure(scope.snapshot, messages, request=request, now=now, memory=memory)
     positions = scope.conversation.positions or (0,)  # of the opening, before the first turn
     return results.measured(measured, locate, positions), measured.wanted_percent

@@ -1,10 +1,10 @@
-"""The folder table: folder URI → folder and snapshot; finds the innermost folder of a URI."""
+"""The folder table of one client: folder URI → folder and snapshot; finds the innermost folder of a URI."""
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Executor
 from functools import partial
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -33,22 +33,25 @@ KEYSTROKE_CHARACTERS = 200_000
 MOST_PREVIEWS = 64
 """The most documents of one folder that are checked for agents that are not running."""
 
+_NUMBERS = count(1)
+
 
 class Folder:
     """One workspace folder.
 
-    `owners` are the clients that added it: true if they listed it, false if it is the folder of a lone file.
-    `overlays` are the unsaved texts of the current or pending snapshot, and `changed` the only paths that can
-    have changed for it; None: any. `watched` are the paths that matter to the folder, `watched_by_agents`
-    those that matter to its running or previewed agents, `read_by_agents` those that matter to running ones.
-    `choice` is the picked model of the snapshot.
+    `number` is another for each folder of each window. `is_listed`: the client listed it; otherwise it is the
+    folder of a lone file. `overlays` are the unsaved texts of the current or pending snapshot, and `changed`
+    the only paths that can have changed for it; None: any. `watched` are the paths that matter to the folder,
+    `watched_by_agents` those that matter to its running or previewed agents, `read_by_agents` those that
+    matter to running ones. `choice` is the picked model of the snapshot.
     """
 
     def __init__(self, uri: str, path: str, name: str) -> None:
         self.uri = uri
         self.path = path
         self.name = name
-        self.owners: dict[object, bool] = {}
+        self.number = next(_NUMBERS)
+        self.is_listed = False
         self.choice: ModelChoice | None = None
         self.agent_directories = AgentDirectories()
         self.watched: frozenset[str] = frozenset()
@@ -142,27 +145,27 @@ class FolderEvents(msgspec.Struct, Generic[F], frozen=True):
 
 
 class FolderTable(Generic[F]):
-    """Every folder of this daemon, each a `folder_type`. Lives on the event loop.
+    """Every folder of one client, each made by `create`, and its unsaved texts. Lives on the event loop.
 
-    Folders and unsaved texts belong to the clients that added them, and leave with the last of these owners.
-    `overlays` has one text per path: the latest that any owner set. `load_inputs` are read once, when the
-    daemon starts.
+    `overlays` has the unsaved texts by path. `load_inputs` are those of the client. `beside` returns a
+    snapshot of the same folder in another window, if there is one: loads share what is equal with it.
     """
 
     def __init__(
         self,
-        folder_type: type[F],
+        create: Callable[[str, str, str], F],
         load_inputs: LoadInputs,
         executor: Executor,
         *,
         turns: Turns,
         events: FolderEvents[F],
+        beside: Callable[[F], Snapshot | None] = lambda _: None,
     ) -> None:
         self.load_inputs = msgspec.structs.replace(load_inputs, load_vocabulary=False)
         self.overlays: dict[str, str] = {}
-        self._folder_type = folder_type
+        self._create = create
+        self._beside = beside
         self._named_documents: dict[str, None] = {}  # open documents that belong to an agent by name
-        self._texts: dict[str, dict[object, str]] = {}
         self._executor = executor
         self._turns = turns
         self._events = events
@@ -174,7 +177,7 @@ class FolderTable(Generic[F]):
     def __len__(self) -> int:
         return len(self._folders)
 
-    def add(self, uri: str, *, name: str = "", listed: bool = True, owner: object = None) -> F | None:
+    def add(self, uri: str, *, name: str = "", listed: bool = True) -> F | None:
         """Add a folder, or return the existing one, and load it; None if the URI is not a file URI."""
         key = _key(uri)
         folder = self._folders.get(key)
@@ -182,7 +185,7 @@ class FolderTable(Generic[F]):
             path = convert.uri_to_path(uri)
             if path is None:
                 return None
-            folder = self._folders[key] = self._folder_type(uri, path, name or Path(path).name)
+            folder = self._folders[key] = self._create(uri, path, name or Path(path).name)
             folder.reload = Reload(
                 self._preparer(folder),
                 self._swapper(folder),
@@ -198,23 +201,22 @@ class FolderTable(Generic[F]):
                 on_move=partial(self._events.knowledge_moved, folder),
             )
             folder.reload.request("folder")
-        folder.owners[owner] = folder.owners.get(owner, False) or listed
+        folder.is_listed |= listed
         return folder
 
-    def remove(self, uri: str, *, owner: object = None) -> F | None:
-        """Remove an owner of a folder. Removes and returns the folder if this was the last owner."""
-        folder = self._folders.get(_key(uri))
-        if folder is None or owner not in folder.owners:
-            return None
-        del folder.owners[owner]
-        if folder.owners:
-            return None
-        del self._folders[_key(uri)]
-        folder.reload.cancel()
+    def remove(self, uri: str) -> F | None:
+        """Remove and return a folder, if it is there."""
+        folder = self._folders.pop(_key(uri), None)
+        if folder is not None:
+            folder.reload.cancel()
         return folder
 
     def get(self, uri: str) -> F | None:
         return self._folders.get(_key(uri))
+
+    def at_path(self, path: str) -> F | None:
+        """The folder of this absolute path."""
+        return self._folders.get(path)
 
     def at(self, uri: str) -> F:
         """The folder with this URI, or the innermost one that contains it."""
@@ -243,18 +245,13 @@ class FolderTable(Generic[F]):
             folders, key=lambda folder: len(folder.path) * within(path, folder.path), reverse=True
         )
 
-    def set_overlay(self, path: str, text: str | None, reason: str, *, owner: object = None) -> None:
-        """Set or drop an owner's unsaved text of a file, and rebuild the folders that read it."""
-        texts = self._texts.setdefault(path, {})
-        texts.pop(owner, None)
+    def set_overlay(self, path: str, text: str | None, reason: str) -> None:
+        """Set or drop the unsaved text of a file, and rebuild the folders that read it."""
         if text is not None:
-            texts[owner] = text
-        if texts:
-            self.overlays[path] = next(reversed(texts.values()))
+            self.overlays[path] = text
             if named_document(path) is not None:
                 self._named_documents[path] = None
         else:
-            del self._texts[path]
             self.overlays.pop(path, None)
             self._named_documents.pop(path, None)
         previewer = self.previewer(path)
@@ -263,10 +260,6 @@ class FolderTable(Generic[F]):
                 folder.reload.request(reason, path)
             elif folder is previewer:
                 self._events.agent_files_changed(folder, frozenset((path,)))
-
-    def is_open(self, path: str, owner: object) -> bool:
-        """Whether an owner has a file open, which means that it has set its text."""
-        return owner in self._texts.get(path, ())
 
     def previewer(self, path: str) -> F | None:
         """The folder that checks an open document that only an agent would read, if any.
@@ -278,8 +271,8 @@ class FolderTable(Generic[F]):
             folder, document = pair
             snapshot = folder.reload.snapshot
             agents = () if snapshot is None else snapshot.effective.get("/agents") or ()
-            is_listed, is_named = any(folder.owners.values()), document.agent in agents
-            return within(path, folder.path), is_listed, is_named, len(folder.path)
+            is_named = document.agent in agents
+            return within(path, folder.path), folder.is_listed, is_named, len(folder.path)
 
         pairs = [
             (folder, document)
@@ -298,11 +291,6 @@ class FolderTable(Generic[F]):
             if document is not None and self.previewer(path) is folder
         }
         return dict(islice(previewed.items(), MOST_PREVIEWS))
-
-    def drop_overlays(self, owner: object) -> None:
-        """Drop every unsaved text of an owner."""
-        for path in [path for path, texts in self._texts.items() if owner in texts]:
-            self.set_overlay(path, None, "disk", owner=owner)
 
     def changed(self, paths: Collection[str] | None) -> None:
         """Rebuild what depends on files that changed on disk; None means that any may have."""
@@ -340,7 +328,14 @@ class FolderTable(Generic[F]):
                     if snapshot is not None:
                         return snapshot
             inputs = msgspec.structs.replace(self.load_inputs, overlays=folder.overlays, choice=folder.choice)
-            load = partial(snapshots.load, folder.path, inputs, previous=previous, changed=changed)
+            load = partial(
+                snapshots.load,
+                folder.path,
+                inputs,
+                previous=previous,
+                changed=changed,
+                beside=self._beside(folder),
+            )
             return lambda deadline: load(deadline=deadline)
 
         return prepare

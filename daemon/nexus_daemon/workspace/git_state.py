@@ -1,9 +1,9 @@
 """The state of git in the folders of chat turns: read in threads, cached for a moment.
 
 1. In a folder that its client does not trust no process is started: only files are read (`git.read`).
-2. Elsewhere git is run once at a time for a folder. A turn waits for PATIENCE_S. Then it gets the cached
-   state, if that is not older than CACHED_S, else what reading files tells; git goes on until LOOK_S, for the
-   next turn.
+2. Elsewhere git is run once at a time for a folder and an environment. A turn waits for PATIENCE_S. Then it
+   gets the cached state, if that is not older than CACHED_S, else what reading files tells; git goes on until
+   LOOK_S, for the next turn.
 3. A state is used again for FRESH_S: turns come in bursts.
 4. Git runs in threads of its own, MOST_AT_ONCE of them, so that many folders on a slow disk delay nothing
    else. A turn that finds no free thread gets what reading files tells.
@@ -33,6 +33,10 @@ MOST_FOLDERS = 200
 MOST_AT_ONCE = 4
 
 
+_Key = tuple[str, frozenset[tuple[str, str]]]
+"""A folder and the environment that git is run with."""
+
+
 class _Cached(NamedTuple):
     state: "GitState | None"
     at: float  # monotonic seconds
@@ -41,26 +45,29 @@ class _Cached(NamedTuple):
 class WorkingTrees:
     """The git working trees of all folders. Lives on the event loop; files are read in `executor`."""
 
-    def __init__(self, executor: Executor, environ: Mapping[str, str]) -> None:
+    def __init__(self, executor: Executor) -> None:
         self._executor = executor
         self._gits = ThreadPoolExecutor(MOST_AT_ONCE, thread_name_prefix="nexus-git")
-        self._environ = environ
-        self._cache: OrderedDict[str, _Cached] = OrderedDict()
-        self._runs: dict[str, asyncio.Future[GitState | None]] = {}
+        self._cache: OrderedDict[_Key, _Cached] = OrderedDict()
+        self._runs: dict[_Key, asyncio.Future[GitState | None]] = {}
         self._stop = threading.Event()
 
-    async def state(self, folder: str, *, trusted: bool) -> "GitState | None":
-        """The state of the working tree that an absolute path is in; None where there is none."""
+    async def state(self, folder: str, *, trusted: bool, environ: Mapping[str, str]) -> "GitState | None":
+        """The state of the working tree that an absolute path is in; None where there is none.
+
+        `environ` is the environment of the client, in which git is found and run.
+        """
         if not trusted or self._stop.is_set():
             return await self._read(folder)
-        cached = self._cache.get(folder)
+        key = folder, frozenset(environ.items())
+        cached = self._cache.get(key)
         if cached is not None and time.monotonic() - cached.at < FRESH_S:
             return cached.state
-        running = self._runs.get(folder)
+        running = self._runs.get(key)
         if running is None:
-            look = partial(_look, folder, environ=self._environ, stopped=self._stop.is_set)
-            running = self._runs[folder] = asyncio.get_running_loop().run_in_executor(self._gits, look)
-            running.add_done_callback(partial(self._on_state, folder))
+            look = partial(_look, folder, environ=environ, stopped=self._stop.is_set)
+            running = self._runs[key] = asyncio.get_running_loop().run_in_executor(self._gits, look)
+            running.add_done_callback(partial(self._on_state, key))
         await asyncio.wait([running], timeout=PATIENCE_S)
         if running.done():
             return running.result()
@@ -74,14 +81,14 @@ class WorkingTrees:
     def _read(self, folder: str) -> "asyncio.Future[GitState | None]":
         return asyncio.get_running_loop().run_in_executor(self._executor, partial(_read, folder))
 
-    def _on_state(self, folder: str, running: "asyncio.Future[GitState | None]") -> None:
-        del self._runs[folder]
+    def _on_state(self, key: "_Key", running: "asyncio.Future[GitState | None]") -> None:
+        del self._runs[key]
         if running.cancelled() or running.exception() is not None:
             return
         state = running.result()
         if state is None or not state.slow:
-            self._cache[folder] = _Cached(state, time.monotonic())
-            self._cache.move_to_end(folder)
+            self._cache[key] = _Cached(state, time.monotonic())
+            self._cache.move_to_end(key)
         while len(self._cache) > MOST_FOLDERS:
             self._cache.popitem(last=False)
 

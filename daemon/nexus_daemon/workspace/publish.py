@@ -14,6 +14,7 @@
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
@@ -39,6 +40,10 @@ class Client(Protocol):
 
     @property
     def position_encoding(self) -> str: ...
+
+    def now(self) -> datetime:
+        """The client's local time, with its zone."""
+        ...
 
     def swap(self, folder: "Folder", snapshot: "Snapshot | None") -> None:
         """Publish the diagnostics of a folder's new snapshot; None: the folder is removed."""

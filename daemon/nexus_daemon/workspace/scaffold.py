@@ -1,4 +1,7 @@
-"""Writes `.nexus3/` from templates: never follows a link out of the folder, never loses an existing file."""
+"""Writes `.nexus3/` from templates: never follows a link out of the folder, never loses an existing file.
+
+The permissions of what is created are those that the user's own programs give, by the client's umask.
+"""
 
 import contextlib
 import os
@@ -16,8 +19,10 @@ class Scaffolded(msgspec.Struct, frozen=True):
     existing: tuple[str, ...]
 
 
-def scaffold(plan: InitPlan, *, overwrite: bool = False) -> Scaffolded:
+def scaffold(plan: InitPlan, *, overwrite: bool = False, umask: int | None = None) -> Scaffolded:
     """Write the files of the plan into its directory, which is created if need be.
+
+    `umask` is that of the client; None: that of this process.
 
     Raises RequestError when the directory is a link, or cannot be created or written.
     """
@@ -27,9 +32,9 @@ def scaffold(plan: InitPlan, *, overwrite: bool = False) -> Scaffolded:
     try:
         if os.path.islink(directory):
             raise RequestError(f"{directory} is a symbolic link; nothing was written.", code="init-link")
-        os.makedirs(directory, exist_ok=True)
+        _make_directory(directory, umask)
         for path, text in plan.create:
-            is_new = _write(path, text, overwrite=overwrite)
+            is_new = _write(path, text, overwrite=overwrite, umask=umask)
             (created if is_new else existing).append(path)
     except OSError as error:
         raise RequestError(
@@ -39,10 +44,25 @@ def scaffold(plan: InitPlan, *, overwrite: bool = False) -> Scaffolded:
     return Scaffolded(tuple(created), tuple(existing))
 
 
-def _write(path: str, text: str, *, overwrite: bool) -> bool:
+def _make_directory(directory: str, umask: int | None) -> None:
+    """Create a directory and those above it that are missing."""
+    if umask is None or os.name == "nt":
+        os.makedirs(directory, exist_ok=True)
+        return
+    missing = []
+    while not os.path.isdir(directory):
+        missing.append(directory)
+        directory = os.path.dirname(directory)
+    for path in reversed(missing):
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(path, 0o700)
+            os.chmod(path, 0o777 & ~umask)
+
+
+def _write(path: str, text: str, *, overwrite: bool, umask: int | None) -> bool:
     """Create the file; with `overwrite` it replaces the old one once it is complete. False: it existed."""
     if not overwrite or not os.path.lexists(path):
-        return _create(path, text, 0o644)
+        return _create(path, text, 0o644, umask=umask)
     if os.path.islink(path):
         raise RequestError(f"{path} is a symbolic link; it was not replaced.", code="init-link")
     mode = os.stat(path).st_mode & 0o777
@@ -58,7 +78,7 @@ def _write(path: str, text: str, *, overwrite: bool) -> bool:
     return True
 
 
-def _create(path: str, text: str, mode: int) -> bool:
+def _create(path: str, text: str, mode: int, *, umask: int | None = None) -> bool:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
     try:
         handle = os.open(path, flags, mode)
@@ -66,6 +86,8 @@ def _create(path: str, text: str, mode: int) -> bool:
         return False
     try:
         with open(handle, "w", encoding="utf-8", newline="\n") as file:
+            if umask is not None and os.name != "nt":
+                os.fchmod(handle, mode & ~umask)
             file.write(text)
             file.flush()
             os.fsync(handle)

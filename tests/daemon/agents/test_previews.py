@@ -115,7 +115,7 @@ def test_other_files_are_followed(tmp_path: Path) -> None:
         desk.open(ask.talk, ZOE, BROKEN)
         await shows(desk, ask.talk, ZOE, IMPORT)
         write(desk, missing, "There.\n")
-        desk.daemon.folders.changed([desk.tree.path(missing)])
+        desk.folders.changed([desk.tree.path(missing)])
         await shows(desk, ask.talk, ZOE, [])
         desk.open(ask.talk, missing, "@nowhere.md\n")  # which the folder does not read either
         await shows(desk, ask.talk, missing, IMPORT)
@@ -167,10 +167,10 @@ def test_a_directory_that_comes_to_be_is_noticed(tmp_path: Path) -> None:
         desk.open(ask.talk, ZOE, BROKEN)
         await shows(desk, ask.talk, ZOE, IMPORT)
         write(desk, "/a/new/.nexus3/AGENT.zoe.md", FIXED)
-        desk.daemon.folders.changed([desk.tree.path("/a/new")])
+        desk.folders.changed([desk.tree.path("/a/new")])
         await shows(desk, ask.talk, ZOE, [])
         shutil.rmtree(desk.tree.path("/a/new"))
-        desk.daemon.folders.changed([desk.tree.path("/a/new")])
+        desk.folders.changed([desk.tree.path("/a/new")])
         await shows(desk, ask.talk, ZOE, IMPORT)
 
     check(tmp_path, story)
@@ -254,7 +254,7 @@ def test_what_nobody_reads_says_so(tmp_path: Path, directory: str, name: str) ->
         await shows(desk, ask.talk, path, ["layer.no-variant"])
         assert severity(desk, ask.talk) == 3
         write(desk, f"{directory}/AGENT.zoe.md", FIXED)
-        desk.daemon.folders.changed([desk.tree.path(f"{directory}/AGENT.zoe.md")])
+        desk.folders.changed([desk.tree.path(f"{directory}/AGENT.zoe.md")])
         await wait_until(lambda: severity(desk, ask.talk) == 2)
         edit(desk, ask.talk, path, 2, "")
         await wait_until(lambda: versions(desk, ask.talk, path)[-1] == 2)
@@ -477,13 +477,13 @@ def test_a_client_that_goes_without_a_word_takes_its_documents_along(tmp_path: P
         other = await desk.client()
         desk.open(other, ZOE, BROKEN)
         await shows(desk, other, ZOE, IMPORT)
-        (folder,) = desk.daemon.folders
-        assert folder.agents is not None
-        assert folder.agents.view_reading(desk.tree.path(ZOE)) is not None
+        mine, others = desk.daemon.folders
+        assert others.agents is not None
+        assert others.agents.view_reading(desk.tree.path(ZOE)) is not None
         other.link.eof_received()
-        await wait_until(lambda: not desk.daemon.folders.documents_to_preview(folder))
+        await wait_until(lambda: desk.daemon.folders == (mine,))
         await quiet(desk, ask.talk)
-        assert folder.agents.view_reading(desk.tree.path(ZOE)) is None
+        assert desk.shown(ask.talk, ZOE) is None  # a document of one window is nobody else's business
         assert len(desk.daemon.clients) == 1
 
     check(tmp_path, story)

@@ -369,9 +369,10 @@ def test_who_comes_to_a_folder_later_is_shown_what_is_wrong_there(tmp_path: Path
         await ask("agent/spawn", agentId="api", cwd="api")
         await desk.daemon.watcher.close()  # which looks at everything once more, now and then
         later = await desk.client()
-        assert desk.shown(later, API) == desk.shown(later, "/a/.nexus3/config.json") == ["config.unknown-key"]
+        assert desk.shown(later, "/a/.nexus3/config.json") == ["config.unknown-key"]
+        await wait_until(lambda: desk.shown(later, API) == ["config.unknown-key"])
         await ask("agent/dispose", agentId="api")
-        assert desk.shown(later, API) == []
+        await wait_until(lambda: desk.shown(later, API) == [])
 
     check(tmp_path, story)
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from nexus_context.conversation.times import local_time
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import TiktokenCounter
 from nexus_daemon.api import context
@@ -36,8 +37,8 @@ def written(root: Path, model: str = "gpt-4o") -> Fixture:
 def check(fixture: Fixture, snapshot: Snapshot, expected: dict[str, list[str]]) -> None:
     """The paths with tokens by layer; each layer's tokens are those of its fragments, and of its files."""
     locate = Locator(snapshot.layers, "utf-8")
-    result = context.build_layers(snapshot, locate)
-    preview = context.build_preview(snapshot, locate)
+    result = context.build_layers(snapshot, locate, local_time())
+    preview = context.build_preview(snapshot, locate, local_time())
     files = {file.uri: layer.name for layer in result.layers for file in layer.files}
     fragments: dict[str, dict[str, int]] = {}
     for part in preview.fragments:
@@ -102,7 +103,7 @@ def test_what_another_directory_brings_is_of_no_layer(tmp_path: Path) -> None:
 
 def test_the_counter_is_named(tmp_path: Path) -> None:
     snapshot = load_folder(written(tmp_path, "claude-sonnet-4-5"), "/home/co")
-    assert not context.build_layers(snapshot, Locator(snapshot.layers, "utf-8")).counter.exact
+    assert not context.build_layers(snapshot, Locator(snapshot.layers, "utf-8"), local_time()).counter.exact
 
 
 def test_the_shipped_file_has_no_path_in_the_prompt(tmp_path: Path) -> None:

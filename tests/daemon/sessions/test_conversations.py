@@ -13,13 +13,20 @@ from nexus_daemon.sessions.conversations import MOST_KEYS, Answer, Conversation,
 from support.waiting import yield_to_loop
 
 
+class Window:
+    """A client of the conversations."""
+
+
+WINDOW = Window()
+
+
 def check(*uses: tuple[str, bool]) -> list[str]:
     """Use sessions one after the other, each there in the ledger or not; which are in memory afterwards."""
 
     async def run() -> list[str]:
         folder = Conversations()
         for session, there in uses:
-            async with folder.using(session) as conversation:
+            async with folder.using(session, by=WINDOW) as conversation:
                 conversation.head = Head("t", "t1", 1, 2) if there else None
         return list(folder)
 
@@ -50,7 +57,11 @@ def test_one_that_is_used_stays(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def run() -> None:
         folder = Conversations()
-        async with folder.using("a") as first, folder.using("b"), folder.using("c"):
+        async with (
+            folder.using("a", by=WINDOW) as first,
+            folder.using("b", by=WINDOW),
+            folder.using("c", by=WINDOW),
+        ):
             assert folder.peek("a") is first
             assert len(folder) == 3
         assert len(folder) == 0
@@ -64,7 +75,7 @@ def test_who_waits_has_it_in_the_order_in_which_he_asked() -> None:
         order: list[int] = []
 
         async def use(number: int) -> None:
-            async with folder.using("x") as conversation:
+            async with folder.using("x", by=WINDOW) as conversation:
                 order.append(number)
                 await yield_to_loop()
                 conversation.head = None if number % 2 else Head("t")
@@ -73,7 +84,7 @@ def test_who_waits_has_it_in_the_order_in_which_he_asked() -> None:
         await asyncio.gather(*map(use, range(6)))
         assert order == list(range(6))
         with pytest.raises(ZeroDivisionError):
-            async with folder.using("x"):
+            async with folder.using("x", by=WINDOW):
                 raise ZeroDivisionError
         assert len(folder) == 0
 
@@ -122,7 +133,7 @@ def test_who_lends_a_conversation_has_it_back_before_he_goes_on_cancelled_or_not
     steps: list[str] = []
 
     async def lender(folder: Conversations) -> None:
-        async with folder.using("a") as conversation:
+        async with folder.using("a", by=WINDOW) as conversation:
             try:
                 async with conversation.unlocked():
                     steps.append("lent")
@@ -131,7 +142,7 @@ def test_who_lends_a_conversation_has_it_back_before_he_goes_on_cancelled_or_not
                 steps.append(f"back, {'locked' if conversation.lock.locked() else 'not locked'}")
 
     async def borrower(folder: Conversations, done: asyncio.Event) -> None:
-        async with folder.using("a"):
+        async with folder.using("a", by=WINDOW):
             steps.append("borrowed")
             await done.wait()
             steps.append("returned")

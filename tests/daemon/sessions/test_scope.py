@@ -64,7 +64,7 @@ def test_what_is_not_in_memory_any_more_is_read_again(
         talk = await desk.client()
         for number in range(6):
             await desk.ask(talk, number, "nexus/session/append", session=f"{number}", messages=[user("x")])
-        conversations_in_memory = desk.daemon.folders.at(desk.uri("/a")).conversations
+        conversations_in_memory = desk.folders.at(desk.uri("/a")).conversations
         await wait_until(lambda: len(conversations_in_memory) == 2)  # an announcement may use one
         for number in range(6):
             assert (await contents(desk, talk, 10 + number, session=f"{number}"))[1:] == ["x"]
@@ -222,7 +222,7 @@ def test_a_key_names_one_append(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert await code(desk, talk, 5, append, **twice) == "key-reused"
         monkeypatch.setattr(conversations, "MOST_IN_MEMORY", 1)
         await contents(desk, talk, 8)
-        in_memory = desk.daemon.folders.at(desk.uri("/a")).conversations
+        in_memory = desk.folders.at(desk.uri("/a")).conversations
         await wait_until(lambda: list(in_memory) == ["main"])  # only the ledger has the key now
         assert await code(desk, talk, 6, append, **twice) == "key-reused"
         again = await desk.ask(talk, 7, append, messages=[user("b")], idempotencyKey="k", session="b")

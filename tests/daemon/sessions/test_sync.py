@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from nexus_context.assembly import model_of
 from nexus_context.conversation.agent_result import AgentResult
 from nexus_context.conversation.message import Message, ToolCall
+from nexus_context.conversation.times import local_time
 from nexus_context.errors import RequestError
 from nexus_context.ledger import open_ledger, turn_writer
 from nexus_context.ledger.errors import LedgerError
@@ -70,8 +71,12 @@ class Window:
 
     @property
     def scope(self) -> SessionScope:
-        client: Any = SimpleNamespace(has_model=False, daemon=SimpleNamespace(workers=Inline()))
-        folder: Any = SimpleNamespace(uri="file:///a", reload=SimpleNamespace(request=lambda _: None))
+        client: Any = SimpleNamespace(
+            has_model=False, daemon=SimpleNamespace(workers=Inline()), now=local_time
+        )
+        folder: Any = SimpleNamespace(
+            uri="file:///a", number=1, reload=SimpleNamespace(request=lambda _: None)
+        )
         return SessionScope(
             client=client,
             folder=folder,
@@ -531,7 +536,7 @@ def test_windows_that_begin_a_session_at_once_open_it_once() -> None:
         for window in (one, two, one):
             window.conversation = Conversation("main")  # has looked before the others wrote
             turn_input = TurnInput(AgentResult([Message("user", "x")]))
-            sync.append(window.conversation, window.ledger, window.snapshot, turn_input)
+            sync.append(window.conversation, window.ledger, window.snapshot, turn_input, now=local_time())
             check(window)
         assert one.held() == two.held()
         assert [str(one).startswith("[Session started") for one in one.held()] == [True, False, False, False]

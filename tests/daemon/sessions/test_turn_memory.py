@@ -293,7 +293,7 @@ def test_a_removed_folder_lets_go_of_its_knowledge(tmp_path: Path) -> None:
         watcher = desk.daemon.knowledge_watcher
         talk = await desk.client()
         await check(desk, talk, 1, desk.tree.path("/a/docs/a.md"), message="red")
-        knowledge = desk.daemon.folders.at(desk.uri("/a")).knowledge
+        knowledge = desk.folders.at(desk.uri("/a")).knowledge
         state = Path(desk.tree.path("/state/knowledge"))
         await wait_until(lambda: any(desk.tree.path("/a/docs") in one for one in watcher.watched))
         assert list(state.glob("*-wal"))  # the index is open

@@ -121,13 +121,13 @@ def test_a_folder_is_known_once(tmp_path: Path) -> None:
         uri = path_to_uri(tree.path("/home/a"))
         known = table.get(uri)
         assert known is not None
+        assert table.at_path(known.path) is known
         for spelling, now in ((uri + "/", False), (uri.replace("home", "%68ome"), True), (uri, False)):
-            assert table.add(spelling, listed=now, owner="other") is known
-            assert known.owners == {None: True, "other": now or spelling == uri}
+            assert table.add(spelling, listed=now) is known
+            assert known.is_listed
         assert len(table) == 3
-        assert table.remove(uri, owner="other") is None
-        assert table.remove(uri, owner="other") is None
         assert table.remove(uri + "//") is known
+        assert table.at_path(known.path) is None
         assert table.remove(uri) is None
         assert table.add("untitled:x") is None
         assert len(table) == 2
@@ -135,18 +135,15 @@ def test_a_folder_is_known_once(tmp_path: Path) -> None:
     assert check(tmp_path, story) == []
 
 
-def test_the_text_that_was_set_last_wins_of_several_owners(tmp_path: Path) -> None:
+def test_a_lone_folder_is_listed_once_the_client_lists_it(tmp_path: Path) -> None:
     def story(table: Table, tree: Fixture) -> None:
-        held = []
-        for owner, text in (("x", "1"), ("y", "2"), ("x", "3"), ("y", None), ("y", None), ("y", "4")):
-            table.set_overlay("/p", text, "config", owner=owner)
-            held.append(table.overlays["/p"])
-        table.set_overlay("/q", "5", "config", owner="x")
-        table.drop_overlays("y")
-        held.append(table.overlays["/p"])
-        table.drop_overlays("x")
-        assert held == ["1", "2", "3", "3", "3", "4", "3"]
-        assert table.overlays == {}
+        uri = path_to_uri(tree.path("/home/lone"))
+        listed = []
+        for now in (False, False, True, False):
+            folder = table.add(uri, listed=now)
+            assert folder is not None
+            listed.append(folder.is_listed)
+        assert listed == [False, False, True, True]
 
     check(tmp_path, story)
 

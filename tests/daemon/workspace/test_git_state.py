@@ -31,7 +31,7 @@ def git(desk: Desk, *arguments: str) -> None:
 
 def prepared(desk: Desk, path: str = ENVIRON["PATH"]) -> None:
     """Make /a a repository with one commit and one new file; git is found on `path`."""
-    cast("MutableMapping[str, str]", desk.daemon.folders.load_inputs.environ)["PATH"] = path
+    cast("MutableMapping[str, str]", desk.folders.load_inputs.environ)["PATH"] = path
     git(desk, "init", "-b", "main")
     git(desk, "add", "-A")
     git(desk, "commit", "-m", "first")
@@ -133,7 +133,7 @@ def test_an_agent_in_an_added_folder_is_not_trusted_with_its_own(tmp_path: Path)
         await desk.ask(talk, 1, "nexus/agent/spawn", agentId="one", cwd="inner")
         assert await said(desk, talk, 2, agent="one") == CLEAN
         folders(talk, added=[{"uri": desk.uri("/a/inner"), "name": "inner"}])
-        await desk.daemon.folders.at(desk.uri("/a/inner")).current()
+        await desk.folders.at(desk.uri("/a/inner")).current()
         assert await said(desk, talk, 3, agent="one") == ["Git: on branch main"]
 
     tell_story(tmp_path, story)
@@ -198,11 +198,13 @@ def test_many_folders_with_a_slow_git_hold_up_nobody_else(tmp_path: Path) -> Non
 
     async def story(desk: Desk) -> None:
         prepared(desk, f"{program.parent}:{ENVIRON['PATH']}")
-        looking = []
+        looking, environ = [], desk.folders.load_inputs.environ
         for number in range(WORKERS + 1):
             folder = desk.tree.path(f"/a/{number}")
             Path(folder).mkdir()
-            looking.append(asyncio.ensure_future(desk.daemon.git.state(folder, trusted=True)))
+            looking.append(
+                asyncio.ensure_future(desk.daemon.git.state(folder, trusted=True, environ=environ))
+            )
         await yield_to_loop()
         began = time.monotonic()
         assert await desk.daemon.workers.run(lambda: True)

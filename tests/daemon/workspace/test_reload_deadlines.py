@@ -57,10 +57,10 @@ def test_a_clean_folder_is_answered_beside_many_that_compute(
     async def story(desk: Desk) -> None:
         talk = await desk.client("/a")
         for number in range(HOSTILE):
-            desk.daemon.folders.add(desk.uri(f"/hostile{number}"))
+            desk.folders.add(desk.uri(f"/hostile{number}"))
         await wait_until(lambda: len(begun) >= HOSTILE)
         started = time.monotonic()
-        desk.daemon.folders.add(desk.uri("/lone"))
+        desk.folders.add(desk.uri("/lone"))
         for message_id, folder in ((1, "/lone"), (2, "/a")):
             talk.send(call(message_id, "nexus/context/preview", {"workspaceFolder": desk.uri(folder)}))
             assert "text" in (await desk.reply(talk, message_id))["result"]
@@ -70,7 +70,7 @@ def test_a_clean_folder_is_answered_beside_many_that_compute(
         assert len(threads) <= HOSTILE + 2 * 2
         assert len(begun) == HOSTILE
         for number in range(HOSTILE):  # which ends their threads, too
-            desk.daemon.folders.remove(desk.uri(f"/hostile{number}"))
+            desk.folders.remove(desk.uri(f"/hostile{number}"))
 
     check(tmp_path, story)
 
@@ -84,12 +84,12 @@ def test_a_folder_that_takes_too_long_keeps_its_last_state_and_says_so(
     async def story(desk: Desk) -> None:
         nonlocal hostile
         talk = await desk.client("/a")
-        folder = desk.daemon.folders.at(desk.uri("/a"))
+        folder = desk.folders.at(desk.uri("/a"))
         revisions = [(await asyncio.wait_for(folder.current(), TIMEOUT_S)).revision]
         hostile = True
         monkeypatch.setattr(reloading, "LOAD_S", 0.05)
         for _ in range(2):  # the second time there is nothing new to say
-            desk.daemon.folders.changed(None)
+            desk.folders.changed(None)
             revisions.append((await asyncio.wait_for(folder.current(), TIMEOUT_S)).revision)
         path = desk.uri("/a/big")
         late = await wait_until(lambda: [one for one in published(talk) if one["params"]["uri"] == path])
@@ -101,7 +101,7 @@ def test_a_folder_that_takes_too_long_keeps_its_last_state_and_says_so(
         await wait_until(lambda: told(talk, revisions[1]))
         hostile = False
         monkeypatch.setattr(reloading, "LOAD_S", 30.0)
-        desk.daemon.folders.changed(None)
+        desk.folders.changed(None)
         revisions.append((await asyncio.wait_for(folder.current(), TIMEOUT_S)).revision)
         assert desk.shown(talk, "/a/big") == []
         first = revisions[0]  # what is kept by revision must never be taken for what another one had
@@ -122,7 +122,7 @@ def test_a_folder_that_was_never_loaded_says_why(tmp_path: Path, monkeypatch: py
     async def story(desk: Desk) -> None:
         talk = await desk.client("/a")
         monkeypatch.setattr(reloading, "LOAD_S", 0.05)
-        desk.daemon.folders.add(desk.uri("/lone"))
+        desk.folders.add(desk.uri("/lone"))
         talk.send(call(1, "nexus/context/preview", {"workspaceFolder": desk.uri("/lone")}))
         error = (await desk.reply(talk, 1))["error"]
         assert error["data"]["code"] == "folder-unreadable"

@@ -1,0 +1,130 @@
+"""A folder of one window: with its conversations, its agents, and announcements of what its context costs."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from nexus_daemon import protocol, sessions
+from nexus_daemon.lsp.convert import Locator
+from nexus_daemon.sessions.conversations import Conversations
+from nexus_daemon.sessions.ledger_writer import FolderLedger
+from nexus_daemon.workspace.folders import Folder
+from nexus_daemon.workspace.publish import Client
+from nexus_daemon.workspace.queue import TaskQueue
+from nexus_daemon.workspace.workers import Workers
+
+if TYPE_CHECKING:  # most folders have no agents
+    from nexus_daemon.agents.registry import AgentRegistry
+
+QUIET_S = (
+    0.015  # without another reason before a context's cost is announced: several edits are announced once
+)
+PATIENCE_S = 0.5  # longest wait for quiet before an announcement
+REASONS = (
+    "folder",
+    "layers",
+    "config",
+    "model",
+    "mcp",
+    "instructions",
+    "disk",
+    "compaction",
+    "session",
+    "tokens",
+)
+"""Why a context can change; of several concurrent reasons, the first one here is announced."""
+
+
+class _Announcement(msgspec.Struct, frozen=True):
+    """Why the cost of a folder's context may have changed, and the sessions that changed."""
+
+    reason: str
+    sessions: frozenset[str]
+
+    def merge(self, later: "_Announcement") -> "_Announcement":
+        reason = min(self.reason, later.reason, key=REASONS.index)
+        return _Announcement(reason, self.sessions | later.sessions)
+
+
+class LiveFolder(Folder):
+    """A folder of one client. `conversations` are shared with the same folder in other windows.
+
+    The first request about a session in any of these windows sets `ledger`; the first request or document
+    about an agent sets `agents`. `focus` is the conversation that the user is viewing in this window, if the
+    client has reported it. `agent_news` are the starts and ends of agents, by number in the ledger, that the
+    client was notified of.
+    """
+
+    def __init__(
+        self,
+        uri: str,
+        path: str,
+        name: str,
+        *,
+        client: Client,
+        conversations: Conversations,
+        workers: Workers,
+    ) -> None:
+        super().__init__(uri, path, name)
+        self.client = client
+        self.conversations = conversations
+        self.ledger: FolderLedger | None = None
+        self.agents: AgentRegistry | None = None
+        self.focus: str | None = None
+        self.opening_agents: asyncio.Task[None] | None = None
+        self.agent_news: set[tuple[str, int]] = set()
+        self._workers = workers
+        self._announcements: TaskQueue[_Announcement] | None = None
+
+    def announce(self, reason: str, session: str | None = None) -> None:
+        """Announce to the client what the folder's context costs now, once changes have settled.
+
+        Several reasons in a row lead to one announcement, with the first of them in `REASONS`. `session` is
+        the session that changed.
+        """
+        if self.snapshot is None or self.reload.cancelled:
+            return
+        if self._announcements is None:
+            self._announcements = TaskQueue(
+                self._announce, _Announcement.merge, quiet_s=QUIET_S, patience_s=PATIENCE_S
+            )
+        names = frozenset(() if session is None else (session,))
+        self._announcements.request(_Announcement(reason, names))
+
+    def stop_announcing(self) -> None:
+        """Announce nothing more."""
+        if self._announcements is not None:
+            self._announcements.stop()
+
+    async def close(self) -> None:
+        """Stop all work under way, because the folder is removed or the daemon ends."""
+        self.reload.cancel()
+        self.stop_announcing()
+        if self.opening_agents is not None:
+            self.opening_agents.cancel()
+            await asyncio.wait([self.opening_agents])
+        if self.agents is not None:
+            await self.agents.close()
+        await self.knowledge.close()
+
+    async def _announce(self, announcement: _Announcement) -> None:
+        snapshot, client = self.snapshot, self.client
+        if snapshot is None or self.reload.cancelled:
+            return
+        reason = announcement.reason
+        names = announcement.sessions if reason in ("session", "compaction") else ()
+        session = next(iter(names)) if len(names) == 1 else None
+        locate = Locator(snapshot.layers, client.position_encoding)
+        async with self.conversations.using("main", by=client) as conversation:
+            usage = await self._workers.run(
+                # in a worker thread: even its import would block the loop for too long
+                lambda: sessions.usage.current_usage(
+                    snapshot, conversation, self.ledger, locate, now=client.now()
+                )
+            )
+        if not self.reload.cancelled:
+            params = protocol.ContextDidChange(
+                self.uri, snapshot.revision, reason, usage=usage, session=session
+            )
+            client.notify("nexus/context/didChange", params)
