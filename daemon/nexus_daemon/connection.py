@@ -99,6 +99,12 @@ class Connection:
         return self._folders
 
     @property
+    def name(self) -> str:
+        """What the client calls itself."""
+        params = self.server.client
+        return "editor" if params is None or params.client_info is None else params.client_info.name
+
+    @property
     def position_encoding(self) -> str:
         return self.server.position_encoding
 

@@ -100,6 +100,15 @@ class Daemon:
     # ------------------------------------------------------------ clients and folders
 
     @property
+    def names(self) -> dict[Client, str]:
+        """The names of the clients, in the order of joining; a second one of a name has a number behind it."""
+        names: dict[Client, str] = {}
+        for client in self._tables:
+            same = sum(other.name == client.name for other in names)
+            names[client] = f"{client.name} ({same + 1})" if same else client.name
+        return names
+
+    @property
     def folders(self) -> tuple[LiveFolder, ...]:
         """The folders of all clients."""
         return tuple(folder for table in self._tables.values() for folder in table)

@@ -31,6 +31,7 @@ Story = Callable[["Desk"], Awaitable[None]]
 class Nobody:
     """A client that listens to nothing."""
 
+    name = "nobody"
     position_encoding = "utf-16"
 
     def now(self) -> datetime:

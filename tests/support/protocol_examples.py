@@ -33,7 +33,10 @@ STEADY: dict[str, Any] = {
     "prompt_cache_key": "9b1c2d3e4f5061728394a5b6c7d8e9f0",
     "score": 2.5,
     "prefixHash": "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae",
+    "pid": 4_242,
+    "rssBytes": 67_108_864,
     "uptime": 93.5,
+    "uptimeSeconds": 93.5,
 }
 TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d")
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d")

@@ -27,27 +27,40 @@ with contextlib.suppress(ImportError):  # Windows has none
 async def status(connection: "Connection", _: protocol.NoParams) -> protocol.Status:
     """The daemon's folders, sessions, clients and memory."""
     daemon = connection.daemon
-    folders = [_folder(daemon, folder) for folder in daemon.folders]
-    sessions = sum(len(folder.sessions) for folder in folders)
+    names = daemon.names
+    folders = [_folder(daemon, folder, names[folder.client]) for folder in daemon.folders]
+    workspaces = {one.ledger.workspace: one for one in daemon.folders if one.ledger is not None}
+    sessions = sum(len(daemon.ledger_writer.names(workspace)) for workspace in workspaces)
+    agents = {(one.path, agent.id) for one in daemon.folders if one.agents for agent in one.agents.list()}
+    resident, uptime = _resident(), round(time.monotonic() - daemon.started, 3)
     return protocol.Status(
         version=__version__,
         protocol=PROTOCOL,
+        pid=os.getpid(),
+        clients=[
+            protocol.ClientStatus(name, [one.uri for one in daemon.folders if one.client is client])
+            for client, name in names.items()
+        ],
         folders=folders,
         sessions=sessions,
+        agents=len(agents),
         connections=len(daemon.clients),
         caches={
             "vocabularies": loaded_encodings(),
             "assemblies": _statistics(daemon),
         },
-        memory=_resident(),
-        uptime=round(time.monotonic() - daemon.started, 3),
+        memory=resident,
+        rss_bytes=resident,
+        uptime=uptime,
+        uptime_seconds=uptime,
         ledger=_ledger(daemon, sessions),
     )
 
 
 def _statistics(daemon: Daemon) -> dict[str, Any]:
     """How often an assembled context was reused, over all conversations."""
-    total = sum((folder.conversations.statistics() for folder in daemon.folders), Statistics())
+    conversations = {folder.path: folder.conversations for folder in daemon.folders}.values()
+    total = sum((each.statistics() for each in conversations), Statistics())
     return {**msgspec.to_builtins(total), "hitRate": round(total.hit_rate, 3)}
 
 
@@ -58,7 +71,7 @@ def _ledger(daemon: Daemon, sessions: int) -> protocol.LedgerStatus | None:
     return protocol.LedgerStatus(ledger.location, ledger.persists, ledger.notice, sessions)
 
 
-def _folder(daemon: Daemon, folder: LiveFolder) -> protocol.FolderStatus:
+def _folder(daemon: Daemon, folder: LiveFolder, client: str) -> protocol.FolderStatus:
     snapshot = folder.snapshot
     problems = snapshot.problems if snapshot is not None else ()
     return protocol.FolderStatus(
@@ -70,6 +83,7 @@ def _folder(daemon: Daemon, folder: LiveFolder) -> protocol.FolderStatus:
         warnings=sum(problem.severity == Severity.WARNING for problem in problems),
         sessions=[] if folder.ledger is None else daemon.ledger_writer.names(folder.ledger.workspace),
         freshness=results.freshness(daemon.freshness(folder)),
+        client=client,
     )
 
 

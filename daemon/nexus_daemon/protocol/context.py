@@ -135,7 +135,7 @@ class ParameterValue(Wire, frozen=True):
 class Endpoint(Sparse, frozen=True):
     """Where the client sends a request, by the settings of `provider`, without values of headers and keys."""
 
-    has_key: bool  # whether the environment variable with the API key is set where the daemon runs
+    has_key: bool  # whether the environment variable with the API key is set in the client's environment
     # the API's address: `provider.base_url`, else the provider's own, with `*` for passwords; absent: the
     # settings have to name one
     url: str | None = None

@@ -41,8 +41,15 @@ class NoParams(Params, frozen=True):
     """No parameters."""
 
 
+class ClientStatus(Wire, frozen=True):
+    """One client of the daemon: a window of an editor, or a command."""
+
+    name: str  # what it calls itself; a second client of that name has a number behind it
+    folders: list[str]  # URIs of its folders
+
+
 class FolderStatus(Wire, frozen=True):
-    """One folder of the daemon."""
+    """One folder of a client."""
 
     uri: str  # the folder
     name: str  # its name in the editor
@@ -52,6 +59,7 @@ class FolderStatus(Wire, frozen=True):
     warnings: int  # number of warnings
     sessions: list[str]  # names of its conversations; empty while `ledger` is null
     freshness: Freshness  # how changes of its files on disk are noticed
+    client: str  # name of the client, as in `clients`
 
 
 class LedgerStatus(Wire, frozen=True):
@@ -68,10 +76,15 @@ class Status(Wire, frozen=True):
 
     version: str  # version of Nexus
     protocol: int  # number of the protocol, see [Versions](#versions)
-    folders: list[FolderStatus]  # the served folders
-    sessions: int  # number of conversations in all folders
+    pid: int  # number of the daemon's process
+    clients: list[ClientStatus]  # in the order in which they came
+    folders: list[FolderStatus]  # the folders of all clients; one of several clients is there several times
+    sessions: int  # number of conversations in all folders, those of several clients once
+    agents: int  # number of live agents that are loaded
     connections: int  # number of clients
     caches: dict[str, Any]  # what is in memory, by kind
     memory: int  # resident size, in bytes
+    rss_bytes: int  # the same
     uptime: float  # seconds since the start
+    uptime_seconds: float  # the same
     ledger: LedgerStatus | None  # null until the first request for a conversation

@@ -39,6 +39,11 @@ class Client(Protocol):
     """A connected editor; `connection` implements it."""
 
     @property
+    def name(self) -> str:
+        """What the client calls itself."""
+        ...
+
+    @property
     def position_encoding(self) -> str: ...
 
     def now(self) -> datetime:

@@ -7,6 +7,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from nexus_context.tokens import is_loaded, load_encoding
 from nexus_context.tokens.vocabulary import VocabularyError
@@ -25,17 +26,17 @@ class VocabularyLoader:
         self._work = work
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._waiting: dict[str, set[Folder]] = {}
-        self._late: set[tuple[str, str]] = (
-            set()
-        )  # folders that were loaded just before a vocabulary was there
+        # of each folder, the vocabularies that it was loaded just before
+        self._late: WeakKeyDictionary[Folder, set[str]] = WeakKeyDictionary()
 
     def require(self, folder: Folder, encoding: str | None) -> None:
         """Load an encoding that a snapshot of the folder or of one of its agents waits for."""
         if encoding is None:
             return
         if is_loaded(encoding):
-            if (folder.uri, encoding) not in self._late:
-                self._late.add((folder.uri, encoding))
+            late = self._late.setdefault(folder, set())
+            if encoding not in late:
+                late.add(encoding)
                 folder.reload.request("tokens")
             return
         self._waiting.setdefault(encoding, set()).add(folder)

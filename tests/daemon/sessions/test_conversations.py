@@ -177,3 +177,29 @@ USAGE = protocol.TokenUsage(
     counter=protocol.Counter("c", exact=True),
     rows=[],
 )
+
+
+def test_a_turn_under_way_belongs_to_the_window_that_requested_it() -> None:
+    async def run() -> None:
+        folder, other = Conversations(), Window()
+        async with folder.using("a", by=WINDOW) as conversation:
+            conversation.head = Head("t", "t1", 1, 2)
+            mine = conversation.turn
+            mine.handed_out = {"main": ("m",)}
+        async with folder.using("a", by=other) as conversation:
+            yours = conversation.turn
+            assert yours is not mine
+            async with conversation.unlocked(), folder.using("a", by=WINDOW) as same:
+                assert same.turn is mine
+            assert conversation.turn is yours
+            assert conversation.has_messages_out
+            folder.drop_turns(other)  # it left: its request goes on with what it began with
+            assert conversation.turn is yours
+        async with folder.using("a", by=other) as conversation:
+            assert conversation.turn is not yours
+            folder.drop_turns(WINDOW)
+            assert not conversation.has_messages_out
+        async with folder.using("a", by=WINDOW) as conversation:
+            assert conversation.turn is not mine
+
+    asyncio.run(run())

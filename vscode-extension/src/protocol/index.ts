@@ -566,7 +566,7 @@ export interface ConversationParams extends FolderParams {
 
 /** Where the client sends a request, by the settings of `provider`, without values of headers and keys. */
 export interface Endpoint {
-  /** whether the environment variable with the API key is set where the daemon runs */
+  /** whether the environment variable with the API key is set in the client's environment */
   hasKey: boolean;
   /**
    * the API's address: `provider.base_url`, else the provider's own, with `*` for passwords; absent: the settings have
@@ -1734,7 +1734,15 @@ export interface AdoptedServer {
   variables: string[];
 }
 
-/** One folder of the daemon. */
+/** One client of the daemon: a window of an editor, or a command. */
+export interface ClientStatus {
+  /** what it calls itself; a second client of that name has a number behind it */
+  name: string;
+  /** URIs of its folders */
+  folders: string[];
+}
+
+/** One folder of a client. */
 export interface FolderStatus {
   /** the folder */
   uri: string;
@@ -1752,6 +1760,8 @@ export interface FolderStatus {
   sessions: string[];
   /** how changes of its files on disk are noticed */
   freshness: Freshness;
+  /** name of the client, as in `clients` */
+  client: string;
 }
 
 /** A folder that gets a `.nexus3`. */
@@ -1802,18 +1812,28 @@ export interface Status {
   version: string;
   /** number of the protocol, see Versions */
   protocol: number;
-  /** the served folders */
+  /** number of the daemon's process */
+  pid: number;
+  /** in the order in which they came */
+  clients: ClientStatus[];
+  /** the folders of all clients; one of several clients is there several times */
   folders: FolderStatus[];
-  /** number of conversations in all folders */
+  /** number of conversations in all folders, those of several clients once */
   sessions: number;
+  /** number of live agents that are loaded */
+  agents: number;
   /** number of clients */
   connections: number;
   /** what is in memory, by kind */
   caches: Record<string, Json>;
   /** resident size, in bytes */
   memory: number;
+  /** the same */
+  rssBytes: number;
   /** seconds since the start */
   uptime: number;
+  /** the same */
+  uptimeSeconds: number;
   /** null until the first request for a conversation */
   ledger: LedgerStatus | null;
 }
