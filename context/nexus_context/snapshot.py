@@ -132,7 +132,7 @@ def load(
         memory = _sharing(layers.memory, beside.layers.memory)
         layers = _sharing(msgspec.structs.replace(layers, memory=memory), beside.layers)
         contents = _sharing(contents, beside.contents)
-    alike = tuple(one for one in (previous, beside) if one is not None)
+    alike = tuple(one for one in (beside, previous) if one is not None)
     prompt, contents = _rendered(alike, last, layers, contents, environment=inputs.environment, now=now)
     snapshot = Snapshot(
         folder=folder,

@@ -101,7 +101,7 @@ class Daemon:
 
     @property
     def names(self) -> dict[Client, str]:
-        """The names of the clients, in the order of joining; a second one of a name has a number behind it."""
+        """The names of the clients in the order of joining; a second one of a name has a number behind it."""
         names: dict[Client, str] = {}
         for client in self._tables:
             same = sum(other.name == client.name for other in names)
