@@ -73,7 +73,7 @@ def test_a_key_is_configured_where_the_client_has_it(tmp_path: Path) -> None:
     async def story(desk: Desk, one: Asking, two: Asking) -> None:
         has_key = []
         for ask in (one, two):
-            desk.open(ask.talk, CONFIG, settings)
+            desk.open(ask.talk, "/home/.nexus3/config.json", settings)
             assembled = await ask("context/assemble", message="Hi", format="openai")
             has_key.append(assembled["endpoint"]["hasKey"])
         assert has_key == [True, False]
@@ -192,4 +192,4 @@ def test_nothing_depends_on_the_locale(tmp_path: Path) -> None:
         assert all(each == problems[0] for each in problems)
 
     locales: tuple[dict[str, str], ...] = ({}, {"LC_ALL": "de_DE.ISO-8859-1"}, {"LANG": "tr_TR.UTF-8"})
-    check(tmp_path, story, *(process(tmp_path, **locale) for locale in locales))
+    check(tmp_path, story, *(process(tmp_path, None, **locale) for locale in locales))

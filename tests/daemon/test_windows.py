@@ -1,6 +1,7 @@
 """Two windows of one daemon: what each has for itself, and what one changes for the other at once."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -154,8 +155,7 @@ def test_what_one_window_changes_in_sessions_the_other_is_told_at_once(
         await wait_until(lambda: len(windows.changes(two)) == len(names))
         assert [(reason, by) for _, reason, by in windows.changes(two)] == [(one, "other") for one in names]
         assert [(reason, by) for _, reason, by in windows.changes(one)] == [(one, "self") for one in names]
-        costs = lambda: windows.events(two, "nexus/context/didChange")  # noqa: E731
-        await wait_until(lambda: costs()[-1]["reason"] == "session")
+        await wait_until(lambda: windows.events(two, "nexus/context/didChange")[-1]["reason"] == "session")
         assert await wait_until(lambda: windows.events(two, "nexus/event/published"))
         assert len((await two("session/messages"))["messages"]) == 2  # with the one that opens it
         assert (await two("event/list"))["events"] == (await one("event/list"))["events"] != []
@@ -273,13 +273,16 @@ def test_the_files_of_an_agent_of_one_window_are_checked_in_the_other_at_once(
 ) -> None:
     web = "/a/web/.nexus3/config.json"
 
+    def is_wrong(desk: Desk, ask: Asking, path: str) -> bool:
+        return desk.shown(ask.talk, path) == ["config.unknown-key"]
+
     async def story(windows: Windows) -> None:
         one, two, desk = windows.one, windows.two, windows.desk
         for path in (API, web):
             write(desk, path, WRONG)
         for agent, path in (("api", API), ("web", web)):
             await one("agent/spawn", agentId=agent, cwd=agent)
-            await wait_until(lambda path=path: desk.shown(two.talk, path) == ["config.unknown-key"])
+            await wait_until(partial(is_wrong, desk, two, path))
         await one("agent/dispose", agentId="web")
         await wait_until(lambda: desk.shown(two.talk, web) == [])
 
