@@ -126,7 +126,7 @@ class Daemon:
             self.workers.loads,
             turns=self.workers.turns,
             events=self._events,
-            beside=self._beside,
+            windows=self.windows,
         )
         self.clients.add(client)
         if self._ledger_notice is not None:
@@ -191,15 +191,6 @@ class Daemon:
         if not self.windows(folder):
             self._conversations.pop(folder.path, None)
         self._close_later(folder.close())
-
-    def _beside(self, folder: LiveFolder) -> Snapshot | None:
-        """The snapshot of the first other window of a folder that has one, if it joined before this one."""
-        for window in self.windows(folder):
-            if window is folder:
-                break
-            if window.reload.snapshot is not None:
-                return window.reload.snapshot
-        return None
 
     def freshness(self, folder: LiveFolder) -> Freshness:
         """How changes to the files of a folder are noticed now."""

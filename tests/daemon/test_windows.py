@@ -307,6 +307,46 @@ def test_an_agent_has_the_context_of_the_window_that_asks(
     check(tmp_path, monkeypatch, story)
 
 
+# ---------------------------------------------------------------- knowledge
+
+
+def test_windows_share_one_index_and_each_searches_its_own_paths(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story(windows: Windows) -> None:
+        desk, one, two = windows.desk, windows.one, windows.two
+        settings = '{"memory": {"knowledge": {"paths": %s}}}'
+        both, narrow = settings % '["docs", "notes"]', settings % '["notes"]'
+        write(desk, "/a/docs/a.md", "# Red\nRed roses.\n")
+        write(desk, "/a/notes/b.md", "# Red\nRed tulips.\n")
+        for ask in (one, two):
+            windows.type(ask, both, CONFIG)
+
+        async def found(ask: Asking, query: str) -> list[str]:
+            passages = (await ask("knowledge/query", query=query))["passages"]
+            return sorted(Path(passage["uri"]).name for passage in passages)
+
+        async def finds(ask: Asking, query: str, *names: str) -> None:
+            async def probe() -> bool:
+                return await found(ask, query) == list(names)
+
+            await wait_until(probe)
+
+        for ask in (one, two):
+            await finds(ask, "red", "a.md", "b.md")
+        desk.open(two.talk, CONFIG, narrow)  # and not saved
+        await finds(two, "red", "b.md")
+        write(desk, "/a/notes/c.md", "# Red\nRed poppies.\n")
+        for ask, names in ((two, ["b.md", "c.md"]), (one, ["a.md", "b.md", "c.md"])):
+            await finds(ask, "red", *names)
+        two.talk.link.eof_received()
+        await wait_until(lambda: len(desk.daemon.clients) == 1)
+        Path(desk.tree.path("/a/docs/a.md")).unlink()
+        await finds(one, "red", "b.md", "c.md")
+
+    check(tmp_path, monkeypatch, story)
+
+
 # ---------------------------------------------------------------- leaving and hanging
 
 

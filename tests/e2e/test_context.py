@@ -2,6 +2,8 @@
 
 import itertools
 import json
+import os
+import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -684,7 +686,13 @@ def test_status(editor: Editor) -> None:
         "errors": 1,
         "warnings": 0,
         "sessions": [],
+        "client": status["clients"][0]["name"],
     }
+    assert status["clients"] == [
+        {"name": mine["client"], "folders": [folder["uri"] for folder in status["folders"]]}
+    ]
+    assert (status["agents"], status["rssBytes"]) == (0, status["memory"])
+    assert os.path.exists(f"/proc/{status['pid']}") or sys.platform != "linux"
 
 
 # ---------------------------------------------------------------- didChange

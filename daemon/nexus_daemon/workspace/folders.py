@@ -1,7 +1,7 @@
 """The folder table of one client: folder URI → folder and snapshot; finds the innermost folder of a URI."""
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from itertools import count, islice
@@ -147,8 +147,8 @@ class FolderEvents(msgspec.Struct, Generic[F], frozen=True):
 class FolderTable(Generic[F]):
     """Every folder of one client, each made by `create`, and its unsaved texts. Lives on the event loop.
 
-    `overlays` has the unsaved texts by path. `load_inputs` are those of the client. `beside` returns a
-    snapshot of the same folder in another window, if there is one: loads share what is equal with it.
+    `overlays` has the unsaved texts by path. `load_inputs` are those of the client. `windows` returns
+    the same folder in all windows, in the order in which they came.
     """
 
     def __init__(
@@ -159,12 +159,12 @@ class FolderTable(Generic[F]):
         *,
         turns: Turns,
         events: FolderEvents[F],
-        beside: Callable[[F], Snapshot | None] = lambda _: None,
+        windows: Callable[[F], Sequence[F]] = lambda folder: (folder,),
     ) -> None:
         self.load_inputs = msgspec.structs.replace(load_inputs, load_vocabulary=False)
         self.overlays: dict[str, str] = {}
         self._create = create
-        self._beside = beside
+        self._windows = windows
         self._named_documents: dict[str, None] = {}  # open documents that belong to an agent by name
         self._executor = executor
         self._turns = turns
@@ -199,6 +199,7 @@ class FolderTable(Generic[F]):
                 user_home=self.load_inputs.user_home,
                 environ=self.load_inputs.environ,
                 on_move=partial(self._events.knowledge_moved, folder),
+                windows=partial(self._knowledge_of_windows, folder),
             )
             folder.reload.request("folder")
         folder.is_listed |= listed
@@ -315,6 +316,18 @@ class FolderTable(Generic[F]):
         changed = frozenset(path for path in paths if _watches(folder.watched_by_agents, path))
         if changed:
             self._events.agent_files_changed(folder, changed)
+
+    def _knowledge_of_windows(self, folder: F) -> list[Knowledge]:
+        return [window.knowledge for window in self._windows(folder)]
+
+    def _beside(self, folder: F) -> Snapshot | None:
+        """The snapshot of the first window that came before this one; loads share with it what is equal."""
+        for window in self._windows(folder):
+            if window is folder:
+                break
+            if window.reload.snapshot is not None:
+                return window.reload.snapshot
+        return None
 
     def _preparer(self, folder: F) -> Prepare:
         def prepare(previous: Snapshot | None, changed: frozenset[str] | None) -> Job | Snapshot:

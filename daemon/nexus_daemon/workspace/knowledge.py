@@ -8,7 +8,8 @@
 4. Up to MOST_WATCHED of the directories with files are watched. Reports can be lost, so a query rescans
    everything if the last full scan is older than RECHECK_S, or than RESCAN_S if not all directories are
    watched or a watch is unconfirmed.
-5. Files are indexed as they are on disk, without the unsaved text of editors.
+5. Files are indexed as they are on disk, without the unsaved text of editors. The windows of a folder have
+   one index: files that the settings of one of them name stay in it.
 6. With `memory.knowledge.embeddings`, passages are embedded after each scan, in a task of its own: words are
    found at once, and meanings as soon as they are there. A query waits at most MODEL_PATIENCE_S for the
    model; then words alone answer it, and so they do until the model has finished.
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
         KnowledgeIndex,
         ModelFiles,
         Passage,
+        Settings,
         Vectors,
     )
     from nexus_context.tokens import TokenCounter
@@ -78,7 +80,8 @@ class KnowledgeState(msgspec.Struct, frozen=True, kw_only=True):
 class Knowledge:
     """The knowledge base of the folder at an absolute path. Lives on the event loop; works in `executor`.
 
-    It calls `on_move` on the loop when `watched()` or `problems` change.
+    It calls `on_move` on the loop when `watched()` or `problems` change. `windows` returns those of the same
+    folder in all windows.
     """
 
     def __init__(
@@ -89,6 +92,7 @@ class Knowledge:
         user_home: str,
         environ: Mapping[str, str],
         on_move: Callable[[], None] = lambda: None,
+        windows: "Callable[[], Iterable[Knowledge]]" = lambda: (),
     ) -> None:
         self._file_problems: tuple[Problem, ...] = ()
         self._model_problems: tuple[Problem, ...] = ()
@@ -97,6 +101,8 @@ class Knowledge:
         self._user_home = user_home
         self._environ = environ
         self._on_move = on_move
+        self._windows = windows
+        self._settings: Settings | None = None  # of the last scan
         self._layers: Layers | None = None
         self._paths: dict[_Name, Provenance] = {}
         self._index: KnowledgeIndex | None = None
@@ -240,7 +246,7 @@ class Knowledge:
         if self._begun and paths is None:
             self._looked = time.monotonic()
         layers = self._layers
-        work = partial(self._look, layers, paths, begun=self._begun)
+        work = partial(self._look, layers, paths, begun=self._begun, windows=tuple(self._windows()))
         try:
             look = await asyncio.get_running_loop().run_in_executor(self._executor, work)
             if look is not None and layers is not None:
@@ -316,16 +322,30 @@ class Knowledge:
         vectors.min_similarity = embeddings.min_similarity
         return vectors
 
-    def _look(self, layers: Layers | None, pending: frozenset[str] | None, *, begun: bool) -> "_Look | None":
+    def _look(
+        self,
+        layers: Layers | None,
+        pending: frozenset[str] | None,
+        *,
+        begun: bool,
+        windows: "Iterable[Knowledge]",
+    ) -> "_Look | None":
         """Check the settings' paths and, after the first query, scan the files; in a worker thread."""
         if layers is None:
             return None
+        others = [window for window in windows if window is not self]
         settings, problems = lazy.knowledge.settings_of(layers, self._user_home)
         if not begun:
             return _Look(problems)
+        self._settings = settings
+        kept = [other for each in others if (other := each._settings) is not None]  # noqa: SLF001 - own class
         try:
             done = lazy.knowledge.refresh(
-                self._opened(), settings, changed=pending, stopped=self._stop.is_set
+                self._opened(),
+                settings,
+                changed=pending,
+                stopped=self._stop.is_set,
+                keeps=lambda path: any(other.covers(path) for other in kept),
             )
         except lazy.knowledge.IndexBusyError as error:
             logger.debug("%s", error)

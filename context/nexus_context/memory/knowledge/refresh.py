@@ -58,18 +58,20 @@ def refresh(
     *,
     changed: Collection[str] | None = None,
     stopped: Callable[[], bool] = lambda: False,
+    keeps: Callable[[str], bool] = lambda _: False,
 ) -> Refreshed:
     """Bring the index up to date; only `changed`, absolute paths, can differ from it.
 
-    `stopped` is checked between two files; what is done by then stays done. Raises IndexBusyError.
+    `stopped` is checked between two files; what is done by then stays done. `keeps` tells which files stay in
+    the index though the settings do not name them: others that share it do. Raises IndexBusyError.
     """
     for attempts_left in reversed(range(_ATTEMPTS)):
         try:
             if changed is not None:
-                done = _some(index, settings, changed, stopped)
+                done = _some(index, settings, changed, stopped, keeps=keeps)
                 if done is not None:
                     return done
-            return _all(index, settings, stopped)
+            return _all(index, settings, stopped, keeps=keeps)
         except IndexLostError:
             if not attempts_left:
                 raise
@@ -77,7 +79,9 @@ def refresh(
     raise AssertionError("unreachable: the last attempt returns or raises")
 
 
-def _all(index: KnowledgeIndex, settings: Settings, stopped: Callable[[], bool]) -> Refreshed:
+def _all(
+    index: KnowledgeIndex, settings: Settings, stopped: Callable[[], bool], *, keeps: Callable[[str], bool]
+) -> Refreshed:
     walked = walk(settings, stopped)
     indexed = index.indexed_files()
     update = _Update(index, indexed)
@@ -86,14 +90,20 @@ def _all(index: KnowledgeIndex, settings: Settings, stopped: Callable[[], bool])
             break
         update.look(path, place)
     if not stopped():  # otherwise there may be more files than were listed
-        update.let_go(path for path in indexed if path not in walked.files)
+        gone = (path for path in indexed if path not in walked.files)
+        update.let_go(path for path in gone if settings.covers(path) or not keeps(path))
     update.flush()
     file_directories = {os.path.dirname(path): None for path in walked.files}
     return update.done(tuple(file_directories | walked.directories), walked.problems)
 
 
 def _some(
-    index: KnowledgeIndex, settings: Settings, changed: Collection[str], stopped: Callable[[], bool]
+    index: KnowledgeIndex,
+    settings: Settings,
+    changed: Collection[str],
+    stopped: Callable[[], bool],
+    *,
+    keeps: Callable[[str], bool],
 ) -> Refreshed | None:
     """As `refresh` for some paths; None if everything has to be read."""
     meant: dict[str, KnowledgePath] = {}
@@ -115,7 +125,7 @@ def _some(
             update.look(path, place)
         else:
             update.let_go([path])
-    update.let_go(path for path in indexed if path not in meant)
+    update.let_go(path for path in indexed if path not in meant and not keeps(path))
     update.flush()
     return update.done(None, [])
 
