@@ -14,7 +14,6 @@ from datetime import UTC, tzinfo
 
 import msgspec
 
-
 ZONES = "zoneinfo/"
 """What precedes the name of a zone in a path."""
 

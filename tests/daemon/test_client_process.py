@@ -13,7 +13,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from nexus_context.prompt.environment import detect
-from nexus_daemon.client_process import ClientProcess, load_inputs, zone
+from nexus_daemon.client_process import ClientProcess, zone
+from nexus_daemon.workspace.inputs import load_inputs
 from support.asking import Asking, write
 from support.desk import CONFIG, Desk, tell_story
 from support.talk import HELLO

@@ -101,6 +101,24 @@ def test_another_home_or_state_is_another_daemon(home: SharedHome, name: str) ->
         home.stop(other)
 
 
+def test_each_window_has_its_own_environment_and_umask(home: SharedHome) -> None:
+    """The first window starts the daemon, and the second one has what that lacks."""
+    servers = '{"mcpServers": {"t": {"command": "sh", "args": ["${OWN_KEY}"]}}}'
+    umask = os.umask(0o022)
+    os.umask(umask)
+    with home.window() as one, home.window({"OWN_KEY": "x"}) as two:
+        root = one.tree(f"//- /.nexus3/mcp.json\n{servers}\n//- /new/x\n").root
+        new = os.path.join(root, "new")
+        codes = []
+        for window in (one, two):
+            window.hello(root, new)
+            problems = window.ask("context/layers", root)["problems"]
+            codes.append([one["code"] for one in problems])
+        assert codes == [["mcp.unset-variable"], []]
+        two.ask("workspace/init", new)
+        assert stat.S_IMODE(os.stat(os.path.join(new, ".nexus3", "config.json")).st_mode) == 0o644 & ~umask
+
+
 def test_it_ends_when_nobody_has_used_it_for_a_while(home: SharedHome) -> None:
     settings = home.home / ".nexus3" / "config.json"
     settings.parent.mkdir(exist_ok=True)

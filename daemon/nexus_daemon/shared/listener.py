@@ -24,6 +24,7 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
+from nexus_daemon.client_process import ClientProcess
 from nexus_daemon.lsp import framing
 from nexus_daemon.lsp.link import Limits, StreamLink
 from nexus_daemon.lsp.pipe import SocketReader, SocketWriter
@@ -237,7 +238,7 @@ class SharedDaemon:
                 link.data_received(rest)
             link.use_reader(SocketReader(connected, link, loop))
 
-        prepare = partial(build, self._start)
+        prepare = partial(build, self._start, process=_client_process(fields))
         await serve_stream(attach, prepare, offer=OFFER, limits=Limits())
 
     def _start(self) -> "Daemon":
@@ -316,6 +317,14 @@ class SharedDaemon:
         self._listener.close()
         self._listener = listener
         loop.add_reader(listener, self._accept)
+
+
+def _client_process(fields: hello.Fields | None) -> ClientProcess | None:
+    """The client's process by its first message; None: one that sent none has the daemon's environment."""
+    if fields is None:
+        return None
+    umask = fields.get("umask")
+    return ClientProcess(fields.environ, int(umask) & 0o777 if umask.isdecimal() else None)
 
 
 def _idle_minutes() -> float:
