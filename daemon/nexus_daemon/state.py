@@ -231,6 +231,7 @@ class Daemon:
             registry = await self.workers.run(lambda: agents.registry)  # the import takes a while
             snapshot = await folder.current()
             ledger = await self.folder_ledger(snapshot, folder)
+            await folder.reload.settled()  # RequestError if the client has left meanwhile
             services = registry.AgentServices(
                 folders=self._tables[folder.client],
                 workers=self.workers,

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from nexus_daemon import state as daemons
+from nexus_daemon.server import build
 from support.asking import API, FILES, Asking, write
 from support.desk import CONFIG, GOOD, WRONG, Desk, published, tell_story
-from support.talk import call, tell
+from support.talk import HELLO, Talk, call, tell
 from support.waiting import wait_until, yield_to_loop
 
 NEXUS = "/a/NEXUS.md"
@@ -384,6 +385,28 @@ def test_a_window_that_leaves_takes_only_what_is_its_own(
         assert anew.conversations not in [folder.conversations for folder in others]
         assert await later.ids() == ["api"]
         assert "\nA.\n" in (await later("context/preview"))["text"]
+
+    check(tmp_path, monkeypatch, story)
+
+
+def test_a_window_may_leave_at_any_moment_of_its_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While its folder and its agents are being loaded; nothing may be left to asyncio to complain about."""
+
+    async def story(windows: Windows) -> None:
+        desk, one = windows.desk, windows.one
+        await one("agent/spawn", agentId="api", cwd="api")
+        staying = desk.daemon.folders
+        for turns in (*range(8), *range(10, 400, 30)):
+            talk = Talk(partial(build, lambda: desk.daemon))
+            listed = [{"uri": desk.uri("/a"), "name": "a"}]
+            talk.send({**HELLO, "params": {**HELLO["params"], "workspaceFolders": listed}})
+            desk.open(talk, API, WRONG)
+            await yield_to_loop(turns)
+            talk.link.eof_received()
+            await wait_until(lambda: desk.daemon.folders == staying)
+        assert await one.ids() == ["api"]
 
     check(tmp_path, monkeypatch, story)
 

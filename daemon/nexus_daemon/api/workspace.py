@@ -30,7 +30,8 @@ async def init(client: "Connection", params: protocol.InitParams) -> protocol.In
 
     plan, done = await client.work(write)
     if not params.preview:
-        folder.reload.request("layers")
+        for window in client.daemon.windows(folder):
+            window.reload.request("layers")
     uri = convert.path_to_uri
     return protocol.InitResult(
         created=[uri(path) for path in done.created],

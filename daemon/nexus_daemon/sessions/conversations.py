@@ -67,6 +67,8 @@ class TurnUnderWay:
         self.request: SentRequest | None = None
         self.handed_out: dict[str, tuple[str, ...]] = {}  # ids of messages in each agent's last request
         self.handed_out_event = 0  # number of the newest event when it was made
+        # the window's snapshot, and the same for the conversation's model; they stay for the next turn
+        self.rendered: tuple[Snapshot, Snapshot] | None = None
 
 
 class Conversation:
@@ -99,7 +101,6 @@ class Conversation:
         self.last_options: Options | None = None  # of the same request, without its turn tools
         self.last_turn_tools: Sequence[dict[str, Any]] = ()  # of the same request
         self.parameters: Mapping[str, Any] = {}  # of the model, that it was created with
-        self.rendered: tuple[Snapshot, Snapshot] | None = None  # the folder's, and the same for our model
         self.last_event = 0  # number of the newest event when the last turn was sent
         self.futile = False  # a compaction did not bring the last turn below the threshold
         self.undone = False  # the user undid a compaction and has not requested one since

@@ -174,9 +174,9 @@ def _rendered(snapshot: Snapshot, conversation: Conversation, choice: ModelChoic
     """The snapshot for a choice. A conversation keeps its last one."""
     if choice is None or choice == snapshot.choice:
         return snapshot
-    rendered = conversation.rendered
+    rendered = conversation.turn.rendered
     if rendered is None or rendered[0] is not snapshot or rendered[1].choice != choice:
-        rendered = conversation.rendered = snapshot, for_choice(snapshot, choice)
+        rendered = conversation.turn.rendered = snapshot, for_choice(snapshot, choice)
     return rendered[1]
 
 
