@@ -70,7 +70,7 @@ async def list_sessions(client: "Connection", params: protocol.FolderParams) -> 
 
 
 async def focus(client: "Connection", params: protocol.SessionParams) -> protocol.FocusResult:
-    """Report which conversation the user is viewing: its model counts the layers, problems and lenses.
+    """Report which conversation the user views in this window: its model counts layers, problems and lenses.
 
     Until a client reports one, and for a conversation without a turn, the model that was last picked in the
     folder counts them. What a conversation costs is always counted with its own model.
