@@ -2,8 +2,6 @@
 
 import ast
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -276,26 +274,6 @@ def test_context_and_daemon_are_no_packages_themselves() -> None:
     assert [
         str(path) for path in (CONTEXT.parent / "__init__.py", DAEMON.parent / "__init__.py") if path.exists()
     ] == []
-
-
-def test_serving_starts_without_what_it_does_not_need() -> None:
-    heavy = [
-        "pydantic",
-        "rich",
-        "tiktoken",
-        "watchfiles",
-        "anyio",
-        "difflib",
-        "websockets",
-        "apsw",
-        "platformdirs",
-        "yaml",
-        "nexus_context.config.schema",
-    ]
-    code = "import sys, nexus_daemon.cli.serve, nexus_daemon.server; "
-    code += f"print([m for m in {heavy!r} if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
 
 
 def test_no_call_has_more_than_four_positional_arguments() -> None:

@@ -10,8 +10,6 @@
 5. What Nexus raises on purpose (`NexusError`) passes through.
 """
 
-import logging
-import traceback
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
@@ -25,8 +23,6 @@ MOST_PLACES = 1024
 
 INNERMOST = 40
 """Calls of a stack that are logged: a recursion error has thousands."""
-
-logger = logging.getLogger(__name__)
 
 _Result = TypeVar("_Result")
 
@@ -68,6 +64,9 @@ def _problem(path: str, error: Exception) -> Problem:
 
 
 def _log(path: str, error: Exception) -> None:
+    import logging  # bugs are rare, and a command that meets none does not wait for this import
+    import traceback
+
     stack = traceback.extract_tb(error.__traceback__, limit=-INNERMOST)
     place = (type(error).__name__, stack[-1].filename, stack[-1].lineno)
     if place in logged_places:
@@ -75,7 +74,9 @@ def _log(path: str, error: Exception) -> None:
     if len(logged_places) >= MOST_PLACES:
         logged_places.clear()
     logged_places.add(place)
-    logger.error("a bug met in %s: %s\n%s", path, place[0], "".join(stack.format()).rstrip())
+    logging.getLogger(__name__).error(
+        "a bug met in %s: %s\n%s", path, place[0], "".join(stack.format()).rstrip()
+    )
 
 
 logged_places: set[tuple[str, str, int | None]] = set()

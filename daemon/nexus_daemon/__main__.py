@@ -13,9 +13,14 @@ that may hold anything, start `nexus` or `python -P -m nexus_daemon`.
 import os
 import sys
 
+GC_THRESHOLD = 200_000  # new objects between two collections: imports create thousands, and no garbage
+
 
 def main() -> int:
-    """Run the command line with a clean search path; return the exit code."""
+    """Run the command line with a clean search path; end the process with its exit code.
+
+    Python's own exit frees every object first, a tenth of the time of `nexus check`.
+    """
     clean_path()
     if sys.argv[1:2] == ["serve"]:
         from nexus_daemon.shared import entry
@@ -23,9 +28,15 @@ def main() -> int:
         code = entry.main(sys.argv[2:])
         if code is not None:
             return code
+    import atexit
+    import gc
+
+    gc.set_threshold(GC_THRESHOLD, 20, 50)
     from nexus_daemon import cli
 
-    return cli.main()
+    code = cli.main()  # everything is written
+    atexit._run_exitfuncs()  # noqa: SLF001 - there is no public name
+    os._exit(code)
 
 
 def clean_path() -> None:

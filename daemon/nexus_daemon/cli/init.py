@@ -14,8 +14,6 @@ from nexus_context.layers.walk import global_directory
 from nexus_daemon.cli import output
 from nexus_daemon.workspace.scaffold import Scaffolded, scaffold
 
-HELP = "write .nexus3/ with templates"
-
 
 def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("path", nargs="?", default=".", help="the folder (default: the current one)")

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from nexus_context.snapshot import Snapshot
     from nexus_context.tokens import TokenCounter
 
-HELP = "search the knowledge base of a folder"
-
 EPILOG = """\
 examples:
   nexus knowledge query When is a rollback possible?

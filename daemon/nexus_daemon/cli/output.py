@@ -10,7 +10,6 @@
 """
 
 import io
-import json
 import os
 import re
 import sys
@@ -18,8 +17,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TextIO, cast
-
-import msgspec
 
 from nexus_context.visible import visible, visible_json, visible_line
 
@@ -59,12 +56,18 @@ def json_text(text: str) -> None:
     try:
         text.encode(sys.stdout.encoding or "utf-8")
     except UnicodeEncodeError:
+        import json
+
         text = json.dumps(json.loads(text), indent=2) + "\n"
     sys.stdout.write(text)
 
 
 def json_value(value: Any) -> None:
     """A value as JSON, indented."""
+    import json
+
+    import msgspec
+
     try:
         text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     except UnicodeError:  # a lone surrogate
@@ -89,9 +92,9 @@ def beside(text: str) -> None:
 
 
 def flush() -> None:
-    """Flush both streams."""
+    """Write what is buffered; OSError if it cannot be written."""
     for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError, AttributeError):  # closed, or none at all
+        if stream is not None and not stream.closed:  # Windows has none without a console
             stream.flush()
 
 
@@ -105,9 +108,26 @@ def is_watched() -> bool:
     return sys.stderr.isatty()
 
 
-def close_beside() -> None:
-    """Close standard error: the reader of the output has gone, and the interpreter would complain."""
-    sys.stderr.close()
+def finish(code: int) -> int:
+    """Write what is buffered; return the exit code, which is 1 if that fails and 0 if its reader has gone."""
+    try:
+        flush()
+    except BrokenPipeError:
+        drop()
+        return 0
+    except OSError as error:
+        drop()
+        _write(sys.stderr, f"nexus: the output cannot be written: {error.strerror}\n")
+        return 1
+    return code
+
+
+def drop() -> None:
+    """Drop what is buffered and what follows: nobody can read it, and the interpreter would complain."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    with suppress(OSError):  # not a file
+        os.dup2(null, sys.stdout.fileno())
+    os.close(null)
 
 
 def counted(count: int, noun: str) -> str:

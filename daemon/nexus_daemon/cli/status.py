@@ -25,8 +25,6 @@ from nexus_daemon.version import PROTOCOL, __version__
 
 _ERROR, _WARNING = Severity.ERROR, Severity.WARNING
 
-HELP = "show the state of a folder and of the ledger"
-
 
 def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("path", nargs="?", default=".", help="a folder (default: .)")

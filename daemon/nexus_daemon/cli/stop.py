@@ -13,7 +13,6 @@ from nexus_daemon.cli import output
 from nexus_daemon.shared import client
 from nexus_daemon.shared.identity import NoSharedDaemonError, Place, find_place
 
-HELP = "end the shared daemon"
 STOP_S = 15.0
 _PAUSE_S = 0.02
 

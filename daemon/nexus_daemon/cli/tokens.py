@@ -9,7 +9,6 @@ from nexus_context.tokens import counter_for, get_token_counter
 from nexus_daemon.api.tokens import not_utf8
 from nexus_daemon.cli import output
 
-HELP = "count the tokens of files"
 NOT_EXACT = "The count is an estimate: it covers only what could be read."
 
 
