@@ -34,6 +34,8 @@ def contained(path: str, work: Callable[[], _Result], otherwise: Callable[[Probl
     except NexusError:
         raise
     except Exception as error:  # noqa: BLE001 - a bug met in one file must not hide all others
+        global _bugs_met
+        _bugs_met += 1
         _log(path, error)
         return otherwise(_problem(path, error))
 
@@ -52,6 +54,11 @@ def reported(problems: list[Problem], path: str, work: Callable[[], _Result], ot
 def met_bug(problems: Iterable[Problem]) -> bool:
     """Whether one of these problems is a bug: the work is then incomplete, and is tried again next time."""
     return any(problem.code == INTERNAL for problem in problems)
+
+
+def bugs_met() -> int:
+    """How many bugs this process has met: one that was logged before is not logged again."""
+    return _bugs_met
 
 
 def _problem(path: str, error: Exception) -> Problem:
@@ -79,4 +86,5 @@ def _log(path: str, error: Exception) -> None:
     )
 
 
+_bugs_met = 0
 logged_places: set[tuple[str, str, int | None]] = set()

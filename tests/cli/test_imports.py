@@ -14,8 +14,8 @@ CLI = Path(check.__file__).parent
 
 VERSION = """
 nexus_context nexus_context.visible
-nexus_daemon nexus_daemon.cli nexus_daemon.cli.commands nexus_daemon.cli.output nexus_daemon.cli.parser
-nexus_daemon.version
+nexus_daemon nexus_daemon.cli nexus_daemon.cli.commands nexus_daemon.cli.invocation nexus_daemon.cli.output
+nexus_daemon.cli.parser nexus_daemon.version
 """
 
 CHECK = """
@@ -25,15 +25,17 @@ nexus_context.errors nexus_context.files nexus_context.frames nexus_context.json
 nexus_context.lines nexus_context.ownership nexus_context.prompt nexus_context.redact nexus_context.skills
 nexus_context.snapshot nexus_context.tokens nexus_context.visible
 nexus_daemon nexus_daemon.agents nexus_daemon.agents.previews nexus_daemon.cli nexus_daemon.cli.check
-nexus_daemon.cli.check_agents nexus_daemon.cli.commands nexus_daemon.cli.folder nexus_daemon.cli.output
-nexus_daemon.cli.parser nexus_daemon.lazy nexus_daemon.version nexus_daemon.workspace
-nexus_daemon.workspace.agent_documents
+nexus_daemon.cli.check_agents nexus_daemon.cli.commands nexus_daemon.cli.folder nexus_daemon.cli.invocation
+nexus_daemon.cli.output nexus_daemon.cli.parser nexus_daemon.lazy nexus_daemon.version
+nexus_daemon.workspace
+nexus_daemon.workspace.agent_documents nexus_daemon.workspace.inputs
 """
 
 SERVE = """
 msgspec typing_extensions
 nexus_context nexus_context.conversation nexus_context.errors nexus_context.lines nexus_context.visible
-nexus_daemon nexus_daemon.api nexus_daemon.cli nexus_daemon.cli.output nexus_daemon.cli.serve
+nexus_daemon nexus_daemon.api nexus_daemon.cli nexus_daemon.cli.invocation nexus_daemon.cli.output
+nexus_daemon.cli.serve
 nexus_daemon.connection nexus_daemon.features
 nexus_daemon.features.diagnostics nexus_daemon.lazy nexus_daemon.lsp nexus_daemon.protocol
 nexus_daemon.results nexus_daemon.server nexus_daemon.version

@@ -1,21 +1,38 @@
 """The command `nexus`: one module per command, each imported only when it runs."""
 
-import importlib
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from nexus_daemon.cli import output
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; return its exit code: 0 success, 1 failure or problems, 2 usage, 130 interrupted."""
+def main(argv: "Sequence[str] | None" = None) -> int:
+    """Run one command; return its exit code: 0 success, 1 failure or problems, 2 usage, 130 interrupted.
+
+    Without `argv`, the command is that of this process; the shared daemon runs it, if one runs.
+    """
+    code = _run_warm(sys.argv[1:]) if argv is None else None
+    return _run_here(list(sys.argv[1:] if argv is None else argv)) if code is None else code
+
+
+def _run_warm(arguments: list[str]) -> int | None:
+    from nexus_daemon.cli.commands import may_run_warm
+
+    if not may_run_warm(arguments):
+        return None
+    from nexus_daemon.shared import command_client
+
+    return command_client.run(arguments)
+
+
+def _run_here(arguments: list[str]) -> int:
+    from nexus_daemon.cli import output
+
     with output.guarded():
         try:
-            code = _main(list(sys.argv[1:] if argv is None else argv))
+            code = _main(arguments)
         except KeyboardInterrupt:
             output.beside("\n")
             code = 130
@@ -26,6 +43,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _main(arguments: list[str]) -> int:
+    from nexus_daemon.cli import output
+
     if arguments[:1] == ["--init-global"]:
         arguments[:1] = ["init", "--global"]
     if arguments == ["serve"]:
@@ -39,6 +58,8 @@ def _main(arguments: list[str]) -> int:
 
 
 def _run(command: str, options: "argparse.Namespace | None" = None) -> int:
+    import importlib
+
     module = importlib.import_module(f"nexus_daemon.cli.{command}")
     code: int = module.run(options)
     return code

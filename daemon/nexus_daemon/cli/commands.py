@@ -1,4 +1,8 @@
-"""The commands and what `nexus --help` says of each: data, so that naming a command imports none."""
+"""The commands: what `nexus --help` says of each, and which the shared daemon runs. Imports no command."""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 COMMANDS = {
     "serve": "run the language server on standard input and output (for editors)",
@@ -16,3 +20,27 @@ COMMANDS = {
     "schema": "print the JSON Schema of config.json or mcp.json",
 }
 """Name → help line. The module of that name has `arguments` and `run`, and may have `EPILOG` and `take`."""
+
+WARM = {
+    "check": None,
+    "show": None,
+    "tokens": None,
+    "skill": None,
+    "status": None,
+    "sessions": ("list", "show", "search"),
+    "memory": ("query", "list"),
+}
+"""Commands that only read, and so may run in the shared daemon: all their actions, or these."""
+
+
+def may_run_warm(arguments: "Sequence[str]") -> bool:
+    """Whether the shared daemon may run this command line: it only reads, and not from standard input."""
+    command = arguments[0] if arguments else ""
+    if command not in WARM or any(_is_local(argument) for argument in arguments):
+        return False
+    actions = WARM[command]
+    return actions is None or (len(arguments) > 1 and arguments[1] in actions)
+
+
+def _is_local(argument: str) -> bool:
+    return argument in ("-", "-h", "--help") or argument.endswith("=-")

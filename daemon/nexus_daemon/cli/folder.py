@@ -1,12 +1,12 @@
 """The folder that a command line names, as the daemon would see it without open editors."""
 
-import os
 from pathlib import Path
 
 from nexus_context.files import exists, is_dir
 from nexus_context.layers.instructions import TOOL_DIRECTORIES
 from nexus_context.layers.walk import CONFIG_DIRECTORY
 from nexus_context.snapshot import LoadInputs, Snapshot, load
+from nexus_daemon.cli import invocation
 from nexus_daemon.workspace import inputs
 
 DOT_DIRECTORIES = (CONFIG_DIRECTORY, ".vscode", *TOOL_DIRECTORIES.values())
@@ -14,7 +14,7 @@ DOT_DIRECTORIES = (CONFIG_DIRECTORY, ".vscode", *TOOL_DIRECTORIES.values())
 
 def absolute(path: str) -> Path:
     """The path without `..`, from the current directory: its parents are its ancestors."""
-    return Path(os.path.abspath(path))
+    return Path(invocation.current().absolute(path))
 
 
 def folder_of(path: Path) -> Path | None:
@@ -56,4 +56,4 @@ def read(folder: Path) -> Snapshot:
 
 def load_inputs() -> LoadInputs:
     """The inputs that this process loads folders with: its directories and environment variables."""
-    return inputs.load_inputs(os.environ)
+    return inputs.load_inputs(invocation.current().environ)

@@ -3,9 +3,10 @@
 import argparse
 import importlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from nexus_daemon.cli.commands import COMMANDS
+from nexus_daemon.cli.invocation import LocalOnlyError, RemoteInvocation, current
 from nexus_daemon.version import __version__
 
 _EPILOG = """\
@@ -16,7 +17,11 @@ then from .nexus3 in the project itself.
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """Parse a command line. SystemExit after help, a version or wrong usage, which it prints."""
+    """Parse a command line.
+
+    SystemExit after help, a version or wrong usage, which it prints; LocalOnlyError if another process
+    has to print it.
+    """
     top = parser()
     options, rest = top.parse_known_args(arguments)
     if rest:
@@ -28,7 +33,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 def parser() -> argparse.ArgumentParser:
     """The parser of all commands."""
-    top = argparse.ArgumentParser(
+    top = _Parser(
         prog="nexus",
         description="The context engine of the editor: what the model sees, what it costs, what broke.",
         epilog=_EPILOG,
@@ -44,7 +49,28 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-class _CommandParser(argparse.ArgumentParser):
+class _Parser(argparse.ArgumentParser):
+    """A parser that prints in its own process only, where it lays out texts as the interpreter does."""
+
+    def print_help(self, file: Any = None) -> None:
+        _stay_local()
+        super().print_help(file)
+
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        _stay_local()
+        super().exit(status, message)
+
+    def error(self, message: str) -> NoReturn:
+        _stay_local()
+        super().error(message)
+
+
+def _stay_local() -> None:
+    if isinstance(current(), RemoteInvocation):
+        raise LocalOnlyError
+
+
+class _CommandParser(_Parser):
     """The parser of a command, which gets its options when it first parses, or of one of its actions."""
 
     command: str | None = None
