@@ -13,6 +13,10 @@ that may hold anything, start `nexus` or `python -P -m nexus_daemon`.
 import os
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from nexus_daemon.shared.command_runner import CommandRequest, Send
+
 GC_THRESHOLD = 200_000  # new objects between two collections: imports create thousands, and no garbage
 
 
@@ -25,7 +29,7 @@ def main() -> int:
     if sys.argv[1:2] == ["serve"]:
         from nexus_daemon.shared import entry
 
-        code = entry.main(sys.argv[2:])
+        code = entry.main(sys.argv[2:], _run_command)
         if code is not None:
             return code
     import atexit
@@ -37,6 +41,13 @@ def main() -> int:
     code = cli.main()  # everything is written
     atexit._run_exitfuncs()  # noqa: SLF001 - there is no public name
     os._exit(code)
+
+
+def _run_command(request: "CommandRequest", send: "Send") -> int | None:
+    """Run a command of another process: commands are above the daemon that runs them."""
+    from nexus_daemon.cli import warm
+
+    return warm.run_for(request, send)
 
 
 def clean_path() -> None:

@@ -13,11 +13,12 @@ def main(argv: "Sequence[str] | None" = None) -> int:
 
     Without `argv`, the command is that of this process; the shared daemon runs it, if one runs.
     """
-    code = _run_warm(sys.argv[1:]) if argv is None else None
-    return _run_here(list(sys.argv[1:] if argv is None else argv)) if code is None else code
+    code = run_warm(sys.argv[1:]) if argv is None else None
+    return run_here(list(sys.argv[1:] if argv is None else argv)) if code is None else code
 
 
-def _run_warm(arguments: list[str]) -> int | None:
+def run_warm(arguments: list[str]) -> int | None:
+    """Run a command in the shared daemon; None if this process has to run it."""
     from nexus_daemon.cli.commands import may_run_warm
 
     if not may_run_warm(arguments):
@@ -27,7 +28,8 @@ def _run_warm(arguments: list[str]) -> int | None:
     return command_client.run(arguments)
 
 
-def _run_here(arguments: list[str]) -> int:
+def run_here(arguments: list[str]) -> int:
+    """Run a command in this process."""
     from nexus_daemon.cli import output
 
     with output.guarded():

@@ -33,14 +33,15 @@ def run(arguments: "Sequence[str]") -> int | None:
         return None
     try:
         place = find_place(os.environ)
-        if not os.path.exists(place.token if os.name == "nt" else place.socket):
+        if not os.path.exists(place.socket if place.has_socket else place.token):
             return None
         more = fields(arguments)
         if more is None:
             return None
         from nexus_daemon.shared import client
 
-        greeted = client.connect(place, client.fields_for(PURPOSE, place, os.environ, more=more))
+        hello = client.fields_for(PURPOSE, place, os.environ, more=more)
+        greeted = client.connect(place, hello, timeout_s=FIRST_S)
     except (NoSharedDaemonError, OSError):
         return None
     if greeted is None:
