@@ -75,7 +75,7 @@ class _CommandParser(_Parser):
 
     command: str | None = None
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         if self.command is not None:
             command, self.command = self.command, None
             self._complete(command)

@@ -32,6 +32,19 @@ def run(arguments: "Sequence[str]") -> int | None:
     if sys.stdout is None or sys.stderr is None:  # Windows without a console
         return None
     try:
+        connected = _connect(arguments)
+        if connected is None:
+            return None
+        with connected:  # the daemon ends the command if it still runs
+            return follow(connected)
+    except KeyboardInterrupt:
+        os.write(2, b"\n")
+        return 130
+
+
+def _connect(arguments: "Sequence[str]") -> "socket.socket | None":
+    """A connection to a daemon of this version that runs the command; None if there is none."""
+    try:
         place = find_place(os.environ)
         if not os.path.exists(place.socket if place.has_socket else place.token):
             return None
@@ -49,13 +62,7 @@ def run(arguments: "Sequence[str]") -> int | None:
     if greeted.reply.get("version") != __version__:
         greeted.socket.close()
         return None
-    try:
-        return follow(greeted.socket)
-    except KeyboardInterrupt:
-        os.write(2, b"\n")
-        return 130
-    finally:
-        greeted.socket.close()  # the daemon ends the command if it still runs
+    return greeted.socket
 
 
 def fields(arguments: "Sequence[str]") -> "tuple[tuple[str, str], ...] | None":

@@ -106,8 +106,7 @@ class CommandRunner:
         loop.add_reader(connected, _look, loop, connected, output)
         running = loop.run_in_executor(self._threads, self._execute, request, output)
         try:
-            while not running.done():
-                await asyncio.wait((running,), timeout=BEAT_S)
+            while not (await asyncio.wait((running,), timeout=BEAT_S))[0]:
                 output.beat()
         finally:
             loop.remove_reader(connected)
