@@ -231,10 +231,13 @@ def test_the_process_itself_says_what_is_wrong(
         {"environ": {"HOME": "home"}},
         {"environ": {"HOME": ""}},
         {"cwd": "work"},
+        {"environ": {"PATH": f"{os.environ['PATH']}{os.pathsep}"}},
+        {"environ": {"PATH": "bin"}},
         {"encoding": "latin-1"},
+        {"program": "30b0000 /elsewhere"},
     ],
 )
-def test_another_clock_home_or_encoding(tmp_path: Path, change: dict[str, Any]) -> None:
+def test_a_process_that_is_not_alike(tmp_path: Path, change: dict[str, Any]) -> None:
     environ = {**plain(tmp_path), **change.pop("environ", {})}
     command = request(tmp_path, environ, ("check",))._replace(**change)
     assert run_warm(command) == (None, b"", b"")

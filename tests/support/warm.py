@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nexus_daemon.cli import warm
+from nexus_daemon.shared.command_client import program
 from nexus_daemon.shared.command_runner import CommandRequest, StreamFacts
 
 PIPE = StreamFacts("utf-8", "surrogateescape", False, False, False, 4096)
@@ -35,7 +36,14 @@ def request(
     stdout, stderr = (PIPE, PIPE_ERRORS) if size is None else (TERMINAL, TERMINAL)
     encoding = sys.getfilesystemencoding()
     return CommandRequest(
-        tuple(arguments), str(work), dict(environ), stdout, stderr, size or (0, 0), encoding
+        arguments=tuple(arguments),
+        cwd=str(work),
+        environ=dict(environ),
+        stdout=stdout,
+        stderr=stderr,
+        size=size or (0, 0),
+        encoding=encoding,
+        program=program(),
     )
 
 

@@ -2,8 +2,8 @@
 
 1. Only commands of `commands.WARM` run here. They read the disk, never the unsaved text of an editor.
 2. Where this process could not do exactly the same, the client runs the command: help and wrong usage, whose
-   layout is the interpreter's; another time zone; a file system in another encoding; a bug of Nexus, which is
-   logged where it happens.
+   layout is the interpreter's; another installation, time zone or encoding of the file system; a PATH that
+   depends on the working directory; a bug of Nexus, which is logged where it happens.
 3. The streams are Python's, over frames instead of file descriptors, so that encoding, errors, line ends and
    the order of the two are the same.
 """
@@ -20,6 +20,7 @@ from nexus_daemon.cli import output
 from nexus_daemon.cli.commands import may_run_warm
 from nexus_daemon.cli.invocation import LocalOnlyError, RemoteInvocation, running
 from nexus_daemon.cli.parser import parse
+from nexus_daemon.shared.command_client import program
 from nexus_daemon.shared.command_runner import CommandRequest, Send, StreamFacts
 
 _ZONE = os.environ.get("TZ")
@@ -57,14 +58,16 @@ def _run(request: CommandRequest, frames: "_Frames") -> int:
 
 
 def _is_alike(request: CommandRequest) -> bool:
-    """Whether this process and the client's have the same clock, home directory and names of files."""
+    """Whether this process has the client's code, clock and home, and no search depends on a directory."""
     if hasattr(time, "tzset"):
         time.tzset()  # the zone of the system may have changed
     home = request.environ.get("HOME" if os.name != "nt" else "USERPROFILE", "")
     return (
-        request.environ.get("TZ") == _ZONE
+        request.program == program()
+        and request.environ.get("TZ") == _ZONE
         and os.path.isabs(home)
         and os.path.isabs(request.cwd)
+        and all(map(os.path.isabs, request.environ.get("PATH", os.sep).split(os.pathsep)))
         and request.encoding == sys.getfilesystemencoding()
     )
 

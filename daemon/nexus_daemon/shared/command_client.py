@@ -77,8 +77,13 @@ def fields(arguments: "Sequence[str]") -> "tuple[tuple[str, str], ...] | None":
     if stdout is None or stderr is None:
         return None
     streams = (("stdout", stdout), ("stderr", stderr), ("size", _size()))
-    about = (("cwd", cwd), ("encoding", sys.getfilesystemencoding()), *streams)
+    about = (("cwd", cwd), ("encoding", sys.getfilesystemencoding()), ("program", program()), *streams)
     return (*(("argument", argument) for argument in arguments), *about)
+
+
+def program() -> str:
+    """The interpreter and the place of the code: another one may print something else."""
+    return f"{sys.hexversion:x} {os.path.dirname(os.path.dirname(os.path.abspath(__file__)))}"
 
 
 def _stream(stream: "TextIO") -> str | None:

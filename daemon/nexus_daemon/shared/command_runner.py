@@ -37,7 +37,7 @@ class StreamFacts(NamedTuple):
 class CommandRequest(NamedTuple):
     """A command line and the process that it was given to. `size`: columns and lines of its terminal, or 0.
 
-    `encoding` is that of names in the file system.
+    `encoding` is that of names in the file system; `program` the interpreter and the place of the code.
     """
 
     arguments: tuple[str, ...]
@@ -47,6 +47,7 @@ class CommandRequest(NamedTuple):
     stderr: StreamFacts
     size: tuple[int, int]
     encoding: str
+    program: str
 
 
 Send = Callable[[str, bytes], None]
@@ -59,20 +60,26 @@ def read_request(fields: Fields) -> CommandRequest:
     """The command of a client's first message; ValueError if it is incomplete."""
     columns, lines = (int(number) for number in fields.get("size").split(" "))
     return CommandRequest(
-        tuple(fields.get_all("argument")),
-        fields.get("cwd"),
-        fields.environ,
-        _read_stream(fields.get("stdout")),
-        _read_stream(fields.get("stderr")),
-        (columns, lines),
-        fields.get("encoding"),
+        arguments=tuple(fields.get_all("argument")),
+        cwd=fields.get("cwd"),
+        environ=fields.environ,
+        stdout=_read_stream(fields.get("stdout")),
+        stderr=_read_stream(fields.get("stderr")),
+        size=(columns, lines),
+        encoding=fields.get("encoding"),
+        program=fields.get("program"),
     )
 
 
 def _read_stream(text: str) -> StreamFacts:
     encoding, errors, is_terminal, line_buffering, write_through, size = text.split(" ")
     return StreamFacts(
-        encoding, errors, is_terminal == "1", line_buffering == "1", write_through == "1", int(size)
+        encoding=encoding,
+        errors=errors,
+        is_terminal=is_terminal == "1",
+        line_buffering=line_buffering == "1",
+        write_through=write_through == "1",
+        buffer_size=int(size),
     )
 
 
@@ -103,7 +110,7 @@ class CommandRunner:
     async def _serve(self, connected: socket.socket, request: CommandRequest) -> None:
         loop = asyncio.get_running_loop()
         output = _Output(connected)
-        loop.add_reader(connected, _look, loop, connected, output)
+        loop.add_reader(connected, _look, connected, output)
         running = loop.run_in_executor(self._threads, self._execute, request, output)
         try:
             while not (await asyncio.wait((running,), timeout=BEAT_S))[0]:
@@ -122,12 +129,12 @@ class CommandRunner:
             pass  # the client is gone
         except Exception:
             # the client runs the command again, if it has no output yet, and shows how that fails
-            logger.exception("the command %s failed", " ".join(request.arguments[:2]))
+            logger.exception("nexus %s failed for another process", request.arguments[0])
         finally:
             output.close()
 
 
-def _look(loop: asyncio.AbstractEventLoop, connected: socket.socket, output: "_Output") -> None:
+def _look(connected: socket.socket, output: "_Output") -> None:
     """Notice that the client is gone; it sends nothing else."""
     try:
         data = connected.recv(1)
@@ -137,7 +144,7 @@ def _look(loop: asyncio.AbstractEventLoop, connected: socket.socket, output: "_O
         data = b""
     if not data:
         output.is_lost = True
-        loop.remove_reader(connected)
+        asyncio.get_running_loop().remove_reader(connected)
 
 
 class _Output:

@@ -23,6 +23,7 @@ FIELDS = Fields(
         ("stderr", "latin-1 replace 1 1 1 512"),
         ("size", "80 24"),
         ("encoding", "utf-8"),
+        ("program", "3.11"),
     ]
 )
 
@@ -55,7 +56,7 @@ def test_the_request() -> None:
     stdout = command_runner.StreamFacts("utf-8", "strict", False, False, False, 4096)
     stderr = command_runner.StreamFacts("latin-1", "replace", True, True, True, 512)
     assert requests == [
-        CommandRequest(("check", "größe"), "/work", {"A": "b"}, stdout, stderr, (80, 24), "utf-8")
+        CommandRequest(("check", "größe"), "/work", {"A": "b"}, stdout, stderr, (80, 24), "utf-8", "3.11")
     ]
 
 
@@ -80,7 +81,7 @@ def test_a_command_that_fails(caplog: pytest.LogCaptureFixture) -> None:
 
     assert check(run) == b"o 4\nhalf"
     assert [(one.levelno, one.getMessage()) for one in caplog.records] == [
-        (logging.ERROR, "the command check größe failed")
+        (logging.ERROR, "nexus check failed for another process")
     ]
 
 
