@@ -48,10 +48,13 @@ _READ = 64 * 1024  # bytes
 logger = logging.getLogger(__name__)
 
 
-def serve(place: Place, listener: socket.socket, lock: int | None, run_command: RunCommand) -> int:
+def serve(
+    place: Place, listener: socket.socket, lock: int | None, run_command: RunCommand | None = None
+) -> int:
     """Serve clients until the daemon is idle or told to end; the exit code.
 
-    Without a lock it is a server for direct use, which is never idle and which no client replaces.
+    Without a lock it is a server for direct use, which is never idle and which no client replaces; without
+    `run_command` it runs no commands.
     """
     sys.setswitchinterval(SWITCH_S)
     # on Windows, the usual loop cannot wait for sockets
@@ -62,12 +65,14 @@ def serve(place: Place, listener: socket.socket, lock: int | None, run_command: 
 class SharedDaemon:
     """The connections of this process. Lives on the event loop."""
 
-    def __init__(self, place: Place, listener: socket.socket, lock: int | None, run_command: RunCommand) -> None:
+    def __init__(
+        self, place: Place, listener: socket.socket, lock: int | None, run_command: RunCommand | None
+    ) -> None:
         self._place = place
         self._listener = listener
         self._lock = lock
         self._token = None if place.has_socket else client.read_token(place)[1]
-        self._commands = CommandRunner(run_command)
+        self._commands = None if run_command is None else CommandRunner(run_command)
         self._daemon: Daemon | None = None
         self._clients: dict[asyncio.Task[None], StreamLink | None] = {}
         self._reason: str | None = None  # why the daemon ends
@@ -166,7 +171,7 @@ class SharedDaemon:
         if purpose == "stop":
             self.end(STOPPED)
             connected.close()
-        elif purpose == "command" and fields is not None:
+        elif purpose == "command" and fields is not None and self._commands is not None:
             await self._commands.serve(connected, fields)
         else:
             await self._serve_editor(connected, fields, rest)
@@ -221,8 +226,8 @@ class SharedDaemon:
         if purpose == "editor" and self._lock is not None and hello.newer(fields.get("version"), __version__):
             self.end(REPLACED)
             return "replaced", f"version {__version__} makes way"
-        if purpose == "command" and fields.get("version") != __version__:
-            return "refused", f"version {__version__} runs no commands of another version"
+        if purpose == "command" and (self._commands is None or fields.get("version") != __version__):
+            return "refused", f"this daemon, version {__version__}, runs no commands of this client"
         if purpose not in ("editor", "command", "stop"):
             return "refused", f"version {__version__} does not know the purpose {purpose!r}"
         return "ok", ""
