@@ -51,7 +51,8 @@ def files_of(snapshot: Snapshot) -> set[str]:
 
 def read(folder: Path) -> Snapshot:
     """Load the folder and its settings; it may be a deleted one."""
-    return load(str(folder), load_inputs())
+    with invocation.current().deadline() as deadline:
+        return load(str(folder), load_inputs(), deadline=deadline)
 
 
 def load_inputs() -> LoadInputs:

@@ -6,14 +6,18 @@
 3. Threads that a command starts get the invocation of their process: only the thread of the command prints.
 """
 
+import math
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from nexus_context.deadline import Deadline, Turns
     from nexus_daemon.cli.output import Guard
 
 
@@ -53,6 +57,10 @@ class Invocation:
         """Columns and lines of a terminal that this process cannot measure; None: it can."""
         return None
 
+    def deadline(self) -> "AbstractContextManager[Deadline | None]":
+        """The turns that a load takes with others; it is never stopped."""
+        return nullcontext()
+
 
 class RemoteInvocation(Invocation):
     """A command that runs for another process; `terminal_size` is 0 by 0 if that has no terminal."""
@@ -65,12 +73,14 @@ class RemoteInvocation(Invocation):
         stdout: "TextIO | Guard",
         stderr: "TextIO | Guard",
         terminal_size: tuple[int, int],
+        turns: "Turns",
     ) -> None:
         self._environ = environ
         self._cwd = cwd
         self._stdout = stdout
         self._stderr = stderr
         self._terminal_size = terminal_size
+        self._turns = turns
 
     @property
     def environ(self) -> Mapping[str, str]:
@@ -94,6 +104,11 @@ class RemoteInvocation(Invocation):
     @property
     def terminal_size(self) -> tuple[int, int] | None:
         return self._terminal_size
+
+    def deadline(self) -> "AbstractContextManager[Deadline | None]":
+        from nexus_context.deadline import Deadline
+
+        return Deadline(math.inf, self._turns)
 
 
 _PROCESS = Invocation()

@@ -16,6 +16,7 @@ import time
 from typing import cast
 
 from nexus_context import containment
+from nexus_context.deadline import Turns
 from nexus_daemon.cli import output
 from nexus_daemon.cli.commands import may_run_warm
 from nexus_daemon.cli.invocation import LocalOnlyError, RemoteInvocation, running
@@ -23,6 +24,7 @@ from nexus_daemon.cli.parser import parse
 from nexus_daemon.shared.command_client import program
 from nexus_daemon.shared.command_runner import CommandRequest, Send, StreamFacts
 
+_TURNS = Turns()  # of long loads: together, commands slow down editors no more than one of them
 _ZONE = os.environ.get("TZ")
 
 
@@ -49,6 +51,7 @@ def _run(request: CommandRequest, frames: "_Frames") -> int:
         stdout=stdout,
         stderr=output.Guard(stderr),
         terminal_size=request.size,
+        turns=_TURNS,
     )
     with running(invocation):
         options = parse(request.arguments)
