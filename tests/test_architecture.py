@@ -2,8 +2,6 @@
 
 import ast
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -204,11 +202,11 @@ def test_only_server_registers_lsp_methods() -> None:
 
 
 def test_every_command_prints_through_the_door() -> None:
-    """`cli/output` alone knows standard output and error, `print` and rich's Console."""
+    """`cli/output` alone knows `print` and rich's Console; `cli/invocation` says what its streams are."""
     found = [
         f"{name}:{node.lineno}"
         for name, _, tree in modules(DAEMON / "cli")
-        if name != "output"
+        if name not in ("output", "invocation", "warm")
         for node in ast.walk(tree)
         if (isinstance(node, ast.Attribute) and node.attr in ("stdout", "stderr", "__stdout__", "__stderr__"))
         or (isinstance(node, ast.Name) and node.id == "print")
@@ -251,9 +249,23 @@ def test_the_working_directory_never_matters_below_the_command_line() -> None:
         if isinstance(node, ast.Attribute)
         and node.attr in ("cwd", "getcwd", "chdir")
         and not name.startswith("cli")
-        and name not in ("__main__", "shared.process")  # which see to it
+        and name not in ("__main__", "shared.process", "shared.command_client")  # which see to it
     ]
     assert found == [("loader", line) for name, line in found if name == "loader"]
+
+
+def test_commands_know_the_process_that_they_run_for_from_their_invocation() -> None:
+    """Else a command in the shared daemon would read the daemon's environment or working directory."""
+    process = {"os", "os.path", "sys", "shutil", "Path"}
+    owned = ("environ", "getenv", "getcwd", "cwd", "abspath", "get_terminal_size")
+    uses = [
+        f"{name}: {ast.unparse(node)}"
+        for name, _, tree in modules(DAEMON / "cli")
+        if name not in ("invocation", "warm")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr in owned and ast.unparse(node.value) in process
+    ]
+    assert uses == []
 
 
 @pytest.mark.parametrize("package", [CONTEXT, DAEMON], ids=lambda path: path.name)
@@ -278,26 +290,6 @@ def test_context_and_daemon_are_no_packages_themselves() -> None:
     assert [
         str(path) for path in (CONTEXT.parent / "__init__.py", DAEMON.parent / "__init__.py") if path.exists()
     ] == []
-
-
-def test_serving_starts_without_what_it_does_not_need() -> None:
-    heavy = [
-        "pydantic",
-        "rich",
-        "tiktoken",
-        "watchfiles",
-        "anyio",
-        "difflib",
-        "websockets",
-        "apsw",
-        "platformdirs",
-        "yaml",
-        "nexus_context.config.schema",
-    ]
-    code = "import sys, nexus_daemon.cli.serve, nexus_daemon.server; "
-    code += f"print([m for m in {heavy!r} if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
 
 
 def test_no_call_has_more_than_four_positional_arguments() -> None:

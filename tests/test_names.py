@@ -14,6 +14,7 @@ VAGUE = {
     *("wanted", "used", "acting", "living", "following", "remembered", "standing", "own"),
 }
 LOCALS_PER_1000_LINES = 4
+OVERRIDES = {"parse_known_args"}  # methods of other libraries
 
 
 def test_no_module_class_or_public_function_has_a_vague_name() -> None:
@@ -21,7 +22,7 @@ def test_no_module_class_or_public_function_has_a_vague_name() -> None:
         f"{path.relative_to(ROOT)}: {name}"
         for path in _files()
         for name in (path.stem, *_public_names(ast.parse(path.read_text(encoding="utf-8"))))
-        if VAGUE & set(_words(name))
+        if VAGUE & set(_words(name)) and name not in OVERRIDES
     ]
     assert vague == []
 

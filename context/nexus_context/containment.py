@@ -10,8 +10,6 @@
 5. What Nexus raises on purpose (`NexusError`) passes through.
 """
 
-import logging
-import traceback
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
@@ -26,8 +24,6 @@ MOST_PLACES = 1024
 INNERMOST = 40
 """Calls of a stack that are logged: a recursion error has thousands."""
 
-logger = logging.getLogger(__name__)
-
 _Result = TypeVar("_Result")
 
 
@@ -38,6 +34,8 @@ def contained(path: str, work: Callable[[], _Result], otherwise: Callable[[Probl
     except NexusError:
         raise
     except Exception as error:  # noqa: BLE001 - a bug met in one file must not hide all others
+        global _bugs_met
+        _bugs_met += 1
         _log(path, error)
         return otherwise(_problem(path, error))
 
@@ -58,6 +56,11 @@ def met_bug(problems: Iterable[Problem]) -> bool:
     return any(problem.code == INTERNAL for problem in problems)
 
 
+def bugs_met() -> int:
+    """How many bugs this process has met: one that was logged before is not logged again."""
+    return _bugs_met
+
+
 def _problem(path: str, error: Exception) -> Problem:
     message = (
         f"Nexus failed on this file ({type(error).__name__}). This is a bug in Nexus, not your mistake. All "
@@ -68,6 +71,9 @@ def _problem(path: str, error: Exception) -> Problem:
 
 
 def _log(path: str, error: Exception) -> None:
+    import logging  # bugs are rare, and a command that meets none does not wait for this import
+    import traceback
+
     stack = traceback.extract_tb(error.__traceback__, limit=-INNERMOST)
     place = (type(error).__name__, stack[-1].filename, stack[-1].lineno)
     if place in logged_places:
@@ -75,7 +81,10 @@ def _log(path: str, error: Exception) -> None:
     if len(logged_places) >= MOST_PLACES:
         logged_places.clear()
     logged_places.add(place)
-    logger.error("a bug met in %s: %s\n%s", path, place[0], "".join(stack.format()).rstrip())
+    logging.getLogger(__name__).error(
+        "a bug met in %s: %s\n%s", path, place[0], "".join(stack.format()).rstrip()
+    )
 
 
+_bugs_met = 0
 logged_places: set[tuple[str, str, int | None]] = set()

@@ -13,19 +13,41 @@ that may hold anything, start `nexus` or `python -P -m nexus_daemon`.
 import os
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from nexus_daemon.shared.command_runner import CommandRequest, Send
+
+GC_THRESHOLD = 200_000  # new objects between two collections: imports create thousands, and no garbage
+
 
 def main() -> int:
-    """Run the command line with a clean search path; return the exit code."""
+    """Run the command line with a clean search path; end the process with its exit code.
+
+    Python's own exit frees every object first, a tenth of the time of `nexus check`.
+    """
     clean_path()
     if sys.argv[1:2] == ["serve"]:
         from nexus_daemon.shared import entry
 
-        code = entry.main(sys.argv[2:])
+        code = entry.main(sys.argv[2:], _run_command)
         if code is not None:
             return code
+    import atexit
+    import gc
+
+    gc.set_threshold(GC_THRESHOLD, 20, 50)
     from nexus_daemon import cli
 
-    return cli.main()
+    code = cli.main()  # everything is written
+    atexit._run_exitfuncs()  # noqa: SLF001 - there is no public name
+    os._exit(code)
+
+
+def _run_command(request: "CommandRequest", send: "Send") -> int | None:
+    """Run a command of another process: commands are above the daemon that runs them."""
+    from nexus_daemon.cli import warm
+
+    return warm.run_for(request, send)
 
 
 def clean_path() -> None:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from nexus_context.errors import Span
 from nexus_daemon import api, features, protocol
 from nexus_daemon.connection import Connection, View
-from nexus_daemon.features.code_actions import code_actions
 from nexus_daemon.lsp import convert, lsp_types
 from nexus_daemon.lsp.initialize import Offer
 from nexus_daemon.version import __version__, describe_mismatch
@@ -222,7 +221,8 @@ def _documents(connection: Connection) -> dict[str, Callable[[Any], Any]]:
             for position in (params.range.start, params.range.end)
         )
         creates = connection.creates_files
-        return code_actions(snapshot, path, Span(start, end), uri=uri, encoding=encoding, creates=creates)
+        actions = features.code_actions.code_actions  # with all layers, which are imported by now
+        return actions(snapshot, path, Span(start, end), uri=uri, encoding=encoding, creates=creates)
 
     async def code_lens(params: lsp_types.CodeLensParams) -> list[dict[str, Any]]:
         uri = params.text_document.uri

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from inline_snapshot import snapshot
 
-from nexus_daemon.cli import COMMANDS, main
+from nexus_daemon.cli import main
+from nexus_daemon.cli.commands import COMMANDS
 from nexus_daemon.version import __version__
 
 NAMES = ["NEXUS.md", "config.json", "mcp.json"]

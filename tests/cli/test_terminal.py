@@ -2,6 +2,8 @@
 
 import contextlib
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -116,3 +118,21 @@ def test_what_the_interpreter_says_is_guarded(tmp_path: Path, code: str) -> None
     )
     shown = hostile.on_a_terminal((), hostile.environ(tmp_path), program)
     assert ("␛" in shown, hostile.steered(shown)) == (True, [])
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
+def test_output_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("hello world")
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "nexus_daemon", "tokens", str(tmp_path / "file")],
+            env={**os.environ, "PYTHONUNBUFFERED": ""},  # written at the end
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (
+        1,
+        "nexus: the output cannot be written: No space left on device\n",
+    )

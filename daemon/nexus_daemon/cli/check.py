@@ -12,11 +12,10 @@ from nexus_context.files import is_dir
 from nexus_context.frames import format_frame
 from nexus_context.snapshot import Snapshot
 from nexus_context.visible import visible_line
-from nexus_daemon.cli import check_agents, output, reports
+from nexus_daemon.cli import check_agents, output
 from nexus_daemon.cli.folder import absolute, folder_of, is_read, load_inputs, read
 
-HELP = "check a folder's configuration; exit code 1 if there are errors"
-
+FORMATS = ("text", "json", "sarif", "github")
 SIZE = "prompt.size"
 LEVELS = {
     "error": Severity.ERROR,
@@ -30,9 +29,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "path", nargs="?", default=".", help="a folder, or one of its configuration files (default: .)"
     )
-    command.add_argument(
-        "--format", choices=("text", *reports.FORMATS), default="text", help="output format (default: text)"
-    )
+    command.add_argument("--format", choices=FORMATS, default="text", help="output format (default: text)")
     command.add_argument(
         "--level", choices=tuple(LEVELS), default="warning", help="lowest severity to show (default: warning)"
     )
@@ -66,6 +63,8 @@ def run(options: argparse.Namespace) -> int:
     if options.format == "text":
         output.page(_text(snapshot, problems, checked.readers))
     else:
+        from nexus_daemon.cli import reports  # the shapes of the protocol, which people do not need
+
         report = reports.FORMATS[options.format](snapshot, problems)
         (output.commands if options.format == "github" else output.json_text)(report)
     worst = Severity.WARNING if options.strict else Severity.ERROR

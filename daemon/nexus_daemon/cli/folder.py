@@ -1,12 +1,12 @@
 """The folder that a command line names, as the daemon would see it without open editors."""
 
-import os
 from pathlib import Path
 
 from nexus_context.files import exists, is_dir
 from nexus_context.layers.instructions import TOOL_DIRECTORIES
 from nexus_context.layers.walk import CONFIG_DIRECTORY
 from nexus_context.snapshot import LoadInputs, Snapshot, load
+from nexus_daemon.cli import invocation
 from nexus_daemon.workspace import inputs
 
 DOT_DIRECTORIES = (CONFIG_DIRECTORY, ".vscode", *TOOL_DIRECTORIES.values())
@@ -14,7 +14,7 @@ DOT_DIRECTORIES = (CONFIG_DIRECTORY, ".vscode", *TOOL_DIRECTORIES.values())
 
 def absolute(path: str) -> Path:
     """The path without `..`, from the current directory: its parents are its ancestors."""
-    return Path(os.path.abspath(path))
+    return Path(invocation.current().absolute(path))
 
 
 def folder_of(path: Path) -> Path | None:
@@ -51,9 +51,10 @@ def files_of(snapshot: Snapshot) -> set[str]:
 
 def read(folder: Path) -> Snapshot:
     """Load the folder and its settings; it may be a deleted one."""
-    return load(str(folder), load_inputs())
+    with invocation.current().deadline() as deadline:
+        return load(str(folder), load_inputs(), deadline=deadline)
 
 
 def load_inputs() -> LoadInputs:
     """The inputs that this process loads folders with: its directories and environment variables."""
-    return inputs.load_inputs(os.environ)
+    return inputs.load_inputs(invocation.current().environ)

@@ -5,16 +5,13 @@ over the MCP servers that the folder has for other programs; secrets stay where 
 """
 
 import argparse
-import os
 from pathlib import Path
 
 from nexus_context.errors import RequestError
 from nexus_context.init import InitPlan, plan_global_init, plan_init
 from nexus_context.layers.walk import global_directory
-from nexus_daemon.cli import output
+from nexus_daemon.cli import invocation, output
 from nexus_daemon.workspace.scaffold import Scaffolded, scaffold
-
-HELP = "write .nexus3/ with templates"
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
@@ -65,7 +62,7 @@ def _show(scaffolded: Scaffolded, plan: InitPlan | None, *, created: str = "crea
 
 
 def _write_global(*, force: bool) -> Scaffolded:
-    home = global_directory(os.environ)
+    home = global_directory(invocation.current().environ)
     if Path(home).exists() and not force:
         raise RequestError(f"{home} exists already. Use --force to replace its files.", code="init-exists")
     return scaffold(plan_global_init(home, replace=force), overwrite=force)

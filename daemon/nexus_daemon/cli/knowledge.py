@@ -5,7 +5,6 @@ the same index.
 """
 
 import argparse
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ import msgspec
 from nexus_context.errors import Problem, RequestError
 from nexus_context.files import real_path
 from nexus_context.layers.walk import user_home
-from nexus_daemon.cli import output
+from nexus_daemon.cli import invocation, output
 from nexus_daemon.cli.folder import absolute, folder_of, read
 from nexus_daemon.lsp.convert import DEFAULT_ENCODING, Locator
 
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
     )
     from nexus_context.snapshot import Snapshot
     from nexus_context.tokens import TokenCounter
-
-HELP = "search the knowledge base of a folder"
 
 EPILOG = """\
 examples:
@@ -132,11 +129,11 @@ def open_knowledge(command: str, folder: str, snapshot: "Snapshot") -> "Iterator
     """
     from nexus_context.memory import knowledge
 
-    settings, problems = knowledge.settings_of(snapshot.layers, user_home(os.environ))
+    settings, problems = knowledge.settings_of(snapshot.layers, user_home(invocation.current().environ))
     if not settings.places:
         yield None
         return
-    index = knowledge.KnowledgeIndex(knowledge.index_path(real_path(folder), os.environ))
+    index = knowledge.KnowledgeIndex(knowledge.index_path(real_path(folder), invocation.current().environ))
     try:
         refreshed = knowledge.refresh(index, settings)
         vectors = None if settings.embeddings is None else _vectors(command, index, settings.embeddings)

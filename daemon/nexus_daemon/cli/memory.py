@@ -13,8 +13,6 @@ import msgspec
 from nexus_context.errors import RequestError
 from nexus_daemon.cli import output
 
-HELP = "query, list and add to the memory of a folder's conversations"
-
 EPILOG = """\
 examples:
   nexus memory query 'deploy friday'

@@ -10,7 +10,6 @@
 """
 
 import io
-import json
 import os
 import re
 import sys
@@ -19,9 +18,8 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-import msgspec
-
 from nexus_context.visible import visible, visible_json, visible_line
+from nexus_daemon.cli.invocation import current
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,36 +33,45 @@ _LEGACY_COMMAND = "##["
 
 def line(text: str) -> None:
     """A line for people; line ends in it are made visible."""
-    _write(sys.stdout, visible_line(text) + "\n")
+    _write(current().stdout, visible_line(text) + "\n")
 
 
 def page(text: str) -> None:
     """Text for people, with its own line ends."""
-    _write(sys.stdout, visible(text))
+    _write(current().stdout, visible(text))
 
 
 def data(text: str) -> None:
     """Text for programs; a terminal shows it as `page` does."""
-    sys.stdout.write(visible(text) if sys.stdout.isatty() else text)
+    stdout = current().stdout
+    stdout.write(visible(text) if stdout.isatty() else text)
 
 
 def json_lines(text: str) -> None:
     """As `data`, for JSON, which stays JSON on a terminal."""
-    sys.stdout.write(visible_json(text) if sys.stdout.isatty() else text)
+    stdout = current().stdout
+    stdout.write(visible_json(text) if stdout.isatty() else text)
 
 
 def json_text(text: str) -> None:
     """JSON with escapes for control characters and for characters that the output's encoding lacks."""
     text = visible_json(text).replace(_LEGACY_COMMAND, "##\\u005b")
+    stdout = current().stdout
     try:
-        text.encode(sys.stdout.encoding or "utf-8")
+        text.encode(stdout.encoding or "utf-8")
     except UnicodeEncodeError:
+        import json
+
         text = json.dumps(json.loads(text), indent=2) + "\n"
-    sys.stdout.write(text)
+    stdout.write(text)
 
 
 def json_value(value: Any) -> None:
     """A value as JSON, indented."""
+    import json
+
+    import msgspec
+
     try:
         text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     except UnicodeError:  # a lone surrogate
@@ -74,24 +81,25 @@ def json_value(value: Any) -> None:
 
 def commands(text: str) -> None:
     """Workflow commands of GitHub Actions, a line each."""
-    sys.stdout.write(visible(text))
+    current().stdout.write(visible(text))
 
 
 def complain(command: str, text: str) -> None:
     """A line for people on standard error, after the command's name."""
-    _write(sys.stderr, f"nexus {command}: {visible_line(text)}\n")
+    _write(current().stderr, f"nexus {command}: {visible_line(text)}\n")
 
 
 def beside(text: str) -> None:
     """Text for people on standard error; it appears at once."""
-    _write(sys.stderr, visible(text))
-    sys.stderr.flush()
+    _write(current().stderr, visible(text))
+    current().stderr.flush()
 
 
 def flush() -> None:
-    """Flush both streams."""
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError, AttributeError):  # closed, or none at all
+    """Write what is buffered; OSError if it cannot be written."""
+    streams: tuple[Any, ...] = (current().stdout, current().stderr)
+    for stream in streams:
+        if stream is not None and not stream.closed:  # Windows has none without a console
             stream.flush()
 
 
@@ -102,12 +110,29 @@ def can_ask() -> bool:
 
 def is_watched() -> bool:
     """Whether standard error is a terminal."""
-    return sys.stderr.isatty()
+    return current().stderr.isatty()
 
 
-def close_beside() -> None:
-    """Close standard error: the reader of the output has gone, and the interpreter would complain."""
-    sys.stderr.close()
+def finish(code: int) -> int:
+    """Write what is buffered; return the exit code, which is 1 if that fails and 0 if its reader has gone."""
+    try:
+        flush()
+    except BrokenPipeError:
+        drop()
+        return 0
+    except OSError as error:
+        drop()
+        _write(current().stderr, f"nexus: the output cannot be written: {error.strerror}\n")
+        return 1
+    return code
+
+
+def drop() -> None:
+    """Drop what is buffered and what follows: nobody can read it, and the interpreter would complain."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    with suppress(OSError):  # not a file
+        os.dup2(null, current().stdout.fileno())
+    os.close(null)
 
 
 def counted(count: int, noun: str) -> str:
@@ -137,11 +162,20 @@ def console(*, stderr: bool = False) -> "Console":
             for segment in super().render(renderable, options):
                 yield segment if segment.control else Segment(visible(segment.text), segment.style)
 
-    stream = _Guard(sys.stderr if stderr else sys.stdout, styled=True)
-    out = Guarded(file=cast("TextIO", stream), highlight=False, markup=False, emoji=False)
+    invocation = current()
+    environ = invocation.environ
+    file = cast("TextIO", Guard(invocation.stderr if stderr else invocation.stdout, styled=True))
+    out = Guarded(file=file, highlight=False, markup=False, emoji=False, _environ=environ)
+    size = invocation.terminal_size
     if not out.is_terminal:
-        columns = os.environ.get("COLUMNS", "")
+        columns = environ.get("COLUMNS", "")
         out.width = (int(columns) if columns.isascii() and columns.isdecimal() else 0) or LONGEST_PATH
+    elif size is not None and not out.is_dumb_terminal:  # as rich does for a terminal that it can measure
+        columns, lines = environ.get("COLUMNS", ""), environ.get("LINES", "")
+        out.size = (
+            int(columns) if columns.isdigit() else size[0] or 80,
+            int(lines) if lines.isdigit() else size[1] or 25,
+        )
     return out
 
 
@@ -152,7 +186,7 @@ def guarded() -> Iterator[None]:
     if plain is None:  # Windows without a console
         yield
         return
-    sys.stderr = cast("TextIO", _Guard(plain))
+    sys.stderr = cast("TextIO", Guard(plain))
     yield
     sys.stderr = plain
 
@@ -164,11 +198,11 @@ def replace_unencodable() -> None:
             stream.reconfigure(errors="replace")
 
 
-class _Guard:
+class Guard:
     """A stream for people; `styled` if its text is guarded already and holds a terminal's styles."""
 
-    def __init__(self, stream: "TextIO | _Guard", *, styled: bool = False) -> None:
-        self._stream: TextIO = stream._stream if isinstance(stream, _Guard) else stream  # noqa: SLF001 - its own
+    def __init__(self, stream: "TextIO | Guard", *, styled: bool = False) -> None:
+        self._stream: TextIO = stream._stream if isinstance(stream, Guard) else stream  # noqa: SLF001 - its own
         self._styled = styled
 
     def __getattr__(self, name: str) -> Any:
@@ -183,7 +217,7 @@ class _Guard:
             self.write(text)
 
 
-def _write(stream: "TextIO | _Guard", text: str) -> None:
+def _write(stream: "TextIO | Guard", text: str) -> None:
     stream.write(text if stream.isatty() else _COMMAND.sub(_parted, text))
 
 

@@ -11,6 +11,7 @@ from nexus_context.lines import LineIndex
 from nexus_context.snapshot import Snapshot
 from nexus_context.visible import visible
 from nexus_daemon import results
+from nexus_daemon.cli import invocation
 from nexus_daemon.lsp.convert import Locator, path_to_uri
 from nexus_daemon.version import __version__
 
@@ -101,7 +102,7 @@ FORMATS: dict[str, Callable[[Snapshot, Sequence[Problem]], str]] = {
 
 def _root_uri(snapshot: Snapshot) -> str:
     """The checked folder, or the current directory around it, in CI the repository's root."""
-    here, folder = Path.cwd(), Path(snapshot.folder)
+    here, folder = Path(invocation.current().cwd), Path(snapshot.folder)
     root = here if folder.is_relative_to(here) and here != here.parent else folder
     return path_to_uri(str(root)).rstrip("/") + "/"
 
@@ -126,7 +127,7 @@ def _region(snapshot: Snapshot, problem: Problem) -> dict[str, int]:
 
 
 def _relative(path: str) -> str:
-    here = Path.cwd()
+    here = Path(invocation.current().cwd)
     return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
 
 

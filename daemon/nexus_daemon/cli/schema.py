@@ -8,8 +8,6 @@ import argparse
 from nexus_context.config.check import CONFIG_SCHEMA, MCP_SCHEMA, schema_text
 from nexus_daemon.cli import output
 
-HELP = "print the JSON Schema of config.json or mcp.json"
-
 
 def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(

@@ -3,27 +3,27 @@
 Editors start this command; editors/ shows how. It ends when the editor does.
 """
 
-import argparse
 import asyncio
 import logging
 import os
 import sys
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 from nexus_daemon.cli import output
 
 if TYPE_CHECKING:
-    from nexus_daemon.state import Daemon
+    import argparse
 
-HELP = "run the language server on standard input and output (for editors)"
+    from nexus_daemon.state import Daemon
 
 
 SWITCH_S = 0.000_5
 """Seconds for which a worker thread may keep the interpreter: with Python's 5 ms, edits feel slow."""
 
 
-def arguments(command: argparse.ArgumentParser) -> None:
+def arguments(command: "argparse.ArgumentParser") -> None:
     command.add_argument("--stdio", action="store_true", help="the default; some editors add it")
     command.add_argument(
         "--remote",
@@ -43,7 +43,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
     )
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: "argparse.Namespace | None") -> int:
     """Serve until the client leaves, which ends the process; or at a socket or port, until a signal."""
     socket, port = getattr(options, "socket", None), getattr(options, "tcp", None)
     if socket is not None or port is not None:
@@ -79,7 +79,8 @@ def _serve_stdio() -> NoReturn:
     # every reply is written. Python's own exit would wait for the threads: until a long text is counted, or
     # forever on a dead file system
     logging.shutdown()
-    output.flush()
+    with suppress(OSError):
+        output.flush()
     os._exit(code)
 
 

@@ -37,8 +37,6 @@ from nexus_daemon.cli import output, show_agents, show_turn
 from nexus_daemon.cli.folder import absolute, folder_of, read
 from nexus_daemon.lsp.convert import Locator
 
-HELP = "print what the model will see in a folder"
-
 EPILOG = """\
 strategies, for a conversation that does not fit:
   oldest_first, smart  cut the oldest messages, up to the start of a turn

@@ -28,7 +28,7 @@ from nexus_context.prompt.render import Fragment, Prompt
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import TokenCounter, count_message
 from nexus_context.visible import visible_line
-from nexus_daemon.cli import output
+from nexus_daemon.cli import invocation, output
 from nexus_daemon.cli.tables import ROLE_COLOURS, print_sentence
 
 FORMATS = {
@@ -79,11 +79,13 @@ def open_transcript(name: str, choice: str | None) -> Opened | None:
     if name == "-":
         data = sys.stdin.buffer.read(transcripts.LIMIT + 1)
     else:
-        read = files.read_bytes(os.path.abspath(name), limit=transcripts.LIMIT)
+        read = files.read_bytes(invocation.current().absolute(name), limit=transcripts.LIMIT)
         if read.status == "missing":
             raise WrongUsage(f"{name} does not exist.")
         if any(problem.code == "layer.not-a-file" for problem in read.problems):
-            kind = "a directory" if files.is_dir(os.path.abspath(name)) else "not a regular file"
+            kind = (
+                "a directory" if files.is_dir(invocation.current().absolute(name)) else "not a regular file"
+            )
             raise WrongUsage(f"{name} is {kind}; give a file, or - for standard input.")
         for problem in read.problems:
             output.complain("show", f"{name}: {problem.message}")

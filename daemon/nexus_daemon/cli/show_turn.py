@@ -6,7 +6,6 @@
 """
 
 import argparse
-import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +25,7 @@ from nexus_context.memory.item import MemoryItem
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens.correction import UNCORRECTED, Correction
 from nexus_context.tools import check_tool
-from nexus_daemon.cli import output
+from nexus_daemon.cli import invocation, output
 from nexus_daemon.sessions.ledger_events import SESSION
 
 if TYPE_CHECKING:
@@ -186,10 +185,10 @@ def _stored(folder: str, snapshot: Snapshot) -> "Iterator[tuple[Ledger | None, s
 
     refuse_url(snapshot.effective.get("/ledger/url"))
     path, workspace = snapshot.effective.get("/ledger/path"), workspace_of(folder)
-    if not exists(place(path, os.environ)):
+    if not exists(place(path, invocation.current().environ)):
         yield None, workspace
         return
-    ledger = open_ledger(path, environ=os.environ)
+    ledger = open_ledger(path, environ=invocation.current().environ)
     try:
         yield ledger, workspace
     finally:
@@ -235,7 +234,7 @@ def _tools(name: str | None) -> list[dict[str, Any]]:
 
 
 def _text(name: str) -> str:
-    read = read_text(os.path.abspath(name), limit=MOST_BYTES)
+    read = read_text(invocation.current().absolute(name), limit=MOST_BYTES)
     if read.status == "missing":
         raise RequestError(f"{name} does not exist.", code=WRONG_USAGE)
     if read.text is None or read.problems:

@@ -19,8 +19,6 @@ from nexus_context.visible import visible_line
 from nexus_daemon.cli import output
 from nexus_daemon.cli.folder import absolute, folder_of, read
 
-HELP = "list, show and print the skills of a folder"
-
 EPILOG = """\
 examples:
   nexus skill list

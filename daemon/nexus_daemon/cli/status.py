@@ -4,7 +4,6 @@ It reads what is on the disk and needs no running daemon; `nexus/status` reports
 """
 
 import argparse
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,14 +17,12 @@ from nexus_context.ledger.opening import place, workspace_of
 from nexus_context.manager import ContextManager
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens.vocabulary import ENCODINGS
-from nexus_daemon.cli import output
+from nexus_daemon.cli import invocation, output
 from nexus_daemon.cli.folder import absolute, folder_of, read
 from nexus_daemon.sessions.ledger_writer import refuse_url
 from nexus_daemon.version import PROTOCOL, __version__
 
 _ERROR, _WARNING = Severity.ERROR, Severity.WARNING
-
-HELP = "show the state of a folder and of the ledger"
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
@@ -95,14 +92,14 @@ def _provider(snapshot: Snapshot) -> dict[str, Any]:
 def _ledger(snapshot: Snapshot) -> dict[str, Any]:
     """Where the ledger is, its bytes, sessions and agents; `error` if it cannot be read. None is created."""
     ledger_path = snapshot.effective.get("/ledger/path")
-    path = place(ledger_path, os.environ)
+    path = place(ledger_path, invocation.current().environ)
     state: dict[str, Any] = {"path": path, "bytes": None, "sessions": 0, "allSessions": 0, "agents": 0}
     state["error"] = None
     try:
         refuse_url(snapshot.effective.get("/ledger/url"))
         if not exists(path):
             return state
-        ledger = open_ledger(ledger_path, environ=os.environ)
+        ledger = open_ledger(ledger_path, environ=invocation.current().environ)
         try:
             workspace = workspace_of(snapshot.folder)
             return {

@@ -10,10 +10,10 @@ import signal
 import time
 
 from nexus_daemon.cli import output
+from nexus_daemon.cli.invocation import current
 from nexus_daemon.shared import client
 from nexus_daemon.shared.identity import NoSharedDaemonError, Place, find_place
 
-HELP = "end the shared daemon"
 STOP_S = 15.0
 _PAUSE_S = 0.02
 
@@ -26,8 +26,8 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     try:
-        place = find_place(os.environ)
-        greeted = client.connect(place, client.fields_for("stop", place, os.environ))
+        place = find_place(current().environ)
+        greeted = client.connect(place, client.fields_for("stop", place, current().environ))
     except NoSharedDaemonError as error:
         return _kill_hanging(str(error), is_forced=options.force)
     if greeted is None:
@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
 def _kill_hanging(reason: str, *, is_forced: bool) -> int:
     """Kill a daemon that does not answer, whose process the lock names."""
     try:
-        place = find_place(os.environ)
+        place = find_place(current().environ)
         pid = client.lock_owner(place)
     except NoSharedDaemonError:
         pid = None

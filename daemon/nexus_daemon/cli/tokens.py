@@ -7,9 +7,8 @@ from pathlib import Path
 from nexus_context import files
 from nexus_context.tokens import counter_for, get_token_counter
 from nexus_daemon.api.tokens import not_utf8
-from nexus_daemon.cli import output
+from nexus_daemon.cli import invocation, output
 
-HELP = "count the tokens of files"
 NOT_EXACT = "The count is an estimate: it covers only what could be read."
 
 
@@ -55,4 +54,4 @@ def _mark(exact: bool) -> str:
 def _read(name: str) -> files.FileRead:
     if name == "-":
         return files.decode(name, sys.stdin.buffer.read())
-    return files.read_text(str(Path(name).absolute()), limit=1 << 30)
+    return files.read_text(str(Path(invocation.current().cwd, name)), limit=1 << 30)

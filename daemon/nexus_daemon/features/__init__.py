@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 from nexus_daemon.lazy import submodules
 
 if TYPE_CHECKING:
+    from nexus_daemon.features import code_actions as code_actions
     from nexus_daemon.features import code_lens as code_lens
 else:
-    __getattr__ = submodules(__name__, "code_lens")  # the first diagnostics need no token counts
+    # the reply to `initialize` needs no layers (30 ms), the first diagnostics need no token counts
+    __getattr__ = submodules(__name__, "code_actions", "code_lens")

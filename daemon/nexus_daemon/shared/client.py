@@ -57,13 +57,13 @@ def fields_for(
     return hello.with_environ(pairs, environ)
 
 
-def connect(place: Place, fields: "Fields") -> Greeted | None:
+def connect(place: Place, fields: "Fields", *, timeout_s: float = REPLY_S) -> Greeted | None:
     """Connect to the daemon that runs; None where none does or it is ending.
 
     NoSharedDaemonError if it refuses this client, is another user's or does not answer.
     """
     try:
-        return _greet(place, fields)
+        return _greet(place, fields, timeout_s)
     except _NotReadyError:
         return None
 
@@ -146,10 +146,9 @@ def receive_exactly(connected: socket.socket, count: int) -> bytes:
     return bytes(data)
 
 
-def _greet(place: Place, fields: "Fields") -> Greeted:
-    connected, fields = _open(place, fields)
+def _greet(place: Place, fields: "Fields", timeout_s: float) -> Greeted:
+    connected, fields = _open(place, fields, timeout_s)
     try:
-        connected.settimeout(REPLY_S)
         connected.sendall(hello.encode(fields))
         reply = _receive(connected)
         status = reply.get("status")
@@ -163,7 +162,7 @@ def _greet(place: Place, fields: "Fields") -> Greeted:
         raise _NotReadyError from error
     except TimeoutError as error:
         connected.close()
-        raise NoSharedDaemonError(f"the daemon did not answer within {REPLY_S:g} s") from error
+        raise NoSharedDaemonError(f"the daemon did not answer within {timeout_s:g} s") from error
     except (hello.HelloError, OSError) as error:
         connected.close()
         raise NoSharedDaemonError(f"the daemon did not answer as one: {error}") from error
@@ -189,13 +188,13 @@ def _receive(connected: socket.socket) -> "Fields":
     return hello.decode(receive_exactly(connected, hello.body_length(line[:-1])))
 
 
-def _open(place: Place, fields: "Fields") -> "tuple[socket.socket, Fields]":
+def _open(place: Place, fields: "Fields", timeout_s: float) -> "tuple[socket.socket, Fields]":
     """A connected socket, and the fields with the transport's token."""
     if not place.has_socket:
-        return _open_tcp(place, fields)
+        return _open_tcp(place, fields, timeout_s)
     connected = socket.socket(socket.AF_UNIX)
     try:
-        connected.settimeout(REPLY_S)
+        connected.settimeout(timeout_s)
         connected.connect(place.socket)
     except OSError as error:  # absent, stale, or so busy that its queue is full
         connected.close()
@@ -207,10 +206,10 @@ def _open(place: Place, fields: "Fields") -> "tuple[socket.socket, Fields]":
     return connected, fields
 
 
-def _open_tcp(place: Place, fields: "Fields") -> "tuple[socket.socket, Fields]":
+def _open_tcp(place: Place, fields: "Fields", timeout_s: float) -> "tuple[socket.socket, Fields]":
     try:
         port, token = read_token(place)
-        connected = socket.create_connection((LOOPBACK, port), timeout=REPLY_S)
+        connected = socket.create_connection((LOOPBACK, port), timeout=timeout_s)
     except (OSError, ValueError) as error:  # absent, or left by a dead daemon
         raise _NotReadyError from error
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

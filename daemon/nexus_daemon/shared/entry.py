@@ -2,6 +2,10 @@
 
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from nexus_daemon.shared.command_runner import RunCommand
+
 FORWARD = (
     ["--remote=auto"],
     ["--remote", "auto"],
@@ -10,15 +14,16 @@ FORWARD = (
 )
 
 
-def main(arguments: list[str]) -> int | None:
+def main(arguments: list[str], run_command: "RunCommand") -> int | None:
     """Run `nexus serve` with these arguments; None: the command line has to.
 
+    The shared daemon runs the commands of other processes with `run_command`.
     The forwarder returns only where there is no shared daemon. Then this process is the server of its editor.
     """
     if arguments == ["--shared"]:
         from nexus_daemon.shared import process
 
-        return process.run()
+        return process.run(run_command)
     if arguments in FORWARD and not sys.stdin.isatty():
         from nexus_daemon.shared import forwarder
 

@@ -30,6 +30,7 @@ from nexus_daemon.lsp.link import Limits, StreamLink
 from nexus_daemon.lsp.pipe import SocketReader, SocketWriter
 from nexus_daemon.lsp.stdio import GC_THRESHOLD, serve_stream
 from nexus_daemon.shared import client, hello, process
+from nexus_daemon.shared.command_runner import CommandRunner, RunCommand
 from nexus_daemon.shared.goodbye import CLOSED, REPLACED, STOPPED, goodbye
 from nexus_daemon.shared.identity import Place
 from nexus_daemon.version import PROTOCOL, __version__
@@ -48,25 +49,31 @@ _READ = 64 * 1024  # bytes
 logger = logging.getLogger(__name__)
 
 
-def serve(place: Place, listener: socket.socket, lock: int | None) -> int:
+def serve(
+    place: Place, listener: socket.socket, lock: int | None, run_command: RunCommand | None = None
+) -> int:
     """Serve clients until the daemon is idle or told to end; the exit code.
 
-    Without a lock it is a server for direct use, which is never idle and which no client replaces.
+    Without a lock it is a server for direct use, which is never idle and which no client replaces; without
+    `run_command` it runs no commands.
     """
     sys.setswitchinterval(SWITCH_S)
     # on Windows, the usual loop cannot wait for sockets
     with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop if os.name == "nt" else None) as runner:
-        return runner.run(SharedDaemon(place, listener, lock).run())
+        return runner.run(SharedDaemon(place, listener, lock, run_command).run())
 
 
 class SharedDaemon:
     """The connections of this process. Lives on the event loop."""
 
-    def __init__(self, place: Place, listener: socket.socket, lock: int | None) -> None:
+    def __init__(
+        self, place: Place, listener: socket.socket, lock: int | None, run_command: RunCommand | None
+    ) -> None:
         self._place = place
         self._listener = listener
         self._lock = lock
         self._token = None if place.has_socket else client.read_token(place)[1]
+        self._commands = None if run_command is None else CommandRunner(run_command)
         self._daemon: Daemon | None = None
         self._clients: dict[asyncio.Task[None], StreamLink | None] = {}
         self._reason: str | None = None  # why the daemon ends
@@ -165,6 +172,8 @@ class SharedDaemon:
         if purpose == "stop":
             self.end(STOPPED)
             connected.close()
+        elif purpose == "command" and fields is not None and self._commands is not None:
+            await self._commands.serve(connected, fields)
         else:
             await self._serve_editor(connected, fields, rest)
 
@@ -218,7 +227,9 @@ class SharedDaemon:
         if purpose == "editor" and self._lock is not None and hello.newer(fields.get("version"), __version__):
             self.end(REPLACED)
             return "replaced", f"version {__version__} makes way"
-        if purpose not in ("editor", "stop"):
+        if purpose == "command" and (self._commands is None or fields.get("version") != __version__):
+            return "refused", f"this daemon, version {__version__}, runs no commands of this client"
+        if purpose not in ("editor", "command", "stop"):
             return "refused", f"version {__version__} does not know the purpose {purpose!r}"
         return "ok", ""
 

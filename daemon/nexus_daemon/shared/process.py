@@ -24,11 +24,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from nexus_daemon.shared.command_runner import RunCommand
+
 ELECTION_S = 0.3  # for which a held lock may be that of a client who looks whether a daemon runs
 QUEUE = 512  # connections that wait to be accepted
 
 
-def run() -> int:
+def run(run_command: "RunCommand") -> int:
     """Be the shared daemon until it ends; the exit code."""
     if os.name != "nt":
         if os.fork():
@@ -56,7 +60,7 @@ def run() -> int:
     _report_listening(place)
     from nexus_daemon.shared.listener import serve
 
-    code = serve(place, listener, lock)
+    code = serve(place, listener, lock, run_command)
     # every reply is written and the ledger is closed: no thread that hangs on a file system keeps the process
     os._exit(code)
 

@@ -12,8 +12,6 @@ from nexus_context.config.scope import LEVELS
 from nexus_context.errors import RequestError
 from nexus_daemon.cli import output
 
-HELP = "list, start, message and end the agents of a folder"
-
 EPILOG = """\
 examples:
   nexus agents spawn auth --cwd backend/auth-service --task 'Fix the login.'

@@ -12,8 +12,6 @@ from typing import NamedTuple
 from nexus_context.errors import RequestError
 from nexus_daemon.cli import output
 
-HELP = "list, search, export, import, compact and verify conversations"
-
 EPILOG = """\
 examples:
   nexus sessions list --all

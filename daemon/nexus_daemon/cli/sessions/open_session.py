@@ -1,6 +1,5 @@
 """Open the ledger and find the session that a command line names."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -11,7 +10,7 @@ from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.records import Session
 from nexus_context.ledger.store import Ledger
 from nexus_context.snapshot import Snapshot
-from nexus_daemon.cli import output
+from nexus_daemon.cli import invocation, output
 from nexus_daemon.cli.folder import absolute, read
 from nexus_daemon.sessions.ledger_writer import refuse_url
 
@@ -25,7 +24,7 @@ def ledger_for(snapshot: Snapshot, *, writes: bool = False) -> Iterator[Ledger]:
     With `writes`, LedgerError unless it is certain that this is the right ledger and that writes persist.
     """
     broken = check_settings(snapshot, writes=writes)
-    ledger = open_ledger(snapshot.effective.get("/ledger/path"), environ=os.environ)
+    ledger = open_ledger(snapshot.effective.get("/ledger/path"), environ=invocation.current().environ)
     try:
         if writes and not ledger.persists:
             raise LedgerError(f"Nothing was done. {ledger.notice}", code="ledger-read-only")
@@ -41,7 +40,7 @@ def ledger_for(snapshot: Snapshot, *, writes: bool = False) -> Iterator[Ledger]:
 def accept(snapshot: Snapshot, replacement: str | None) -> tuple[str, str | None]:
     """Accept the ledger as complete, or replace it with another file; see `ledger.opening.accept`."""
     check_settings(snapshot, writes=True)
-    return opening.accept(snapshot.effective.get("/ledger/path"), os.environ, replacement)
+    return opening.accept(snapshot.effective.get("/ledger/path"), invocation.current().environ, replacement)
 
 
 def check_settings(snapshot: Snapshot, *, writes: bool) -> str | None:

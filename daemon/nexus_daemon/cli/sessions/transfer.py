@@ -16,7 +16,7 @@ from nexus_context.ledger import importers, jsonl, markdown
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.importers import FileContents, Imported
 from nexus_context.visible import visible_line
-from nexus_daemon.cli import output
+from nexus_daemon.cli import invocation, output
 from nexus_daemon.cli.folder import absolute
 from nexus_daemon.cli.sessions.open_session import find_session, ledger_for, load_folder, note, workspace_of
 
@@ -149,7 +149,7 @@ def _read(name: str) -> FileContents | None:
     if name == "-":
         data = sys.stdin.buffer.read(importers.LIMIT + 1)
     else:
-        read = files.read_bytes(os.path.abspath(name), limit=importers.LIMIT)
+        read = files.read_bytes(invocation.current().absolute(name), limit=importers.LIMIT)
         for problem in read.problems:
             note(f"{name}: {problem.message}")
         if read.status == "missing":

@@ -1,0 +1,46 @@
+"""The commands: what `nexus --help` says of each, and which the shared daemon runs. Imports no command."""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+COMMANDS = {
+    "serve": "run the language server on standard input and output (for editors)",
+    "check": "check a folder's configuration; exit code 1 if there are errors",
+    "show": "print what the model will see in a folder",
+    "tokens": "count the tokens of files",
+    "sessions": "list, search, export, import, compact and verify conversations",
+    "agents": "list, start, message and end the agents of a folder",
+    "memory": "query, list and add to the memory of a folder's conversations",
+    "knowledge": "search the knowledge base of a folder",
+    "skill": "list, show and print the skills of a folder",
+    "status": "show the state of a folder and of the ledger",
+    "stop": "end the shared daemon",
+    "init": "write .nexus3/ with templates",
+    "schema": "print the JSON Schema of config.json or mcp.json",
+}
+"""Name → help line. The module of that name has `arguments` and `run`, and may have `EPILOG` and `take`."""
+
+WARM = {
+    "check": None,
+    "show": None,
+    "tokens": None,
+    "skill": None,
+    "status": None,
+    "sessions": ("list", "show", "search"),
+    "memory": ("query", "list"),
+}
+"""Commands that only read, and so may run in the shared daemon: all their actions, or these."""
+
+
+def may_run_warm(arguments: "Sequence[str]") -> bool:
+    """Whether the shared daemon may run this command line: it only reads, and not from standard input."""
+    command = arguments[0] if arguments else ""
+    if command not in WARM or any(_is_local(argument) for argument in arguments):
+        return False
+    actions = WARM[command]
+    return actions is None or (len(arguments) > 1 and arguments[1] in actions)
+
+
+def _is_local(argument: str) -> bool:
+    return argument in ("-", "-h", "--help") or argument.endswith("=-")

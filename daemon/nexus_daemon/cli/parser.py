@@ -1,0 +1,90 @@
+"""The parser of the command line: it imports the module of a command only to parse that command."""
+
+import argparse
+import importlib
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from nexus_daemon.cli.commands import COMMANDS
+from nexus_daemon.cli.invocation import LocalOnlyError, RemoteInvocation, current
+from nexus_daemon.version import __version__
+
+_EPILOG = """\
+Start with `nexus check` in a project, then `nexus show --tokens`.
+Configuration is read from ~/.nexus3 (or $NEXUS_HOME), then from .nexus3 in each folder above the project,
+then from .nexus3 in the project itself.
+"""
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Parse a command line.
+
+    SystemExit after help, a version or wrong usage, which it prints; LocalOnlyError if another process
+    has to print it.
+    """
+    top = parser()
+    options, rest = top.parse_known_args(arguments)
+    if rest:
+        take = getattr(importlib.import_module(f"nexus_daemon.cli.{options.command}"), "take", None)
+        if take is None or not take(options, rest):
+            top.error(f"unrecognized arguments: {' '.join(rest)}")
+    return options
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of all commands."""
+    top = _Parser(
+        prog="nexus",
+        description="The context engine of the editor: what the model sees, what it costs, what broke.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    top.add_argument("--version", action="version", version=f"nexus {__version__}")
+    top.add_argument("--init-global", action="store_true", help="the same as: nexus init --global")
+    commands = top.add_subparsers(
+        dest="command", required=True, metavar="COMMAND", prog="nexus", parser_class=_CommandParser
+    )
+    for name, text in COMMANDS.items():
+        commands.add_parser(name, help=text).command = name
+    return top
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that prints in its own process only, where it lays out texts as the interpreter does."""
+
+    def print_help(self, file: Any = None) -> None:
+        _stay_local()
+        super().print_help(file)
+
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        _stay_local()
+        super().exit(status, message)
+
+    def error(self, message: str) -> NoReturn:
+        _stay_local()
+        super().error(message)
+
+
+def _stay_local() -> None:
+    if isinstance(current(), RemoteInvocation):
+        raise LocalOnlyError
+
+
+class _CommandParser(_Parser):
+    """The parser of a command, which gets its options when it first parses, or of one of its actions."""
+
+    command: str | None = None
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        if self.command is not None:
+            command, self.command = self.command, None
+            self._complete(command)
+        return super().parse_known_args(args, namespace)
+
+    def _complete(self, command: str) -> None:
+        module = importlib.import_module(f"nexus_daemon.cli.{command}")
+        self.description = module.__doc__
+        self.epilog = getattr(module, "EPILOG", None)
+        if self.epilog:
+            self.formatter_class = argparse.RawDescriptionHelpFormatter
+        module.arguments(self)

@@ -1,0 +1,172 @@
+"""Run a command line in the shared daemon, which has everything imported already.
+
+1. `run` returns None if this process has to run the command itself: where no daemon runs, or an old one, a
+   hung or a busy one, and where the daemon thinks so: for help, for wrong usage, in another time zone.
+2. None is possible only until the first output. If the daemon ends after that, so does the command.
+3. The daemon sends frames: `o <length>\\n` and that many bytes for standard output, `e <length>\\n` and bytes
+   for standard error, `x <exit code>\\n` at the end. It sends an empty one whenever a second has passed.
+4. Where no daemon runs this costs a look at a path. Nothing here starts a daemon.
+"""
+
+import os
+import sys
+
+from nexus_daemon.shared.identity import NoSharedDaemonError, find_place
+from nexus_daemon.version import __version__
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Sequence
+    from typing import TextIO
+
+PURPOSE = "command"
+FIRST_S = 2.0  # that the daemon may take to begin
+SILENT_S = 10.0  # that it may be silent after that
+_READ = 256 * 1024  # bytes
+_NO_SIZE = "0 0"
+
+
+def run(arguments: "Sequence[str]") -> int | None:
+    """Run a command in the daemon; its exit code, or None if this process has to run it."""
+    if sys.stdout is None or sys.stderr is None:  # Windows without a console
+        return None
+    try:
+        connected = _connect(arguments)
+        if connected is None:
+            return None
+        with connected:  # the daemon ends the command if it still runs
+            return follow(connected)
+    except KeyboardInterrupt:
+        os.write(2, b"\n")
+        return 130
+
+
+def _connect(arguments: "Sequence[str]") -> "socket.socket | None":
+    """A connection to a daemon of this version that runs the command; None if there is none."""
+    try:
+        place = find_place(os.environ)
+        if not os.path.exists(place.socket if place.has_socket else place.token):
+            return None
+        more = fields(arguments)
+        if more is None:
+            return None
+        from nexus_daemon.shared import client
+
+        hello = client.fields_for(PURPOSE, place, os.environ, more=more)
+        greeted = client.connect(place, hello, timeout_s=FIRST_S)
+    except (NoSharedDaemonError, OSError):
+        return None
+    if greeted is None:
+        return None
+    if greeted.reply.get("version") != __version__:
+        greeted.socket.close()
+        return None
+    return greeted.socket
+
+
+def fields(arguments: "Sequence[str]") -> "tuple[tuple[str, str], ...] | None":
+    """What the daemon needs to know of this process; None if it could not do the same as this process."""
+    if os.name == "nt" and (sys.stdout.isatty() or sys.stderr.isatty()):
+        return None  # colours and widths of a console are for its own processes to find out
+    try:
+        cwd = os.getcwd()
+    except OSError:
+        return None
+    stdout, stderr = _stream(sys.stdout), _stream(sys.stderr)
+    if stdout is None or stderr is None:
+        return None
+    streams = (("stdout", stdout), ("stderr", stderr), ("size", _size()))
+    about = (("cwd", cwd), ("encoding", sys.getfilesystemencoding()), ("program", program()), *streams)
+    return (*(("argument", argument) for argument in arguments), *about)
+
+
+def program() -> str:
+    """The interpreter and the place of the code: another one may print something else."""
+    return f"{sys.hexversion:x} {os.path.dirname(os.path.dirname(os.path.abspath(__file__)))}"
+
+
+def _stream(stream: "TextIO") -> str | None:
+    """Encoding, treatment of errors, whether it is a terminal, when it is flushed, the size of its buffer."""
+    import io
+
+    if not isinstance(stream, io.TextIOWrapper):
+        return None
+    raw = getattr(stream.buffer, "raw", stream.buffer)
+    size = getattr(raw, "_blksize", io.DEFAULT_BUFFER_SIZE)
+    flags = (stream.isatty(), stream.line_buffering, stream.write_through)
+    return f"{stream.encoding} {stream.errors} {' '.join(str(int(flag)) for flag in flags)} {size}"
+
+
+def _size() -> str:
+    """Columns and lines of the terminal, if one of the standard streams is one."""
+    for descriptor in (0, 1, 2):
+        try:
+            columns, lines = os.get_terminal_size(descriptor)
+        except (OSError, ValueError):
+            continue
+        return f"{columns} {lines}"
+    return _NO_SIZE
+
+
+def follow(connected: "socket.socket") -> int | None:
+    """Copy the output of a command until it ends; as `run`."""
+    connected.settimeout(FIRST_S)
+    frames = _Frames(connected)
+    has_written = False
+    while True:
+        try:
+            kind, number = frames.read_head()
+            data = b"" if kind == "x" else frames.read(number)
+        except (OSError, EOFError, ValueError):  # too late, closed, or not a frame
+            if not has_written:
+                return None
+            os.write(2, b"nexus: the daemon ended while the command ran. Run it again.\n")
+            return 1
+        connected.settimeout(SILENT_S)
+        if kind == "x":
+            return number
+        try:
+            _write(1 if kind == "o" else 2, data)
+        except BrokenPipeError:  # the reader of the output (head, less) has closed it
+            return 0
+        except OSError as error:
+            os.write(2, f"nexus: the output cannot be written: {error.strerror}\n".encode())
+            return 1
+        has_written = has_written or bool(data)
+
+
+class _Frames:
+    """The frames that the daemon sends. EOFError at the end; ValueError if it is not a frame."""
+
+    def __init__(self, connected: "socket.socket") -> None:
+        self._socket = connected
+        self._data = b""
+
+    def read_head(self) -> tuple[str, int]:
+        """The kind of the next frame, and its length or exit code."""
+        while b"\n" not in self._data:
+            self._receive()
+        line, _, self._data = self._data.partition(b"\n")
+        kind, _, number = line.decode("ascii").partition(" ")
+        if kind not in ("o", "e", "x"):
+            raise ValueError(line)
+        return kind, int(number)
+
+    def read(self, length: int) -> bytes:
+        while len(self._data) < length:
+            self._receive()
+        data, self._data = self._data[:length], self._data[length:]
+        return data
+
+    def _receive(self) -> None:
+        data = self._socket.recv(_READ)
+        if not data:
+            raise EOFError
+        self._data += data
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]

@@ -1,0 +1,135 @@
+"""What commands import before they do their work: most of the time that start-up takes."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nexus_daemon.cli import check, reports
+from nexus_daemon.cli.commands import COMMANDS
+from support.client import Client
+
+CLI = Path(check.__file__).parent
+
+VERSION = """
+nexus_context nexus_context.visible
+nexus_daemon nexus_daemon.cli nexus_daemon.cli.commands nexus_daemon.cli.invocation nexus_daemon.cli.output
+nexus_daemon.cli.parser nexus_daemon.version
+"""
+
+CHECK = """
+msgspec typing_extensions
+nexus_context nexus_context.config nexus_context.containment nexus_context.cover nexus_context.deadline
+nexus_context.errors nexus_context.files nexus_context.frames nexus_context.jsontext nexus_context.layers
+nexus_context.lines nexus_context.ownership nexus_context.prompt nexus_context.redact nexus_context.skills
+nexus_context.snapshot nexus_context.tokens nexus_context.visible
+nexus_daemon nexus_daemon.agents nexus_daemon.agents.previews nexus_daemon.cli nexus_daemon.cli.check
+nexus_daemon.cli.check_agents nexus_daemon.cli.commands nexus_daemon.cli.folder nexus_daemon.cli.invocation
+nexus_daemon.cli.output nexus_daemon.cli.parser nexus_daemon.lazy nexus_daemon.version
+nexus_daemon.workspace
+nexus_daemon.workspace.agent_documents nexus_daemon.workspace.inputs
+"""
+
+SERVE = """
+msgspec typing_extensions
+nexus_context nexus_context.conversation nexus_context.errors nexus_context.lines nexus_context.visible
+nexus_daemon nexus_daemon.api nexus_daemon.cli nexus_daemon.cli.invocation nexus_daemon.cli.output
+nexus_daemon.cli.serve
+nexus_daemon.connection nexus_daemon.features
+nexus_daemon.features.diagnostics nexus_daemon.lazy nexus_daemon.lsp nexus_daemon.protocol
+nexus_daemon.results nexus_daemon.server nexus_daemon.version
+nexus_daemon.workspace nexus_daemon.workspace.lens_refresh nexus_daemon.workspace.publish
+nexus_daemon.workspace.queue
+"""
+
+SLOW = {"asyncio", "concurrent", "inspect", "json", "logging", "pathlib", "socket", "ssl", "subprocess"}
+"""Modules of Python that take milliseconds."""
+
+PROGRAM = """
+import sys
+before = set(sys.modules)
+from nexus_daemon import cli
+def print_modules():
+    print("modules:", *set(sys.modules) - before, file=sys.stderr)
+"""
+COMMAND = """
+try:
+    cli.main({arguments!r})
+finally:
+    print_modules()
+"""
+UNTIL_REPLY = """
+from nexus_daemon.lsp import link
+send = link.StreamLink.send
+def print_first(self, *parts):
+    if b'"capabilities"' in b"".join(parts):
+        print_modules()
+    send(self, *parts)
+link.StreamLink.send = print_first
+cli.main(["serve"])
+"""
+
+
+def check_modules(stderr: str, expected: str, slow: str = "") -> None:
+    """The modules of others and of Nexus, by package, and those of Python that are slow."""
+    names = next(line for line in stderr.splitlines() if line.startswith("modules: ")).split()[1:]
+    others = {_package(name) for name in names if name.partition(".")[0] not in sys.stdlib_module_names}
+    assert (others, SLOW.intersection(names)) == (set(expected.split()), set(slow.split()))
+
+
+def _package(name: str) -> str:
+    """The distribution of a module; of Nexus its package, and the module of packages that import lazily."""
+    parts = name.split(".")
+    if not parts[0].startswith("nexus_"):
+        return parts[0]
+    return ".".join(parts[: 3 if parts[1:2] in (["cli"], ["agents"], ["workspace"], ["features"]) else 2])
+
+
+def run(*arguments: str) -> str:
+    source = PROGRAM + COMMAND.format(arguments=arguments)
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def test_the_version() -> None:
+    check_modules(run("--version"), VERSION)
+
+
+def test_a_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEXUS_HOME", str(tmp_path / "home"))
+    (tmp_path / "NEXUS.md").write_text("Be brief.\n")
+    # `inspect` comes with msgspec
+    check_modules(run("check", str(tmp_path)), CHECK, slow="inspect json pathlib")
+
+
+def test_the_server_until_its_reply_to_initialize() -> None:
+    with Client([sys.executable, "-c", PROGRAM + UNTIL_REPLY]) as client:
+        client.initialize()
+        client.stop()
+    # all others come with asyncio
+    check_modules(client.stderr, SERVE, slow="asyncio concurrent inspect logging socket ssl subprocess")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_options_of_a_command_need_no_other_command(name: str) -> None:
+    source = f"{PROGRAM}from nexus_daemon.cli.parser import parser\n"
+    source += f"parser().parse_known_args(['--init-global', {name!r}, '--help'])"
+    source = source.replace("parser()", "import atexit; atexit.register(print_modules); parser()")
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)
+    imported = {word.split(".")[2] for word in done.stderr.split() if word.startswith("nexus_daemon.cli.")}
+    assert imported & COMMANDS.keys() == {name}
+
+
+def test_every_module_of_a_command_is_listed() -> None:
+    modules = {
+        path.parent.name if path.name == "__init__.py" else path.stem: path.read_text(encoding="utf-8")
+        for path in (*CLI.glob("*.py"), *CLI.glob("*/__init__.py"))
+    }
+    commands = [name for name, text in modules.items() if "\ndef arguments(" in text and "\ndef run(" in text]
+    assert sorted(commands) == sorted(COMMANDS)
+
+
+def test_the_formats_of_a_check_are_those_of_its_reports() -> None:
+    assert ("text", *reports.FORMATS) == check.FORMATS
