@@ -105,6 +105,14 @@ class Connection:
         return "editor" if params is None or params.client_info is None else params.client_info.name
 
     @property
+    def running(self) -> int:
+        return self.server.protocol.in_flight
+
+    @property
+    def unread(self) -> int:
+        return self.server.protocol.unread
+
+    @property
     def position_encoding(self) -> str:
         return self.server.position_encoding
 

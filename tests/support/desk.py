@@ -33,6 +33,7 @@ class Nobody:
 
     name = "nobody"
     position_encoding = "utf-16"
+    running = unread = 0
 
     def now(self) -> datetime:
         return datetime.now().astimezone()

@@ -26,7 +26,11 @@ with contextlib.suppress(ImportError):  # Windows has none
 
 async def status(connection: "Connection", _: protocol.NoParams) -> protocol.Status:
     """The daemon's folders, sessions, clients and memory."""
-    daemon = connection.daemon
+    return describe(connection.daemon)
+
+
+def describe(daemon: Daemon) -> protocol.Status:
+    """The state of a daemon. Runs on the event loop."""
     names = daemon.names
     folders = [_folder(daemon, folder, names[folder.client]) for folder in daemon.folders]
     workspaces = {one.ledger.workspace: one for one in daemon.folders if one.ledger is not None}
@@ -38,7 +42,12 @@ async def status(connection: "Connection", _: protocol.NoParams) -> protocol.Sta
         protocol=PROTOCOL,
         pid=os.getpid(),
         clients=[
-            protocol.ClientStatus(name, [one.uri for one in daemon.folders if one.client is client])
+            protocol.ClientStatus(
+                name,
+                [one.uri for one in daemon.folders if one.client is client],
+                running=client.running,
+                unread_bytes=client.unread,
+            )
             for client, name in names.items()
         ],
         folders=folders,

@@ -26,7 +26,6 @@ WARM = {
     "show": None,
     "tokens": None,
     "skill": None,
-    "status": None,
     "sessions": ("list", "show", "search"),
     "memory": ("query", "list"),
 }

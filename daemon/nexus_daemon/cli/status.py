@@ -1,12 +1,15 @@
-"""Show the state of a folder and of the ledger: version, layers, problems, tokens, sessions, vocabularies.
+"""Show the shared daemons that run, with their windows; then the state of a folder and of the ledger.
 
-It reads what is on the disk and needs no running daemon; `nexus/status` reports what a daemon has in memory.
+The state of the folder is that of the disk, whether a daemon runs or not.
 """
 
 import argparse
-from collections.abc import Iterator
+import urllib.parse
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from nexus_context import assembly
 from nexus_context.assembly.endpoint import endpoint_of
@@ -20,8 +23,11 @@ from nexus_context.tokens.vocabulary import ENCODINGS
 from nexus_daemon.cli import invocation, output
 from nexus_daemon.cli.folder import absolute, folder_of, read
 from nexus_daemon.sessions.ledger_writer import refuse_url
+from nexus_daemon.shared import client
+from nexus_daemon.shared.identity import NoSharedDaemonError, Place
 from nexus_daemon.version import PROTOCOL, __version__
 
+ANSWER_S = 2.0  # that a daemon may take
 _ERROR, _WARNING = Severity.ERROR, Severity.WARNING
 
 
@@ -37,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     if folder is None:
         output.complain("status", f"{options.path} does not exist.")
         return 2
-    state = _state(read(folder))
+    state = {**_state(read(folder)), "daemons": _daemons()}
     if options.json:
         output.json_value(state)
     elif options.brief:
@@ -46,6 +52,44 @@ def run(options: argparse.Namespace) -> int:
         for name, text in _rows(state):
             output.line(f"{name:<13}{text}")
     return 1 if state["ledger"]["error"] else 0
+
+
+def _daemons() -> list[dict[str, Any]]:
+    """The state of each shared daemon of the user that runs; `error` of one that does not answer."""
+    environ = invocation.current().environ
+    return [_ask(running, environ) for running in client.running_places(environ)]
+
+
+def _ask(running: Place, environ: Mapping[str, str]) -> dict[str, Any]:
+    about = {"pid": client.lock_owner(running)}
+    try:
+        greeted = client.connect(running, client.fields_for("status", running, environ), timeout_s=ANSWER_S)
+    except NoSharedDaemonError as error:
+        return {**about, "error": str(error)}
+    if greeted is None:
+        return {**about, "error": "it is starting or ending"}
+    greeted.socket.close()
+    state: dict[str, Any] = msgspec.json.decode(greeted.reply.get("state"))
+    return state
+
+
+def _describe_daemon(state: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    if "error" in state:
+        yield "daemon", f"process {state['pid']}: {state['error']}"
+        return
+    clients = state.get("clients", [])
+    facts = [f"process {state['pid']}, version {state['version']}"]
+    if "rssBytes" in state:
+        minutes = state["uptimeSeconds"] / 60
+        facts += [f"{minutes:,.0f} min", f"{state['rssBytes'] / 1e6:,.0f} MB"]
+        facts += [output.counted(len({one["uri"] for one in state["folders"]}), "folder")]
+        facts += [output.counted(state["sessions"], "session"), output.counted(state["agents"], "agent")]
+    yield "daemon", ", ".join(facts)
+    for one in clients:
+        waits = [output.counted(one["running"], "request") + " running"] if one["running"] else []
+        waits += [f"{one['unreadBytes']:,} bytes unread"] if one["unreadBytes"] else []
+        folders = ", ".join(urllib.parse.unquote(uri.removeprefix("file://")) for uri in one["folders"])
+        yield "  window", ": ".join(filter(None, (one["name"], folders or "no folder", *waits)))
 
 
 def _state(snapshot: Snapshot) -> dict[str, Any]:
@@ -125,6 +169,10 @@ def _brief(state: dict[str, Any]) -> str:
 def _rows(state: dict[str, Any]) -> Iterator[tuple[str, str]]:
     ledger = state["ledger"]
     yield "nexus", f"{state['version']} (protocol {state['protocol']})"
+    for daemon in state["daemons"]:
+        yield from _describe_daemon(daemon)
+    if not state["daemons"]:
+        yield "daemon", "no shared daemon runs"
     yield "folder", state["folder"]
     files = output.counted(state["files"], "file")
     yield (

@@ -112,6 +112,11 @@ class NexusProtocol(LanguageServerProtocol):
         """The ids of the requests whose handlers run."""
         return [call.id for call in self._running.values()]
 
+    @property
+    def unread(self) -> int:
+        """Bytes that wait for the client to read them; 0 without a client."""
+        return self._link.unread if self._thread else 0
+
     is_urgent = staticmethod(is_urgent)
 
     def receive(self, body: framing.Body) -> bool:

@@ -253,6 +253,11 @@ class StreamLink:
             logger.info("process %d of the client is not visible from here: not watched", process_id)
 
     @property
+    def unread(self) -> int:
+        """Bytes that wait for the client to read them."""
+        return 0 if self._writer is None else self._writer.get_write_buffer_size()
+
+    @property
     def running(self) -> list[framing.Id]:
         """The ids of the requests under way."""
         return self._protocol.running

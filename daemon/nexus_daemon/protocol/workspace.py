@@ -46,6 +46,8 @@ class ClientStatus(Wire, frozen=True):
 
     name: str  # what it calls itself; a second client of that name has a number behind it
     folders: list[str]  # URIs of its folders
+    running: int  # number of its requests that are under way
+    unread_bytes: int  # size of what waits until it reads
 
 
 class FolderStatus(Wire, frozen=True):

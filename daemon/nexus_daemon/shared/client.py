@@ -15,7 +15,7 @@ import sys
 import time
 
 from nexus_daemon.shared import hello
-from nexus_daemon.shared.identity import NoSharedDaemonError, Place
+from nexus_daemon.shared.identity import DirectPlace, NoSharedDaemonError, Place, find_place
 from nexus_daemon.version import PROTOCOL, __version__
 
 TYPE_CHECKING = False
@@ -121,6 +121,19 @@ def lock_owner(place: Place) -> int | None:
             return int(file.read())
     except (OSError, ValueError):
         return None
+
+
+def running_places(environ: "Mapping[str, str]") -> list[Place]:
+    """The places of all daemons of the user that run, whatever their identity."""
+    try:
+        own = find_place(environ)
+        names = sorted(os.listdir(own.directory))
+    except (NoSharedDaemonError, OSError):
+        return []
+    kinds = {".sock": True, ".tcp": False}
+    paths = [os.path.splitext(os.path.join(own.directory, name)) for name in names]
+    places = [DirectPlace(stem + kind, has_socket=kinds[kind]) for stem, kind in paths if kind in kinds]
+    return [place for place in places if is_running(place)]
 
 
 def peer_user(connected: socket.socket) -> int | None:

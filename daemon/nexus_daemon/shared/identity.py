@@ -77,7 +77,7 @@ class Place:
 
 
 class DirectPlace(Place):
-    """Where a server listens that the user started for direct use: at a path, for whoever can open it."""
+    """Where a server listens, by the path of its socket or token: for direct use, or of another identity."""
 
     __slots__ = ("_path",)
 
@@ -92,6 +92,10 @@ class DirectPlace(Place):
     @property
     def token(self) -> str:
         return self._path
+
+    @property
+    def lock(self) -> str:
+        return f"{os.path.splitext(self._path)[0]}.lock"
 
 
 def find_place(environ: "Mapping[str, str]") -> Place:

@@ -24,6 +24,8 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from nexus_daemon.client_process import ClientProcess
 from nexus_daemon.lsp import framing
 from nexus_daemon.lsp.link import Limits, StreamLink
@@ -171,6 +173,7 @@ class SharedDaemon:
         purpose = "editor" if fields is None else fields.get("purpose")
         if purpose == "stop":
             self.end(STOPPED)
+        if purpose in ("stop", "status"):
             connected.close()
         elif purpose == "command" and fields is not None and self._commands is not None:
             await self._commands.serve(connected, fields)
@@ -211,16 +214,28 @@ class SharedDaemon:
         status, message = self._judge(fields)
         windows = sum(link is not None for link in self._clients.values())
         about = (("version", __version__), ("protocol", str(PROTOCOL)), ("pid", str(os.getpid())))
-        more = (("message", message), ("windows", str(windows)))
+        more = [("message", message), ("windows", str(windows))]
+        if status == "ok" and fields.get("purpose") == "status":
+            more.append(("state", self._describe()))
         reply = hello.Fields((("status", status), *about, *more))
         await asyncio.get_running_loop().sock_sendall(connected, hello.encode(reply))
         return status == "ok"
+
+    def _describe(self) -> str:
+        """The state of this daemon as JSON: that of `nexus/status`, and its identity."""
+        from nexus_daemon.api.status import describe
+
+        about = {"pid": os.getpid(), "version": __version__, "identity": self._place.facts.splitlines()}
+        state = {} if self._daemon is None else msgspec.to_builtins(describe(self._daemon))
+        return framing.encode({**about, **state}).decode()
 
     def _judge(self, fields: hello.Fields) -> tuple[str, str]:
         if self._token is not None and not hmac.compare_digest(fields.get("token"), self._token):
             return "refused", "the token is not that of this daemon"
         if self._reason is not None:
             return "ending", "the daemon ends"
+        if fields.get("purpose") == "status":
+            return "ok", ""  # of any daemon of the user
         if self._place.facts and fields.get("facts") != self._place.facts:
             return "refused", "another NEXUS_HOME, NEXUS_STATE or home directory has another daemon"
         purpose = fields.get("purpose")

@@ -44,6 +44,16 @@ class Client(Protocol):
         ...
 
     @property
+    def running(self) -> int:
+        """The number of its requests under way."""
+        ...
+
+    @property
+    def unread(self) -> int:
+        """The bytes that wait until it reads."""
+        ...
+
+    @property
     def position_encoding(self) -> str: ...
 
     def now(self) -> datetime:

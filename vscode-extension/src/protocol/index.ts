@@ -1740,6 +1740,10 @@ export interface ClientStatus {
   name: string;
   /** URIs of its folders */
   folders: string[];
+  /** number of its requests that are under way */
+  running: number;
+  /** size of what waits until it reads */
+  unreadBytes: number;
 }
 
 /** One folder of a client. */
