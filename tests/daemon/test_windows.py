@@ -447,8 +447,8 @@ def test_the_status_names_the_windows_and_their_folders(
         status = await one("status")
         uri = desk.uri("/a")
         assert status["clients"] == [
-            {"name": "editor", "folders": [uri]},
-            {"name": "editor (2)", "folders": [uri]},
+            {"name": "editor", "folders": [uri], "running": 1, "unreadBytes": 0},
+            {"name": "editor (2)", "folders": [uri], "running": 0, "unreadBytes": 0},
         ]
         named = [(each["uri"], each["client"]) for each in status["folders"]]
         assert named == [(uri, "editor"), (uri, "editor (2)")]

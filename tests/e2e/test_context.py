@@ -688,9 +688,9 @@ def test_status(editor: Editor) -> None:
         "sessions": [],
         "client": status["clients"][0]["name"],
     }
-    assert status["clients"] == [
-        {"name": mine["client"], "folders": [folder["uri"] for folder in status["folders"]]}
-    ]
+    (client,) = status["clients"]
+    assert client["folders"] == [folder["uri"] for folder in status["folders"]]
+    assert (client["running"], client["unreadBytes"]) == (1, 0)
     assert (status["agents"], status["rssBytes"]) == (0, status["memory"])
     assert os.path.exists(f"/proc/{status['pid']}") or sys.platform != "linux"
 
