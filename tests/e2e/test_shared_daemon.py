@@ -15,6 +15,7 @@ import pytest
 from nexus_daemon.shared import client, hello
 from nexus_daemon.shared.goodbye import METHOD
 from nexus_daemon.shared.identity import DirectPlace, NoSharedDaemonError, find_place
+from support.client import Client
 from support.editor import Editor
 from support.shared import SharedHome, shared_home, wait_diagnosed
 from support.waiting import block_until
@@ -216,6 +217,29 @@ def test_a_stopped_daemon_starts_again_only_when_the_editor_says_something(home:
         assert window.process.poll() is None
         assert not client.is_running(home.place)
         assert window.request("nexus/status", {})["connections"] == 1
+
+
+def test_after_a_stop_a_window_that_is_silent_follows_the_one_that_goes_on(home: SharedHome) -> None:
+    with home.window() as one, home.window() as two:
+        root = one.tree(TREE).root
+        one.hello(root)
+        two.hello(root)
+        home.stop()
+        assert not client.is_running(home.place)
+
+        def is_told() -> bool:
+            append(one, root, "After")  # the first ones come before the other window is back
+            return bool(two.said("nexus/session/didChange"))
+
+        block_until(is_told)
+
+
+def test_an_isolated_python_starts_an_isolated_daemon(home: SharedHome) -> None:
+    command = [sys.executable, "-I", "-m", "nexus_daemon", "serve", "--remote=auto"]
+    with Client(command, cwd=home.home, env=home.variables) as window:
+        window.request("initialize", {"processId": None, "rootUri": None, "capabilities": {}})
+        words = Path(f"/proc/{home.pid()}/cmdline").read_text().split("\0")
+        assert words[1:-1] == ["-I", "-m", "nexus_daemon", "serve", "--shared"]
 
 
 def test_an_exit_without_shutdown_is_reported_as_by_a_server_of_its_own(home: SharedHome) -> None:
