@@ -15,6 +15,7 @@ import pytest
 from nexus_daemon.shared import client, hello
 from nexus_daemon.shared.goodbye import METHOD
 from nexus_daemon.shared.identity import DirectPlace, NoSharedDaemonError, find_place
+from nexus_daemon.version import __version__
 from support.client import Client
 from support.editor import Editor
 from support.shared import SharedHome, shared_home, wait_diagnosed
@@ -284,6 +285,17 @@ def test_a_newer_client_replaces_the_daemon_and_no_window_loses_anything(home: S
         append(window, root, "After")
         assert turns(window, root) == ["Before", "After"]
         assert home.pid() not in (None, first)
+
+
+def test_a_window_of_another_protocol_has_a_server_of_its_own(home: SharedHome) -> None:
+    run = "from nexus_daemon import version; version.PROTOCOL = 2\n"
+    run += "from nexus_daemon.__main__ import main; raise SystemExit(main())"
+    with home.window() as window:
+        window.hello()
+        with Client([sys.executable, "-c", run, "serve", "--remote=auto"], env=home.variables) as other:
+            assert other.initialize()["capabilities"]["experimental"]["nexus"]["protocol"] == 2
+            assert other.request("nexus/status", {})["connections"] == 1
+        assert f"speaks protocol 1, and version {__version__} speaks protocol 2" in other.stderr
 
 
 def test_an_older_client_is_served(home: SharedHome) -> None:

@@ -8,7 +8,8 @@
 3. One thread reads from the editor, one from the daemon. `_lock` guards what was read and which daemon gets
    it: a replay contains everything that was noted before it, and all else is sent after it.
 4. Files that had diagnostics, and about which the new daemon says nothing for STALE_S, have none any more.
-5. Without a shared daemon the caller runs a server of its own: nothing has been read from the editor yet.
+5. Without a shared daemon, or with one of another protocol, the caller runs a server of its own: nothing has
+   been read from the editor yet.
 """
 
 import contextlib
@@ -21,6 +22,7 @@ import time
 
 from nexus_daemon.shared import client
 from nexus_daemon.shared.identity import NoSharedDaemonError, Place, find_place
+from nexus_daemon.version import PROTOCOL, __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ def run() -> str:
     """Forward until the editor leaves, and exit. Returns only if there is no shared daemon: the reason."""
     try:
         place = find_place(os.environ)
-        greeted = client.connect_or_start(place, client.fields_for(PURPOSE, place, os.environ))
+        greeted = _connect(place)
     except NoSharedDaemonError as error:
         return str(error)
     os._exit(Forwarder(place, greeted).run())
@@ -199,8 +201,7 @@ class Forwarder:
     def _reconnect(self, running: "list[str] | None") -> socket.socket | None:
         """Connect to the next daemon and begin the replay, with the lock held; None if there is none."""
         try:
-            fields = client.fields_for(PURPOSE, self._place, os.environ)
-            greeted = client.connect_or_start(self._place, fields)
+            greeted = _connect(self._place)
         except NoSharedDaemonError as error:
             print(f"nexus: the shared daemon is gone: {error}", file=sys.stderr)  # noqa: T201 - no command
             return None
@@ -223,6 +224,17 @@ class Forwarder:
                 connected.sendall(b"".join(pieces))
         finally:
             self._sending.release()
+
+
+def _connect(place: Place) -> client.Greeted:
+    """Connect to a daemon that speaks this protocol; NoSharedDaemonError if there is none."""
+    greeted = client.connect_or_start(place, client.fields_for(PURPOSE, place, os.environ))
+    version, protocol = greeted.reply.get("version"), greeted.reply.get("protocol")
+    if protocol != str(PROTOCOL):
+        greeted.socket.close()
+        other = f"the shared daemon, version {version}, speaks protocol {protocol}"
+        raise NoSharedDaemonError(f"{other}, and version {__version__} speaks protocol {PROTOCOL}")
+    return greeted
 
 
 def _receive(connected: socket.socket) -> bytes:

@@ -20,7 +20,7 @@ beforeAll(
     const file = path.join(folder, ".nexus3/NEXUS.md");
     one = await Neovim.open(world(), "one", folder, file);
     two = await Neovim.open(world(), "two", folder, file);
-    bench = await window({ workspace: folder, file });
+    bench = await window({ workspace: folder, file, size: { width: 1440, height: 2000 } }); // a whole conversation shows
     await bench.ready();
     await bench.openPanel();
     await bench.unfold("Conversations");
