@@ -1,7 +1,7 @@
 # make run            the main job on the example workspace, through a real daemon
 # make test           everything that a test can say
 # make test-vscode    the VS Code extension in a real VS Code; wants Node.js with npm, fetches the rest once
-# make mutate-vscode  whether those tests notice fourteen deliberate breakages of the extension (a quarter of an hour)
+# make mutate-vscode  whether those tests notice sixteen deliberate breakages of the extension (a quarter of an hour)
 # make check          format, lint, strict types, tests: what CI runs
 # make coverage       the branches that each suite covers; fails below 95 % of the library
 # make bench          speed beside the npm JSON servers, many windows and commands, conversations beside other libraries, the ledger, agents, knowledge

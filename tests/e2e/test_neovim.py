@@ -12,7 +12,10 @@ from typing import Any
 
 import pytest
 
+from nexus_daemon.shared import client
+from nexus_daemon.shared.identity import find_place
 from nexus_daemon.version import __version__
+from support.shared import own_runtime_directory
 from support.waiting import block_until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,7 +29,10 @@ CREATED = ".nexus3/NEXUS.md, .nexus3/config.json, .nexus3/mcp.json"
 
 
 def check(script: str, directory: Path, **environ: str) -> dict[str, Any]:
-    """Run a script of ./neovim in a fresh home; what it saw, with {home} and {company} for those paths."""
+    """Run a script of ./neovim in a fresh home; what it saw, with {home} and {company} for those paths.
+
+    Its one server ends with it; the shared daemon stays for the next window.
+    """
     home = directory / "home"
     company = home / "company"
     shutil.copytree(ROOT / "examples" / "company", company)
@@ -38,31 +44,36 @@ def check(script: str, directory: Path, **environ: str) -> dict[str, Any]:
     plugin.symlink_to(ROOT / "editors" / "neovim")
     seen = directory / "seen.json"
     programs = [str(recording_nexus(directory)), str(Path(sys.executable).parent), os.defpath]
-    result = subprocess.run(
-        [neovim(), "--clean", "--headless", "-l", str(SCRIPTS / script)],
-        cwd=company,
-        env={
-            "PATH": os.pathsep.join(programs),
-            "HOME": str(home),
-            "NEXUS_HOME": str(home / ".nexus3"),
-            "LANG": "C.UTF-8",
-            "NEXUS_TEST_SITE": str(directory / "site"),
-            "NEXUS_TEST_WORKSPACE": str(company),
-            "NEXUS_TEST_SEEN": str(seen),
-            **{f"XDG_{name}_HOME": str(home / name) for name in ("CONFIG", "DATA", "STATE", "CACHE")},
-            **environ,
-        },
-        capture_output=True,
-        text=True,
-        timeout=EDITOR_SECONDS,
-        check=False,
-    )
+    variables = {
+        "PATH": os.pathsep.join(programs),
+        "HOME": str(home),
+        "NEXUS_HOME": str(home / ".nexus3"),
+        "LANG": "C.UTF-8",
+        "NEXUS_TEST_SITE": str(directory / "site"),
+        "NEXUS_TEST_WORKSPACE": str(company),
+        "NEXUS_TEST_SEEN": str(seen),
+        **{f"XDG_{name}_HOME": str(home / name) for name in ("CONFIG", "DATA", "STATE", "CACHE")},
+        **environ,
+    }
+    with own_runtime_directory(variables) as variables:
+        result = subprocess.run(
+            [neovim(), "--clean", "--headless", "-l", str(SCRIPTS / script)],
+            cwd=company,
+            env=variables,
+            capture_output=True,
+            text=True,
+            timeout=EDITOR_SECONDS,
+            check=False,
+        )
+        assert wait_until_ended(directory) == 1
+        is_left = client.lock_owner(find_place(variables)) is not None
     assert seen.exists(), result.stderr
     text = seen.read_text().replace("\\/", "/")
     observed: dict[str, Any] = json.loads(
         text.replace(str(company), "{company}").replace(str(home), "{home}")
     )
     assert "failure" not in observed, f"{observed['failure']}\n{result.stderr}"
+    assert is_left == (observed.get("process") != "of its own")
     return observed
 
 
@@ -85,7 +96,7 @@ def recording_nexus(directory: Path) -> Path:
 
 
 def wait_until_ended(directory: Path) -> int:
-    """Number of daemons that were started, once none of them runs any more."""
+    """Number of servers that editors started, once none of them runs any more."""
     pids = [int(line) for line in (directory / "pids").read_text().split()]
     block_until(lambda: not any(map(is_running, pids)), END_SECONDS)
     return len(pids)
@@ -102,10 +113,23 @@ def is_running(pid: int) -> bool:
     return ") Z " not in stat  # ended, and only its parent has not noticed
 
 
+@pytest.mark.parametrize("process", ["shared", "of its own"])
 @pytest.mark.parametrize("how", ["politely", "killed"])
-def test_daemon_ends_with_its_editor(how: str, tmp_path: Path) -> None:
-    assert check("leave.lua", tmp_path, NEXUS_TEST_LEAVE=how) == {"clients": 1}
-    assert wait_until_ended(tmp_path) == 1
+def test_nothing_outlives_an_editor_but_the_shared_daemon(how: str, process: str, tmp_path: Path) -> None:
+    observed = check("leave.lua", tmp_path, NEXUS_TEST_LEAVE=how, NEXUS_TEST_PROCESS=process)
+    assert observed == {"clients": 1, "process": process}
+
+
+def test_an_editor_does_not_notice_that_the_daemon_is_killed(tmp_path: Path) -> None:
+    assert check("killed.lua", tmp_path) == {
+        "another": True,
+        "before": ["config.enum"],
+        "after": ["json.missing-comma"],
+        "fixed": [],
+        "history": ["Before.", "After."],
+        "same_client": True,
+        "messages": [],
+    }
 
 
 def test_another_protocol_number_is_shown_with_what_to_update(tmp_path: Path) -> None:
@@ -219,7 +243,6 @@ def test_session(tmp_path: Path) -> None:
         "messages": [],
         "exit": {"code": 0, "signal": 0},
     }
-    assert wait_until_ended(tmp_path) == 1
 
 
 def test_skills_agents_memory_documents_and_conversations(tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ import pytest
 from nexus_daemon.shared import client, hello
 from nexus_daemon.shared.goodbye import METHOD
 from nexus_daemon.shared.identity import DirectPlace, NoSharedDaemonError, find_place
+from nexus_daemon.version import __version__
+from support.client import Client
 from support.editor import Editor
 from support.shared import SharedHome, shared_home, wait_diagnosed
 from support.waiting import block_until
@@ -218,6 +220,29 @@ def test_a_stopped_daemon_starts_again_only_when_the_editor_says_something(home:
         assert window.request("nexus/status", {})["connections"] == 1
 
 
+def test_after_a_stop_a_window_that_is_silent_follows_the_one_that_goes_on(home: SharedHome) -> None:
+    with home.window() as one, home.window() as two:
+        root = one.tree(TREE).root
+        one.hello(root)
+        two.hello(root)
+        home.stop()
+        assert not client.is_running(home.place)
+
+        def is_told() -> bool:
+            append(one, root, "After")  # the first ones come before the other window is back
+            return bool(two.said("nexus/session/didChange"))
+
+        block_until(is_told)
+
+
+def test_an_isolated_python_starts_an_isolated_daemon(home: SharedHome) -> None:
+    command = [sys.executable, "-I", "-m", "nexus_daemon", "serve", "--remote=auto"]
+    with Client(command, cwd=home.home, env=home.variables) as window:
+        window.request("initialize", {"processId": None, "rootUri": None, "capabilities": {}})
+        words = Path(f"/proc/{home.pid()}/cmdline").read_text().split("\0")
+        assert words[1:-1] == ["-I", "-m", "nexus_daemon", "serve", "--shared"]
+
+
 def test_an_exit_without_shutdown_is_reported_as_by_a_server_of_its_own(home: SharedHome) -> None:
     with home.window() as window:
         window.hello()
@@ -260,6 +285,17 @@ def test_a_newer_client_replaces_the_daemon_and_no_window_loses_anything(home: S
         append(window, root, "After")
         assert turns(window, root) == ["Before", "After"]
         assert home.pid() not in (None, first)
+
+
+def test_a_window_of_another_protocol_has_a_server_of_its_own(home: SharedHome) -> None:
+    run = "from nexus_daemon import version; version.PROTOCOL = 2\n"
+    run += "from nexus_daemon.__main__ import main; raise SystemExit(main())"
+    with home.window() as window:
+        window.hello()
+        with Client([sys.executable, "-c", run, "serve", "--remote=auto"], env=home.variables) as other:
+            assert other.initialize()["capabilities"]["experimental"]["nexus"]["protocol"] == 2
+            assert other.request("nexus/status", {})["connections"] == 1
+        assert f"speaks protocol 1, and version {__version__} speaks protocol 2" in other.stderr
 
 
 def test_an_older_client_is_served(home: SharedHome) -> None:

@@ -372,7 +372,9 @@ and the requests `nexus/*` below for the rest. Every example is the answer of a 
 `examples/company/backend/auth-service`. Only paths, times, ids and process figures are invented; a `…`
 marks where a long part is cut.
 
-- **Transport.** Standard input and output, one client for each process. The daemon ends with its client.
+- **Transport.** Standard input and output, one client for each process. The daemon ends with its client. With
+  `--remote=auto` the process only copies bytes between its client and the one daemon that all windows of the
+  user share; it starts that daemon where none runs, and goes on with the next one after a crash or an update.
 - **Framing.** As in LSP: `Content-Length: <bytes>`, an empty line, then JSON-RPC 2.0 in UTF-8. A header has
   at most 8 KiB, a body at most 32 MiB. A malformed header ends the connection.
 - **Names.** Fields are camelCase. A field written `field?` may be left out. In parameters an unknown field,

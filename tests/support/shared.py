@@ -82,6 +82,22 @@ def shared_home(home: Path, transport: str = "") -> Iterator[SharedHome]:
         shutil.rmtree(shared.runtime)
 
 
+@contextmanager
+def own_runtime_directory(variables: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    """These variables with a runtime directory of their own, whose shared daemon ends with the block."""
+    directory = tempfile.mkdtemp(prefix="nexus-")
+    variables = {**variables, "XDG_RUNTIME_DIR": directory}
+    try:
+        yield variables
+    finally:
+        place = find_place(variables)
+        pid = client.lock_owner(place)
+        if pid is not None:
+            os.kill(pid, signal.SIGTERM)
+            block_until(lambda: not client.is_running(place))
+        shutil.rmtree(directory)
+
+
 def wait_diagnosed(window: Editor, path: str | Path, version: int) -> list[str]:
     """The codes of the diagnostics of a version of a file."""
     block_until(lambda: any(one.get("version") == version for one in window.published(path)))

@@ -174,6 +174,18 @@ export const BREAKAGES = [
     file: "conversations",
     noticedBy: "a compaction says its very figures and what is lost, in the notice and in the receipt, and is undone",
   },
+  {
+    name: "a window has a server of its own whatever the setting says",
+    edits: [{ file: `${SRC}/server/launch.ts`, find: '...(isShared ? ["--remote=auto"] : [])', put: "" }],
+    file: "shared",
+    noticedBy: "all three use one daemon",
+  },
+  {
+    name: "a restart leaves the shared daemon as it is",
+    edits: [{ file: `${SRC}/server/daemon.ts`, find: "await this.parts.stopShared(launch);", put: "" }],
+    file: "shared",
+    noticedBy: "a restart in VS Code is one of the daemon, and the others go on with the next one",
+  },
 ];
 
 /**

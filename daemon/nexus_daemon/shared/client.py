@@ -5,6 +5,7 @@
 2. Several processes may start one at the same time. The first to get the lock stays, the others end at once.
 3. A daemon writes a NUL to its standard error, a pipe, once it listens; anything else is why it cannot.
 4. Both sides check that the other one is a process of the same user.
+5. The daemon's Python reads modules from where this one does: an isolated one starts an isolated one.
 """
 
 import contextlib
@@ -236,7 +237,8 @@ def _start() -> str:
     """Start a daemon and wait until it listens or ends; why it cannot run, as text, or an empty text."""
     read_end, write_end = os.pipe()
     try:
-        _spawn((sys.executable, "-P", "-m", "nexus_daemon", "serve", "--shared"), write_end)
+        isolation = "-I" if sys.flags.isolated else "-P"
+        _spawn((sys.executable, isolation, "-m", "nexus_daemon", "serve", "--shared"), write_end)
     except OSError as error:
         os.close(write_end)
         os.close(read_end)

@@ -4,11 +4,12 @@
    looks at the first bytes only (`frames`).
 2. When the daemon is gone without a goodbye (it crashed), or is replaced, the forwarder connects to the next
    one, starting it where none runs, and replays what the editor had said. The editor notices nothing.
-   After `nexus stop` it does so when the editor sends its next message.
+   After `nexus stop` it does so when the editor sends its next message, or another window started a daemon.
 3. One thread reads from the editor, one from the daemon. `_lock` guards what was read and which daemon gets
    it: a replay contains everything that was noted before it, and all else is sent after it.
 4. Files that had diagnostics, and about which the new daemon says nothing for STALE_S, have none any more.
-5. Without a shared daemon the caller runs a server of its own: nothing has been read from the editor yet.
+5. Without a shared daemon, or with one of another protocol, the caller runs a server of its own: nothing has
+   been read from the editor yet.
 """
 
 import contextlib
@@ -21,6 +22,7 @@ import time
 
 from nexus_daemon.shared import client
 from nexus_daemon.shared.identity import NoSharedDaemonError, Place, find_place
+from nexus_daemon.version import PROTOCOL, __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 READ = 256 * 1024  # bytes
 LEAVE_S = 5.0  # that the daemon may take to end the connection after the editor is gone
 STALE_S = 5.0
+REJOIN_S = 1.0  # between two looks whether another window started a daemon
 PURPOSE = "editor"
 _CLOSED, _STOPPED = "closed", "stopped"  # of `goodbye`
 
@@ -40,21 +43,22 @@ def run() -> str:
     """Forward until the editor leaves, and exit. Returns only if there is no shared daemon: the reason."""
     try:
         place = find_place(os.environ)
-        greeted = client.connect_or_start(place, client.fields_for(PURPOSE, place, os.environ))
+        greeted = _connect(place)
     except NoSharedDaemonError as error:
         return str(error)
-    os._exit(Forwarder(place, greeted.socket).run())
+    os._exit(Forwarder(place, greeted).run())
 
 
 class Forwarder:
     """Between the editor at standard input and output and the daemon at a socket."""
 
-    def __init__(self, place: Place, connected: socket.socket) -> None:
+    def __init__(self, place: Place, greeted: client.Greeted) -> None:
         self._place = place
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._sending = threading.Lock()  # held while bytes are sent to the daemon
-        self._socket: socket.socket | None = connected  # None: between two daemons
+        self._socket: socket.socket | None = greeted.socket  # None: between two daemons
+        self._pid = greeted.reply.get("pid")  # of the daemon, also after its end
         self._unread: list[bytes] = []  # what the editor sent and the tracker has not looked at
         self._is_wanted = False  # whether the editor sent something between two daemons
         self._has_left = False
@@ -75,7 +79,8 @@ class Forwarder:
                     break
                 self._drop_socket(connected)
                 if reason == _STOPPED:
-                    self._changed.wait_for(lambda: self._is_wanted or self._is_over())
+                    while not (self._is_wanted or self._is_over() or self._has_successor()):
+                        self._changed.wait(REJOIN_S)
                 if self._is_over():
                     break
                 connected = self._reconnect(running)
@@ -189,14 +194,18 @@ class Forwarder:
         with contextlib.suppress(OSError):
             connected.shutdown(socket.SHUT_RDWR)  # wakes a thread that sends
 
+    def _has_successor(self) -> bool:
+        pid = client.lock_owner(self._place)
+        return pid is not None and str(pid) != self._pid
+
     def _reconnect(self, running: "list[str] | None") -> socket.socket | None:
         """Connect to the next daemon and begin the replay, with the lock held; None if there is none."""
         try:
-            fields = client.fields_for(PURPOSE, self._place, os.environ)
-            connected = client.connect_or_start(self._place, fields).socket
+            greeted = _connect(self._place)
         except NoSharedDaemonError as error:
             print(f"nexus: the shared daemon is gone: {error}", file=sys.stderr)  # noqa: T201 - no command
             return None
+        connected, self._pid = greeted.socket, greeted.reply.get("pid")
         tracker = self._look()
         for failure in tracker.take_failures(running):
             _write(self._stdout, failure)
@@ -215,6 +224,17 @@ class Forwarder:
                 connected.sendall(b"".join(pieces))
         finally:
             self._sending.release()
+
+
+def _connect(place: Place) -> client.Greeted:
+    """Connect to a daemon that speaks this protocol; NoSharedDaemonError if there is none."""
+    greeted = client.connect_or_start(place, client.fields_for(PURPOSE, place, os.environ))
+    version, protocol = greeted.reply.get("version"), greeted.reply.get("protocol")
+    if protocol != str(PROTOCOL):
+        greeted.socket.close()
+        other = f"the shared daemon, version {version}, speaks protocol {protocol}"
+        raise NoSharedDaemonError(f"{other}, and version {__version__} speaks protocol {PROTOCOL}")
+    return greeted
 
 
 def _receive(connected: socket.socket) -> bytes:

@@ -4,7 +4,8 @@ local nexus = require('nexus')
 
 ---@type vim.lsp.Config
 return {
-  cmd = { 'nexus', 'serve' },
+  -- Connects to the daemon that all windows share, and starts it where none runs.
+  cmd = { 'nexus', 'serve', '--remote=auto' },
   -- Python must not import from the folder that it is started in, nor from one that the shell named.
   cmd_env = { PYTHONPATH = '', PYTHONSAFEPATH = '1' },
   filetypes = { 'json', 'jsonc', 'markdown' },

@@ -5,7 +5,11 @@ local observe = require('observe')
 
 observe.run(function()
   observe.install()
+  if vim.env.NEXUS_TEST_PROCESS == 'of its own' then
+    vim.lsp.config('nexus', { cmd = { 'nexus', 'serve' } })
+  end
   observe.open_attached(vim.env.NEXUS_TEST_WORKSPACE .. '/backend/auth-service/.nexus3/config.json')
+  observe.seen.process = observe.shared_daemon() and 'shared' or 'of its own'
   observe.seen.clients = #vim.lsp.get_clients({ name = 'nexus' })
 end)
 

@@ -27,6 +27,12 @@ function M.client()
   return vim.lsp.get_clients({ name = 'nexus' })[1]
 end
 
+--- The process of the shared daemon, or nil.
+function M.shared_daemon()
+  local lock = vim.fn.glob(vim.env.XDG_RUNTIME_DIR .. '/nexus/*.lock')
+  return lock ~= '' and tonumber(vim.fn.readfile(lock)[1]) or nil
+end
+
 --- Open a file and wait until Nexus is attached to it.
 function M.open_attached(path)
   local buffer = M.open(path)

@@ -23,6 +23,7 @@ import {
 import type { Connect, Connection, ConnectOptions } from "./connection";
 import { DOCUMENTS } from "./documents";
 import { JsonErrors } from "./jsonErrors";
+import { serveArgs } from "./launch";
 import { programEnv } from "./programs";
 import { protocolOf } from "./protocolCheck";
 import { Stderr } from "./stderr";
@@ -107,7 +108,7 @@ function offerCommands(client: LanguageClient, output: vscode.LogOutputChannel):
 
 function executable({ launch }: ConnectOptions) {
   // the home directory: a Python or a program never finds modules of the workspace beside itself
-  return { command: launch.command, args: [...launch.args], options: { cwd: homedir(), env: programEnv() } };
+  return { command: launch.command, args: serveArgs(launch), options: { cwd: homedir(), env: programEnv() } };
 }
 
 function clientOptions(options: ConnectOptions, jsonErrors: JsonErrors, stderr: Stderr): LanguageClientOptions {

@@ -1,7 +1,7 @@
 /** What the language client is to the rest of the extension. `client.ts`, a bundle of its own, makes it. */
 import type * as vscode from "vscode";
 import type { ModelCompleteParams, ModelCompleteResult } from "../protocol";
-import type { Launch } from "./find";
+import type { Launch } from "./launch";
 
 export interface ConnectOptions {
   readonly launch: Launch;

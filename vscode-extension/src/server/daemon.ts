@@ -1,10 +1,13 @@
 /**
- * The daemon of this window: found, started, started again when it ends, asked.
+ * The server of this window: found, started, started again when it ends, asked. It is a forwarder to the daemon of all
+ * windows, or where the user wants that a daemon for this window alone.
  *
  * 1. One life at a time: `start` while one begins joins it; `restart` and `stop` end it first, wherever it is.
  * 2. A server that ends by itself comes back after a while that grows (`backoff`); one that cannot be found or started
  *    at all is not tried again until somebody asks.
- * 3. A request waits for a server that is on its way, starts one that was stopped, and is refused by one that failed.
+ * 3. A restart by the user replaces the daemon of all windows: that of the forwarder alone would change nothing. The other
+ *    windows go on with the next one. A restart for a setting or for trust is this window's alone.
+ * 4. A request waits for a server that is on its way, starts one that was stopped, and is refused by one that failed.
  */
 import * as vscode from "vscode";
 import type { LensServer, ServerLens } from "../lenses";
@@ -19,7 +22,7 @@ import type {
 } from "../protocol";
 import type { Backoff } from "./backoff";
 import type { Connection, ConnectOptions } from "./connection";
-import type { Launch } from "./find";
+import { type Launch, serveArgs } from "./launch";
 import { type Obstacle, type RemedyId, SetupError } from "./remedies";
 import { shown } from "./versions";
 
@@ -30,6 +33,8 @@ export interface DaemonParts {
     launch: Launch,
     hooks: Pick<ConnectOptions, "notified" | "complete" | "ended">,
   ) => Promise<Connection>;
+  /** Ends the daemon of all windows. */
+  readonly stopShared: (launch: Launch) => Promise<void>;
   readonly backoff: Backoff;
   readonly log: (line: string) => void;
   /** Tells the user why there is no server, once per failure. */
@@ -48,6 +53,8 @@ export class Daemon implements Nexus, LensServer, vscode.Disposable {
   private connection: Connection | undefined;
   private launched: Launch | undefined;
   private beginning: Promise<void> | undefined;
+  /** Whether the next start ends the daemon of all windows before. */
+  private isReplacing = false;
   private timer: ReturnType<typeof setTimeout> | undefined;
   /** Counts the lives: what an earlier one still says is not heard. */
   private life = 0;
@@ -93,9 +100,20 @@ export class Daemon implements Nexus, LensServer, vscode.Disposable {
   }
 
   async restart(): Promise<void> {
-    await this.end("finding", "Restarting the server");
+    // one that was never started, or was stopped, has nothing to do with the daemon of the others
+    await this.again("Restarting the server", this.now !== "stopped");
+  }
+
+  /** Starts the server of this window again; the daemon of all windows stays. */
+  async restartWindow(): Promise<void> {
+    await this.again("Restarting the server of this window", false);
+  }
+
+  private async again(detail: string, isReplacing: boolean): Promise<void> {
+    await this.end("finding", detail);
     if (this.now === "stopped") return; // meanwhile
     this.parts.backoff.reset();
+    this.isReplacing = isReplacing;
     await this.start();
   }
 
@@ -107,6 +125,7 @@ export class Daemon implements Nexus, LensServer, vscode.Disposable {
   private async end(state: ServerState, detail: string): Promise<void> {
     this.life++;
     this.beginning = undefined;
+    this.isReplacing = false;
     clearTimeout(this.timer);
     const connection = this.connection;
     this.connection = undefined;
@@ -154,7 +173,14 @@ export class Daemon implements Nexus, LensServer, vscode.Disposable {
       this.set("finding", "Looking for the server");
       const launch = await this.parts.find((state, detail) => life === this.life && this.set(state, detail));
       if (life !== this.life) return;
-      this.parts.log(`Starting ${launch.command} ${launch.args.join(" ")} (${launch.from}, ${shown(launch.version)})`);
+      if (this.isReplacing && launch.isShared) {
+        this.set("starting", "Restarting the server of all windows");
+        await this.parts.stopShared(launch);
+        if (life !== this.life) return;
+      }
+      this.isReplacing = false;
+      const words = [launch.command, ...serveArgs(launch)].join(" ");
+      this.parts.log(`Starting ${words} (${launch.from}, ${shown(launch.version)})`);
       this.set("starting", `Starting the server ${shown(launch.version)}`);
       await this.open(launch, life);
     } catch (error) {

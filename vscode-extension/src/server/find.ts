@@ -5,21 +5,16 @@
  * 2. On the path a program counts when it calls itself `nexus` and is new enough; others are passed over, and logged.
  * 3. A program that said its version once is not asked again while its file is the same: that takes half a second.
  * 4. In a window that is not trusted, programs inside its folders are never run, and nothing is installed: that would
- *    use the network.
+ *    use the network. The shared daemon is the program that is found here, so this holds for it, too.
+ * 5. A server that was just installed replaces the shared daemon: its own files may be those that were removed.
  */
 import { stat } from "node:fs/promises";
 import { bundleIn, discard, type Installing, install, installed } from "./install";
+import { type Launch, stopShared } from "./launch";
 import { isInside, isProgram, onPath, type Places, type Run, written } from "./programs";
 import { findPython, type PythonSearch } from "./python";
 import { SetupError } from "./remedies";
 import { atLeast, NEEDED_SERVER, serverVersion, shown, type Version } from "./versions";
-
-export interface Launch {
-  readonly command: string;
-  readonly args: readonly string[];
-  readonly from: "setting" | "path" | "managed";
-  readonly version: Version;
-}
 
 /** What programs said of themselves, by path and time of change; it outlives the window. */
 export interface KnownVersions {
@@ -33,6 +28,8 @@ export interface Search {
   readonly trusted: boolean;
   /** The setting `nexus.server.path`. */
   readonly setting: string;
+  /** The setting `nexus.server.shared`. */
+  readonly isShared: boolean;
   readonly folder: string | undefined;
   readonly python: PythonSearch;
   /** The directory of the bundled server. */
@@ -70,13 +67,13 @@ async function fromSetting(search: Search): Promise<Launch | undefined> {
     const message = `The setting nexus.server.path names ${command}, which ${version}.`;
     throw new SetupError("bad-setting", message, "serverSetting", "tryAgain", "output");
   }
-  return { command, args: ["serve"], from: "setting", version };
+  return { command, prefix: [], isShared: search.isShared, from: "setting", version };
 }
 
 async function fromPath(search: Search): Promise<Launch | undefined> {
   for (const command of await onPath("nexus", search.places)) {
     const version = await versionOf(command, [], search);
-    if (typeof version !== "string") return { command, args: ["serve"], from: "path", version };
+    if (typeof version !== "string") return { command, prefix: [], isShared: search.isShared, from: "path", version };
     search.log(`${command} is passed over: it ${version}.`);
   }
   return undefined;
@@ -85,10 +82,11 @@ async function fromPath(search: Search): Promise<Launch | undefined> {
 async function managed(search: Search): Promise<Launch> {
   const bundle = await bundleIn(search.bundled);
   const windows = search.places.windows;
+  const how = { prefix: MODULE, isShared: search.isShared, from: "managed" } as const;
   const there = await installed(search.storage, bundle, windows);
   if (there !== undefined) {
     const version = await versionOf(there, MODULE, search);
-    if (typeof version !== "string") return { command: there, args: [...MODULE, "serve"], from: "managed", version };
+    if (typeof version !== "string") return { ...how, command: there, version };
     search.log(`The installed server ${version}: it is installed anew.`);
   }
   if (!search.trusted) {
@@ -108,7 +106,8 @@ async function managed(search: Search): Promise<Launch> {
   if (typeof version === "string") {
     throw new SetupError("install-failed", `The server that was installed ${version}.`, "tryAgain", "output");
   }
-  return { command, args: [...MODULE, "serve"], from: "managed", version };
+  if (search.isShared) await stopShared({ command, prefix: MODULE }, search.run, search.log);
+  return { ...how, command, version };
 }
 
 /** The version, or what is wrong with the program. */

@@ -1,6 +1,6 @@
 /** Whether a server speaks the protocol of this extension, and what to update if it does not. */
 import { PROTOCOL } from "../protocol";
-import type { Launch } from "./find";
+import type { Launch } from "./launch";
 import { SetupError } from "./remedies";
 import { shown } from "./versions";
 

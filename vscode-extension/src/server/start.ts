@@ -9,6 +9,7 @@ import { backoff } from "./backoff";
 import type { Connect } from "./connection";
 import { Daemon } from "./daemon";
 import { findServer, type KnownVersions, type Search } from "./find";
+import { stopShared } from "./launch";
 import { type Places, run } from "./programs";
 import { checkProtocol } from "./protocolCheck";
 import { traceChannel } from "./trace";
@@ -25,7 +26,8 @@ export interface Server extends vscode.Disposable {
 const KNOWN = "nexus.knownVersions";
 const COMMAND_MS = 30_000;
 const WINDOWS = process.platform === "win32";
-const RESTARTING_SETTINGS = ["nexus.server.path", "nexus.python"];
+const PROGRAM = "nexus.server.path";
+const WINDOW_SETTINGS = ["nexus.python", "nexus.server.shared"];
 
 /** `load` gives the language client when it is first needed. */
 export function makeServer(context: vscode.ExtensionContext, load: () => { connect: Connect }): Server {
@@ -52,14 +54,16 @@ export function makeServer(context: vscode.ExtensionContext, load: () => { conne
         throw error;
       }
     },
+    stopShared: (launch) => stopShared(launch, run, log),
     backoff: backoff(),
     log,
     failed: (message, remedies) => void showRemedies(message, remedies),
   });
   const listening = [
-    vscode.workspace.onDidGrantWorkspaceTrust(() => restartIfBegun(daemon)),
+    vscode.workspace.onDidGrantWorkspaceTrust(() => restartWindow(daemon)),
     vscode.workspace.onDidChangeConfiguration((change) => {
-      if (RESTARTING_SETTINGS.some((key) => change.affectsConfiguration(key))) restartIfBegun(daemon);
+      if (change.affectsConfiguration(PROGRAM)) restart(daemon);
+      else if (WINDOW_SETTINGS.some((key) => change.affectsConfiguration(key))) restartWindow(daemon);
     }),
   ];
   return {
@@ -77,14 +81,19 @@ async function runServer(daemon: Daemon, args: readonly string[]): Promise<strin
   await daemon.start();
   const launch = daemon.launch;
   if (!launch || daemon.state !== "ready") throw new NexusError(daemon.detail, "not-ready");
-  const printed = await run(launch.command, [...launch.args.slice(0, -1), ...args], { timeoutMs: COMMAND_MS });
+  const printed = await run(launch.command, [...launch.prefix, ...args], { timeoutMs: COMMAND_MS });
   if (printed.code === 0) return printed.out.trim();
   throw new NexusError(printed.err.trim() || printed.out.trim() || "The server did not say why it failed.", "failed");
 }
 
-/** A server that nobody wanted yet reads the settings and the trust when it starts. */
-function restartIfBegun(daemon: Daemon): void {
+/** Another program is to serve: all windows, where they share one. */
+function restart(daemon: Daemon): void {
   if (daemon.state !== "stopped") void daemon.restart();
+}
+
+/** A server that nobody wanted yet reads the settings and the trust when it starts. */
+function restartWindow(daemon: Daemon): void {
+  if (daemon.state !== "stopped") void daemon.restartWindow();
 }
 
 function search(
@@ -106,12 +115,13 @@ function search(
     run,
     places,
     trusted,
-    setting: setting(settings, "server.path", trusted),
+    setting: setting(settings, "server.path", trusted, ""),
+    isShared: setting(settings, "server.shared", trusted, true),
     folder,
     python: {
       run,
       places,
-      setting: setting(settings, "python", trusted),
+      setting: setting(settings, "python", trusted, ""),
       folder,
       chosen: () => (trusted ? chosenPython() : Promise.resolve(undefined)),
     },
@@ -137,10 +147,14 @@ function searchPath(env: NodeJS.ProcessEnv): string {
 }
 
 /** The editor leaves out the workspace's values of restricted settings already; this does not depend on it. */
-function setting(settings: vscode.WorkspaceConfiguration, key: string, trusted: boolean): string {
-  if (trusted) return settings.get<string>(key) ?? "";
-  const { globalValue } = settings.inspect<string>(key) ?? {};
-  return typeof globalValue === "string" ? globalValue : "";
+function setting<T extends string | boolean>(
+  settings: vscode.WorkspaceConfiguration,
+  key: string,
+  trusted: boolean,
+  otherwise: T,
+): T {
+  const value = trusted ? settings.get(key) : settings.inspect(key)?.globalValue;
+  return typeof value === typeof otherwise ? (value as T) : otherwise;
 }
 
 /** What the Python extension uses; none where it is absent or takes its time. */

@@ -7,7 +7,7 @@ import type { LayersResult } from "../../src/protocol/index.ts";
 import { Daemon, uriOf } from "./harness/daemon.ts";
 import { photographFailure, prepared, until, window, world } from "./harness/each.ts";
 import { lenses, quickFix } from "./harness/editor.ts";
-import { daemons, signal } from "./harness/processes.ts";
+import { servers, signal } from "./harness/processes.ts";
 import type { Workbench } from "./harness/workbench.ts";
 import { copyExample } from "./harness/world.ts";
 
@@ -64,9 +64,9 @@ test("figures and lenses of before stay, greyed, until the next server answers",
     (all) => all.length > 3,
   );
   const [before, status] = [await figures(), await bench.ready()];
-  const [daemon] = daemons(world().pid);
-  if (!daemon) throw new Error("no daemon runs");
-  signal(daemon.pid, "SIGKILL");
+  const [server] = servers(world().pid);
+  if (!server) throw new Error("no server runs");
+  signal(server.pid, "SIGKILL");
   const [marked, spoken, greyed] = await Promise.all([
     bench.lens("30 tokens").locator(".codicon-sync").waitFor().then(titles),
     bench.nexusItem().and(bench.page.locator('[aria-label*="Before: "]')).getAttribute("aria-label"),

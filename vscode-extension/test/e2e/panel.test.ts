@@ -8,7 +8,7 @@ import type { TokenUsage } from "../../src/protocol/index.ts";
 import { Daemon, NEXT_TURN, uriOf } from "./harness/daemon.ts";
 import { photographFailure, prepared, until, window, world } from "./harness/each.ts";
 import { cursor } from "./harness/editor.ts";
-import { alive, daemons, signal } from "./harness/processes.ts";
+import { alive, servers, sharedDaemons, signal } from "./harness/processes.ts";
 import type { Workbench } from "./harness/workbench.ts";
 import { copyExample } from "./harness/world.ts";
 
@@ -164,16 +164,19 @@ test("what is typed is counted before it is saved, and what is saved is what ano
   expect(typed.used).not.toBe(before.used);
 });
 
-test("a daemon that is killed is back, and the panel goes on", async () => {
-  const [before] = daemons(world().pid);
-  if (!before) throw new Error("no daemon runs");
+test("a window's server that is killed is back, and the panel goes on", async () => {
+  const [before] = servers(world().pid);
+  if (!before) throw new Error("no server runs");
+  const shared = sharedDaemons(world().runtime);
   signal(before.pid, "SIGKILL");
   const after = await until(
-    () => daemons(world().pid),
+    () => servers(world().pid),
     (all) => all.length > 0 && !all.some(({ pid }) => pid === before.pid),
   );
   expect(alive(before.pid)).toBe(false);
   expect(after).toHaveLength(1);
+  expect(shared).toHaveLength(1);
+  expect(sharedDaemons(world().runtime)).toEqual(shared);
   await bench.openFile(".nexus3/NEXUS.md");
   const shown = await figures();
   await bench.cursorTo("end");

@@ -5,7 +5,7 @@ import { beforeAll, beforeEach, test } from "vitest";
 import type { Message } from "../../src/protocol/index.ts";
 import { Daemon, uriOf } from "./harness/daemon.ts";
 import { photographFailure, window, world } from "./harness/each.ts";
-import { daemons, signal } from "./harness/processes.ts";
+import { servers, signal } from "./harness/processes.ts";
 import type { Opening, Workbench } from "./harness/workbench.ts";
 import { copyExample, EXTENSION, REPOSITORY } from "./harness/world.ts";
 
@@ -114,8 +114,8 @@ test(
     await look("menu-of-a-row");
     await bench.page.keyboard.press("Escape");
     await bench.openFile(".nexus3/NEXUS.md");
-    const [daemon] = daemons(world().pid);
-    if (daemon) signal(daemon.pid, "SIGKILL");
+    const [server] = servers(world().pid);
+    if (server) signal(server.pid, "SIGKILL");
     await panel.locator(".window[data-stale]").waitFor();
     await bench.page.waitForTimeout(SETTLE_MS / 2);
     await look("figures-of-before");

@@ -5,7 +5,7 @@ import type { FrameLocator } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { Daemon, NEXT_TURN, uriOf } from "./harness/daemon.ts";
 import { photographFailure, prepared, until, window, world } from "./harness/each.ts";
-import { daemons, signal } from "./harness/processes.ts";
+import { servers, signal } from "./harness/processes.ts";
 import { type Workbench, withoutSpaces } from "./harness/workbench.ts";
 
 const NO_PYTHON =
@@ -67,11 +67,11 @@ test("an installation that fails says why, and can be tried again", async () => 
 });
 
 test("the output channel says what was installed, started and ended", async () => {
-  const [running] = daemons(world().pid);
-  if (!running) throw new Error("no daemon runs");
+  const [running] = servers(world().pid);
+  if (!running) throw new Error("no server runs");
   signal(running.pid, "SIGKILL");
   await until(
-    () => daemons(world().pid),
+    () => servers(world().pid),
     (all) => all.some(({ pid }) => pid !== running.pid),
   );
   await bench.ready();
@@ -79,7 +79,7 @@ test("the output channel says what was installed, started and ended", async () =
   await until(
     () => bench.output("end"),
     (text) =>
-      includes(text, "-I -m nexus_daemon serve (managed, ") &&
+      includes(text, "-I -m nexus_daemon serve --remote=auto (managed, ") &&
       includes(text, "The server has ended; it is started again in 1 s.") &&
       includes(text, "Server process exited with signal SIGKILL."),
   );

@@ -6,6 +6,7 @@
  */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import * as vscode from "vscode";
 
@@ -29,7 +30,7 @@ const tests: Readonly<Record<string, () => Promise<void>>> = {
     await until(() => extension().isActive);
   },
 
-  async "the daemon becomes ready"() {
+  async "the server becomes ready"() {
     await until(() => extension().exports.nexus.state === "ready");
   },
 
@@ -60,21 +61,35 @@ const tests: Readonly<Record<string, () => Promise<void>>> = {
     });
   },
 
-  async "a daemon that is killed comes back"() {
-    const before = daemons();
-    assert.equal(before.length, 1, `daemons: ${before.join(", ")}`);
+  async "a window's server that is killed comes back, to the same daemon"() {
+    const [before, daemon] = [servers(), sharedDaemon()];
+    assert.equal(before.length, 1, `servers: ${before.join(", ")}`);
     process.kill(Number(before[0]), "SIGKILL");
-    await until(() => daemons().some((pid) => !before.includes(pid)));
+    await until(() => servers().some((pid) => !before.includes(pid)));
     const usage = await usageWhenReady();
     assert.ok(usage.total > 0);
-    assert.equal(daemons().length, 1);
+    assert.equal(servers().length, 1);
+    assert.equal(sharedDaemon(), daemon);
   },
 
-  async "restarting by hand leaves one daemon"() {
-    const before = daemons();
+  async "a daemon that is killed is replaced by another, behind the same server"() {
+    const [before, daemon] = [servers(), sharedDaemon()];
+    process.kill(Number(daemon), "SIGKILL");
+    const usage = await vscode.commands.executeCommand<Usage>("nexus.context.usage", {
+      workspaceFolder: folder().toString(),
+    });
+    assert.ok(usage.total > 0);
+    assert.notEqual(sharedDaemon(), daemon);
+    assert.deepEqual(servers(), before);
+    assert.equal(extension().exports.nexus.state, "ready");
+  },
+
+  async "restarting by hand leaves one server, and one daemon that is new"() {
+    const [before, daemon] = [servers(), sharedDaemon()];
     await vscode.commands.executeCommand("nexus.restartServer");
-    await until(() => daemons().length === 1 && !daemons().includes(before[0] ?? ""));
+    await until(() => servers().length === 1 && !servers().includes(before[0] ?? ""));
     await usageWhenReady();
+    assert.notEqual(sharedDaemon(), daemon);
   },
 
   async "activation costs the host little"() {
@@ -154,8 +169,16 @@ function folder(): vscode.Uri {
   return found;
 }
 
-/** Process ids of the daemons that this extension host has started. */
-function daemons(): string[] {
+/** Process id of the shared daemon: in its lock. */
+function sharedDaemon(): string {
+  const directory = `${process.env.XDG_RUNTIME_DIR}/nexus`;
+  const lock = readdirSync(directory).find((name) => name.endsWith(".lock"));
+  assert.ok(lock, "no shared daemon was ever started");
+  return readFileSync(`${directory}/${lock}`, "utf8").trim();
+}
+
+/** Process ids of the servers that this extension host has started. */
+function servers(): string[] {
   const lines = execFileSync("ps", ["-o", "pid=,args=", "--ppid", String(process.pid)], { encoding: "utf8" }).split(
     "\n",
   );

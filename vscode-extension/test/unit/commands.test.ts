@@ -408,7 +408,7 @@ test("what names a program may not come from a folder that is not trusted", () =
   const { untrustedWorkspaces } = manifest.capabilities;
   expect(untrustedWorkspaces).toMatchObject({
     supported: "limited",
-    restrictedConfigurations: ["nexus.server.path", "nexus.python"],
+    restrictedConfigurations: ["nexus.server.path", "nexus.server.shared", "nexus.python"],
   });
   for (const key of untrustedWorkspaces.restrictedConfigurations) {
     expect(manifest.contributes.configuration.properties).toHaveProperty([key]);

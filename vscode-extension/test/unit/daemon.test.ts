@@ -6,19 +6,21 @@ import type { ConnectOptions } from "../../src/server/connection";
 import { Daemon, type DaemonParts } from "../../src/server/daemon";
 import { SetupError } from "../../src/server/remedies";
 
-const LAUNCH = { command: "/bin/nexus", args: ["serve"], from: "path", version: [0, 1, 0] } as const;
+const LAUNCH = { command: "/bin/nexus", prefix: [], isShared: true, from: "path", version: [0, 1, 0] } as const;
 
 type Hooks = Pick<ConnectOptions, "notified" | "complete" | "ended">;
 
 let opened: Hooks[];
 let stopped: number;
+/** What happened, in order: a server of the window begins and ends, the daemon of all windows ends. */
+let order: ("open" | "close" | "stop")[];
 let answer: (method: string) => unknown;
 let said: string[];
 let states: ServerState[];
 
 beforeEach(() => {
   vi.useFakeTimers();
-  [opened, stopped, said, states] = [[], 0, [], []];
+  [opened, stopped, order, said, states] = [[], 0, [], [], []];
   answer = (method) => ({ method });
   return () => vi.useRealTimers();
 });
@@ -28,13 +30,16 @@ function daemon(parts: Partial<DaemonParts> = {}): Daemon {
     find: async () => LAUNCH,
     connect: async (_launch, hooks) => {
       opened.push(hooks);
+      order.push("open");
       return {
         request: async (method) => answer(method),
         stop: async () => {
           stopped++;
+          order.push("close");
         },
       };
     },
+    stopShared: async () => void order.push("stop"),
     backoff: backoff(() => Date.now()),
     log: () => undefined,
     failed: (message, remedies) => said.push([message, ...remedies].join(" | ")),
@@ -191,9 +196,72 @@ test("a restart is on its way from the beginning: nobody takes it for a server t
   const asked = nexus.request("nexus/status", {}); // waits for the next one
   await restarted;
   expect([state, detail]).toEqual(["finding", "Restarting the server"]);
-  expect(states).toEqual(["finding", "finding", "starting", "ready"]);
+  expect(states).toEqual(["finding", "finding", "starting", "starting", "ready"]);
   await expect(asked).resolves.toEqual({ method: "nexus/status" });
   expect([opened.length, stopped]).toEqual([2, 1]);
+});
+
+test("a restart ends the daemon of all windows between two servers of this one", async () => {
+  const nexus = daemon();
+  await nexus.start();
+  await nexus.restart();
+  expect(order).toEqual(["open", "close", "stop", "open"]);
+});
+
+test("a restart for this window alone leaves the daemon of all windows as it is", async () => {
+  const nexus = daemon();
+  await nexus.start();
+  await nexus.restartWindow();
+  expect([nexus.state, order]).toEqual(["ready", ["open", "close", "open"]]);
+});
+
+test("a restart of a server for one window ends no daemon of others", async () => {
+  const nexus = daemon({ find: async () => ({ ...LAUNCH, isShared: false }) });
+  await nexus.start();
+  await nexus.restart();
+  expect(order).toEqual(["open", "close", "open"]);
+});
+
+test("who starts a server that was stopped takes the daemon as it is", async () => {
+  const nexus = daemon();
+  await nexus.restart();
+  await nexus.stop();
+  await nexus.restart();
+  expect(order).toEqual(["open", "close", "open"]);
+});
+
+test("a restart of what failed ends the daemon once, however often it fails on its way there", async () => {
+  let isThere = false;
+  const nexus = daemon({
+    find: async () => {
+      if (!isThere) throw new SetupError("no-python", "No Python.");
+      return LAUNCH;
+    },
+  });
+  await nexus.start();
+  await nexus.restart();
+  isThere = true;
+  await nexus.restart();
+  opened[0]?.ended();
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect([nexus.state, order]).toEqual(["ready", ["stop", "open", "open"]]);
+});
+
+test("a restart that is stopped while the daemon ends starts nothing", async () => {
+  let end: (() => void) | undefined;
+  const nexus = daemon({
+    stopShared: () =>
+      new Promise((resolve) => {
+        end = resolve;
+      }),
+  });
+  await nexus.start();
+  const restarted = nexus.restart();
+  await vi.advanceTimersByTimeAsync(0);
+  await nexus.stop();
+  end?.();
+  await restarted;
+  expect([nexus.state, order]).toEqual(["stopped", ["open", "close"]]);
 });
 
 test("a restart that is stopped meanwhile starts nothing", async () => {

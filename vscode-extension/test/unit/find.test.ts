@@ -4,6 +4,7 @@ import { delimiter, dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { findServer, type Search } from "../../src/server/find";
 import { bundleIn } from "../../src/server/install";
+import { serveArgs, stopShared } from "../../src/server/launch";
 import { isInside, onPath, type Printed, type Run, run, written } from "../../src/server/programs";
 import { findPython } from "../../src/server/python";
 import { SetupError } from "../../src/server/remedies";
@@ -59,6 +60,7 @@ async function search(given: Partial<Search> & { path?: string[] } = {}): Promis
     ...common,
     trusted: true,
     setting: "",
+    isShared: true,
     python: { ...common, setting: "", chosen: async () => undefined },
     bundled,
     storage: join(root, "storage"),
@@ -85,7 +87,8 @@ test("the setting comes before the path", async () => {
   await program("bin/nexus", () => prints("nexus 0.2.0"));
   expect(await findServer(await search({ setting: chosen, path: ["bin"] }))).toEqual({
     command: chosen,
-    args: ["serve"],
+    prefix: [],
+    isShared: true,
     from: "setting",
     version: [0, 3, 0],
   });
@@ -117,15 +120,54 @@ test("on the path other programs of that name and old ones are passed over", asy
   await program("b/nexus", () => prints("nexus 0.0.1"));
   const third = await program("c/nexus", () => prints("nexus 0.1.0"));
   const launch = await findServer(await search({ path: ["a", "b", "c"] }));
-  expect(launch).toEqual({ command: third, args: ["serve"], from: "path", version: [0, 1, 0] });
+  expect(launch).toEqual({ command: third, prefix: [], isShared: true, from: "path", version: [0, 1, 0] });
   expect(logged).toHaveLength(2);
+});
+
+test.each([
+  [[], true, "serve --remote=auto"],
+  [[], false, "serve"],
+  [["-I", "-m", "nexus_daemon"], true, "-I -m nexus_daemon serve --remote=auto"],
+  [["-I", "-m", "nexus_daemon"], false, "-I -m nexus_daemon serve"],
+])("%j, for all windows: %s, is started with %s", (prefix, isShared, words) => {
+  expect(serveArgs({ prefix, isShared }).join(" ")).toBe(words);
+});
+
+test("the setting decides whose server it is, wherever the program comes from", async () => {
+  const chosen = await program("bin/nexus", () => prints("nexus 0.1.0"));
+  await python();
+  const places = [{ setting: chosen }, { path: ["bin"] }, { path: ["usr/bin"] }];
+  for (const isShared of [true, false]) {
+    for (const place of places)
+      expect(await findServer(await search({ ...place, isShared }))).toMatchObject({ isShared });
+  }
+});
+
+test("the daemon of all windows is ended, and what came of it is logged", async () => {
+  const command = await program("bin/nexus", () => prints("The shared daemon, process 7, has ended.\n"));
+  const log = (line: string) => void logged.push(line);
+  await stopShared({ command, prefix: ["-m", "x"] }, fakeRun, log);
+  programs[command] = () => fails("nexus: stop: no such command");
+  await stopShared({ command, prefix: [] }, fakeRun, log);
+  programs[command] = () => ({ code: null, out: "", err: "" });
+  await stopShared({ command, prefix: [] }, fakeRun, log);
+  expect(ran).toEqual([
+    ["/bin/nexus", "-m", "x", "stop", "--force"],
+    ["/bin/nexus", "stop", "--force"],
+    ["/bin/nexus", "stop", "--force"],
+  ]);
+  expect(logged).toEqual([
+    "The shared daemon, process 7, has ended.",
+    "The daemon of all windows could not be ended: nexus: stop: no such command",
+    "The daemon of all windows could not be ended: it does not say why",
+  ]);
 });
 
 test("without either it is installed once, and found the next time", async () => {
   await python();
   const given = await search({ path: ["usr/bin"] });
   const first = await findServer(given);
-  expect(first).toMatchObject({ from: "managed", args: ["-I", "-m", "nexus_daemon", "serve"], version: [0, 1, 0] });
+  expect(first).toMatchObject({ from: "managed", prefix: ["-I", "-m", "nexus_daemon"], version: [0, 1, 0] });
   expect(await readdir(given.storage)).toEqual([(await bundleIn(given.bundled)).name]);
   const pip = ran.filter((line) => line.includes("pip"));
   expect(pip).toHaveLength(2);
@@ -137,14 +179,22 @@ test("without either it is installed once, and found the next time", async () =>
   expect(ran).toEqual([]);
 });
 
-test("a new wheel is a new environment, and the old one goes", async () => {
-  await python();
-  const given = await search({ path: ["usr/bin"] });
-  await findServer(given);
-  await writeFile(join(given.bundled, "nexusd-0.1.0-py3-none-any.whl"), "another wheel");
-  await findServer(given);
-  expect(await readdir(given.storage)).toEqual([(await bundleIn(given.bundled)).name]);
-});
+test.each([true, false])(
+  "a new wheel is a new environment; the old one goes, its shared daemon too: %s",
+  async (isShared) => {
+    await python();
+    const given = await search({ path: ["usr/bin"], isShared });
+    await findServer(given);
+    await writeFile(join(given.bundled, "nexusd-0.1.0-py3-none-any.whl"), "another wheel");
+    ran.length = 0;
+    await findServer(given);
+    const { name } = await bundleIn(given.bundled);
+    expect(await readdir(given.storage)).toEqual([name]);
+    const stopped = ran.filter((line) => line.includes("stop"));
+    const stop = [`/storage/${name}/bin/python`, "-I", "-m", "nexus_daemon", "stop", "--force"];
+    expect(stopped).toEqual(isShared ? [stop] : []);
+  },
+);
 
 test("a half-made environment is never found, and an abandoned one goes", async () => {
   await python();

@@ -1,9 +1,15 @@
 import { expect, test } from "vitest";
-import type { Launch } from "../../src/server/find";
+import type { Launch } from "../../src/server/launch";
 import { checkProtocol, protocolOf } from "../../src/server/protocolCheck";
 import { SetupError } from "../../src/server/remedies";
 
-const LAUNCH: Launch = { command: "/opt/nexus", args: ["serve"], from: "setting", version: [0, 3, 0] };
+const LAUNCH: Launch = {
+  command: "/opt/nexus",
+  prefix: [],
+  isShared: true,
+  from: "setting",
+  version: [0, 3, 0],
+};
 
 function check(protocol: number, from: Launch["from"] = "setting") {
   try {

@@ -26,7 +26,7 @@ export async function ledger(world: World, folder: string, session = "main"): Pr
   }
 }
 
-/** A daemon of the tests' own, over the same ledger and configuration as the extension's. */
+/** A daemon of the tests' own, beside the shared one: over the same ledger and configuration as the extension's. */
 export class Daemon {
   readonly #child: ChildProcess;
   readonly #open = new Map<number, { resolve(value: unknown): void; reject(reason: Error): void }>();

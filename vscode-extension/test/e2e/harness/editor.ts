@@ -1,5 +1,8 @@
 /** What the active editor shows, and what a user does in it. */
-import { plain, type Workbench } from "./workbench.ts";
+import { appears, plain, type Workbench } from "./workbench.ts";
+
+const MENU_MS = 5_000;
+const MENU_TIMES = 4;
 
 /** Where the cursor is, counted from 1, as the status bar says it, with how much is selected. */
 export async function cursor(bench: Workbench): Promise<string> {
@@ -54,12 +57,16 @@ export async function hover(bench: Workbench): Promise<string> {
 
 /** The quick fixes where the cursor is; the one of this title is applied. */
 export async function quickFix(bench: Workbench, title: string): Promise<string[]> {
-  // the light bulb shows that VS Code has asked for the fixes of this place; a menu that is opened meanwhile closes
+  // the light bulb shows that VS Code has asked for the fixes of this place; a menu that is opened meanwhile closes,
+  // and so does one where diagnostics come: then the key is pressed again
   const bulb = '[class*="codicon-gutter-lightbulb"], .lightBulbWidget';
   await bench.activeEditor().locator(bulb).filter({ visible: true }).first().waitFor();
-  await bench.page.keyboard.press("Control+.");
   const rows = bench.page.locator(".action-widget .monaco-list-row.action");
-  await rows.first().waitFor();
+  for (let open = false, times = 0; !open; times++) {
+    if (times === MENU_TIMES) throw new Error(`no menu of quick fixes opens, after ${MENU_TIMES} times`);
+    await bench.page.keyboard.press("Control+.");
+    open = await appears(rows.first(), MENU_MS);
+  }
   const titles = (await rows.allInnerTexts()).map(plain);
   await rows.filter({ hasText: title }).first().click();
   await rows.first().waitFor({ state: "detached" });

@@ -1,7 +1,8 @@
 /** Processes that the tests start: found and ended by id, never by name. Linux: what runs is read from /proc. */
 import { type ChildProcess, spawn } from "node:child_process";
-import { openSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, openSync, readdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
+import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
 const PATIENCE_MS = 3_000;
@@ -52,11 +53,22 @@ export function descendants(pid: number): Process[] {
   return found.map((child) => ({ pid: child, command: commandOf(child) }));
 }
 
-/** The daemons among what a process has started: `… nexus serve …`. */
-export function daemons(pid: number): Process[] {
+/** The servers of windows among what a process has started: `… nexus serve …`. They forward to the shared daemon. */
+export function servers(pid: number): Process[] {
   return descendants(pid).filter(
     ({ command }) => command.includes("serve") && command.some((word) => /(^|\/)nexus(_daemon)?(\.exe)?$/.test(word)),
   );
+}
+
+/** The shared daemons of a runtime directory: detached, so that they are nobody's descendants. */
+export function sharedDaemons(runtime: string): Process[] {
+  const directory = path.join(runtime, "nexus");
+  const locks = existsSync(directory) ? readdirSync(directory).filter((name) => name.endsWith(".lock")) : [];
+  const pids = locks.map((name) => Number(readFileSync(path.join(directory, name), "utf8")));
+  return pids
+    .filter((pid) => pid > 0 && alive(pid))
+    .map((pid) => ({ pid, command: commandOf(pid) }))
+    .filter(({ command }) => command.includes("--shared"));
 }
 
 export function alive(pid: number): boolean {

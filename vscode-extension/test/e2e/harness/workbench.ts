@@ -497,7 +497,8 @@ export function withoutSpaces(text: string): string {
   return text.replaceAll(/\s+/g, "");
 }
 
-async function appears(locator: Locator, timeout: number): Promise<boolean> {
+/** Whether an element shows within some milliseconds. */
+export async function appears(locator: Locator, timeout: number): Promise<boolean> {
   return locator.waitFor({ timeout }).then(
     () => true,
     () => false,

@@ -3,7 +3,8 @@
  *
  * 1. Home, configuration, ledger, settings, extensions and workspaces lie in one new temporary folder.
  * 2. Everything listens on 127.0.0.1 only; the browser can reach nothing else.
- * 3. What was started is ended by its id, also after a failure; the logs of a failed run are kept.
+ * 3. What was started is ended by its id, also after a failure; the logs of a failed run are kept. The shared daemon is
+ *    that of a runtime directory of the run's own, which has a short name: the address of a socket has to be short.
  * 4. The editor finds every program of the machine but Python and Nexus: daemons are started by their full path, and a
  *    test that wants a Python on the path puts one into `bin`.
  */
@@ -24,9 +25,10 @@ import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { end, freePort, start } from "./processes.ts";
+import { end, freePort, sharedDaemons, start } from "./processes.ts";
 
 const START_MS = 30_000;
+const SHORT = "/tmp"; // $TMPDIR may be long
 const GRACE_S = 5; // for how long the server waits for a page that has gone
 
 export const EXTENSION = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../../..");
@@ -58,7 +60,7 @@ const SETTINGS = {
 export interface World {
   readonly root: string;
   readonly port: number;
-  /** Of the server, the parent of all extension hosts and daemons. */
+  /** Of the server, the parent of all extension hosts and the servers of their windows. */
   readonly pid: number;
   /** The command `nexus`. */
   readonly nexus: string;
@@ -71,6 +73,8 @@ export interface World {
   readonly logs: string;
   /** The only directory of the editor's path: links to programs of the machine. */
   readonly bin: string;
+  /** Where the shared daemon has its socket and lock. */
+  readonly runtime: string;
 }
 
 export interface Tools {
@@ -95,7 +99,8 @@ export async function open(tools: Tools, kept: string): Promise<{ world: World; 
   // paths of programs are settings of the machine: a server's do not come from the user's, which are the browser's
   writeFileSync(in_("data/Machine/settings.json"), JSON.stringify({ "nexus.server.path": nexus }, null, 2));
   linkPrograms(in_("bin"), tools.node);
-  const env = environment(root, nexus);
+  const runtime = mkdtempSync(path.join(SHORT, "nexus-"));
+  const env = environment(root, nexus, runtime);
   const server = [
     path.join(tools.codeServer, "out/node/entry.js"),
     ...["--config", in_("config.yaml")],
@@ -128,11 +133,15 @@ export async function open(tools: Tools, kept: string): Promise<{ world: World; 
     modelLog: in_("logs/model.jsonl"),
     logs: in_("logs"),
     bin: in_("bin"),
+    runtime,
   };
   const close = async (keep: boolean) => {
     await end(pid);
+    for (const daemon of sharedDaemons(runtime)) await end(daemon.pid);
     if (keep) keepLogs(root, kept);
-    rmSync(root, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
+    for (const folder of [root, runtime]) {
+      rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
+    }
   };
   try {
     await answers(`http://127.0.0.1:${port}/healthz`);
@@ -164,7 +173,7 @@ function linkPrograms(bin: string, node: string): void {
   }
 }
 
-function environment(root: string, nexus: string): Record<string, string> {
+function environment(root: string, nexus: string, runtime: string): Record<string, string> {
   const home = path.join(root, "home");
   return {
     PATH: path.join(root, "bin"),
@@ -175,6 +184,7 @@ function environment(root: string, nexus: string): Record<string, string> {
     XDG_DATA_HOME: path.join(home, ".local/share"),
     XDG_STATE_HOME: path.join(home, ".local/state"),
     XDG_CACHE_HOME: path.join(home, ".cache"),
+    XDG_RUNTIME_DIR: runtime,
     NEXUS_HOME: path.join(home, ".nexus3"),
     NEXUS_STATE: path.join(root, "state"),
     NEXUS_E2E_BEHIND: nexus, // the daemon behind many-rows.mjs
