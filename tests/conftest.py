@@ -7,14 +7,36 @@ import atexit
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import settings
 
 STATE = tempfile.mkdtemp(prefix="nexus-tests-")
 atexit.register(shutil.rmtree, STATE, ignore_errors=True)
+LOGS = os.environ["NEXUS_LOG"] = os.path.join(STATE, "logs")
+os.environ["NEXUS_DEBUG"] = "stalls"
 for name in ("NEXUS_STATE", "XDG_STATE_HOME"):  # the second where a test hands on no variables of its own
     os.environ[name] = STATE
 
 for name in ("default", "ci"):  # a busy machine is no bug; how quick things are, benchmarks say
     settings.register_profile(name, settings.get_profile(name), deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+
+from nexus_daemon.logs.read_log import Follower  # noqa: E402 - with the variables above
+from support import stall_rule  # noqa: E402
+
+stall_rule.watch_loops()
+_log = Follower(LOGS)
+atexit.register(_log.close)
+
+
+@pytest.fixture(autouse=True)
+def no_stalls() -> Iterator[None]:
+    """Fail a test that blocked an event loop of the daemon (`support/stall_rule.py`)."""
+    list(stall_rule.stalls_in(_log))
+    yield
+    blocked = list(stall_rule.stalls_in(_log))
+    if blocked:
+        pytest.fail("\n".join(blocked), pytrace=False)

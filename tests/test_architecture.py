@@ -78,6 +78,8 @@ DAEMON_ORDER = [
     "version",
     "lazy",
     "client_process",
+    "tracing",
+    "logs",
     "protocol",
     "lsp",
     "features",

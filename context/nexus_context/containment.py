@@ -65,7 +65,7 @@ def _problem(path: str, error: Exception) -> Problem:
     message = (
         f"Nexus failed on this file ({type(error).__name__}). This is a bug in Nexus, not your mistake. All "
         "other files are in force; of this one, its last good content, if there was one. Undo the last "
-        "change to work around it, and report it with the stack in the log of Nexus (standard error)."
+        "change to work around it, and report it with the stack in the log (`nexus logs`)."
     )
     return Problem(path, Span(0, 0), INTERNAL, Severity.ERROR, message=message)
 

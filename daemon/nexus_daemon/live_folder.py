@@ -7,7 +7,7 @@ import msgspec
 
 from nexus_daemon import protocol, sessions
 from nexus_daemon.lsp.convert import Locator
-from nexus_daemon.sessions.conversations import Conversations
+from nexus_daemon.sessions.conversations import Conversations, is_prepared, prepare
 from nexus_daemon.sessions.ledger_writer import FolderLedger
 from nexus_daemon.workspace.folders import Folder
 from nexus_daemon.workspace.publish import Client
@@ -116,6 +116,8 @@ class LiveFolder(Folder):
         names = announcement.sessions if reason in ("session", "compaction") else ()
         session = next(iter(names)) if len(names) == 1 else None
         locate = Locator(snapshot.layers, client.position_encoding)
+        if not is_prepared():
+            await self._workers.run(prepare)
         async with self.conversations.using("main", by=client) as conversation:
             usage = await self._workers.run(
                 # in a worker thread: even its import would block the loop for too long

@@ -4,6 +4,7 @@ Every `nexus/*` request is registered as itself and as a command (`/` → `.`), 
 send requests of their own.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -112,6 +113,7 @@ METHODS: dict[str, Method] = {
     ),
     "nexus/tokens/count": _method(protocol.CountParams, protocol.CountResult, lambda: api.tokens.count),
     "nexus/workspace/init": _method(protocol.InitParams, protocol.InitResult, lambda: api.workspace.init),
+    "nexus/debug/trace": _method(protocol.TraceParams, protocol.TraceResult, lambda: api.debug.trace),
     "nexus/status": _method(protocol.NoParams, protocol.Status, lambda: api.status.status),
 }
 """Every `nexus/*` request of a client. `docs/protocol.md` is generated from it."""
@@ -151,16 +153,63 @@ def build(
     server.ended = connection.end
     for name, handler in {**_lifecycle(connection), **_documents(connection)}.items():
         server.feature(name, FEATURES[name])(handler)
+    imports = _Imports(connection)
     for name, method in METHODS.items():
-        server.custom(name, method.params)(partial(_answer, connection, method))
+        server.custom(name, method.params)(partial(_answer, imports, name, method))
 
 
-async def _answer(connection: Connection, method: Method, params: protocol.Wire) -> protocol.Wire:
+async def _answer(imports: "_Imports", name: str, method: Method, params: protocol.Wire) -> protocol.Wire:
     """Answer a request of ours."""
-    handler = method.handler()
+    connection = imports.connection
     connection.start()
+    handler = _handlers.get(name)
+    if handler is None or imports.is_busy:
+        handler = await imports.handler(name, method)
     result: protocol.Wire = await handler(connection, params)
     return result
+
+
+_handlers: dict[str, Handler[Any, Any]] = {}
+"""The handlers that are imported, by method."""
+
+
+class _Imports:
+    """Imports the handlers of a connection when they are first needed, in a thread: 200 ms for some.
+
+    Requests that arrive meanwhile wait, so that handlers begin in the order of the requests.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self._last: asyncio.Future[None] | None = None  # done when the last request has its handler
+
+    @property
+    def is_busy(self) -> bool:
+        return self._last is not None
+
+    async def handler(self, name: str, method: Method) -> Handler[Any, Any]:
+        """The handler of a method, after all earlier requests have theirs."""
+        before, done = self._last, asyncio.get_running_loop().create_future()
+        self._last = done
+        try:
+            if before is not None:
+                await asyncio.wait([before])
+            if name not in _handlers:
+                from nexus_daemon import tracing  # not before the reply to `initialize`
+
+                with tracing.phase("import"):
+                    _handlers[name] = await self.connection.work(method.handler)
+            return _handlers[name]
+        finally:
+            if before is None or before.done():
+                self._finish(done)
+            else:  # cancelled
+                before.add_done_callback(lambda _: self._finish(done))
+
+    def _finish(self, done: "asyncio.Future[None]") -> None:
+        done.set_result(None)
+        if self._last is done:
+            self._last = None
 
 
 def _lifecycle(connection: Connection) -> dict[str, Callable[[Any], Any]]:
@@ -206,10 +255,10 @@ def _documents(connection: Connection) -> dict[str, Callable[[Any], Any]]:
     def closed(params: lsp_types.DidCloseParams) -> None:
         connection.document_closed(params.text_document.uri)
 
-    async def code_action(params: Any) -> list[dict[str, Any]]:
+    async def code_action(params: lsp_types.CodeActionParams) -> list[dict[str, Any]]:
         uri = params.text_document.uri
         only = params.context.only
-        if only is not None and not any(_kind(kind) in ("", "quickfix") for kind in only):
+        if only is not None and not any(kind in ("", "quickfix") for kind in only):
             return []  # fix-on-save asks for source actions
         snapshot, path = await connection.snapshot_of(uri)
         if snapshot is None or path is None:
@@ -246,8 +295,3 @@ def _lenses(view: View, encoding: str) -> list[dict[str, Any]]:
     return features.code_lens.code_lenses(
         view.snapshot, view.path, encoding, folder=view.folder, agent=view.agent, is_live=view.is_live
     )
-
-
-def _kind(kind: Any) -> str:
-    """A code action kind as its text, whether lsprotocol knows it or not."""
-    return str(getattr(kind, "value", kind))

@@ -305,7 +305,7 @@ def test_the_problem_as_a_whole(caplog: pytest.LogCaptureFixture) -> None:
         Severity.ERROR,
         "Nexus failed on this file (KeyError). This is a bug in Nexus, not your mistake. All other files are "
         "in force; of this one, its last good content, if there was one. Undo the last change to work around "
-        "it, and report it with the stack in the log of Nexus (standard error).",
+        "it, and report it with the stack in the log (`nexus logs`).",
     )
     (record,) = caplog.records
     assert (record.levelno, record.name) == (logging.ERROR, "nexus_context.containment")

@@ -120,8 +120,6 @@ def _valid(method: str, params: object) -> bool:
         METHODS[method].params if method in METHODS else lsp_types.HOT.get(method)
     )
     value = {} if params in (MISSING, None, []) else params
-    if kind is None:  # codeAction, whose type is lsprotocol's
-        return False
     try:
         msgspec.convert(value, kind)
     except msgspec.ValidationError:

@@ -14,6 +14,8 @@ from support.editor import Editor, environ, uri_of
 VERBOSE = (
     "import logging, sys; logging.getLogger().setLevel(logging.DEBUG); "
     "logging.Logger.setLevel = lambda *_: None; "
+    "from nexus_daemon.logs import process_log; "
+    "process_log.DEFAULT_LEVEL = process_log.STDERR_LEVEL = logging.DEBUG; "
     "from nexus_daemon.cli import main; sys.exit(main(['serve']))"
 )
 REQUESTS = (
@@ -33,7 +35,8 @@ class Verbose(Editor):
     def __init__(self, home: Path) -> None:
         super().__init__(home)
         self.kill()
-        Client.__init__(self, [sys.executable, "-c", VERBOSE], cwd=home, env=environ(home))
+        env = {**environ(home), "NEXUS_LOG": str(home / "log")}
+        Client.__init__(self, [sys.executable, "-c", VERBOSE], cwd=home, env=env)
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +52,9 @@ def editor(root: Path) -> Iterator[Verbose]:
         yield editor
         editor.goodbye()
         assert "DEBUG" in editor.stderr
+    log = (root / "home" / "log" / "nexus.log").read_text(encoding="utf-8")
+    assert " DEBUG " in log
+    assert {piece for canary in canaries() for piece in canary.pieces if piece in log} == set()
 
 
 def check(editor: Verbose, root: Path, canary: Canary, state: str) -> None:

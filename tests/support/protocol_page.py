@@ -117,6 +117,7 @@ CODES = {
     "first",
     "unknown-compaction": "there is no such compaction to undo; the message lists the existing ones",
     "unknown-encoding": "there is no such encoding; the message lists the known ones",
+    "trace-under-way": "another trace is being recorded",
     "unknown-folder": "the URI is in no workspace folder; the message lists the workspace folders",
     "unknown-format": "there is no such format; the message lists the known ones",
     "unknown-session": "the folder has no such conversation",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from nexus_daemon.api import agent as agent
     from nexus_daemon.api import config as config
     from nexus_daemon.api import context as context
+    from nexus_daemon.api import debug as debug
     from nexus_daemon.api import event as event
     from nexus_daemon.api import knowledge as knowledge
     from nexus_daemon.api import memory as memory
@@ -31,6 +32,7 @@ else:  # 100 ms that the reply to `initialize` must not wait for
             "agent",
             "config",
             "context",
+            "debug",
             "event",
             "knowledge",
             "memory",

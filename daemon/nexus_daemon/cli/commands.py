@@ -16,6 +16,8 @@ COMMANDS = {
     "skill": "list, show and print the skills of a folder",
     "status": "show the state of a folder and of the ledger",
     "stop": "end the shared daemon",
+    "logs": "show and follow the log",
+    "doctor": "check the installation, collect what a bug report needs, record a trace",
     "init": "write .nexus3/ with templates",
     "schema": "print the JSON Schema of config.json or mcp.json",
 }

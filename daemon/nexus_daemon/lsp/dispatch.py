@@ -26,7 +26,8 @@ from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol
 
 from nexus_context.errors import Problem
-from nexus_daemon.lsp import failures, framing, lsp_types
+from nexus_daemon import tracing
+from nexus_daemon.lsp import client_log, failures, framing, lsp_types, serving
 from nexus_daemon.lsp.convert import DEFAULT_ENCODING
 from nexus_daemon.lsp.documents import OpenDocuments
 from nexus_daemon.lsp.envelope import (
@@ -44,6 +45,7 @@ from nexus_daemon.lsp.failures import DisconnectedError, RpcError, describe_prob
 from nexus_daemon.lsp.initialize import Offer, choose_encoding, initialize_result
 from nexus_daemon.lsp.lsp_types import InitializeParams
 from nexus_daemon.lsp.outgoing import Outbox, OutgoingRequests
+from nexus_daemon.lsp.serving import Serving
 
 if TYPE_CHECKING:
     from nexus_daemon.lsp.link import StreamLink
@@ -59,6 +61,8 @@ class _Call(msgspec.Struct):
     id: framing.Id
     method: str
     started: float
+    serving: Serving
+    span: tracing.Span | None = None
     cancelled: bool = False
 
 
@@ -74,7 +78,7 @@ class NexusProtocol(LanguageServerProtocol):
         self._link: StreamLink
         self._loop: asyncio.AbstractEventLoop
         self._thread = 0
-        self._tracing = False
+        self._trace_value: object = "off"
         self._running: dict[asyncio.Future[Any], _Call] = {}
         self._background: set[asyncio.Future[Any]] = set()
         self._outgoing = OutgoingRequests(self._send)
@@ -99,6 +103,8 @@ class NexusProtocol(LanguageServerProtocol):
         self._link = link
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
+        self._serving = serving.connection_of(self._server)
+        client_log.join(self._server)
 
     # ------------------------------------------------------------ incoming
 
@@ -123,6 +129,12 @@ class NexusProtocol(LanguageServerProtocol):
         """Handle one message; return True when it started a task, whose first step should run next."""
         if self.state == "ended":
             return False
+        with serving.message_of(self._serving) as work:
+            is_pending = self._receive(body, work)
+            work.is_pending = is_pending
+            return is_pending
+
+    def _receive(self, body: framing.Body, work: Serving) -> bool:
         try:
             message, decoded = read_envelope(body, self.custom_types)
         except RpcError as failure:
@@ -132,10 +144,13 @@ class NexusProtocol(LanguageServerProtocol):
             self._on_response(message)
             return False
         if isinstance(message.id, msgspec.UnsetType):
-            return self._on_notification(message.method, message.params)
+            with tracing.span("notification", method=message.method, connection=work.number):
+                return self._on_notification(message.method, message.params, work)
         assert message.id is not None  # noqa: S101 - `read_envelope` refuses it
-        call = _Call(message.id, message.method, time.perf_counter())
-        return self._on_request(call, message.params, decoded)
+        span = tracing.begin("request", method=message.method, connection=work.number, bytes=len(body))
+        call = _Call(message.id, message.method, time.perf_counter(), work, span=span)
+        with tracing.within(span):
+            return self._on_request(call, message.params, decoded)
 
     def _refuse(self, body: framing.Body) -> None:
         """Reply to a request that can no longer be handled."""
@@ -147,7 +162,7 @@ class NexusProtocol(LanguageServerProtocol):
         if not isinstance(message.method, msgspec.UnsetType) and not isinstance(
             message.id, msgspec.UnsetType | None
         ):
-            call = _Call(message.id, message.method, time.perf_counter())
+            call = _Call(message.id, message.method, time.perf_counter(), self._serving)
             self._fail(call, asyncio.CancelledError())
 
     def _on_request(self, call: _Call, raw: Params, decoded: msgspec.Struct | None) -> bool:
@@ -182,9 +197,11 @@ class NexusProtocol(LanguageServerProtocol):
         handler = self.fm.features.get(method)
         if handler is None:
             raise RpcError(failures.METHOD_NOT_FOUND, f"There is no method {method}.")
-        return handler(decoded or params_of(raw, self._params_type(method)))
+        params = decoded or params_of(raw, self._params_type(method))
+        tracing.note(folder=getattr(params, "workspace_folder", None))
+        return handler(params)
 
-    def _on_notification(self, method: str, raw: Params) -> bool:
+    def _on_notification(self, method: str, raw: Params, work: Serving) -> bool:
         if method == "exit":
             self._exit()
             return False
@@ -217,7 +234,7 @@ class NexusProtocol(LanguageServerProtocol):
             return False
         task = asyncio.ensure_future(outcome)
         self._background.add(task)
-        task.add_done_callback(lambda done: self._noted(method, done))
+        task.add_done_callback(lambda done: self._noted(method, done, work))
         return True
 
     def _is_request(self, method: str) -> bool:
@@ -245,28 +262,33 @@ class NexusProtocol(LanguageServerProtocol):
             self._reply(call, task.result())
         self._link.wake()
 
-    def _noted(self, method: str, task: asyncio.Future[Any]) -> None:
+    def _noted(self, method: str, task: asyncio.Future[Any], work: Serving) -> None:
         self._background.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("the handler of %s failed", method, exc_info=error)
+        work.is_over = True
 
     def _reply(self, call: _Call, result: Any) -> None:
         try:
-            if call.method not in self.custom_types:
-                result = unstructure(result)
-            parts = framing.encode_in_parts(result, lambda result: Result("2.0", call.id, result))
+            with tracing.within(call.span), tracing.span("encode"):
+                if call.method not in self.custom_types:
+                    result = unstructure(result)
+                parts = framing.encode_in_parts(result, lambda result: Result("2.0", call.id, result))
         except Exception as error:
             logger.exception("the result of %s is not JSON", call.method)
             message = f"The result of {call.method} is not JSON: {type(error).__name__}. See the log."
             self._send_error(call.id, RpcError(failures.INTERNAL_ERROR, message))
+            self._answered(call, "internal-error")
         else:
-            self._write(*parts)
-        self._trace(call)
+            with tracing.within(call.span), tracing.span("write"):
+                self._write(*parts)
+            self._answered(call, "ok")
 
     def _fail(self, call: _Call, error: BaseException) -> None:
         describe = self._server.describe_problem
-        self._send_error(call.id, failures.failure_of(error, call.method, describe, by_client=call.cancelled))
-        self._trace(call)
+        failure = failures.failure_of(error, call.method, describe, by_client=call.cancelled)
+        self._send_error(call.id, failure)
+        self._answered(call, failures.NAMES.get(failure.code, "failed"))
 
     def _send_error(self, message_id: framing.Id | None, failure: RpcError) -> None:
         plain = {"code": failures.NAMES.get(failure.code, "error"), "problems": []}
@@ -279,10 +301,15 @@ class NexusProtocol(LanguageServerProtocol):
             body = framing.encode(Error("2.0", message_id, {**error, "data": plain}))
         self._write(body)
 
-    def _trace(self, call: _Call) -> None:
-        if self._tracing:
+    def _answered(self, call: _Call, outcome: str) -> None:
+        """End a request that has its reply."""
+        tracing.end(call.span, outcome=outcome)
+        if self._trace_value != "off" or logger.isEnabledFor(logging.DEBUG):
             spent = (time.perf_counter() - call.started) * 1000
-            self.notify("$/logTrace", {"message": f"{call.method} ({call.id}) took {spent:.1f} ms"})
+            if self._trace_value != "off":
+                self.notify("$/logTrace", {"message": f"{call.method} ({call.id}) took {spent:.1f} ms"})
+            logger.debug("%s: %s after %.1f ms", call.method, outcome, spent)
+        call.serving.is_over = True
 
     def _send(self, message: msgspec.Struct | dict[str, Any]) -> None:
         self._write(framing.encode(message))
@@ -358,9 +385,12 @@ class NexusProtocol(LanguageServerProtocol):
         server.position_encoding = server.documents.encoding = choose_encoding(params)
         handler = self.fm.features.get("initialize")
         if handler is not None:
-            handler(params)
+            with serving.message_of(self._serving):
+                handler(params)
         self.state = "ready"
-        self._tracing = params.trace in ("messages", "verbose")
+        self._use_trace(params.trace)
+        client = "a client" if params.client_info is None else params.client_info.name
+        logger.info("connection %d: %s", self._serving.number, client)
         if params.process_id is not None:
             self._link.watch(params.process_id)
 
@@ -389,6 +419,8 @@ class NexusProtocol(LanguageServerProtocol):
             task.cancel()
         self._outgoing.close()
         self._server.ended()
+        client_log.leave(self._server)
+        self._serving.is_over = True
 
     def _execute_command(self, raw: Params) -> Any:
         params = params_of(raw, lsp_types.ExecuteCommandParams)
@@ -411,7 +443,11 @@ class NexusProtocol(LanguageServerProtocol):
                 task.cancel()
 
     def _set_trace(self, params: lsp_types.SetTraceParams) -> None:
-        self._tracing = params.value != "off"
+        self._use_trace(params.value)
+
+    def _use_trace(self, value: object) -> None:
+        self._trace_value = value if value in ("messages", "verbose") else "off"
+        client_log.set_verbose(self._server, is_verbose=value == "verbose")
 
     def _did_open(self, params: lsp_types.DidOpenParams) -> None:
         self._server.documents.open(params.text_document)

@@ -87,6 +87,16 @@ class CodeLensParams(Value, frozen=True):
     text_document: TextDocumentIdentifier
 
 
+class CodeActionContext(Value, frozen=True):
+    only: tuple[str, ...] | None = None
+
+
+class CodeActionParams(Value, frozen=True):
+    text_document: TextDocumentIdentifier
+    range: Range
+    context: CodeActionContext
+
+
 class FoldersEvent(Value, frozen=True):
     added: tuple[WorkspaceFolder, ...] = ()
     removed: tuple[WorkspaceFolder, ...] = ()
@@ -137,6 +147,7 @@ HOT: dict[str, type[Value]] = {
     "textDocument/didOpen": DidOpenParams,
     "textDocument/didChange": DidChangeParams,
     "textDocument/didClose": DidCloseParams,
+    "textDocument/codeAction": CodeActionParams,
     "textDocument/codeLens": CodeLensParams,
     "workspace/didChangeWorkspaceFolders": DidChangeWorkspaceFoldersParams,
     "workspace/didChangeWatchedFiles": DidChangeWatchedFilesParams,

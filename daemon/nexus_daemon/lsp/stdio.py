@@ -3,17 +3,16 @@
 import asyncio
 import contextlib
 import gc
-import logging
 import os
 import queue
 import signal
 import stat
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from nexus_daemon.lsp import framing, lsp_types
+from nexus_daemon.lsp import framing, serving
 from nexus_daemon.lsp.initialize import EarlyInitialize, Offer
 from nexus_daemon.lsp.link import Limits, StreamLink
 from nexus_daemon.lsp.pipe import PipeReader, PipeWriter
@@ -44,20 +43,33 @@ async def serve_stdio(build: Build, *, offer: Offer | None = None, limits: Limit
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, link.end, 128 + number, number.name)
 
-    return await serve_stream(connect, build, offer=offer, limits=limits or Limits())
+    with contextlib.ExitStack() as log:
+
+        def build_logged(server: "NexusServer") -> None:
+            # after the reply to `initialize`; what is logged before goes to standard error
+            from nexus_daemon.logs.process_log import logging_process
+            from nexus_daemon.lsp.client_log import ClientLog
+
+            log.enter_context(logging_process("stdio", serving.current_number, ClientLog()))
+            build(server)
+
+        return await serve_stream(connect, build_logged, offer=offer, limits=limits or Limits())
 
 
 async def serve_stream(
     connect: Callable[[StreamLink], Awaitable[None]], build: Build, *, offer: Offer | None, limits: Limits
 ) -> int:
-    """Serve one client on the transports that `connect` attaches to the link; return the exit code."""
+    """Serve one client on the transports that `connect` attaches to the link; return the exit code.
+
+    The process logs by itself (`logging_process`): it may serve several clients.
+    """
+    serving.begin_connection()
     link = StreamLink(limits)
-    log = _ClientLog()
 
     def create_protocol() -> "NexusProtocol":
         from nexus_daemon.lsp.dispatch import NexusServer  # pygls: see `initialize`
 
-        server = log.server = NexusServer()
+        server = NexusServer()
         build(server)
         server.protocol.attach(link)
         # objects of the start-up stay: exclude them from collections, which `nexus serve` has kept off
@@ -68,9 +80,8 @@ async def serve_stream(
         return server.protocol
 
     link.use_protocol(create_protocol() if offer is None else EarlyInitialize(offer, create_protocol, link))
-    with _logging_to(log):
-        await connect(link)
-        return await link.done
+    await connect(link)
+    return await link.done
 
 
 def _take_stdio() -> tuple[int, int]:
@@ -207,45 +218,3 @@ class _ThreadWriter:
     def _call(self, function: Callable[..., None], *values: int) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(function, *values)
-
-
-# ---------------------------------------------------------------- logs
-
-
-@contextlib.contextmanager
-def _logging_to(log: "_ClientLog") -> Iterator[None]:
-    """Send warnings to the client as window/logMessage, and all log lines of Nexus to stderr."""
-    handlers = [logging.StreamHandler(), log]
-    handlers[0].setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
-    root = logging.getLogger()
-    for handler in handlers:
-        root.addHandler(handler)
-    for name in ("nexus_daemon", "nexus_context"):
-        logging.getLogger(name).setLevel(logging.WARNING)
-    try:
-        yield
-    finally:
-        for handler in handlers:
-            root.removeHandler(handler)
-
-
-class _ClientLog(logging.Handler):
-    """Sends messages without tracebacks, which may contain text of the user's files and stay on stderr."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self.server: NexusServer | None = None
-        self._busy = threading.local()
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if self.server is None or self.server.client is None or getattr(self._busy, "now", False):
-            return
-        self._busy.now = True
-        try:
-            kind = lsp_types.ERROR if record.levelno >= logging.ERROR else lsp_types.WARNING
-            message = lsp_types.ShowMessageParams(kind, record.getMessage())
-            self.server.notify("window/logMessage", message)
-        except Exception:  # noqa: BLE001 - a log line must not break what it reports
-            self.handleError(record)
-        finally:
-            self._busy.now = False

@@ -11,6 +11,7 @@ from nexus_daemon.protocol.agent import AgentDidChange
 from nexus_daemon.protocol.config import *
 from nexus_daemon.protocol.context import *
 from nexus_daemon.protocol.context import ContextDidChange
+from nexus_daemon.protocol.debug import *
 from nexus_daemon.protocol.event import *
 from nexus_daemon.protocol.event import EventPublished
 from nexus_daemon.protocol.knowledge import *

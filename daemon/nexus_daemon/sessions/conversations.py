@@ -71,6 +71,21 @@ class TurnUnderWay:
         self.rendered: tuple[Snapshot, Snapshot] | None = None
 
 
+class _Prepared:
+    now = False
+
+
+def is_prepared() -> bool:
+    """Whether a conversation can be made without importing or compiling anything."""
+    return _Prepared.now
+
+
+def prepare() -> None:
+    """Import and compile what a conversation needs: in a thread, as it takes up to 50 ms."""
+    lazy.manager.ContextManager()
+    _Prepared.now = True
+
+
 class Conversation:
     """One session in memory. `lock` keeps the order of the requests.
 

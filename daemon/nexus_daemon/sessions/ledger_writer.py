@@ -30,7 +30,7 @@ from nexus_context.errors import RequestError
 from nexus_context.files import exists
 from nexus_context.layers.agent_definitions import MAIN
 from nexus_context.ledger.errors import LedgerError
-from nexus_daemon import lazy
+from nexus_daemon import lazy, tracing
 from nexus_daemon.sessions import ledger_events
 from nexus_daemon.sessions.correction_cache import CorrectionCache
 from nexus_daemon.sessions.options_cache import OptionsCache
@@ -131,7 +131,7 @@ class LedgerWriter:
                     self._locked = time.monotonic(), error.with_traceback(None)
                 raise
 
-        return self._submit(run)
+        return self._submit(tracing.carry(run, "ledger", about=job))
 
     def _submit(self, job: Callable[[], T]) -> "Future[T]":
         try:

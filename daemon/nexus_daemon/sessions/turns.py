@@ -29,7 +29,7 @@ from nexus_context.conversation.reported_usage import Estimate
 from nexus_context.layers.agent_definitions import MAIN
 from nexus_context.ledger.records import TurnFacts
 from nexus_context.prefix import compare
-from nexus_daemon import protocol, results
+from nexus_daemon import protocol, results, tracing
 from nexus_daemon.sessions import next_request, sync, turn_memory, usage
 from nexus_daemon.sessions.attachments import (
     NO_ATTACHMENTS,
@@ -236,15 +236,16 @@ def _assemble(turn: _Turn) -> _Context:
         messages = conversation.manager
     memory = turn_memory.gather(turn.scope, request, turn.inputs)
     revision = conversation.manager.revision
-    assembled, cached = assembly.assemble_cached(
-        conversation.assembled,
-        snapshot,
-        messages,
-        request,
-        now=turn.now,
-        memory=memory.items,
-        versions=(turn.scope.folder.number,),  # each window counts its revisions by itself
-    )
+    with tracing.span("assemble"):
+        assembled, cached = assembly.assemble_cached(
+            conversation.assembled,
+            snapshot,
+            messages,
+            request,
+            now=turn.now,
+            memory=memory.items,
+            versions=(turn.scope.folder.number,),  # each window counts its revisions by itself
+        )
     return _Context(assembled, memory, revision, cached=cached)
 
 

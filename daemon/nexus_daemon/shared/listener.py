@@ -27,7 +27,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from nexus_daemon.client_process import ClientProcess
-from nexus_daemon.lsp import framing
+from nexus_daemon.logs.process_log import logging_process
+from nexus_daemon.lsp import framing, serving
+from nexus_daemon.lsp.client_log import ClientLog
 from nexus_daemon.lsp.link import Limits, StreamLink
 from nexus_daemon.lsp.pipe import SocketReader, SocketWriter
 from nexus_daemon.lsp.stdio import GC_THRESHOLD, serve_stream
@@ -62,7 +64,15 @@ def serve(
     sys.setswitchinterval(SWITCH_S)
     # on Windows, the usual loop cannot wait for sockets
     with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop if os.name == "nt" else None) as runner:
-        return runner.run(SharedDaemon(place, listener, lock, run_command).run())
+        daemon = SharedDaemon(place, listener, lock, run_command)
+        return runner.run(_serve(daemon, is_shared=lock is not None))
+
+
+async def _serve(daemon: "SharedDaemon", *, is_shared: bool) -> int:
+    """Serve, and log: standard error of the shared daemon is a file that only crashes are written to."""
+    role = "shared" if is_shared else "server"
+    with logging_process(role, serving.current_number, ClientLog(), to_stderr=not is_shared):
+        return await daemon.run()
 
 
 class SharedDaemon:

@@ -51,6 +51,7 @@ REPEATABLE = frozenset(
         "nexus/agent/messages",
         "nexus/event/list",
         "nexus/tokens/count",
+        "nexus/debug/trace",
         "nexus/status",
     }
 )

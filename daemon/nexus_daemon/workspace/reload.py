@@ -15,12 +15,14 @@ import logging
 from asyncio import get_running_loop
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
+from functools import partial
 
 import msgspec
 
 from nexus_context.deadline import LOAD_S, Deadline, LoadStopped, Turns
 from nexus_context.errors import RequestError
 from nexus_context.snapshot import Snapshot
+from nexus_daemon import tracing
 from nexus_daemon.workspace.queue import CoalescingQueue
 
 logger = logging.getLogger(__name__)
@@ -87,6 +89,7 @@ class Reload:
 
         `path` is the only path that changed, as far as this request knows.
         """
+        tracing.mark("change", reason=reason)
         paths = None if path is None else frozenset((path,))
         self._queue.request(_Change(frozenset((reason,)), paths))
         if self._deadline is not None and self._may_supersede:
@@ -97,7 +100,8 @@ class Reload:
 
         RequestError if the folder was removed before or is removed meanwhile.
         """
-        await self._queue.settled()
+        with tracing.phase("wait for load"):
+            await self._queue.settled()
 
     def cancel(self) -> None:
         """Drop all requests; a rebuild under way is not swapped in."""
@@ -110,14 +114,17 @@ class Reload:
         paths = None if self._is_incomplete else change.paths
         self._is_incomplete = False
         job: Future[Snapshot] = Future()
+        reload_span = tracing.begin("reload", reasons=sorted(change.reasons))
         try:
             prepared = self._prepare(old, paths)
             if not callable(prepared):
                 job.set_result(prepared)
+                tracing.end(reload_span)
                 self._finish_build(old, change, job)
                 return
             deadline = self._deadline = Deadline(LOAD_S, self._turns)
-            job = self._executor.submit(_run, prepared, deadline)
+            with tracing.within(reload_span):
+                job = self._executor.submit(tracing.carry(partial(_run, prepared, deadline), "load"))
         except Exception as error:  # noqa: BLE001 - `_finish_build` logs it like the job's own bugs
             job.set_exception(error)
         loop = get_running_loop()
@@ -125,7 +132,11 @@ class Reload:
         # runs in the worker's thread, which saves a turn of the loop compared to asyncio
         def finish_in_loop(_: Future[Snapshot]) -> None:
             with contextlib.suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(self._finish_build, old, change, job)
+                loop.call_soon_threadsafe(finish_build)
+
+        def finish_build() -> None:
+            tracing.end(reload_span)
+            self._finish_build(old, change, job)
 
         job.add_done_callback(finish_in_loop)
 

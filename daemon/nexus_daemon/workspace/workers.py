@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from nexus_context.deadline import Turns
 from nexus_context.tokens import loaded_encodings
+from nexus_daemon import tracing
 
 WORKERS = 16
 """Threads that answer requests."""
@@ -37,15 +38,17 @@ class Workers:
     async def run(self, job: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
         """Run `job` in a worker thread; when cancelled, end when the thread has ended.
 
-        So a lock that is held around it stays held while the thread is still at work.
+        It runs in a copy of the caller's context: what it logs concerns the same client. A lock that is held
+        around it stays held while the thread is still at work.
         """
         with self.counting():
-            return await self.result_of(self.executor.submit(partial(job, *args, **kwargs)))
+            carried = tracing.carry(partial(job, *args, **kwargs), "worker")
+            return await self.result_of(self.executor.submit(carried))
 
     async def load(self, job: Callable[[], T]) -> T:
         """As `run`, for a job that loads a folder's files; at most one runs for a folder."""
         with self.counting():
-            return await self.result_of(self.loads.submit(job))
+            return await self.result_of(self.loads.submit(tracing.carry(job, "load")))
 
     @contextlib.contextmanager
     def counting(self) -> Iterator[None]:

@@ -48,6 +48,7 @@ export interface Requests {
   "nexus/event/list": { params: EventListParams; result: EventListResult };
   "nexus/tokens/count": { params: CountParams; result: CountResult };
   "nexus/workspace/init": { params: InitParams; result: InitResult };
+  "nexus/debug/trace": { params: TraceParams; result: TraceResult };
   "nexus/status": { params: Record<string, never>; result: Status };
 }
 
@@ -725,6 +726,18 @@ export interface SkippedLayer {
 export interface UsageParams extends ConversationParams {
   /** null: the usage without what only a turn adds */
   nextTurn?: NextTurnParams | null;
+}
+
+/** How long to record. */
+export interface TraceParams {
+  /** at most 600; cancelling the request ends the recording without a result */
+  seconds?: number;
+}
+
+/** What the daemon did meanwhile, for all its clients. */
+export interface TraceResult {
+  /** an object in Chrome trace format, as https://ui.perfetto.dev opens it */
+  trace: Record<string, Json>;
 }
 
 /** Something that happened. */

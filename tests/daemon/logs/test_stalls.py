@@ -1,0 +1,188 @@
+"""The stall watchdog: what blocked the loop, for how long, and whose fault it is."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from nexus_daemon.logs.stalls import LIMIT_MS, Stall, describe, limit_of, watch
+from support.stall_rule import is_fault
+from support.waiting import wait_until
+
+SHORT_MS = 20.0
+
+
+def check(block: Callable[[], object], *, limit_ms: float = SHORT_MS) -> list[Stall]:
+    """Block a loop once; its stalls."""
+    stalls: list[Stall] = []
+
+    async def run() -> None:
+        stop = watch(asyncio.get_running_loop(), stalls.append, limit_ms=limit_ms)
+        await asyncio.sleep(0)
+        block()
+        await asyncio.sleep(0)
+        stop()
+        block()  # not watched any more
+        await asyncio.sleep(0)
+
+    asyncio.run(run())
+    return stalls
+
+
+def compute(seconds: float = 0.06) -> None:
+    until = time.thread_time() + seconds
+    while time.thread_time() < until:
+        pass
+
+
+def sleep() -> None:
+    time.sleep(0.3)
+
+
+def lock() -> None:
+    release = threading.Event()
+    threading.Timer(0.3, release.set).start()
+    release.wait()
+
+
+@pytest.mark.parametrize(("block", "kind"), [(compute, "busy"), (sleep, "blocked"), (lock, "locked")])
+def test_why_the_loop_was_blocked(block: Callable[[], object], kind: str) -> None:
+    (stall,) = check(block)
+    assert (stall.kind, stall.is_over) == (kind, True)
+    assert stall.ms >= 50
+    functions = [function for _, _, function in stall.stack]
+    assert block.__name__ in functions[:4]
+    assert functions.index(block.__name__) < functions.index("check.<locals>.run")
+
+
+def test_what_is_short_is_not_reported() -> None:
+    assert check(lambda: None, limit_ms=5_000) == []
+
+
+def test_waiting_is_not_blocking() -> None:
+    stalls: list[Stall] = []
+
+    async def run() -> None:
+        stop = watch(asyncio.get_running_loop(), stalls.append, limit_ms=SHORT_MS)
+        await asyncio.gather(asyncio.sleep(0.1), asyncio.to_thread(time.sleep, 0.1))
+        stop()
+
+    asyncio.run(run())
+    assert [stall for stall in stalls if stall.kind != "starved"] == []
+
+
+def test_a_loop_that_hangs_is_reported_while_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nexus_daemon.logs.stalls.STUCK_S", 0.05)
+    is_reported = threading.Event()
+
+    def report(stall: Stall) -> None:
+        stalls.append(stall)
+        is_reported.set()
+
+    stalls: list[Stall] = []
+
+    async def run() -> None:
+        stop = watch(asyncio.get_running_loop(), report, limit_ms=SHORT_MS)
+        await asyncio.sleep(0)
+        is_reported.wait(10)
+        await asyncio.sleep(0)
+        stop()
+
+    asyncio.run(run())
+    assert [stall.is_over for stall in stalls] == [False, True]
+
+
+def test_two_loops_are_watched_at_once() -> None:
+    stalls: dict[str, list[Stall]] = {"a": [], "b": []}
+
+    async def run(name: str) -> None:
+        stop = watch(asyncio.get_running_loop(), stalls[name].append, limit_ms=SHORT_MS)
+        await asyncio.sleep(0)
+        if name == "a":
+            sleep()
+        await asyncio.sleep(0)
+        stop()
+
+    threads = [threading.Thread(target=asyncio.run, args=(run(name),)) for name in stalls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [stall.kind for stall in stalls["a"]] == ["blocked"]
+    assert [stall for stall in stalls["b"] if stall.kind != "starved"] == []
+
+
+def test_an_idle_loop_costs_nothing() -> None:
+    """The watchdog's thread waits while the loop waits: it takes no samples of an idle process."""
+    from nexus_daemon.logs.stalls import _watchdog
+
+    async def run() -> None:
+        stop = watch(asyncio.get_running_loop(), lambda _: None, limit_ms=SHORT_MS)
+        loop = asyncio.get_running_loop()
+        idle = loop.create_future()
+        threading.Thread(target=lambda: loop.call_soon_threadsafe(idle.set_result, is_asleep())).start()
+        assert await idle
+        stop()
+        await wait_until(lambda: True)
+
+    def is_asleep() -> bool:
+        until = time.monotonic() + 10
+        while not _watchdog.is_asleep and time.monotonic() < until:
+            time.sleep(0.001)
+        return _watchdog.is_asleep
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("value", "limit"),
+    [
+        ("", None),
+        ("other", None),
+        ("stalls", LIMIT_MS),
+        ("stalls=100", 100.0),
+        ("other, stalls=7.5", 7.5),
+        ("stalls=x", LIMIT_MS),
+        ("stalls=0", 1.0),
+    ],
+)
+def test_the_limit_that_the_environment_asks_for(value: str, limit: float | None) -> None:
+    assert limit_of({"NEXUS_DEBUG": value}) == limit
+
+
+def test_a_stall_in_words() -> None:
+    stack = (("/x/python3.11/time.py", 3, "sleep"), ("/x/nexus_daemon/state.py", 12, "Daemon.join"))
+    stall = Stall(kind="blocked", ms=61.4, cpu_ms=1.0, gc_ms=0.0, samples=4, stack=stack)
+    assert describe(stall) == (
+        "stall: the event loop was blocked for 61 ms (blocked; 1 ms computing, 0 ms collecting garbage; "
+        "4 samples)\n  time.py:3 sleep\n  nexus_daemon/state.py:12 Daemon.join"
+    )
+
+
+OURS = ("nexus_daemon/state.py:12", "Daemon.join")
+LIBRARY = ("nexus_context/snapshot.py:3", "load")
+TEST = ("tests/test_state.py:30", "test_join")
+SUPPORT = ("support/talk.py:3", "Talk.send")
+START = ("nexus_daemon/connection.py:62", "Connection.start")
+
+
+@pytest.mark.parametrize(
+    ("kind", "frames", "fails"),
+    [
+        ("busy", [OURS], True),
+        ("blocked", [("time.py:1", "sleep"), OURS], True),
+        ("locked", [("threading.py:1", "Condition.wait"), OURS], True),
+        ("starved", [OURS], False),
+        ("collecting", [OURS], False),
+        ("busy", [LIBRARY, OURS, TEST], True),
+        ("busy", [LIBRARY, TEST, OURS], False),
+        ("busy", [SUPPORT, OURS], False),
+        ("busy", [LIBRARY], False),
+        ("busy", [LIBRARY, START], False),
+        ("busy", [], False),
+    ],
+)
+def test_which_stalls_fail_a_test(kind: str, frames: list[tuple[str, str]], fails: bool) -> None:
+    assert is_fault(kind, frames) is fails
