@@ -57,6 +57,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python -m benchmarks.windows
 	$(BIN)/python -m benchmarks.instructions
+	$(BIN)/python -m benchmarks.folders
 	$(BIN)/python -m benchmarks.conversation
 	$(BIN)/python -m benchmarks.ledger
 	$(BIN)/python -m benchmarks.agents

@@ -15,6 +15,7 @@ DAEMON = ROOT / "daemon" / "nexus_daemon"
 ORDER = [
     "errors",
     "containment",
+    "cancellation",
     "deadline",
     "lines",
     "visible",

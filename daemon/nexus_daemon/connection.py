@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # the reply to `initialize` must not wait for the daemon
     from nexus_daemon.client_process import ClientProcess
     from nexus_daemon.live_folder import LiveFolder
     from nexus_daemon.lsp.dispatch import NexusServer
+    from nexus_daemon.lsp.progress import WorkProgress
     from nexus_daemon.state import Daemon
     from nexus_daemon.workspace.folders import Folder, FolderTable
 
@@ -151,6 +152,10 @@ class Connection:
         """Run a job in a worker thread; see `Workers.run`."""
         return await self.daemon.workers.run(job, *args, **kwargs)
 
+    async def read(self, job: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
+        """Run a job that changes nothing in a worker thread; see `Workers.read`."""
+        return await self.daemon.workers.read(job, *args, **kwargs)
+
     async def ask(self, method: str, params: Any, result_type: Any, *, timeout_s: float) -> Any:
         """Send the client a request; see `NexusServer.request`."""
         return await self.server.request(method, params, result_type, timeout_s=timeout_s)
@@ -183,6 +188,10 @@ class Connection:
         self.lenses.end()
         if self._daemon is not None:
             self._daemon.leave(self)
+
+    def show_work(self, title: str) -> "WorkProgress":
+        """Show work that begins now, if it takes long, until `end` of the result is called."""
+        return self.server.protocol.work_progress.begin(title)
 
     def notify(self, method: str, params: Any) -> None:
         if not self._is_silent:
@@ -307,9 +316,7 @@ class Connection:
         """
         folders = self.folders
         directory = os.path.dirname(path)
-        if os.path.basename(directory) == NEXUS_DIRECTORY and not any(
-            folder.may_read(path) for folder in folders
-        ):
+        if os.path.basename(directory) == NEXUS_DIRECTORY and not folders.may_read(path):
             uri = convert.path_to_uri(os.path.dirname(directory))
             self.daemon.add_folder(self, uri, name="", listed=False)
         previewer = folders.previewer(path)

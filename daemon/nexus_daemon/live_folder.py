@@ -9,6 +9,7 @@ from nexus_daemon import protocol, sessions
 from nexus_daemon.lsp.convert import Locator
 from nexus_daemon.sessions.conversations import Conversations, is_prepared, prepare
 from nexus_daemon.sessions.ledger_writer import FolderLedger
+from nexus_daemon.workspace.fair_threads import WorkOwner, work_for
 from nexus_daemon.workspace.folders import Folder
 from nexus_daemon.workspace.publish import Client
 from nexus_daemon.workspace.queue import TaskQueue
@@ -112,6 +113,7 @@ class LiveFolder(Folder):
         snapshot, client = self.snapshot, self.client
         if snapshot is None or self.reload.cancelled:
             return
+        work_for(WorkOwner(client, self.uri))
         reason = announcement.reason
         names = announcement.sessions if reason in ("session", "compaction") else ()
         session = next(iter(names)) if len(names) == 1 else None

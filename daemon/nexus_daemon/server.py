@@ -15,6 +15,7 @@ from nexus_daemon.connection import Connection, View
 from nexus_daemon.lsp import convert, lsp_types
 from nexus_daemon.lsp.initialize import Offer
 from nexus_daemon.version import __version__, describe_mismatch
+from nexus_daemon.workspace.fair_threads import WorkOwner, work_for
 
 if TYPE_CHECKING:
     from nexus_daemon.client_process import ClientProcess
@@ -132,6 +133,33 @@ FEATURES: dict[str, Any] = {
 }
 """Every LSP method that is handled here, with its options."""
 
+_TITLES = {
+    "nexus/context/assemble": "Preparing the next request",
+    "nexus/context": "Reading the context",
+    "nexus/config": "Reading the settings",
+    "nexus/session/compact": "Summarizing the conversation",
+    "nexus/session/export": "Exporting the conversation",
+    "nexus/session/search": "Searching conversations",
+    "nexus/session": "Reading the conversation",
+    "nexus/model": "Changing the model",
+    "nexus/memory": "Searching the memory",
+    "nexus/knowledge": "Searching the knowledge base",
+    "nexus/skill": "Reading a skill",
+    "nexus/agent": "Directing agents",
+    "nexus/event": "Reading events",
+    "nexus/tokens": "Counting tokens",
+    "nexus/workspace": "Creating files",
+    "nexus/status": "Reading the status",
+}
+"""What the user sees while a request, or one of such a group, takes long."""
+
+
+def title_of(method: str) -> str:
+    """What the user sees while a request takes long."""
+    title = _TITLES.get(method) or _TITLES[method.rpartition("/")[0]]
+    return f"Nexus: {title}"
+
+
 OFFER = Offer(
     name="nexus",
     version=__version__,
@@ -155,13 +183,15 @@ def build(
         server.feature(name, FEATURES[name])(handler)
     imports = _Imports(connection)
     for name, method in METHODS.items():
-        server.custom(name, method.params)(partial(_answer, imports, name, method))
+        custom = server.custom(name, method.params, title=title_of(name))
+        custom(partial(_answer, imports, name, method))
 
 
 async def _answer(imports: "_Imports", name: str, method: Method, params: protocol.Wire) -> protocol.Wire:
     """Answer a request of ours."""
     connection = imports.connection
     connection.start()
+    work_for(WorkOwner(connection, getattr(params, "workspace_folder", None)))
     handler = _handlers.get(name)
     if handler is None or imports.is_busy:
         handler = await imports.handler(name, method)
@@ -279,6 +309,7 @@ def _documents(connection: Connection) -> dict[str, Callable[[Any], Any]]:
         if view is None:
             return []
         connection.lenses.lenses_requested()
+        work_for(WorkOwner(connection, view.folder))
         return await connection.work(_lenses, view, connection.position_encoding)
 
     return {

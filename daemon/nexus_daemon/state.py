@@ -31,7 +31,7 @@ from nexus_daemon.workspace.git_state import WorkingTrees
 from nexus_daemon.workspace.publish import Client
 from nexus_daemon.workspace.vocabulary_loader import VocabularyLoader
 from nexus_daemon.workspace.watch_limits import Failure
-from nexus_daemon.workspace.watcher import Freshness, Watcher, least_certain
+from nexus_daemon.workspace.watcher import Freshness, Subscriber, Watcher
 from nexus_daemon.workspace.workers import Workers
 
 if TYPE_CHECKING:  # most folders have no agents
@@ -61,23 +61,19 @@ class Daemon:
         self._tables: dict[Client, FolderTable[LiveFolder]] = {}
         self._conversations: dict[str, Conversations] = {}  # of each path that some window has
         self._events = FolderEvents(
-            self._swapped, self._knowledge_moved, self._overdue, self._agent_files_changed
+            self._swapped,
+            self._knowledge_moved,
+            self._overdue,
+            self._agent_files_changed,
+            show_work=lambda folder, title: folder.client.show_work(title),
         )
         self.watcher = Watcher(
-            self._watched_paths,
-            self._files_changed,
-            self.workers.executor,
-            reread=self._files_reread,
+            Subscriber(self._watched_paths, self._files_changed, self._files_reread),
+            Subscriber(self._knowledge_paths, self._knowledge_changed),
+            executor=self.workers.executor,
             report=self._watching_changed,
         )
-        self.knowledge_watcher = Watcher(
-            self._knowledge_paths,
-            self._knowledge_changed,
-            self.workers.executor,
-            reread=self._knowledge_changed,
-            report=self._watching_changed,
-        )
-        self.git = WorkingTrees(self.workers.executor)
+        self.git = WorkingTrees(self.workers.requests)
         self.clients: set[Client] = set()
         self.ledger_writer = LedgerWriter(
             load_inputs.environ,
@@ -89,7 +85,7 @@ class Daemon:
         self._newest_events: dict[str, str] = {}  # ids to announce, by workspace
         self._announcing_events = threading.Lock()
         self.started = time.monotonic()
-        self.vocabularies = VocabularyLoader(self.workers.run)
+        self.vocabularies = VocabularyLoader(self.workers.run, self._show_work)
         self._closing: set[asyncio.Task[None]] = set()
         self._polling: asyncio.Task[None] | None = None
         self._ledger_notice: str | None = None  # that users were shown
@@ -150,7 +146,14 @@ class Daemon:
             self._close_folder(folder)
         if folders:
             self.watcher.refresh()
-            self.knowledge_watcher.refresh()
+
+    @contextlib.contextmanager
+    def _show_work(self, title: str) -> Iterator[None]:
+        """Let every client show work that takes long."""
+        with contextlib.ExitStack() as stack:
+            for client in self.clients:
+                stack.enter_context(client.show_work(title))
+            yield
 
     def show(self, message: lsp_types.ShowMessageParams, folder: LiveFolder | None = None) -> None:
         """Show a message to every user, or in every window of a folder."""
@@ -179,7 +182,6 @@ class Daemon:
                 folder.agents.unpublish()
             self.watcher.refresh()
             self._close_folder(folder)
-            self.knowledge_watcher.refresh()
 
     def _create_folder(self, client: Client, uri: str, path: str, name: str) -> LiveFolder:
         conversations = self._conversations.setdefault(path, Conversations())
@@ -194,8 +196,7 @@ class Daemon:
 
     def freshness(self, folder: LiveFolder) -> Freshness:
         """How changes to the files of a folder are noticed now."""
-        knowledge = self.knowledge_watcher.freshness(folder.knowledge.watched())
-        return least_certain((self.watcher.freshness(_watched_by(folder)), knowledge))
+        return self.watcher.freshness((*_watched_by(folder), *folder.knowledge.watched()))
 
     async def close(self) -> None:
         """Stop the watchers and the threads, without waiting for a thread that hangs on a file system."""
@@ -208,7 +209,6 @@ class Daemon:
         if self._polling is not None:
             self._polling.cancel()
         await self.watcher.close()
-        await self.knowledge_watcher.close()
         for folder in self.folders:
             self._close_later(folder.close())
         if self._closing:
@@ -481,9 +481,8 @@ class Daemon:
 
     def _watching_changed(self) -> None:
         """Warn every user once when a system limit is reached, and log when it no longer is."""
-        failures = (self.watcher.failure, self.knowledge_watcher.failure)
-        before = self._limit
-        self._limit = next((one for one in failures if one is not None and one.limit is not None), None)
+        failure, before = self.watcher.failure, self._limit
+        self._limit = None if failure is None or failure.limit is None else failure
         if self._limit is not None and self._limit.limit not in self._warned:
             self._warned.add(self._limit.limit)
             self.show(_polled_warning(self._limit))
@@ -497,9 +496,7 @@ class Daemon:
 
         If a rebuild is under way, its snapshot publishes them.
         """
-        if any(folder.knowledge.watched()):
-            self.knowledge_watcher.start()
-        self.knowledge_watcher.refresh()
+        self.watcher.refresh()
         if not folder.reload.under_way and not folder.reload.cancelled:
             folder.client.swap(folder, folder.snapshot)
 
@@ -519,9 +516,11 @@ class Daemon:
         for table in self._tables.values():
             table.reread(paths)
 
-    def _watched_paths(self) -> Iterator[str]:
-        for folder in self.folders:
-            yield from _watched_by(folder)
+    def _watched_paths(self) -> frozenset[str]:
+        folders = self.folders
+        configs = (os.path.join(folder.path, CONFIG_DIRECTORY) for folder in folders)
+        agents = (folder.watched_by_agents for folder in folders)
+        return frozenset(configs).union(*(folder.watched for folder in folders), *agents)
 
 
 def _watched_by(folder: Folder) -> Iterable[str]:

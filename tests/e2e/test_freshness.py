@@ -11,16 +11,15 @@ from support.editor import Editor
 FULL = """
 import os
 from nexus_daemon.workspace import watcher
-begin = watcher._import_awatch
-def limited():
-    awatch = begin()
-    async def watch(*paths, **options):
+new_watches = watcher.new_watches
+class Limited:
+    def __init__(self):
+        self.watches = new_watches()
+    def open(self, directories):
         if os.path.exists({full!r}):
-            raise OSError(f"OS file watch limit reached. about {{paths[:1]}}")
-        async for changes in awatch(*paths, **options):
-            yield changes
-    return watch
-watcher._import_awatch = limited
+            raise OSError(28, "no space left on device")
+        return self.watches.open(directories)
+watcher.new_watches = Limited
 """
 
 

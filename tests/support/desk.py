@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -42,6 +43,9 @@ class Nobody:
         pass
 
     swap_agent = notify = swap
+
+    def show_work(self, _: str) -> Any:
+        return nullcontext()
 
     def adopt(self) -> None:
         pass

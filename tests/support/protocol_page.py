@@ -401,7 +401,14 @@ marks where a long part is cut.
   `workspace/didChangeWorkspaceFolders`; sent again for a present folder, `true` or `false` changes it.
   Trust ends with the folder's removal. Of nested folders, the innermost one counts. No setting grants
   trust: a folder could then trust itself.
-- **Cancelling.** `$/cancelRequest` works for every request.
+- **Cancelling.** `$/cancelRequest` works for every request: its reply comes at once. Work that only reads
+  (searches, exports, counts) also ends soon; work that writes ends when it is written.
+- **Progress.** A `nexus/*` request that takes longer than half a second is shown with `$/progress`: under its
+  `workDoneToken`, or without one, if the client declares `window.workDoneProgress`, under a token that the
+  daemon creates. So is other slow work: loading a folder, indexing a knowledge base, loading a vocabulary.
+  Progress ends before the reply. `window/workDoneProgress/cancel` cancels the request.
+- **Fairness.** The work of a client, and of one of its folders, has a limited share of the daemon's threads.
+  A client that sends many slow requests, or a folder whose file system hangs, delays only itself.
 - **Requests and notifications.** A request has an id, a notification has none. A request without an id is
   ignored, with one line in the log; a notification with an id is answered with -32601. Neither is executed.
   Before `initialize` and after `shutdown` requests are refused and notifications dropped; `exit` always ends
@@ -412,10 +419,11 @@ BACK_PRESSURE = f"""\
   {LIMITS.unread_high >> 20} MiB wait for it, the daemon stops reading its messages until at most
   {LIMITS.unread_low >> 20} MiB are left. Earlier requests are still answered. At most {LIMITS.in_flight}
   requests of a client are in progress; the others wait in their order, except the client's answers, `exit`
-  and `$/cancelRequest`. Meanwhile notifications wait in the daemon: of each kind, only the newest about the
+  and cancellations. Meanwhile notifications wait in the daemon: of each kind, only the newest about the
   same file, session, agent or folder. Beyond {MOST:,} of one method the oldest are dropped, and the log
-  says how many; diagnostics are never dropped. The daemon ends only if the client has closed its side, or
-  its process is dead.
+  says how many; diagnostics are never dropped, and of progress only what began and ended meanwhile. The
+  connection ends only if the client has closed its side, its process is dead, or it has read nothing for
+  {LIMITS.hang_seconds / 3600:g} hours in which the computer was not suspended.
 """
 COMMANDS = """\
 Each of the {count} requests is also a command: its name with `.` for `/`, and its parameters as the one

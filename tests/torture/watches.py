@@ -2,7 +2,9 @@
 
 1. It all happens in a user namespace of its own, whose limits of inotify are its own: no root is needed, and
    no other program loses a watch.
-2. For each limit a daemon starts when it is reached, gets room, and reaches it again with one more folder.
+2. For each limit a daemon starts when it is reached, gets room, and meets the limit again with one more
+   folder: that one is polled without more watches, and watched without more instances, since the daemon
+   needs only the one that it has.
 3. Each round edits one file in every folder, in one of the ways of programs; an edit that no prompt shows
    after `PATIENCE_S` is missed.
 """
@@ -102,10 +104,11 @@ class _Run:
             self._round(first, "watched")
         limit.write_text("0")
         self.editor.add(last)
-        self._wait("polled", [last])
+        state = "polled" if limit == _limit(LIMITS[0]) else "watched"
+        self._wait(state, [last])
         for _ in range(rounds):
             self._round(first, "watched")
-            self._round([last], "polled")
+            self._round([last], state)
 
     def _wait(self, state: str, folders: list[Path]) -> None:
         self.editor.eventually(

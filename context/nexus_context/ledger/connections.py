@@ -18,6 +18,7 @@ from contextlib import contextmanager, nullcontext, suppress
 import apsw
 import msgspec
 
+from nexus_context import cancellation
 from nexus_context.ledger import witness
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.migrations import VERSION, version_of
@@ -234,9 +235,13 @@ class Connections:
             self._reopen_if_replaced()
             age, connection = self._age, self._connect() if fresh else self._reader()
             try:
-                connection.execute("BEGIN")
-                self._check_version(connection)
-                yield connection
+                with cancellation.interrupting(connection):
+                    connection.execute("BEGIN")
+                    self._check_version(connection)
+                    yield connection
+            except apsw.InterruptError:
+                cancellation.check()
+                raise
             finally:
                 self._give_back(connection, age)
 

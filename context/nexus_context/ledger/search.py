@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
+from nexus_context import cancellation
 from nexus_context.ledger import search_query as queries
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.lineage import SHIFT, Range, message_ranges, segments, turn_name
@@ -139,10 +140,11 @@ def _best(
 def _limited(connection: apsw.Connection) -> Iterator[None]:
     """Stop reading at the DEADLINE."""
     until = time.monotonic() + DEADLINE
-    connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
+    connection.set_progress_handler(lambda: time.monotonic() > until or cancellation.is_cancelled(), _STEPS)
     try:
         yield
     except apsw.InterruptError as error:
+        cancellation.check()
         raise LedgerError(
             f"The search was stopped after {DEADLINE:g} seconds because too many messages match; "
             "use longer or rarer words.",

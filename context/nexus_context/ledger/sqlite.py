@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
+from nexus_context import cancellation
 from nexus_context.ledger import (
     agents,
     backup,
@@ -300,6 +301,7 @@ class SqliteLedger:
     def _turns(self, parts: list[Segment], session: str, first: int, last: int) -> Iterator[Turn]:
         """Read turns in batches, each in its own transaction: the turns of a thread do not change."""
         for after in range(first, last, read_history.BATCH):
+            cancellation.check()
             until = min(last, after + read_history.BATCH)
             with self._connections.reading(session) as connection:
                 turns = read_history.turns(connection, parts, after, until)

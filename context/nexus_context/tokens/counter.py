@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
+from nexus_context import cancellation
 from nexus_context.tokens import estimates, families, segments, vocabulary
 from nexus_context.tokens.families import Family
 from nexus_context.tokens.images import image_tokens
@@ -164,7 +165,13 @@ class TiktokenCounter(AdditiveCounter):
         """Tokens of `text`."""
         if len(text) < _DIRECT:
             return self._encode_length(text)
+        if len(text) > _LONG:
+            return sum(map(self._checked_units, segments.split(text)))
         return sum(map(self.segment_units, segments.split(text)))
+
+    def _checked_units(self, segment: str) -> int:
+        cancellation.check()
+        return self.segment_units(segment)
 
     def segment_units(self, segment: str) -> int:
         """Tokens of `segment`, cached."""
@@ -229,6 +236,7 @@ class SimpleTokenCounter(AdditiveCounter):
         return units // estimates.UNITS_PER_TOKEN
 
 
+_LONG = 1_000_000  # code points; the count of a longer text can be cancelled
 _DIRECT = 2048  # code points; shorter text is not cut into segments: a message is counted only once
 
 

@@ -97,7 +97,7 @@ async def preview(client: "Connection", params: protocol.PreviewParams) -> proto
     folder = client.folders.at(params.workspace_folder)
     agents = await client.daemon.agents_of(folder)
     agent = await agents.view_as(resolve.spawn_options(params.view_as))
-    return await client.work(build_preview, agent.snapshot, _locator(client, agent.snapshot), client.now())
+    return await client.read(build_preview, agent.snapshot, _locator(client, agent.snapshot), client.now())
 
 
 async def layers(client: "Connection", params: protocol.AgentViewParams) -> protocol.LayersResult:
@@ -112,7 +112,7 @@ async def of_snapshot(
 ) -> T:
     folder = client.folders.at(params.workspace_folder)
     snapshot = await resolve.snapshot_of(client, folder, params.agent)
-    return await client.work(job, snapshot, _locator(client, snapshot))
+    return await client.read(job, snapshot, _locator(client, snapshot))
 
 
 def _locator(client: "Connection", snapshot: Snapshot) -> Locator:

@@ -32,7 +32,7 @@ async def query(client: "Connection", params: protocol.KnowledgeQueryParams) -> 
             params.query, counter, top_k=params.limit, max_tokens=params.max_tokens
         )
     locate = Locator(snapshot.layers, client.position_encoding)
-    answer = await client.work(passage_results, passages, locate)
+    answer = await client.read(passage_results, passages, locate)
     return protocol.KnowledgeQueryResult(answer, updating=folder.knowledge.is_updating)
 
 
@@ -52,7 +52,7 @@ async def status(client: "Connection", params: protocol.FolderParams) -> protoco
         updating=folder.knowledge.is_updating,
         model=state.model,
         vectors=None if state.model is None else state.vectors,
-        problems=await client.work(results.problems, locate, folder.knowledge.problems),
+        problems=await client.read(results.problems, locate, folder.knowledge.problems),
     )
 
 

@@ -45,7 +45,7 @@ async def list_sessions(client: "Connection", params: protocol.FolderParams) -> 
     folder = client.folders.at(params.workspace_folder)
     snapshot = await folder.current()
     ledger = await client.daemon.folder_ledger(snapshot, folder)
-    sessions = await client.work(ledger.store.sessions, ledger.workspace)
+    sessions = await client.read(ledger.store.sessions, ledger.workspace)
     counter_of = _counters_of(snapshot)
     return protocol.ListResult(
         [
@@ -261,7 +261,7 @@ async def receipt(client: "Connection", params: protocol.ReceiptParams) -> proto
     conversation is meant.
     """
     ledger = await folder_ledger(client, params.workspace_folder)
-    stored = await client.work(ledger.store.receipt, ledger.workspace, params.session, params.compaction)
+    stored = await client.read(ledger.store.receipt, ledger.workspace, params.session, params.compaction)
     receipt = msgspec.convert(stored.receipt, protocol.Receipt)
     return protocol.ReceiptResult(session=stored.session, receipt=receipt, in_force=stored.in_force)
 
@@ -269,7 +269,7 @@ async def receipt(client: "Connection", params: protocol.ReceiptParams) -> proto
 async def export(client: "Connection", params: protocol.ExportParams) -> protocol.ExportResult:
     """A whole conversation as text: every turn since it began, with compactions and their receipts."""
     async with using(client, params) as scope:
-        text = await client.work(operations.export, scope, params.format)
+        text = await client.read(operations.export, scope, params.format)
     return protocol.ExportResult(session=params.session, format=params.format, text=text)
 
 
@@ -286,7 +286,7 @@ async def search(client: "Connection", params: protocol.SearchParams) -> protoco
     else:
         ledger = await folder_ledger(client, params.workspace_folder)
         workspace = ledger.workspace
-    hits = await client.work(
+    hits = await client.read(
         ledger.store.search,
         params.query,
         workspace=workspace,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from nexus_context import files
+from nexus_context import cancellation, files
 from nexus_context.errors import Problem, RequestError
 from nexus_context.tokens import TokenCounter, counter_for, get_token_counter
 from nexus_context.tokens.vocabulary import ENCODINGS
@@ -19,7 +19,7 @@ DEFAULT_ENCODING = "o200k_base"
 async def count(client: "Connection", params: protocol.CountParams) -> protocol.CountResult:
     """Count the tokens of texts and files. Nothing is sent anywhere."""
     overlays = dict(client.folders.overlays)
-    return await client.work(count_texts, params, overlays, client.position_encoding)
+    return await client.read(count_texts, params, overlays, client.position_encoding)
 
 
 def count_texts(
@@ -32,7 +32,10 @@ def count_texts(
     """
     counter = _counter(params)
     reads = [_read(uri, overlays) for uri in params.uris]
-    counts = [counter.count(text) for text in (*params.texts, *(read.text or "" for read in reads))]
+    counts = []
+    for text in (*params.texts, *(read.text or "" for read in reads)):
+        cancellation.check()
+        counts.append(counter.count(text))
     odd = {problem: None for read in reads for problem in not_utf8(read)}
     locate = convert.Locator(convert.Texts({read.path: read.text or "" for read in reads}), position_encoding)
     return protocol.CountResult(

@@ -14,11 +14,13 @@
 """
 
 import asyncio
+import contextvars
 import inspect
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 
 import msgspec
@@ -45,6 +47,7 @@ from nexus_daemon.lsp.failures import DisconnectedError, RpcError, describe_prob
 from nexus_daemon.lsp.initialize import Offer, choose_encoding, initialize_result
 from nexus_daemon.lsp.lsp_types import InitializeParams
 from nexus_daemon.lsp.outgoing import Outbox, OutgoingRequests
+from nexus_daemon.lsp.progress import ClientProgress, WorkProgress, set_work, token_of
 from nexus_daemon.lsp.serving import Serving
 
 if TYPE_CHECKING:
@@ -64,6 +67,7 @@ class _Call(msgspec.Struct):
     serving: Serving
     span: tracing.Span | None = None
     cancelled: bool = False
+    progress: WorkProgress | None = None
 
 
 class NexusProtocol(LanguageServerProtocol):
@@ -74,6 +78,8 @@ class NexusProtocol(LanguageServerProtocol):
     def __init__(self, server: "NexusServer", converter: Any) -> None:
         super().__init__(server, converter)
         self.custom_types: dict[str, Any] = {}
+        self.titles: dict[str, str] = {}  # of requests that may take long
+        self.work_progress = ClientProgress(self.notify, self.request)
         self.state: Literal["new", "ready", "shutdown", "ended"] = "new"
         self._link: StreamLink
         self._loop: asyncio.AbstractEventLoop
@@ -90,6 +96,7 @@ class NexusProtocol(LanguageServerProtocol):
         }
         self._notifications: dict[str, Callable[[Any], None]] = {
             "$/cancelRequest": self._cancel,
+            "window/workDoneProgress/cancel": self._cancel_progress,
             "$/setTrace": self._set_trace,
             "textDocument/didOpen": self._did_open,
             "textDocument/didChange": self._did_change,
@@ -174,9 +181,16 @@ class NexusProtocol(LanguageServerProtocol):
         if not inspect.isawaitable(outcome):
             self._reply(call, outcome)
             return False
-        task = asyncio.ensure_future(outcome)
+        context = contextvars.copy_context()
+        handling = cast("Coroutine[Any, Any, Any]", outcome)
+        task = asyncio.get_running_loop().create_task(handling, context=context)
         self._running[task] = call
         task.add_done_callback(self._finished)
+        token, title = token_of(raw), self.titles.get(call.method)
+        if token is not None or title is not None:
+            cancel = partial(self._cancel_call, task)
+            call.progress = self.work_progress.begin(title or call.method, token=token, cancel=cancel)
+            context.run(set_work, call.progress)
         return True
 
     def _answer(self, method: str, raw: Params, decoded: msgspec.Struct | None) -> Any:
@@ -269,6 +283,8 @@ class NexusProtocol(LanguageServerProtocol):
         work.is_over = True
 
     def _reply(self, call: _Call, result: Any) -> None:
+        if call.progress is not None:
+            call.progress.end()
         try:
             with tracing.within(call.span), tracing.span("encode"):
                 if call.method not in self.custom_types:
@@ -285,6 +301,8 @@ class NexusProtocol(LanguageServerProtocol):
             self._answered(call, "ok")
 
     def _fail(self, call: _Call, error: BaseException) -> None:
+        if call.progress is not None:
+            call.progress.end()
         describe = self._server.describe_problem
         failure = failures.failure_of(error, call.method, describe, by_client=call.cancelled)
         self._send_error(call.id, failure)
@@ -388,6 +406,7 @@ class NexusProtocol(LanguageServerProtocol):
             with serving.message_of(self._serving):
                 handler(params)
         self.state = "ready"
+        self.work_progress.is_supported = params.capability("window.workDoneProgress") is True
         self._use_trace(params.trace)
         client = "a client" if params.client_info is None else params.client_info.name
         logger.info("connection %d: %s", self._serving.number, client)
@@ -437,10 +456,18 @@ class NexusProtocol(LanguageServerProtocol):
     def _cancel(self, params: lsp_types.CancelParams) -> None:
         for task, call in tuple(self._running.items()):
             if call.id == params.id and type(call.id) is type(params.id):
-                call.cancelled = True
-                del self._running[task]  # this is its only reply, even if a thread still works on it
-                self._fail(call, asyncio.CancelledError())
-                task.cancel()
+                self._cancel_call(task)
+
+    def _cancel_call(self, task: asyncio.Future[Any]) -> None:
+        """Cancel a request for the client, if it is still open."""
+        call = self._running.pop(task, None)
+        if call is not None:
+            call.cancelled = True
+            self._fail(call, asyncio.CancelledError())  # its only reply, even if a thread still works on it
+            task.cancel()
+
+    def _cancel_progress(self, params: lsp_types.ProgressCancelParams) -> None:
+        self.work_progress.cancel(params.token)
 
     def _set_trace(self, params: lsp_types.SetTraceParams) -> None:
         self._use_trace(params.value)
@@ -480,9 +507,12 @@ class NexusServer(LanguageServer):
         self.describe_problem: Callable[[Problem], Any] = describe_problem
         self.ended: Callable[[], None] = lambda: None
 
-    def custom(self, method: str, params_type: Any) -> Callable[[Handler], Handler]:
+    def custom(
+        self, method: str, params_type: Any, *, title: str | None = None
+    ) -> Callable[[Handler], Handler]:
         """Register a handler for a `nexus/*` request, and for the command of its name with `/` → `.`.
 
+        The client shows progress with this title if an answer takes long.
         The handler gets the parameters as one `params_type`, decoded from the raw bytes, and returns
         anything that msgspec encodes. It may be async.
         """
@@ -494,6 +524,8 @@ class NexusServer(LanguageServer):
             self.protocol.fm.features[method] = handler
             self.protocol.fm.commands[command] = handler
             self.protocol.custom_types[method] = self.protocol.custom_types[command] = params_type
+            if title is not None:
+                self.protocol.titles[method] = title
             return handler
 
         return register

@@ -23,6 +23,7 @@ from nexus_daemon.lsp.failures import RpcError
 from nexus_daemon.lsp.lsp_types import HOT
 
 _TOKENS = frozenset(("workDoneToken", "partialResultToken"))
+_URGENT = ("$/cancelRequest", "window/workDoneProgress/cancel", "exit")
 LONG_BODY = 64 * 1024  # bytes
 _HEAD = 256  # bytes; what comes before the parameters is short
 _METHOD = re.compile(rb'"method"\s*:\s*"([A-Za-z/]+)"')
@@ -76,7 +77,7 @@ def is_urgent(body: framing.Body) -> bool:
         message, _ = read_envelope(body, {})
     except RpcError:
         return False
-    return isinstance(message.method, msgspec.UnsetType) or message.method in ("$/cancelRequest", "exit")
+    return isinstance(message.method, msgspec.UnsetType) or message.method in _URGENT
 
 
 def _in_one_pass(

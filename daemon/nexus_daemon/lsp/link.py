@@ -7,6 +7,9 @@
 3. While `in_flight` requests of a client are under way, its other messages wait in order, and the link stops
    reading when many wait. Only messages that may let a request end are handled at once.
 4. A client that has closed its side and reads nothing more has left, even if its pipe is still open.
+5. A client that is there may take its time: an editor stops at a breakpoint, a forwarder waits for its
+   editor. What waits for it is bounded meanwhile. If it reads nothing for `hang_seconds`, its connection
+   ends. They are counted in polls, of which there are none while the computer is suspended.
 """
 
 import asyncio
@@ -32,6 +35,7 @@ class Limits(msgspec.Struct, frozen=True):
     unread_low: int = 1024 * 1024
     in_flight: int = 64  # requests whose handlers run
     poll_seconds: float = 3.0
+    hang_seconds: float = 24 * 3600.0  # for which a client may read nothing of what waits for it
     flush_seconds: float = 2.0
 
 
@@ -96,6 +100,7 @@ class StreamLink:
         self._code: int | None = None
         self._writable = asyncio.Event()  # not set while the client has too much unread
         self._writable.set()
+        self._still_polls = 0  # in a row in which the client read nothing
         self._progress = (0, 0)  # unread bytes and requests under way at the last poll
         self._process_id: int | None = None
         self._tick = self._loop.call_later(limits.poll_seconds, self._poll)
@@ -231,6 +236,7 @@ class StreamLink:
 
     def wrote(self) -> None:
         """Note that the client has read some of what waited for it."""
+        self._still_polls = 0
         writer = self._writer
         if self.stalled and writer is not None and writer.get_write_buffer_size() <= self._limits.unread_low:
             self._writable.set()
@@ -318,6 +324,10 @@ class StreamLink:
         if (self._eof or hung_up) and progress == self._progress:
             self._leave("the client closed its side and does not read")
         self._progress = progress
+        self._still_polls = self._still_polls + 1 if self.stalled else 0
+        if self._still_polls * self._limits.poll_seconds > self._limits.hang_seconds:
+            logger.warning("the client has read nothing for %g hours", self._limits.hang_seconds / 3600)
+            self.end(1, "the client hangs")
 
 
 def process_alive(process_id: int) -> bool:

@@ -134,6 +134,10 @@ class CancelParams(Value, frozen=True):
     id: int | str | float
 
 
+class ProgressCancelParams(Value, frozen=True):
+    token: int | str
+
+
 class ExecuteCommandParams(Value, frozen=True):
     command: str
     arguments: tuple[msgspec.Raw, ...] = ()
@@ -154,6 +158,7 @@ HOT: dict[str, type[Value]] = {
     "workspace/executeCommand": ExecuteCommandParams,
     "$/setTrace": SetTraceParams,
     "$/cancelRequest": CancelParams,
+    "window/workDoneProgress/cancel": ProgressCancelParams,
 }
 
 

@@ -4,7 +4,9 @@ The notifications that wait are bounded:
 
 1. Of two with the same key only the newer one is sent: diagnostics of a file, for example.
 2. Diagnostics are never dropped: there is at most one for each file.
-3. At most MOST of every other method wait; the oldest are dropped and counted.
+3. Of the progress of one piece of work at most one notification waits. If the client has not seen its
+   begin, begin and end cancel each other out; an end is never dropped.
+4. At most MOST of every other method wait; the oldest are dropped and counted.
 """
 
 import asyncio
@@ -18,15 +20,18 @@ import msgspec
 from nexus_daemon.lsp import failures, framing
 from nexus_daemon.lsp.envelope import is_absent, structure, unstructure
 from nexus_daemon.lsp.failures import ClientError, DisconnectedError
+from nexus_daemon.lsp.progress import PROGRESS
 
 logger = logging.getLogger(__name__)
 
 MOST = 1_000
 """How many notifications of one method may wait."""
 
-_NEVER_DROPPED = "textDocument/publishDiagnostics"
+_DIAGNOSTICS = "textDocument/publishDiagnostics"
+_NEVER_DROPPED = (_DIAGNOSTICS, PROGRESS)
 _KEYS: dict[str, tuple[str, ...]] = {
-    _NEVER_DROPPED: ("uri",),
+    _DIAGNOSTICS: ("uri",),
+    PROGRESS: ("token",),
     "nexus/context/didChange": ("workspace_folder", "reason"),
     "nexus/session/didChange": ("workspace_folder", "session", "reason"),
     "nexus/agent/didChange": ("workspace_folder", "agent_id", "reason"),
@@ -103,8 +108,12 @@ class Outbox:
         waiting = self._waiting.setdefault(method, {})
         key = _key(method, params)
         older = waiting.pop(key, None)
+        if method == PROGRESS and older is not None and _cancel_out(older, params):
+            if not waiting:
+                del self._waiting[method]
+            return
         waiting[key] = params if older is None else _merged(method, older, params)
-        if len(waiting) > MOST and method != _NEVER_DROPPED:
+        if len(waiting) > MOST and method not in _NEVER_DROPPED:
             del waiting[next(iter(waiting))]
             self.dropped[method] += 1
 
@@ -133,4 +142,12 @@ def _merged(method: str, older: Any, newer: Any) -> Any:
     """Merge two notifications: the newer parameters, without `session` if the sessions differ."""
     if method == "nexus/context/didChange" and older.session != newer.session:
         return msgspec.structs.replace(newer, session=None)
+    if method == PROGRESS and older.value.kind == "begin":
+        value = msgspec.structs.replace(older.value, message=newer.value.message)
+        return msgspec.structs.replace(older, value=value)
     return newer
+
+
+def _cancel_out(older: Any, newer: Any) -> bool:
+    """Whether work began and ended while the client did not read: it need not know."""
+    return bool(older.value.kind == "begin" and newer.value.kind == "end")

@@ -18,7 +18,7 @@ from nexus_context.conversation.view import View
 from nexus_context.errors import NexusError
 from nexus_context.tokens import TokenCounter, count_message
 from nexus_daemon import lazy, protocol
-from nexus_daemon.lsp import framing
+from nexus_daemon.lsp import framing, progress
 from nexus_daemon.sessions.scope import SessionScope
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ class _EditorModel:
             max_tokens=request.limit,
             model=request.model,
         )
+        progress.report("Waiting for the model")
         try:
             answer = await client.ask(
                 "nexus/model/complete", params, protocol.ModelCompleteResult, timeout_s=self._seconds

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import count, islice
 from pathlib import Path
@@ -25,6 +26,7 @@ from nexus_daemon.workspace.agent_documents import (
     agent_directories,
     named_document,
 )
+from nexus_daemon.workspace.fair_threads import FolderThreads
 from nexus_daemon.workspace.knowledge import Knowledge
 from nexus_daemon.workspace.reload import Job, OnSwap, Prepare, Reload
 
@@ -107,22 +109,26 @@ class Folder:
 
         Before the first snapshot any change can.
         """
+        return self.depends_on_any(watch_entries((path,)))
+
+    def depends_on_any(self, entries: Collection[str]) -> bool:
+        """As `depends_on`, for the entries of some paths: at each keystroke every folder is tested."""
         return (
             self.reload.snapshot is None
-            or _watches(self.watched, path)
-            or _watches(self.watched_by_agents, path)
+            or not self.watched.isdisjoint(entries)
+            or not self.watched_by_agents.isdisjoint(entries)
         )
 
-    def may_read(self, path: str) -> bool:
+    def may_read(self, path: str, entries: Collection[str], *, is_named: bool) -> bool:
         """Whether the folder or a running agent reads a configuration file, or an agent does by its name.
 
-        Before the first snapshot, the location of the file decides.
+        `entries` are those of the path; `is_named`: its name says that it belongs to an agent. Before the
+        first snapshot, the location of the file decides.
         """
-        document = self.agent_document(path)
-        if document is not None and document.kind:
+        if is_named and self.agent_document(path) is not None:
             return True
         if self.reload.snapshot is not None:
-            return _watches(self.watched, path) or _watches(self.read_by_agents, path)
+            return not (self.watched.isdisjoint(entries) and self.read_by_agents.isdisjoint(entries))
         return within(path, self.path) or within(self.path, os.path.dirname(os.path.dirname(path)))
 
 
@@ -135,13 +141,14 @@ class FolderEvents(msgspec.Struct, Generic[F], frozen=True):
     `swapped` gets the old and the new snapshot and the reasons. `knowledge_moved` reports other directories
     or problems of a knowledge base. `overdue` reports that a folder could not be loaded in time: it
     keeps its last snapshot, if any. `agent_files_changed` gets paths that matter only to agents; a swap
-    reloads agents anyway.
+    reloads agents anyway. `show_work` returns a context in which the folder's clients show what is done.
     """
 
     swapped: Callable[[F, Snapshot | None, Snapshot, frozenset[str]], None]
     knowledge_moved: Callable[[F], None] = lambda _: None
     overdue: Callable[[F], None] = lambda _: None
     agent_files_changed: Callable[[F, frozenset[str]], None] = lambda *_: None
+    show_work: Callable[[F, str], AbstractContextManager[object]] = lambda *_: nullcontext()
 
 
 class FolderTable(Generic[F]):
@@ -186,20 +193,23 @@ class FolderTable(Generic[F]):
             if path is None:
                 return None
             folder = self._folders[key] = self._create(uri, path, name or Path(path).name)
+            threads = FolderThreads(self._executor)
             folder.reload = Reload(
                 self._preparer(folder),
                 self._swapper(folder),
-                self._executor,
+                threads,
                 turns=self._turns,
                 on_overdue=partial(self._overdue, folder),
+                show_work=partial(self._events.show_work, folder, f"Nexus: Loading {folder.name}"),
             )
             folder.knowledge = Knowledge(
                 path,
-                self._executor,
+                threads,
                 user_home=self.load_inputs.user_home,
                 environ=self.load_inputs.environ,
                 on_move=partial(self._events.knowledge_moved, folder),
                 windows=partial(self._knowledge_of_windows, folder),
+                show_work=partial(self._events.show_work, folder),
             )
             folder.reload.request("folder")
         folder.is_listed |= listed
@@ -241,7 +251,8 @@ class FolderTable(Generic[F]):
 
     def reading(self, path: str) -> Iterator[F]:
         """The folders that depend on a path, those that contain it first, from the inside out."""
-        folders = [folder for folder in self._folders.values() if folder.depends_on(path)]
+        entries = watch_entries((path,))
+        folders = [folder for folder in self._folders.values() if folder.depends_on_any(entries)]
         yield from sorted(
             folders, key=lambda folder: len(folder.path) * within(path, folder.path), reverse=True
         )
@@ -255,12 +266,17 @@ class FolderTable(Generic[F]):
         else:
             self.overlays.pop(path, None)
             self._named_documents.pop(path, None)
-        previewer = self.previewer(path)
+        previewer, entries = self.previewer(path), watch_entries((path,))
         for folder in self._folders.values():
-            if folder.depends_on(path):
+            if folder.depends_on_any(entries):
                 folder.reload.request(reason, path)
             elif folder is previewer:
                 self._events.agent_files_changed(folder, frozenset((path,)))
+
+    def may_read(self, path: str) -> bool:
+        """Whether a folder or one of its agents reads a configuration file; see `Folder.may_read`."""
+        entries, is_named = watch_entries((path,)), named_document(path) is not None
+        return any(folder.may_read(path, entries, is_named=is_named) for folder in self._folders.values())
 
     def previewer(self, path: str) -> F | None:
         """The folder that checks an open document that only an agent would read, if any.
@@ -275,9 +291,11 @@ class FolderTable(Generic[F]):
             is_named = document.agent in agents
             return within(path, folder.path), folder.is_listed, is_named, len(folder.path)
 
+        is_named = named_document(path) is not None
         pairs = [
             (folder, document)
             for folder in self._folders.values()
+            if is_named or folder.agent_directories.agents
             if (document := folder.agent_document(path)) is not None
         ]
         return max(pairs, key=nearness)[0] if pairs else None
@@ -295,25 +313,28 @@ class FolderTable(Generic[F]):
 
     def changed(self, paths: Collection[str] | None) -> None:
         """Rebuild what depends on files that changed on disk; None means that any may have."""
+        entries = watch_entries(paths or ())
         for folder in self._folders.values():
-            if paths is None or folder.reload.snapshot is None:
-                folder.reload.request("disk")
-            elif any(_watches(folder.watched, path) for path in paths):
+            if paths is None or folder.reload.snapshot is None or not folder.watched.isdisjoint(entries):
                 folder.reload.request("disk")  # which reloads agents, too
-            else:
+            elif not folder.watched_by_agents.isdisjoint(entries):
                 self._agent_files_changed(folder, paths)
 
     def reread(self, paths: Collection[str]) -> None:
         """Rebuild what depends on files whose text may have changed since folders began to read them."""
+        entries = watch_entries(paths)
         for folder in self._folders.values():
-            for path in paths:
-                if _watches(folder.watched, path):
-                    folder.reload.request("disk", path)  # which reloads agents, too
-            others = [path for path in paths if not _watches(folder.watched, path)]
-            self._agent_files_changed(folder, others)
+            if folder.watched.isdisjoint(entries) and folder.watched_by_agents.isdisjoint(entries):
+                continue
+            read = [path for path in paths if not folder.watched.isdisjoint(watch_entries((path,)))]
+            for path in read:
+                folder.reload.request("disk", path)  # which reloads agents, too
+            self._agent_files_changed(folder, [path for path in paths if path not in read])
 
     def _agent_files_changed(self, folder: F, paths: Collection[str]) -> None:
-        changed = frozenset(path for path in paths if _watches(folder.watched_by_agents, path))
+        changed = frozenset(
+            path for path in paths if not folder.watched_by_agents.isdisjoint(watch_entries((path,)))
+        )
         if changed:
             self._events.agent_files_changed(folder, changed)
 
@@ -376,11 +397,16 @@ def _key(uri: str) -> str:
     return uri.rstrip("/") if path is None else path
 
 
-def _watches(watched: Collection[str], path: str) -> bool:
-    """Whether a path is watched, or lies or is a skill in a directory that is watched as a whole."""
-    if path in watched:
-        return True
-    directory = os.path.dirname(path)
-    if os.path.basename(path) == SKILL_FILE:
-        directory = os.path.dirname(directory)
-    return directory + os.sep in watched
+def watch_entries(paths: Collection[str]) -> Collection[str]:
+    """The entries of a list of watched paths of which each covers one of these paths.
+
+    A path is covered by itself, and by a directory that is watched as a whole and in which it lies or is a
+    skill.
+    """
+    entries = set(paths)
+    for path in paths:
+        directory = os.path.dirname(path)
+        if os.path.basename(path) == SKILL_FILE:
+            directory = os.path.dirname(directory)
+        entries.add(directory + os.sep)
+    return entries

@@ -81,7 +81,7 @@ class Knowledge:
     """The knowledge base of the folder at an absolute path. Lives on the event loop; works in `executor`.
 
     It calls `on_move` on the loop when `watched()` or `problems` change. `windows` returns those of the same
-    folder in all windows.
+    folder in all windows. `show_work` returns a context in which the client shows what is done.
     """
 
     def __init__(
@@ -93,6 +93,7 @@ class Knowledge:
         environ: Mapping[str, str],
         on_move: Callable[[], None] = lambda: None,
         windows: "Callable[[], Iterable[Knowledge]]" = lambda: (),
+        show_work: Callable[[str], contextlib.AbstractContextManager[object]] = contextlib.nullcontext,
     ) -> None:
         self._file_problems: tuple[Problem, ...] = ()
         self._model_problems: tuple[Problem, ...] = ()
@@ -103,6 +104,7 @@ class Knowledge:
         self._on_move = on_move
         self._windows = windows
         self._settings: Settings | None = None  # of the last scan
+        self._show_work = show_work
         self._layers: Layers | None = None
         self._paths: dict[_Name, Provenance] = {}
         self._index: KnowledgeIndex | None = None
@@ -248,7 +250,8 @@ class Knowledge:
         layers = self._layers
         work = partial(self._look, layers, paths, begun=self._begun, windows=tuple(self._windows()))
         try:
-            look = await asyncio.get_running_loop().run_in_executor(self._executor, work)
+            with self._show_work("Nexus: Indexing the knowledge base"):
+                look = await asyncio.get_running_loop().run_in_executor(self._executor, work)
             if look is not None and layers is not None:
                 self._take(look, _paths(layers))
                 if _embeds(layers) or self._vectors is not None or self._model_problems:
@@ -276,7 +279,8 @@ class Knowledge:
             return
         work = partial(self._embed_passages, layers, begun=self._begun)
         try:
-            problems = await asyncio.get_running_loop().run_in_executor(self._executor, work)
+            with self._show_work("Nexus: Preparing the knowledge base for search by meaning"):
+                problems = await asyncio.get_running_loop().run_in_executor(self._executor, work)
         except Exception:  # a bug, or the threads have ended: the next query tries again
             if not self._stop.is_set():
                 self._looked = 0.0

@@ -26,6 +26,7 @@ from nexus_daemon.lsp.documents import Document, OpenDocuments
 
 if TYPE_CHECKING:
     from nexus_context.snapshot import Snapshot
+    from nexus_daemon.lsp.progress import WorkProgress
     from nexus_daemon.workspace.folders import Folder
 
 PUBLISH = "textDocument/publishDiagnostics"
@@ -72,6 +73,10 @@ class Client(Protocol):
 
     def adopt(self) -> None:
         """Check open documents that no folder reads any more, or stop checking them."""
+        ...
+
+    def show_work(self, title: str) -> "WorkProgress":
+        """Show work that begins now, if it takes long, until its `end`."""
         ...
 
     def notify(self, method: str, params: Any) -> None:

@@ -14,6 +14,7 @@ import logging
 import math
 from collections import deque
 from collections.abc import Callable, Coroutine
+from contextvars import Context
 from typing import Any, Generic, TypeVar
 
 Cause = TypeVar("Cause")
@@ -161,7 +162,8 @@ class TaskQueue(CoalescingQueue[Cause]):
             self._task.cancel()
 
     def _begin_task(self, cause: Cause) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._run(cause))
+        # in a context of its own: several requests may share a run, which is the work of none of them
+        self._task = asyncio.get_running_loop().create_task(self._run(cause), context=Context())
 
     async def _run(self, cause: Cause) -> None:
         try:

@@ -31,6 +31,7 @@ Job = Callable[[Deadline], Snapshot]
 Prepare = Callable[[Snapshot | None, frozenset[str] | None], Job | Snapshot]
 OnSwap = Callable[[Snapshot | None, Snapshot, frozenset[str]], None]
 OnOverdue = Callable[[LoadStopped], None]
+ShowWork = Callable[[], contextlib.AbstractContextManager[object]]
 
 
 class _Change(msgspec.Struct, frozen=True):
@@ -51,7 +52,8 @@ class Reload:
     All callbacks run on the loop. `prepare` gets the old snapshot and the only paths that changed since, or
     None if any may have. It copies what it needs of the daemon's state and returns a job for `executor`, or
     the new snapshot if that is at hand. `on_swap` gets the old and the new snapshot. `on_overdue` reports a
-    rebuild that ran out of time; `stopped` then says why, until a rebuild succeeds.
+    rebuild that ran out of time; `stopped` then says why, until a rebuild succeeds. `show_work` returns a
+    context for as long as a thread rebuilds.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class Reload:
         *,
         turns: Turns | None = None,
         on_overdue: OnOverdue = lambda _: None,
+        show_work: ShowWork = contextlib.nullcontext,
     ) -> None:
         self.snapshot: Snapshot | None = None
         self.stopped: LoadStopped | None = None
@@ -70,6 +73,8 @@ class Reload:
         self._executor = executor
         self._turns = turns
         self._on_overdue = on_overdue
+        self._show_work = show_work
+        self._shown = contextlib.ExitStack()  # closed when the rebuild under way is over
         self._queue: CoalescingQueue[_Change] = CoalescingQueue(self._build, _Change.merge)
         self._deadline: Deadline | None = None  # of the rebuild in a thread
         self._may_supersede = True
@@ -107,6 +112,7 @@ class Reload:
         """Drop all requests; a rebuild under way is not swapped in."""
         if self._deadline is not None:
             self._deadline.supersede()
+        self._shown.close()
         self._queue.cancel(_removed)
 
     def _build(self, change: _Change) -> None:
@@ -123,6 +129,7 @@ class Reload:
                 self._finish_build(old, change, job)
                 return
             deadline = self._deadline = Deadline(LOAD_S, self._turns)
+            self._shown.enter_context(self._show_work())
             with tracing.within(reload_span):
                 job = self._executor.submit(tracing.carry(partial(_run, prepared, deadline), "load"))
         except Exception as error:  # noqa: BLE001 - `_finish_build` logs it like the job's own bugs
@@ -141,6 +148,7 @@ class Reload:
         job.add_done_callback(finish_in_loop)
 
     def _finish_build(self, old: Snapshot | None, change: _Change, job: Future[Snapshot]) -> None:
+        self._shown.close()
         if self.cancelled:
             return
         self._deadline, self._may_supersede = None, True

@@ -6,6 +6,7 @@ Then the folders that waited are loaded again: how much of the model's window th
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -20,10 +21,18 @@ logger = logging.getLogger(__name__)
 
 
 class VocabularyLoader:
-    """The vocabularies that are being loaded. Lives on the event loop; `work` runs a job in a thread."""
+    """The vocabularies that are being loaded. Lives on the event loop; `work` runs a job in a thread.
 
-    def __init__(self, work: Callable[..., Awaitable[Any]]) -> None:
+    `show_work` returns a context in which clients show what is done.
+    """
+
+    def __init__(
+        self,
+        work: Callable[..., Awaitable[Any]],
+        show_work: Callable[[str], AbstractContextManager[object]] = nullcontext,
+    ) -> None:
         self._work = work
+        self._show_work = show_work
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._waiting: dict[str, set[Folder]] = {}
         # of each folder, the vocabularies that it was loaded just before
@@ -51,7 +60,8 @@ class VocabularyLoader:
     async def _load(self, encoding: str) -> None:
         await asyncio.sleep(PAUSE_S)
         try:
-            await self._work(load_encoding, encoding)
+            with self._show_work("Nexus: Loading the vocabulary of the model"):
+                await self._work(load_encoding, encoding)
         except VocabularyError:
             logger.exception("the shares of large files in the window stay unknown")
             return

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 import msgspec
 
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")  # as watchfiles writes the number of an error
+_OCTAL = re.compile(r"\\([0-7]{3})")  # a space in a path of mountinfo, for example
 _WATCHES = ("fs.inotify.max_user_watches", "user.max_inotify_watches", 524_288)
 _INSTANCES = ("fs.inotify.max_user_instances", "user.max_inotify_instances", 1_024)
 _NETWORK = re.compile(
@@ -80,6 +81,26 @@ def network_devices_in(mounts: Iterable[str]) -> dict[int, Failure]:
             reason = f"file systems of type {kind} do not report changes by other machines"
             devices[os.makedev(int(major), int(minor))] = Failure(reason)
     return devices
+
+
+def network_mounts() -> tuple[str, ...]:
+    """Where network file systems are mounted: reading a directory there may hang. Linux only."""
+    try:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as mounts:
+            return network_mounts_in(mounts)
+    except OSError:
+        return ()
+
+
+def network_mounts_in(mounts: Iterable[str]) -> tuple[str, ...]:
+    """Like `network_mounts`, from lines as in `network_devices_in`."""
+    points = []
+    for line in mounts:
+        before, separator, after = line.partition(" - ")
+        fields, kind = before.split(" "), after.split(" ", 1)[0]
+        if separator and len(fields) > 4 and _NETWORK.fullmatch(kind):
+            points.append(_OCTAL.sub(lambda match: chr(int(match[1], 8)), fields[4]))
+    return tuple(points)
 
 
 def _limit(what: str, setting: str, namespaced: str, enough: int) -> Failure:

@@ -1,48 +1,54 @@
 """One file watcher for all folders: changes on disk → paths to check again.
 
 1. It watches directories, not files: an atomic save replaces the file that a watch would hold.
-2. It watches only directories that can hold configuration, and does not recurse. The nearest existing
+2. It watches only directories that can hold files that matter, and does not recurse. The nearest existing
    ancestor covers a directory that does not exist yet.
 3. To the kernel, a directory that is deleted and created again is a new one, often with the old inode. When a
    watched directory appears or disappears, or the set of device and inode pairs changes, everything is
    watched anew.
-4. The new watch starts before the old one ends, and the old one gets enough turns to report what it has seen,
-   however long other threads delay it. So only two kinds of paths are checked again: those that another
-   directory covers now, and texts that changed shortly before somebody needed them.
-5. All folders share one watcher because the kernel has few instances (128 on a typical Linux).
+4. The new watch is in place before the old one ends, and the old one reports what it has seen. So only two
+   kinds of paths are checked again: those that another directory covers now, and texts that changed shortly
+   before somebody needed them.
+5. All folders, and all subscribers, share one watcher, because the kernel has few instances (128 on a typical
+   Linux). There both watches of an exchange share one instance, too (`inotify`).
 6. What cannot be watched is polled (`polling`). Watching is retried at growing intervals; only the first
    failure is a warning. A watch gets all its directories or fails: at the system's limit, the previous watch
    stays and the rest is polled. Network file systems are both watched and polled.
 7. A system can lose reports, and some file systems that report too little are not on our list. So watched
    paths are also checked now and then: an unreported change is noticed within about a minute.
-8. `Watcher.freshness` says at any time how reliably changes are noticed (`Freshness`).
+8. If the system says that it lost reports, or more come than are worth collecting, everything is watched
+   anew, and then every path may have changed: one rescan.
+9. `Watcher.freshness` says at any time how reliably changes are noticed (`Freshness`).
+10. Only threads of their own read network file systems. If one hangs, everything else is watched as before.
+11. While nothing changes, it costs one `stat` for each directory every CHECK_MS.
 """
 
 import asyncio
 import contextlib
 import logging
 import os
-import stat
+import sys
 import time
-from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping
-from concurrent.futures import Executor
+from collections.abc import Callable, Collection, Iterable
+from concurrent.futures import Executor, Future
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from nexus_context.layers.walk import within
-from nexus_daemon import lazy
+from nexus_daemon import workspace
 from nexus_daemon.workspace.polling import Poller
-from nexus_daemon.workspace.watch_limits import Failure, explain, network_devices, unlisted
+from nexus_daemon.workspace.watch_events import MODIFIED, DirectoryWatch, Watches
+from nexus_daemon.workspace.watch_limits import Failure, explain
+from nexus_daemon.workspace.watched_places import NOTHING, REMOTE_S, Identity, RemotePlaces, timed_look
 
 logger = logging.getLogger(__name__)
 
-STEP_MS = 20
-DEBOUNCE_MS = 80
-CHECK_MS = 5_000
+CHECK_MS = 5_000  # between two looks at the directories
+CHECK_REST = 1_000  # rest, as a multiple of the time a look took; 0.1 % of one thread
 RECENT_S = 10.0  # longer than the time between reading a file and adding it to the paths
-LAST_STEPS = 9  # steps of a watch that is about to end: enough to report what it has seen
+MOST_RECENT = 10_000  # changes that are remembered for so long
 WATCHES_AT_MOST = 4  # at a time: the current one and those that are about to end
 END_S = 1.0
 VERIFY_S = 30.0  # between two checks of watched paths
@@ -50,11 +56,7 @@ VERIFY_REST = 500  # rest, as a multiple of the time a check took; 0.2 % of one 
 RETRY_S = 1.0  # doubled after each failure
 RETRY_AT_MOST_S = 60.0
 
-MODIFIED = 2  # of watchfiles.Change, which is imported late
-Identity = tuple[str, int, int]
-Covering = Mapping[str, Identity]
 State = Literal["watched", "polled", "unknown"]
-_STATES: tuple[State, ...] = ("watched", "polled", "unknown")  # from most to least certain
 
 
 class Freshness(msgspec.Struct, frozen=True):
@@ -70,45 +72,41 @@ class Freshness(msgspec.Struct, frozen=True):
     reasons: tuple[str, ...] = ()
 
 
-def least_certain(several: Iterable[Freshness]) -> Freshness:
-    """Combine the freshness of several sets of files into one."""
-    ordered = sorted(several, key=lambda one: _STATES.index(one.state), reverse=True)
-    if not ordered:
-        return Freshness("watched")
-    return Freshness(
-        state=ordered[0].state,
-        since=min((one.since for one in ordered if one.since is not None), default=None),
-        every=max((one.every for one in ordered if one.every is not None), default=None),
-        reasons=tuple(dict.fromkeys(reason for one in ordered for reason in one.reasons)),
-    )
+class Subscriber(NamedTuple):
+    """One kind of paths, and what to call on the loop when some of them change.
+
+    `list_paths` returns every path, existing or not, that matters now. `changed` gets the paths that may have
+    changed, also others than those listed, or None if any path may have. `reread` gets paths in watched
+    directories that changed before `list_paths` had them: only their text can differ. Without `reread`,
+    `changed` gets every path once when it is watched.
+    """
+
+    list_paths: Callable[[], Iterable[str]]
+    changed: Callable[[set[str] | None], None]
+    reread: Callable[[set[str]], None] | None = None
 
 
 class Watcher:
     """Watches directories for all folders. Lives on the event loop; reads the disk in `executor`.
 
-    `list_paths` returns every path, existing or not, that matters now. The watcher calls `changed` on the
-    loop with the paths that may have changed, or with None if any path may have. It calls `reread` with paths
-    in watched directories that changed before `list_paths` had them: only their text can differ. It calls
-    `report` when `failure` is set or cleared.
+    It calls `report` when `failure` is set or cleared.
     """
 
     def __init__(
-        self,
-        list_paths: Callable[[], Iterable[str]],
-        changed: Callable[[set[str] | None], None],
-        executor: Executor,
-        *,
-        reread: Callable[[set[str]], None],
-        report: Callable[[], None] = lambda: None,
+        self, *subscribers: Subscriber, executor: Executor, report: Callable[[], None] = lambda: None
     ) -> None:
-        self._list_paths = list_paths
-        self._changed = changed
-        self._reread = reread
+        self._subscribers = subscribers
+        self._listed = tuple(frozenset[str]() for _ in subscribers)  # the paths of each, as looked at
+        self._watches_type: Watches | None = None
         self._report = report
         self._executor = executor
         self._task: asyncio.Task[None] | None = None
         self._asked = asyncio.Event()
         self._poller = Poller(self._poll_changed, executor)
+        self._remote_poller = Poller(self._poll_changed, executor)
+        self._remote_is_behind = False  # whether it lacks paths
+        self._taking: asyncio.Task[None] | None = None  # while the remote poller reads new paths
+        self._remote_places = RemotePlaces(executor)
         self._verifier = Poller(self._poll_changed, executor, least_s=VERIFY_S, rest=VERIFY_REST)
         self.failure: Failure | None = None
         """Why the last watch failed, until a watch has worked for a while."""
@@ -116,7 +114,10 @@ class Watcher:
         self._retry_at = 0.0  # by the loop's clock
         self._recent: dict[str, float] = {}  # recently changed paths and directories, and when they changed
         self._moved: dict[str, float] = {}  # watched directories that appeared or disappeared: `time.time()`
-        self._look = _Look({}, {}, frozenset())  # what is watched or polled now
+        self._recent_until = 0.0  # while too much changes, everything counts as recently changed
+        self._look_s = 0.0  # how long the last look took
+        self._lost_events = False  # since the last look
+        self._look = NOTHING  # what is watched or polled now
         self._logged: set[Failure] = set()
         self._listed_at = time.time()  # when `list_paths` was last called
         self._waiting: dict[str, float] = {}  # paths that no directory covers yet, and since when
@@ -138,12 +139,12 @@ class Watcher:
         """How changes of these paths are noticed now."""
         since: list[float] = []
         reasons: dict[str, None] = {}
-        polled, hanging_since = self._poller.paths, self._poller.hanging_since
-        polls = False
+        pollers: set[Poller] = set()
         for path in paths:
-            directory = self._look.covering.get(path)
-            if path in polled:
-                polls = True
+            directory = self._look.directory(path)
+            poller = next((one for one in self._pollers if path in one.paths), None)
+            if poller is not None:
+                pollers.add(poller)
                 failure = self.failure
                 if directory is not None:
                     failure = self._look.unwatchable.get(directory, failure)
@@ -153,14 +154,19 @@ class Watcher:
                 since.append(self._waiting.get(path, self._listed_at))
             else:
                 since += [at for gone, at in self._moved.items() if within(directory[0], gone)]
-        if polls and hanging_since is not None:
-            since.append(hanging_since)
+        hanging = [one.hanging_since for one in pollers if one.hanging_since is not None]
+        if hanging:
+            since += hanging
             reasons["reading the files hangs, as on a network file system whose server is gone"] = None
         if since:
             return Freshness("unknown", since=min(since), reasons=tuple(reasons))
-        if polls:
-            return Freshness("polled", every=self._poller.pause_s, reasons=tuple(reasons))
+        if pollers:
+            return Freshness("polled", every=max(one.pause_s for one in pollers), reasons=tuple(reasons))
         return Freshness("watched")
+
+    @property
+    def _pollers(self) -> tuple[Poller, Poller]:
+        return self._poller, self._remote_poller
 
     @property
     def watched(self) -> tuple[frozenset[str], ...]:
@@ -172,10 +178,13 @@ class Watcher:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
-        await self._poller.close()
+        if self._taking is not None:
+            self._taking.cancel()
+        for poller in self._pollers:
+            await poller.close()
         await self._verifier.close()
         for watch in self._watches.values():
-            watch.stop.set()
+            watch.watch.end()
         if self._watches:
             _, late = await asyncio.wait(self._watches, timeout=END_S)
             for task in late:
@@ -184,9 +193,10 @@ class Watcher:
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            pause = max(self._retry_at - loop.time(), 0.0) or CHECK_MS / 1000
+            rest = max(CHECK_MS / 1000, min(CHECK_REST * self._look_s, VERIFY_S))
+            pause = max(self._retry_at - loop.time(), 0.0) or rest
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(min(pause, CHECK_MS / 1000)):
+                async with asyncio.timeout(min(pause, rest)):
                     await self._asked.wait()
             self._asked.clear()
             try:
@@ -196,42 +206,81 @@ class Watcher:
 
     async def _renew(self) -> None:
         """Watch or poll the current paths, and report those that were covered differently before."""
-        moved, before = dict(self._moved), self._look
-        paths, self._listed_at = tuple(self._list_paths()), time.time()
-        new = (path for path in paths if path not in before.covering)
-        self._waiting = {path: self._waiting.get(path, self._listed_at) for path in new}
-        look = await asyncio.get_running_loop().run_in_executor(self._executor, partial(_look, paths))
-        old = self._watch
+        moved, before, listed_before, old = dict(self._moved), self._look, self._listed, self._watch
+        listed = tuple(frozenset(each.list_paths()) for each in self._subscribers)
+        paths, self._listed_at = frozenset[str]().union(*listed), time.time()
+        self._waiting = {
+            path: self._waiting.get(path, self._listed_at)
+            for path in (paths if paths != before.paths else ())
+            if before.directory(path) is None
+        }
+        loop = asyncio.get_running_loop()
+        look_at = partial(timed_look, paths, before, self._remote_places)
+        look, self._look_s = await loop.run_in_executor(self._executor, look_at)
         watched_before = frozenset[Identity]() if old is None else old.directories
-        directories = frozenset(look.covering.values()) - look.unlisted
-        if old is None or moved or directories != old.directories:
+        directories = frozenset(look.places.values()) - look.unlisted
+        is_same = look is before and listed == listed_before and not moved
+        is_same &= not self._lost_events and not self._remote_is_behind
+        if is_same and directories == watched_before and self._watch is old and not self._waiting:
+            return
+        lost_events, self._lost_events = self._lost_events, False
+        if old is None or moved or lost_events or directories != old.directories:
             began = await self._begin(directories)
             if not began and self._watch is not None:
-                self._watch.forget(moved)
+                self._watch.forget((os.sep,) if lost_events else moved)
         watched = frozenset[Identity]() if self._watch is None else self._watch.directories
         polled = {path for path in paths if look.is_polled(path, watched)}
-        others = polled ^ set(self._poller.paths)
-        await self._poller.take(polled)
-        await self._verifier.take(set(paths) - polled)
-        news = {path for path, directory in look.covering.items() if before.covering.get(path) != directory}
-        added = {
-            path for path in news if path not in before.covering and look.covering[path] in watched_before
-        }
-        added -= polled
-        unseen = (news | others & set(paths)) - added
-        unseen |= {path for path, at in look.covering.items() if any(within(at[0], gone) for gone in moved)}
-        self._look, self._waiting = look, {}
+        others = polled ^ {path for poller in self._pollers for path in poller.paths}
+        remote = {path for path in polled if look.is_remote(path)}
+        await self._poller.take(polled - remote)
+        await self._take_remote(remote)
+        await self._verifier.take(paths - polled)
+        self._look, self._listed, self._waiting = look, listed, {}
         for failure in set(look.unwatchable.values()) - self._logged:
             self._logged.add(failure)
             logger.warning("%s; files there are polled", failure.reason)
         self._moved = {gone: at for gone, at in self._moved.items() if moved.get(gone) != at}
-        if old is None and self._watch is not None:
-            self._tell(self._changed, None)
+        everything = lost_events or (old is None and self._watch is not None)
+        for subscriber, now, then in zip(self._subscribers, listed, listed_before, strict=True):
+            if everything:
+                self._tell(subscriber.changed, None)
+                continue
+            news = {
+                path for path in now if path not in then or before.directory(path) != look.directory(path)
+            }
+            added = {path for path in news if path not in then and look.directory(path) in watched_before}
+            added -= polled
+            unseen = (news | others & now) - added
+            unseen |= {path for path in now if moved and _is_within(look.directory(path), moved)}
+            self._tell_news(subscriber, unseen, added - unseen)
+
+    async def _take_remote(self, paths: set[str]) -> None:
+        """Poll paths on network file systems, without waiting for one that hangs."""
+        self._remote_is_behind = self._taking is not None  # then the next look tries again
+        if self._remote_is_behind or paths == set(self._remote_poller.paths):
             return
+
+        async def take() -> None:
+            await self._remote_poller.take(paths)
+            self._taking = None
+            if self._remote_is_behind:
+                self.refresh()
+
+        taking = self._taking = asyncio.get_running_loop().create_task(take())
+        await asyncio.wait([taking], timeout=REMOTE_S)
+        if not taking.done():  # what changes until then is not noticed
+            taking.add_done_callback(lambda done: None if done.cancelled() else self._poll_changed(paths))
+
+    def _tell_news(self, subscriber: Subscriber, unseen: set[str], added: set[str]) -> None:
+        """Report paths that were not watched, and paths that were, but that the subscriber did not list."""
+        if subscriber.reread is None:
+            unseen |= added
         if unseen:
-            self._tell(self._changed, unseen)
-        if late := (added - unseen) & self._recent.keys():
-            self._tell(self._reread, late)
+            self._tell(subscriber.changed, unseen)
+        everything = asyncio.get_running_loop().time() < self._recent_until
+        late = added if everything else added & self._recent.keys()
+        if late and subscriber.reread is not None:
+            self._tell(subscriber.reread, late)
 
     async def _begin(self, directories: frozenset[Identity]) -> bool:
         """Watch these directories. False if that fails or just failed; the previous watch continues then."""
@@ -240,40 +289,66 @@ class Watcher:
             return False
         while len(self._watches) >= WATCHES_AT_MOST:
             await asyncio.wait([next(iter(self._watches))])
-        awatch = await loop.run_in_executor(self._executor, _import_awatch)
         before, self._watch = self._watch, None
         if directories:
-            self._watch = self._unproven = watch = _Watch(awatch, directories)
+            try:
+                opened = await self._opened([path for path, _, _ in directories])
+            except Exception as error:  # noqa: BLE001 - as above
+                self._watch = before
+                self._failed(error)
+                return False
+            self._watch = self._unproven = watch = _Watch(opened, directories)
             task = loop.create_task(self._follow(watch))
             self._watches[task] = watch
             task.add_done_callback(self._watches.pop)
-            await asyncio.sleep(0)  # the watch is in place as soon as its generator has started
+            await asyncio.sleep(0)  # a portable watch is in place as soon as its generator has started
             if task.done():
                 self._watch = before
                 return False
         if before is not None:
-            before.stop.soon()
+            before.watch.end_soon()
         return True
+
+    async def _opened(self, directories: list[str]) -> DirectoryWatch:
+        """Watch directories. If that is cancelled meanwhile, the watch ends as soon as it is there."""
+        opening = self._executor.submit(self._open, directories)
+        try:
+            return await asyncio.wrap_future(opening)
+        except asyncio.CancelledError:
+            opening.add_done_callback(_end_opened)
+            raise
+
+    def _open(self, directories: Iterable[str]) -> DirectoryWatch:
+        """Watch directories; in a thread, one call at a time."""
+        if self._watches_type is None:
+            self._watches_type = new_watches()
+        return self._watches_type.open(directories)
 
     async def _follow(self, watch: "_Watch") -> None:
         """Report what a watch sees until it ends."""
         names = {path for path, _, _ in watch.directories}
         try:
-            async for changes in watch.events:
+            async for changes in watch.watch.events():
                 if watch is self._unproven:
                     self._proved()
+                if changes is None:
+                    self._recent_until = asyncio.get_running_loop().time() + RECENT_S
+                    self._lost_events = True
+                    self.refresh()
+                    continue
                 if changes:
                     self._note(path for _, path in changes)
-                    self._tell(self._changed, {path for _, path in changes})
+                    self._tell_all({path for _, path in changes})
+                created = {path for kind, path in changes if kind != MODIFIED}
                 # perhaps a new directory with the old name and the old inode
-                moved = (path for kind, path in changes if kind != MODIFIED and path in names)
-                self._moved |= dict.fromkeys(moved, time.time())
-                self.refresh()
+                self._moved |= dict.fromkeys(created & names, time.time())
+                if created & self._look.parents or created & names:
+                    self.refresh()
         except Exception as error:  # noqa: BLE001 - as above
             if watch is self._watch:
                 self._watch = None
             else:  # its last events are lost
-                self._tell(self._changed, None)
+                self._tell_all(None)
             self._failed(error)
             self.refresh()
 
@@ -283,11 +358,14 @@ class Watcher:
             for one in (path, os.path.join(os.path.dirname(path), "")):
                 self._recent.pop(one, None)  # keeps the oldest first
                 self._recent[one] = now
+        if len(self._recent) > MOST_RECENT:
+            self._recent.clear()
+            self._recent_until = now + RECENT_S
         while self._recent and now - next(iter(self._recent.values())) > RECENT_S:
             del self._recent[next(iter(self._recent))]
 
     def _poll_changed(self, paths: set[str]) -> None:
-        self._tell(self._changed, paths)
+        self._tell_all(paths)
         self.refresh()
 
     def _failed(self, error: Exception) -> None:
@@ -314,6 +392,10 @@ class Watcher:
             logger.info("files are watched again")
             self._report()
 
+    def _tell_all(self, paths: set[str] | None) -> None:
+        for subscriber in self._subscribers:
+            self._tell(subscriber.changed, paths)
+
     def _tell(self, listener: Callable[[Any], None], paths: set[str] | None) -> None:
         try:
             listener(paths)
@@ -321,44 +403,17 @@ class Watcher:
             logger.exception("handling a change on disk failed")
 
 
-class _Stop:
-    """The end of a watch; its thread checks `is_set` once per step."""
-
-    def __init__(self) -> None:
-        self._left: int | None = None
-
-    def set(self) -> None:
-        """End the watch now; events that it has not reported are lost."""
-        self._left = 0
-
-    def soon(self) -> None:
-        """End the watch once it has reported what it has seen."""
-        self._left = LAST_STEPS if self._left is None else self._left
-
-    def is_set(self) -> bool:
-        if self._left:
-            self._left -= 1
-            return False
-        return self._left == 0
+def _end_opened(opening: "Future[DirectoryWatch]") -> None:
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().end()
 
 
 class _Watch:
-    """One watch of a set of directories."""
+    """A watch and its directories."""
 
-    def __init__(self, awatch: Any, directories: frozenset[Identity]) -> None:
+    def __init__(self, watch: DirectoryWatch, directories: frozenset[Identity]) -> None:
+        self.watch = watch
         self.directories = directories
-        self.stop = _Stop()
-        self.events: AsyncGenerator[Collection[tuple[int, str]], None] = awatch(
-            *(path for path, _, _ in directories),
-            watch_filter=None,
-            step=STEP_MS,
-            debounce=DEBOUNCE_MS,
-            rust_timeout=CHECK_MS,
-            yield_on_timeout=True,
-            stop_event=self.stop,
-            recursive=False,
-            ignore_permission_denied=False,  # True would also hide that the system's limit is reached
-        )
 
     def forget(self, moved: Collection[str]) -> None:
         """Drop directories that appeared or disappeared, and those below them."""
@@ -367,61 +422,13 @@ class _Watch:
         )
 
 
-def _import_awatch() -> Any:
-    """Import `awatch` in a worker thread: the import is too slow for the loop."""
-    return lazy.watchfiles.awatch
+def new_watches() -> Watches:
+    """The system's way to watch directories; in a worker thread, as its import is too slow for the loop."""
+    if sys.platform == "linux":
+        with contextlib.suppress(AttributeError):  # a C library without inotify
+            return workspace.inotify.Inotify()
+    return workspace.portable_watches.PortableWatches()
 
 
-class _Look(NamedTuple):
-    """The directories of the paths as they are now."""
-
-    covering: Covering
-    unwatchable: Mapping[Identity, Failure]  # directories that cannot be watched at all or not reliably
-    unlisted: frozenset[Identity]  # the ones that cannot be watched at all
-
-    def is_polled(self, path: str, watched: Collection[Identity]) -> bool:
-        directory = self.covering.get(path)
-        return directory is None or directory not in watched or directory in self.unwatchable
-
-
-def _look(paths: Collection[str]) -> _Look:
-    now = covering(paths)
-    directories = frozenset(now.values())
-    closed, network = unlisted(path for path, _, _ in directories), network_devices()
-    failures = ((one, closed.get(one[0]) or network.get(one[1])) for one in directories)
-    return _Look(
-        now,
-        {directory: failure for directory, failure in failures if failure is not None},
-        frozenset(directory for directory in directories if directory[0] in closed),
-    )
-
-
-def covering(paths: Iterable[str]) -> dict[str, Identity]:
-    """The directory to watch for each path: its own, else the nearest existing ancestor.
-
-    A path that ends with a separator stands for every entry of that directory.
-    """
-    identities: dict[str, Identity | None] = {}
-    covered: dict[str, Identity] = {}
-    for path in paths:
-        directory = os.path.dirname(path)
-        while True:
-            if directory not in identities:
-                identities[directory] = _identity(directory)
-            identity = identities[directory]
-            if identity is not None or os.path.dirname(directory) == directory:
-                break
-            directory = os.path.dirname(directory)
-        if identity is not None:
-            covered[path] = identity
-    return covered
-
-
-def _identity(directory: str) -> Identity | None:
-    try:
-        status = os.stat(directory)
-    except OSError:
-        return None
-    if not stat.S_ISDIR(status.st_mode):
-        return None
-    return directory, status.st_dev, status.st_ino
+def _is_within(directory: Identity | None, parents: Iterable[str]) -> bool:
+    return directory is not None and any(within(directory[0], parent) for parent in parents)

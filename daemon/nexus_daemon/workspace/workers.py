@@ -2,17 +2,18 @@
 
 import asyncio
 import contextlib
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar
 
+from nexus_context.cancellation import cancellable
 from nexus_context.deadline import Turns
 from nexus_context.tokens import loaded_encodings
 from nexus_daemon import tracing
+from nexus_daemon.workspace.fair_threads import MOST_THREADS, FairThreads
 
-WORKERS = 16
-"""Threads that answer requests."""
 MOST_LOADS = 64
 """Threads that load folders, their agents and knowledge bases.
 
@@ -23,13 +24,16 @@ T = TypeVar("T")
 
 
 class Workers:
-    """Threads for requests (`executor`) and for loads (`loads`). Lives on the event loop.
+    """Threads for requests and for loads (`loads`). Lives on the event loop.
 
+    `requests` are fair to windows and folders (`fair_threads`), and so is `run`; `executor` is for the few
+    jobs of the daemon itself.
     `on_vocabulary` is called after work that loaded a vocabulary: estimates are exact from then on.
     """
 
     def __init__(self, on_vocabulary: Callable[[], None]) -> None:
-        self.executor = ThreadPoolExecutor(WORKERS, thread_name_prefix="nexus")
+        self.executor = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="nexus")
+        self.requests = FairThreads(self.executor)
         self.loads = ThreadPoolExecutor(MOST_LOADS, thread_name_prefix="nexus-load")
         self.turns = Turns()
         self._on_vocabulary = on_vocabulary
@@ -43,7 +47,15 @@ class Workers:
         """
         with self.counting():
             carried = tracing.carry(partial(job, *args, **kwargs), "worker")
-            return await self.result_of(self.executor.submit(carried))
+            return await self.result_of(self.requests.submit(carried))
+
+    async def read(self, job: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
+        """As `run`, for a job that changes nothing: after a cancellation it ends soon (`cancellation`)."""
+        cancelled = threading.Event()
+        with self.counting():
+            carried = tracing.carry(partial(_read, cancelled, partial(job, *args, **kwargs)), "worker")
+            pending = self.requests.submit(carried)
+            return await self.result_of(pending, cancelled)
 
     async def load(self, job: Callable[[], T]) -> T:
         """As `run`, for a job that loads a folder's files; at most one runs for a folder."""
@@ -60,8 +72,8 @@ class Workers:
             if loaded_encodings() != before:
                 self._on_vocabulary()
 
-    async def result_of(self, pending: Future[T]) -> T:
-        """The result of a thread's job; when cancelled, end when the thread has ended."""
+    async def result_of(self, pending: Future[T], cancelled_event: threading.Event | None = None) -> T:
+        """The result of a thread's job; when cancelled, set the event and end when the thread has ended."""
         future = asyncio.wrap_future(pending)
         self._jobs.add(future)
         future.add_done_callback(self._jobs.discard)
@@ -72,6 +84,8 @@ class Workers:
             except asyncio.CancelledError as error:
                 cancelled = error
                 pending.cancel()  # a job that waits for a free thread need not begin
+                if cancelled_event is not None:
+                    cancelled_event.set()
         if cancelled is not None:
             if not future.cancelled():
                 future.exception()  # retrieved, else asyncio complains
@@ -87,3 +101,8 @@ class Workers:
         """End the threads; one that hangs on a file system is not waited for."""
         self.executor.shutdown(wait=False, cancel_futures=True)
         self.loads.shutdown(wait=False, cancel_futures=True)
+
+
+def _read(cancelled: threading.Event, job: Callable[[], T]) -> T:
+    with cancellable(cancelled.is_set):
+        return job()

@@ -99,6 +99,24 @@ def test_a_stalled_client_may_leave() -> None:
     assert [check(run(end)) for end in ("input", "output", "signal")] == [1, 1, 143]
 
 
+def test_a_client_that_hangs_for_very_long_is_left() -> None:
+    """One that reads anything at all is not."""
+
+    async def run(reads: bool) -> int | None:
+        talk = stuck(Limits(unread_high=100, unread_low=50, poll_seconds=0.01, hang_seconds=0.3))
+        talk.send(echo(1), echo(2), echo(3))
+        if not reads:
+            return await talk.link.done
+        for _ in range(60):
+            await asyncio.sleep(0.01)
+            talk.link.wrote()
+        assert talk.link.stalled and not talk.link.done.done()
+        talk.link.end(0, "over")
+        return await talk.link.done
+
+    assert (check(run(False)), check(run(True))) == (1, 0)
+
+
 # ---------------------------------------------------------------- requests under way
 
 
@@ -201,6 +219,40 @@ def test_notifications_wait_and_only_the_newest_is_sent() -> None:
     published = check(run())
     assert [each["params"]["version"] for each in published] == [4_997, 4_998, 4_999]
     assert {each["method"] for each in published} == {PUBLISH}
+
+
+def test_what_waits_for_one_that_never_reads_is_bounded() -> None:
+    """Whatever others do meanwhile. What it reads later is the newest of each kind."""
+    count, files, sessions = 20_000, 200, 30
+
+    async def run() -> list[Message]:
+        talk = stuck()
+        talk.send(echo(1), echo(2))
+        for number in range(count):
+            file, session = f"file:///{number % files}", f"session {number % sessions}"
+            talk.server.notify(PUBLISH, PublishDiagnosticsParams(file, [], number))
+            talk.server.notify("nexus/session/didChange", changed(session, turn=str(number)))
+            usage: Any = None
+            cost = protocol.ContextDidChange("file:///a", number, "session", usage, session)
+            talk.server.notify("nexus/context/didChange", cost)
+            talk.server.notify("nexus/event/published", protocol.EventPublished("file:///a", str(number)))
+            talk.server.notify(LOG, {"type": 1, "message": str(number)})
+        assert len(talk.writer.data) < 1_000
+        talk.read()
+        talk.writer.stuck = False
+        return [*talk.read(), *await talk.settle()]
+
+    messages = check(run())
+    kinds = [(each["method"], each["params"]) for each in messages]
+    assert len(kinds) == files + sessions + 2 + MOST
+    versions = [params["version"] for method, params in kinds if method == PUBLISH]
+    turns = [int(params["turn"]) for method, params in kinds if method == "nexus/session/didChange"]
+    costs = [params for method, params in kinds if method == "nexus/context/didChange"]
+    events = [params["id"] for method, params in kinds if method == "nexus/event/published"]
+    assert versions == list(range(count - files, count))
+    assert turns == list(range(count - sessions, count))
+    assert [(cost["revision"], cost.get("session")) for cost in costs] == [(count - 1, None)]
+    assert events == [str(count - 1)]
 
 
 def test_what_is_dropped_is_told(caplog: pytest.LogCaptureFixture) -> None:

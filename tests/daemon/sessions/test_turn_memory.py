@@ -290,7 +290,7 @@ def test_a_removed_folder_lets_go_of_its_knowledge(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
         write(desk, CONFIG, LOCKED)
         write(desk, "/a/docs/a.md", "red")
-        watcher = desk.daemon.knowledge_watcher
+        watcher = desk.daemon.watcher
         talk = await desk.client()
         await check(desk, talk, 1, desk.tree.path("/a/docs/a.md"), message="red")
         knowledge = desk.folders.at(desk.uri("/a")).knowledge
@@ -299,18 +299,18 @@ def test_a_removed_folder_lets_go_of_its_knowledge(tmp_path: Path) -> None:
         assert list(state.glob("*-wal"))  # the index is open
         talk.link.eof_received()
         await wait_until(lambda: not len(desk.daemon.folders) and not list(state.glob("*-wal")))
-        await wait_until(lambda: not any(watcher.watched))
+        await wait_until(lambda: not any(desk.tree.path("/a/docs") in one for one in watcher.watched))
         assert await knowledge.query("red", SimpleTokenCounter()) == []
 
     tell_story(tmp_path, story)
 
 
-def test_only_who_has_files_is_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_who_has_files_is_watched(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
-        starts: list[str] = []
-        monkeypatch.setattr(desk.daemon.knowledge_watcher, "start", lambda: starts.append("started"))
+        write(desk, "/a/docs/a.md", "red")
         talk = await desk.client()
         await check(desk, talk, 1, message="red")
-        assert starts == []
+        await wait_until(lambda: desk.daemon.watcher.watched)
+        assert not any(desk.tree.path("/a/docs") in one for one in desk.daemon.watcher.watched)
 
     tell_story(tmp_path, story)

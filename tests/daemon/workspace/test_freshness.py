@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import watchfiles
 
-from nexus_daemon.workspace import watch_limits, watcher
+from nexus_daemon.workspace import watch_limits, watched_places, watcher
 from support.desk import TIMEOUT_S, Desk, Story, tell_story
 from support.talk import Talk
 from support.waiting import wait_until, yield_to_loop
+from support.watches import ObservedWatches
 
 KEY = "fs.inotify.max_user_watches"
 SHOWN = (
@@ -21,26 +21,21 @@ SHOWN = (
 )
 
 
-class System:
+class System(ObservedWatches):
     """A system that has no more watches while `full`."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__(monkeypatch)
         self.full = True
-        self.tries = 0
-        real = watchfiles.awatch
-
-        async def awatch(*paths: str, **options: Any) -> Any:
-            self.tries += 1
-            if self.full:
-                raise OSError("OS file watch limit reached.")
-            async for changes in real(*paths, **options):
-                yield changes
-
-        monkeypatch.setattr(watchfiles, "awatch", awatch)
+        self.before_open = self._refuse
         monkeypatch.setattr(watcher, "RETRY_AT_MOST_S", 0.1)
         monkeypatch.setattr(watcher, "CHECK_MS", 100)
         monkeypatch.setattr("nexus_daemon.workspace.polling.POLL_S", 0.05)
         monkeypatch.setattr(watch_limits, "read_sysctl", {KEY: 8192}.get)
+
+    def _refuse(self) -> None:
+        if self.full:
+            raise OSError("OS file watch limit reached.")
 
 
 def check(root: Path, story: Story) -> None:
@@ -121,7 +116,7 @@ def test_a_folder_that_was_just_added_is_unknown_until_its_watch_stands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its `since` is a moment, and the other folder is watched meanwhile."""
-    go_on, real = threading.Event(), watcher.covering
+    go_on, real = threading.Event(), watched_places.covering
 
     async def story(desk: Desk) -> None:
         talk = await desk.client()
@@ -131,7 +126,7 @@ def test_a_folder_that_was_just_added_is_unknown_until_its_watch_stands(
             assert go_on.wait(TIMEOUT_S)
             return real(paths)
 
-        monkeypatch.setattr(watcher, "covering", slow)
+        monkeypatch.setattr(watched_places, "covering", slow)
         Path(desk.tree.path("/b")).mkdir()
         event = {"added": [{"uri": desk.uri("/b"), "name": "b"}], "removed": []}
         talk.send(

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from nexus_daemon.workspace import git_state as working_trees
-from nexus_daemon.workspace.workers import WORKERS
+from nexus_daemon.workspace.fair_threads import MOST_OF_WINDOW
 from support.desk import Desk, tell_story
 from support.talk import HELLO, Talk, tell
 from support.waiting import block_until, yield_to_loop
@@ -199,7 +199,7 @@ def test_many_folders_with_a_slow_git_hold_up_nobody_else(tmp_path: Path) -> Non
     async def story(desk: Desk) -> None:
         prepared(desk, f"{program.parent}:{ENVIRON['PATH']}")
         looking, environ = [], desk.folders.load_inputs.environ
-        for number in range(WORKERS + 1):
+        for number in range(2 * MOST_OF_WINDOW):
             folder = desk.tree.path(f"/a/{number}")
             Path(folder).mkdir()
             looking.append(

@@ -18,7 +18,7 @@ from nexus_context.tokens import SimpleTokenCounter
 from nexus_daemon import lazy
 from nexus_daemon.workspace import knowledge as module
 from nexus_daemon.workspace.knowledge import Knowledge
-from nexus_daemon.workspace.watcher import Watcher
+from nexus_daemon.workspace.watcher import Subscriber, Watcher
 from support.waiting import wait_until
 
 TIMEOUT_S = 10.0
@@ -174,7 +174,7 @@ def test_what_the_watcher_tells_is_looked_at(tmp_path: Path) -> None:
 def test_with_a_watcher_it_follows_the_disk(tmp_path: Path) -> None:
     async def story(folder: Folder) -> None:
         base = folder.knowledge
-        folder.watcher = Watcher(base.watched, base.changed, folder.executor, reread=base.changed)
+        folder.watcher = Watcher(Subscriber(base.watched, base.changed), executor=folder.executor)
         folder.watcher.start()
         base.configure(folder.layers("docs"))
         folder.write("docs/a.md", "red")

@@ -6,29 +6,37 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
-import watchfiles
-from hypothesis import given
-from hypothesis import strategies as st
 
-from nexus_daemon.workspace import polling, watcher
+from nexus_daemon import workspace
+from nexus_daemon.workspace import polling, watched_places, watcher
+from nexus_daemon.workspace.watch_events import Changes
 from nexus_daemon.workspace.watch_limits import Failure
-from nexus_daemon.workspace.watcher import Freshness, Watcher, covering, least_certain
+from nexus_daemon.workspace.watched_places import covering
+from nexus_daemon.workspace.watcher import Freshness, Subscriber, Watcher
 from support.waiting import wait_until
+from support.watches import ObservedWatches, PlayedWatch
 
 TIMEOUT_S = 10.0
+
+
+@pytest.fixture(autouse=True, params=["of the system", "portable"])
+def kind_of_watches(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything holds on Linux and, by the watches of other systems, there as well."""
+    if request.param == "portable":
+        monkeypatch.setattr(watcher, "new_watches", lambda: workspace.portable_watches.PortableWatches())
 
 
 def check(root: Path, *paths: str) -> list[str]:
     """The directories that are watched for paths below a root, with /a/b as the deepest one that exists."""
     (root / "a" / "b").mkdir(parents=True)
     (root / "a" / "file").write_text("")
-    found = covering(str(root / path) for path in paths)
+    found = covering(os.path.dirname(root / path) for path in paths)
     return sorted({os.path.relpath(path, root) for path, _, _ in found.values()})
 
 
@@ -50,13 +58,12 @@ def test_the_nearest_directory_that_exists(tmp_path: Path, paths: list[str], wat
 
 
 def test_a_directory_that_is_made_again_is_another(tmp_path: Path) -> None:
-    paths = [str(tmp_path / "a" / "file")]
+    paths = [str(tmp_path / "a")]
     (tmp_path / "a").mkdir()
     before = covering(paths)
     (tmp_path / "a").rename(tmp_path / "kept")
     (tmp_path / "a").mkdir()
     assert covering(paths) != before
-    assert covering(["/"])["/"] == covering(["/etc"])["/etc"]
 
 
 class Watched:
@@ -71,10 +78,8 @@ class Watched:
         self.report: Callable[[Watched], None] = lambda _: None
         self.on_change: Callable[[], None] | None = None
         self.watcher = Watcher(
-            lambda: self.wanted,
-            self._changed,
-            self.executor,
-            reread=self._reread,
+            Subscriber(lambda: self.wanted, self._changed, self._reread),
+            executor=self.executor,
             report=lambda: self.report(self),
         )
 
@@ -269,19 +274,19 @@ def test_no_change_is_lost_while_other_threads_keep_the_interpreter(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a C extension does that is being loaded."""
-    real = watchfiles.awatch
+    watches = ObservedWatches(monkeypatch)
     sleep = ctypes.PyDLL(None).usleep
     file = tmp_path / "file"
 
     async def story(watched: Watched) -> None:
-        async def held(*paths: str, **options: Any) -> Any:
-            file.write_text(str(paths))
-            thread = threading.Thread(target=sleep, args=(int(HOLD_S * 1e6),))
-            asyncio.get_running_loop().call_soon(thread.start)  # once the watch stands
-            async for changes in real(*paths, **options):
-                yield changes
+        loop = asyncio.get_running_loop()
 
-        monkeypatch.setattr(watchfiles, "awatch", held)
+        def hold() -> None:
+            file.write_text(str(watches.tries))
+            thread = threading.Thread(target=sleep, args=(int(HOLD_S * 1e6),))
+            loop.call_soon_threadsafe(thread.start)  # once the watch stands
+
+        watches.before_open = hold
         for number in range(3):
             (tmp_path / str(number)).mkdir()
             watched.wanted = {*watched.wanted, str(tmp_path / str(number) / "file")}
@@ -301,19 +306,13 @@ def test_a_watch_that_cannot_begin_leaves_the_one_there_is(
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
     one, two = tmp_path / "one" / "file", tmp_path / "two" / "file"
-    failing = threading.Event()
-    real = watchfiles.awatch
+    watches, failing = ObservedWatches(monkeypatch), threading.Event()
 
-    def awatch(*paths: str, **options: Any) -> Any:
+    def fail() -> None:
         if failing.is_set():
             raise OSError(28, "no more watches")
-        return real(*paths, **options)
 
-    async def begun(*paths: str, **options: Any) -> Any:
-        async for changes in awatch(*paths, **options):
-            yield changes
-
-    monkeypatch.setattr(watchfiles, "awatch", begun)
+    watches.before_open = fail
 
     async def story(watched: Watched) -> None:
         failing.set()
@@ -379,7 +378,7 @@ def test_a_watcher_that_fails_tries_again(
             raise failure
         return real([str(tmp_path / "file")])
 
-    monkeypatch.setattr("nexus_daemon.workspace.watcher.covering", failing)
+    monkeypatch.setattr("nexus_daemon.workspace.watched_places.covering", failing)
 
     async def story(watched: Watched) -> None:
         (tmp_path / "file").write_text("1")
@@ -427,7 +426,7 @@ def test_what_is_wanted_while_it_compares_is_looked_at_again(
             assert go_on.wait(TIMEOUT_S)
             return found
 
-        monkeypatch.setattr("nexus_daemon.workspace.watcher.covering", slow)
+        monkeypatch.setattr("nexus_daemon.workspace.watched_places.covering", slow)
         watched.watcher.refresh()
         assert await asyncio.to_thread(begun.wait, TIMEOUT_S)
         watched.wanted = {str(tmp_path / "two" / "file")}
@@ -438,29 +437,26 @@ def test_what_is_wanted_while_it_compares_is_looked_at_again(
     watch({str(tmp_path / "one" / "file")}, story)
 
 
-class Limit:
+class Limit(ObservedWatches):
     """A system whose watches are used up while `reached`; else the real one."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__(monkeypatch)
         self.reached = True
-        self.tries = 0
-        self.stops: list[Any] = []  # of each watch
-        real = watchfiles.awatch
-
-        async def awatch(*paths: str, **options: Any) -> Any:
-            self.tries += 1
-            self.stops.append(options["stop_event"])
-            if self.reached:
-                raise OSError(f'OS file watch limit reached. about ["{paths[0]}"]')
-            async for changes in real(*paths, **options):
-                yield changes
-
-        monkeypatch.setattr(watchfiles, "awatch", awatch)
+        self.before_open = self._refuse
         monkeypatch.setattr("nexus_daemon.workspace.watcher.RETRY_S", 0.05)
         monkeypatch.setattr("nexus_daemon.workspace.watcher.RETRY_AT_MOST_S", 0.1)
         monkeypatch.setattr("nexus_daemon.workspace.watcher.CHECK_MS", 200)
         monkeypatch.setattr("nexus_daemon.workspace.polling.POLL_S", 0.02)
         monkeypatch.setattr("nexus_daemon.workspace.polling.REST", 1)
+        for module in (workspace.inotify, workspace.portable_watches):
+            for name, value in {"IDLE_S": 0.2, "IDLE_MS": 200}.items():
+                if hasattr(module, name):
+                    monkeypatch.setattr(module, name, value)
+
+    def _refuse(self) -> None:
+        if self.reached:
+            raise OSError("OS file watch limit reached.")
 
 
 def test_without_watches_files_are_polled_until_there_is_room(
@@ -539,18 +535,15 @@ def test_at_the_limit_a_directory_that_was_made_again_is_not_called_watched(
 ) -> None:
     """It may have the old inode, but the system's watch of it has ended."""
     limit, gone = Limit(monkeypatch), asyncio.Event()
-    limited = watchfiles.awatch
 
-    async def awatch(*paths: str, **options: Any) -> Any:
-        if not gone.is_set():
-            yield set()
-            await gone.wait()
-            yield {(3, str(tmp_path))}
-            await asyncio.Event().wait()
-        async for changes in limited(*paths, **options):
-            yield changes
+    async def play(_: PlayedWatch) -> AsyncGenerator[Changes | None, None]:
+        yield ()
+        await gone.wait()
+        yield {(3, str(tmp_path))}
+        await asyncio.Event().wait()
 
-    monkeypatch.setattr(watchfiles, "awatch", awatch)
+    opens = limit.open
+    monkeypatch.setattr(limit, "open", lambda names: opens(names) if gone.is_set() else PlayedWatch(play))
     monkeypatch.setattr("nexus_daemon.workspace.watcher.END_S", 0.1)
     file = tmp_path / "file"
 
@@ -584,15 +577,21 @@ def test_watching_is_not_tried_again_before_its_time(tmp_path: Path, monkeypatch
 
 
 def test_a_watch_that_ends_is_polled_in_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    limit = Limit(monkeypatch)
-    limit.reached = False
+    limit, broken = Limit(monkeypatch), asyncio.Event()
     file = tmp_path / "file"
 
+    async def play(_: PlayedWatch) -> AsyncGenerator[Changes | None, None]:
+        yield ()
+        await broken.wait()
+        raise ZeroDivisionError
+
+    opens = limit.open
+    monkeypatch.setattr(limit, "open", lambda names: opens(names) if broken.is_set() else PlayedWatch(play))
+
     async def story(watched: Watched) -> None:
-        limit.reached = True
         states: list[str] = []
         watched.report = lambda watched: states.append(watched.watcher.freshness([str(file)]).state)
-        monkeypatch.setattr(limit.stops[-1], "is_set", lambda: 1 / 0)
+        broken.set()
         await watched.until_state(file, "polled")
         assert states == ["unknown"]  # when it failed
         await watched.until(lambda: watched.has(file))  # what changed between the two is not known
@@ -636,7 +635,7 @@ def test_a_network_file_system_is_watched_and_polled(tmp_path: Path, monkeypatch
     limit = Limit(monkeypatch)
     limit.reached = False
     failure = Failure("file systems of type nfs4 do not report changes by other machines")
-    monkeypatch.setattr(watcher, "network_devices", lambda: {tmp_path.stat().st_dev: failure})
+    monkeypatch.setattr(watched_places, "network_devices", lambda: {tmp_path.stat().st_dev: failure})
     file = tmp_path / "file"
 
     async def story(watched: Watched) -> None:
@@ -645,7 +644,7 @@ def test_a_network_file_system_is_watched_and_polled(tmp_path: Path, monkeypatch
         file.write_text("1")
         await watched.until(lambda: watched.has(file))
         assert watched.watcher.watched == (frozenset({str(tmp_path)}),)
-        limit.stops[-1].set()  # what another machine changes is not reported
+        limit.opened[-1].end()  # what another machine changes is not reported
         file.write_text("22")
         watched.told.clear()
         file.write_text("333")
@@ -660,12 +659,13 @@ def test_what_the_system_does_not_report_is_noticed_later(
     """As when its queue overflows, or on a file system that nobody knows to say too little."""
     monkeypatch.setattr(watcher, "VERIFY_S", 0.05)
 
-    async def deaf(*_: str, stop_event: Any, **__: Any) -> Any:
-        while not stop_event.is_set():
+    async def deaf(watch: PlayedWatch) -> AsyncGenerator[Changes | None, None]:
+        while not watch.ended:
             await asyncio.sleep(0.01)
-            yield set()
+            yield ()
 
-    monkeypatch.setattr(watchfiles, "awatch", deaf)
+    watches = ObservedWatches(monkeypatch)
+    monkeypatch.setattr(watches, "open", lambda _: PlayedWatch(deaf))
     file = tmp_path / "a" / "file"
 
     async def story(watched: Watched) -> None:
@@ -690,7 +690,7 @@ def test_what_is_not_watched_yet_is_unknown_since_it_was_wanted(
             assert go_on.wait(TIMEOUT_S)
             return real(paths)  # type: ignore[arg-type]
 
-        monkeypatch.setattr("nexus_daemon.workspace.watcher.covering", hanging)
+        monkeypatch.setattr("nexus_daemon.workspace.watched_places.covering", hanging)
         began = time.time()
         watched.wanted = {str(one), str(two)}
         watched.watcher.refresh()
@@ -710,21 +710,6 @@ def test_the_state_before_the_start() -> None:
     idle = Watched({"/a"}).watcher.freshness(["/a"])
     assert idle.state == "unknown" and idle.since is not None and began <= idle.since <= time.time()
     assert Watched(set()).watcher.freshness([]) == Freshness("watched")
-
-
-@given(st.lists(st.sampled_from([*"wpu"]), max_size=5))
-def test_of_several_the_least_certain_counts(letters: list[str]) -> None:
-    kinds = {
-        "w": Freshness("watched"),
-        "p": Freshness("polled", every=2.0, reasons=("why",)),
-        "u": Freshness("unknown", since=1.0, reasons=("why", "else")),
-    }
-    worst = max(letters, key="wpu".index, default="w")
-    merged = least_certain(kinds[letter] for letter in letters)
-    assert merged.state == kinds[worst].state
-    assert (merged.since is not None) == ("u" in letters)
-    assert (merged.every is not None) == ("p" in letters)
-    assert len(set(merged.reasons)) == len(merged.reasons)
 
 
 def test_what_is_polled_is_unknown_while_a_look_hangs(
