@@ -57,9 +57,6 @@ HERE: list[tuple[str, ...]] = [
     ("skill", "list", "--folder", "a"),
     ("skill", "show", "größe", "--folder", "a", "--json"),
     ("skill", "use", "nope", "--folder", "a"),
-    ("status", "a"),
-    ("status", "a", "--json"),
-    ("status", "a", "--brief"),
     ("memory", "list", "--folder", "a"),
     ("memory", "query", "ja", "--folder", "a"),
     ("sessions", "list", "--folder", "a"),
@@ -195,6 +192,7 @@ def test_characters_that_the_output_lacks(tmp_path: Path, encoding: str) -> None
         ("init", False),
         ("serve", False),
         ("stop", False),
+        ("status", False),
         ("--version", False),
         ("", False),
     ],
@@ -299,7 +297,7 @@ def test_two_commands_at_the_same_time(tmp_path: Path, capfd: pytest.CaptureFixt
         environ = plain(
             tmp_path / name, NEXUS_HOME=tree.path("/home/.nexus3"), HOME=tree.path("/home"), COLUMNS=columns
         )
-        lines = (("check", "a", "--format", "json"), ("show", "a/sub", "--tokens"), ("status", "a", "--json"))
+        lines = (("check", "a", "--format", "json"), ("show", "a/sub", "--tokens"), ("show", "a", "--layers"))
         requests += [request(tree.path("/home"), environ, arguments) for arguments in lines]
     alone = [run_warm(one) for one in requests]
     assert len({printed.out for printed in alone}) == len(requests)

@@ -26,6 +26,8 @@ Grüße 🧪
 ONLY_WARM = """
 import sys
 from nexus_daemon import cli
+from nexus_daemon.shared import command_client
+command_client.FIRST_S = command_client.SILENT_S = 30.0  # on a busy machine
 cli.run_here = lambda _: 99
 sys.exit(cli.main())
 """

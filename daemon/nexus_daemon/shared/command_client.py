@@ -4,7 +4,7 @@
    hung or a busy one, and where the daemon thinks so: for help, for wrong usage, in another time zone.
 2. None is possible only until the first output. If the daemon ends after that, so does the command.
 3. The daemon sends frames: `o <length>\\n` and that many bytes for standard output, `e <length>\\n` and bytes
-   for standard error, `x <exit code>\\n` at the end. It sends an empty one whenever a second has passed.
+   for standard error, `x <exit code>\\n` at the end. It sends an empty one at once and every second.
 4. Where no daemon runs this costs a look at a path. Nothing here starts a daemon.
 """
 

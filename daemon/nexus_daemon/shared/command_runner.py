@@ -3,7 +3,7 @@
 1. At most MOST_RUNNING commands run at once; a client that comes then runs its command itself.
 2. The output is sent as it comes. A client that reads slowly holds up its own thread only.
 3. When the client is gone, the next output ends the command. One that computes is not interrupted.
-4. While it runs, an empty frame every BEAT_S tells the client that the daemon is alive.
+4. An empty frame at once, and every BEAT_S while the command runs, tells the client that the daemon is alive.
 """
 
 import asyncio
@@ -110,6 +110,7 @@ class CommandRunner:
     async def _serve(self, connected: socket.socket, request: CommandRequest) -> None:
         loop = asyncio.get_running_loop()
         output = _Output(connected)
+        output.beat()  # the client waits for more than imports take
         loop.add_reader(connected, _look, connected, output)
         running = loop.run_in_executor(self._threads, self._execute, request, output)
         try:
