@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -130,7 +131,9 @@ def test_it_follows_and_ctrl_c_ends_it(directory: Path, tmp_path: Path) -> None:
     write(directory, LINES[0])
     with (tmp_path / "out").open("wb") as out, (tmp_path / "err").open("wb") as err:
         command = [sys.executable, "-m", "nexus_daemon", "logs", "--follow"]
-        process = subprocess.Popen(command, stdout=out, stderr=err)
+        # in the background of a shell, tests ignore the signal, and so would their processes
+        heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+        process = subprocess.Popen(command, stdout=out, stderr=err, preexec_fn=heed)
         try:
             block_until(lambda: "The log is" in (tmp_path / "err").read_text("utf-8"))
             write(directory, LINES[1])

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 
 from nexus_daemon.cli import output
+from nexus_daemon.cli.invocation import current
 from nexus_daemon.logs.location import LEVELS, log_directory, record_level, recorded_level
 from nexus_daemon.logs.log_line import describe_exception, shorten_home
 from nexus_daemon.logs.read_log import Follower, Line, last_lines
@@ -49,7 +50,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    directory = log_directory(os.environ)
+    directory = log_directory(current().environ)
     try:
         if options.record is not None:
             record_level(directory, options.record, options.minutes)

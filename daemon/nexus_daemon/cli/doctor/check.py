@@ -8,6 +8,7 @@ import msgspec
 
 from nexus_context.redact import redact_message, says_secret
 from nexus_context.visible import visible_line
+from nexus_daemon.cli.invocation import current
 from nexus_daemon.logs.log_line import shorten_home
 
 Status = Literal["info", "ok", "warning", "fix"]
@@ -46,8 +47,8 @@ def cover_value(name: str, value: str) -> str:
 
 
 def _user() -> str:
-    return os.path.basename(os.path.expanduser("~")) or os.environ.get("USER", "")
+    return os.path.basename(os.path.expanduser("~")) or current().environ.get("USER", "")
 
 
 def _host() -> str:
-    return os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "")
+    return os.uname().nodename if hasattr(os, "uname") else current().environ.get("COMPUTERNAME", "")

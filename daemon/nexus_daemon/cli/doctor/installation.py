@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from importlib import metadata
 
 from nexus_daemon.cli.doctor.check import Check, Status, cover_value
+from nexus_daemon.cli.invocation import current
 from nexus_daemon.version import PROTOCOL, __version__
 
 PACKAGES = ("apsw", "lsprotocol", "msgspec", "pydantic", "pygls", "pyyaml", "tiktoken", "watchfiles")
@@ -67,7 +68,7 @@ def commands() -> Iterator[Check]:
     how = "python -m nexus_daemon" if os.path.basename(started) == "__main__.py" else started
     yield Check("installation", "started as", "info", how or "unknown")
     name = "nexus.exe" if os.name == "nt" else "nexus"
-    directories = dict.fromkeys(os.environ.get("PATH", "").split(os.pathsep))
+    directories = dict.fromkeys(current().environ.get("PATH", "").split(os.pathsep))
     paths = [os.path.join(directory, name) for directory in directories if directory]
     commands = [path for path in paths if os.path.isfile(path) and os.access(path, os.X_OK)]
     if not commands:
@@ -105,7 +106,7 @@ def editors() -> Iterator[Check]:
         for name in names:
             version = name.removeprefix(EXTENSION)
             yield Check("installation", "VS Code extension", "info", f"{version} in {directory}")
-    data = os.environ.get("XDG_DATA_HOME") or os.path.join(home, ".local", "share")
+    data = current().environ.get("XDG_DATA_HOME") or os.path.join(home, ".local", "share")
     for place in _PLUGIN_PLACES:
         path = os.path.join(data, *place.split("/"))
         if os.path.isdir(path):
@@ -114,9 +115,9 @@ def editors() -> Iterator[Check]:
 
 def environment() -> Iterator[Check]:
     """The variables that change what Nexus does; of keys only that they are set."""
-    names = sorted(name for name in os.environ if name.startswith("NEXUS_"))
-    names += [name for name in VARIABLES if name in os.environ]
+    names = sorted(name for name in current().environ if name.startswith("NEXUS_"))
+    names += [name for name in VARIABLES if name in current().environ]
     for name in names:
-        yield Check("installation", name, "info", cover_value(name, os.environ[name]))
-    keys = [name for name in KEYS if os.environ.get(name)]
+        yield Check("installation", name, "info", cover_value(name, current().environ[name]))
+    keys = [name for name in KEYS if current().environ.get(name)]
     yield Check("installation", "keys that are set", "info", ", ".join(keys) or "none")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from nexus_daemon.cli import output
 from nexus_daemon.cli.doctor.check import Check
+from nexus_daemon.cli.invocation import current
 from nexus_daemon.shared import client
 from nexus_daemon.shared.identity import NoSharedDaemonError, find_place
 from nexus_daemon.version import __version__
@@ -28,7 +29,7 @@ def system() -> Iterator[Check]:
         kinds.append("WSL")
     if any(map(os.path.exists, ("/.dockerenv", "/run/.containerenv"))):
         kinds.append("container")
-    if os.environ.get("SSH_CONNECTION"):
+    if current().environ.get("SSH_CONNECTION"):
         kinds.append("SSH session")
     yield Check("system", "kind", "info", ", ".join(kinds) or "no container, no WSL")
     yield Check("system", "encoding", "info", f"file names in {sys.getfilesystemencoding()}")
@@ -84,7 +85,7 @@ def _watches_in_use() -> tuple[int, int]:
 def runtime_directory() -> Iterator[Check]:
     """The directory of the shared daemon's socket."""
     try:
-        place = find_place(os.environ)
+        place = find_place(current().environ)
     except NoSharedDaemonError as error:
         is_off = str(error).startswith("NEXUS_DAEMON")
         advice = "" if is_off else "Each window has a daemon of its own until this is fixed."
@@ -98,7 +99,7 @@ def runtime_directory() -> Iterator[Check]:
 def shared_daemon() -> Iterator[Check]:
     """Whether the shared daemon lives and answers."""
     try:
-        place = find_place(os.environ)
+        place = find_place(current().environ)
     except NoSharedDaemonError:
         return
     process = client.lock_owner(place)

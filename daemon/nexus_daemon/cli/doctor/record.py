@@ -9,6 +9,7 @@ from typing import Any
 from nexus_context.errors import RequestError
 from nexus_daemon.cli import output
 from nexus_daemon.cli.doctor.messages import frame_of, take_message
+from nexus_daemon.cli.invocation import current
 from nexus_daemon.logs.log_line import describe_exception
 from nexus_daemon.shared import client
 from nexus_daemon.shared.identity import NoSharedDaemonError, find_place
@@ -52,8 +53,8 @@ def run(folder: str, file: str, seconds: float) -> int:
 
 def _record(folder: str, seconds: float) -> dict[str, Any]:
     try:
-        place = find_place(os.environ)
-        greeted = client.connect(place, client.fields_for("editor", place, os.environ))
+        place = find_place(current().environ)
+        greeted = client.connect(place, client.fields_for("editor", place, current().environ))
     except NoSharedDaemonError:
         greeted = None
     if greeted is None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from nexus_context.errors import Severity
 from nexus_context.layers.walk import global_directory
 from nexus_daemon.cli.doctor.check import Check, Status
+from nexus_daemon.cli.invocation import current
 from nexus_daemon.logs.location import NAME, log_directory, recorded_level
 from nexus_daemon.logs.log_file import KEPT, rotated
 from nexus_daemon.logs.read_log import Follower, last_lines
@@ -34,13 +35,13 @@ _MB = 1024 * 1024
 
 def global_settings() -> Iterator[Check]:
     """The user's own settings."""
-    yield from _directory("global directory", global_directory(os.environ), is_private=False)
+    yield from _directory("global directory", global_directory(current().environ), is_private=False)
 
 
 def state() -> Iterator[Check]:
     """The directory of ledger and log."""
     yield from _directory("state directory", os.path.dirname(_ledger_path()), is_private=True)
-    logs = log_directory(os.environ)
+    logs = log_directory(current().environ)
     yield from _directory("log directory", logs, is_private=True)
 
 
@@ -106,7 +107,7 @@ def _ledger_path() -> str:
     """The ledger without the settings of a folder: `nexus_context.ledger.opening` with less to import."""
     from nexus_context.ledger.opening import place
 
-    return place(None, os.environ)
+    return place(None, current().environ)
 
 
 def ledger() -> Iterator[Check]:
@@ -227,7 +228,7 @@ def folder(path: str) -> Iterator[Check]:
 
 def log() -> Iterator[Check]:
     """Where the log is, its size, and its last warnings."""
-    directory = log_directory(os.environ)
+    directory = log_directory(current().environ)
     path = os.path.join(directory, NAME)
     size = 0
     for number in range(KEPT + 1):
