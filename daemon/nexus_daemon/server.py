@@ -150,14 +150,15 @@ _TITLES = {
     "nexus/tokens": "Counting tokens",
     "nexus/workspace": "Creating files",
     "nexus/status": "Reading the status",
+    "nexus/debug": "Recording a trace",
 }
 """What the user sees while a request, or one of such a group, takes long."""
 
 
 def title_of(method: str) -> str:
     """What the user sees while a request takes long."""
-    title = _TITLES.get(method) or _TITLES[method.rpartition("/")[0]]
-    return f"Nexus: {title}"
+    title = _TITLES.get(method) or _TITLES.get(method.rpartition("/")[0])
+    return f"Nexus: {title or 'Working'}"
 
 
 OFFER = Offer(

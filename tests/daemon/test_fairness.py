@@ -1,6 +1,7 @@
 """Two windows of one daemon: while one floods, or a folder hangs, the requests of the other go through."""
 
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -89,13 +90,16 @@ def test_a_folder_that_hangs_delays_no_other_folder(tmp_path: Path, monkeypatch:
 
 def test_a_cancelled_request_ends_in_its_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Requests that only read end at their next check, and their threads are free again."""
-    begun, ended = threading.Event(), threading.Event()
+    begun, ended, timed_out = threading.Event(), threading.Event(), threading.Event()
 
     def export(*_: object) -> str:
         begun.set()
         try:
-            while not ended.wait(0.001):
+            until = time.monotonic() + TIMEOUT_S
+            while time.monotonic() < until:
                 cancellation.check()
+                time.sleep(0.001)
+            timed_out.set()
         finally:
             ended.set()
         return "not cancelled"
@@ -111,5 +115,6 @@ def test_a_cancelled_request_ends_in_its_thread(tmp_path: Path, monkeypatch: pyt
         assert (await desk.reply(talk, 1))["error"]["message"] == "nexus/session/export was cancelled."
         await wait_until(ended.is_set)
         await wait_until(lambda: desk.daemon.workers.requests.is_idle)
+        assert not timed_out.is_set()
 
     tell_story(tmp_path, story)
