@@ -20,7 +20,8 @@ nexus_daemon.cli.parser nexus_daemon.version
 
 CHECK = """
 msgspec typing_extensions
-nexus_context nexus_context.config nexus_context.containment nexus_context.cover nexus_context.deadline
+nexus_context nexus_context.cancellation nexus_context.config nexus_context.containment nexus_context.cover
+nexus_context.deadline
 nexus_context.errors nexus_context.files nexus_context.frames nexus_context.jsontext nexus_context.layers
 nexus_context.lines nexus_context.ownership nexus_context.prompt nexus_context.redact nexus_context.skills
 nexus_context.snapshot nexus_context.tokens nexus_context.visible
@@ -39,7 +40,8 @@ nexus_daemon.cli.serve
 nexus_daemon.connection nexus_daemon.features
 nexus_daemon.features.diagnostics nexus_daemon.lazy nexus_daemon.lsp nexus_daemon.protocol
 nexus_daemon.results nexus_daemon.server nexus_daemon.version
-nexus_daemon.workspace nexus_daemon.workspace.lens_refresh nexus_daemon.workspace.publish
+nexus_daemon.workspace nexus_daemon.workspace.fair_threads nexus_daemon.workspace.lens_refresh
+nexus_daemon.workspace.publish
 nexus_daemon.workspace.queue
 """
 
