@@ -149,6 +149,7 @@ _TITLES = {
     "nexus/event": "Reading events",
     "nexus/tokens": "Counting tokens",
     "nexus/workspace": "Creating files",
+    "nexus/debug": "Recording a trace",
     "nexus/status": "Reading the status",
     "nexus/debug": "Recording a trace",
 }

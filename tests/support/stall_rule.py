@@ -26,7 +26,6 @@ ALLOWED = {
     "nothing can be answered before",
     "serve_stream.<locals>.create_protocol": "the same for a server that answers `initialize` itself",
     "Connection.start": "imports the daemon behind that: as above",
-    "Watcher._follow": "the first watch imports an event loop adapter of watchfiles, 20 ms",
 }
 _FROM_TESTS = ("tests/", "support/")
 

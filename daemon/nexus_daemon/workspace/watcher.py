@@ -37,7 +37,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from nexus_context.layers.walk import within
-from nexus_daemon import workspace
+from nexus_daemon import tracing, workspace
 from nexus_daemon.workspace.polling import Poller
 from nexus_daemon.workspace.watch_events import MODIFIED, DirectoryWatch, Watches
 from nexus_daemon.workspace.watch_limits import Failure, explain
@@ -398,7 +398,8 @@ class Watcher:
 
     def _tell(self, listener: Callable[[Any], None], paths: set[str] | None) -> None:
         try:
-            listener(paths)
+            with tracing.span("watcher", paths=None if paths is None else len(paths)):
+                listener(paths)
         except Exception:  # a bug of a listener must not end the watch
             logger.exception("handling a change on disk failed")
 
