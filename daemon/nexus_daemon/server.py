@@ -151,7 +151,6 @@ _TITLES = {
     "nexus/workspace": "Creating files",
     "nexus/debug": "Recording a trace",
     "nexus/status": "Reading the status",
-    "nexus/debug": "Recording a trace",
 }
 """What the user sees while a request, or one of such a group, takes long."""
 

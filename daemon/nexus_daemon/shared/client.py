@@ -22,6 +22,7 @@ from nexus_daemon.version import PROTOCOL, __version__
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from socket import socket as Socket  # noqa: N812 - an attribute below has that name
 
     from nexus_daemon.shared.hello import Fields
 
@@ -38,7 +39,7 @@ class Greeted:
 
     __slots__ = ("reply", "socket")
 
-    def __init__(self, connected: socket.socket, reply: "Fields") -> None:
+    def __init__(self, connected: "Socket", reply: "Fields") -> None:
         self.socket = connected
         self.reply = reply
 
