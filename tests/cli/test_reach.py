@@ -326,8 +326,8 @@ def test_status_counts_sessions_and_agents(shell: Shell) -> None:
     brief = shell.run("status", "--brief")
     assert re.fullmatch(r"nexus \S+: ≈?\d+ of [\d,]+ tokens, 1 error, 0 warnings, 1 session\n", brief)
     assert [line[:13].strip() for line in shell.run("status").splitlines()] == [
-        "nexus", "folder", "layers", "problems", "tokens", "provider", "ledger", "sessions", "agents",
-        "vocabularies",
+        "nexus", "daemon", "folder", "layers", "problems", "tokens", "provider", "ledger", "sessions",
+        "agents", "vocabularies",
     ]  # fmt: skip
 
 
