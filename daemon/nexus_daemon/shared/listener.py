@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 HELLO_S = 5.0
 DRAIN_S = 5.0
 CHECK_S = 30.0
+IDLE_LOOK_S = 1.0  # without a client before the daemon reads how long it may be idle
 MOST_CLIENTS = 1_000
 SWITCH_S = 0.000_5
 _PLAIN = b"content-"  # how a frame of the protocol begins, in any case
@@ -320,9 +321,12 @@ class SharedDaemon:
             self._idle = asyncio.get_running_loop().create_task(self._end_when_idle())
 
     async def _end_when_idle(self) -> None:
+        await asyncio.sleep(
+            IDLE_LOOK_S
+        )  # the first client comes soon, and must not wait for the imports below
         minutes = await asyncio.to_thread(_idle_minutes)
         if minutes:
-            await asyncio.sleep(minutes * 60)
+            await asyncio.sleep(max(minutes * 60 - IDLE_LOOK_S, 0))
             self.end(STOPPED)
 
     async def _check_files(self) -> None:
