@@ -72,8 +72,10 @@ async def serve_stream(
         server = NexusServer()
         build(server)
         server.protocol.attach(link)
-        # objects of the start-up stay: exclude them from collections, which `nexus serve` has kept off
-        gc.freeze()
+        # objects of the start-up stay: exclude them from collections, which `nexus serve` has kept off; once,
+        # since what clients leave behind must not be excluded
+        if not gc.get_freeze_count():
+            gc.freeze()
         # a settings file creates thousands of objects without a cycle: 700 would collect at every keystroke
         gc.set_threshold(GC_THRESHOLD, 20, 50)
         gc.enable()

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 HELLO_S = 5.0
 DRAIN_S = 5.0
 CHECK_S = 30.0
+COLLECT_S = 5.0  # after a client has left; with those that leave meanwhile
 IDLE_LOOK_S = 1.0  # without a client before the daemon reads how long it may be idle
 MOST_CLIENTS = 1_000
 SWITCH_S = 0.000_5
@@ -89,6 +90,7 @@ class SharedDaemon:
         self._commands = None if run_command is None else CommandRunner(run_command)
         self._daemon: Daemon | None = None
         self._clients: dict[asyncio.Task[None], StreamLink | None] = {}
+        self._collecting: asyncio.TimerHandle | None = None
         self._reason: str | None = None  # why the daemon ends
         self._ended = asyncio.Event()
         self._idle: asyncio.Task[None] | None = None
@@ -103,7 +105,6 @@ class SharedDaemon:
         loop.add_reader(self._listener, self._accept)
         checking = loop.create_task(self._check_files())
         self._watch_idleness()
-        gc.freeze()
         gc.set_threshold(GC_THRESHOLD, 20, 50)
         try:
             await self._ended.wait()
@@ -166,6 +167,13 @@ class SharedDaemon:
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("serving a client failed", exc_info=error)
         self._watch_idleness()
+        if self._collecting is None:
+            self._collecting = asyncio.get_running_loop().call_later(COLLECT_S, self._collect)
+
+    def _collect(self) -> None:
+        """Free what clients that have left leave behind in cycles: by itself that happens too rarely."""
+        self._collecting = None
+        gc.collect()
 
     # ------------------------------------------------------------ one client
 
