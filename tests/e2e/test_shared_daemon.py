@@ -459,7 +459,7 @@ def test_a_server_for_direct_use_takes_nothing_but_a_stale_socket(tmp_path: Path
                 assert path.exists()
 
 
-@pytest.mark.parametrize("token", [None, "", "0" * 64])
+@pytest.mark.parametrize("token", [None, "", "0" * 64, "\u00fc", "\udcff"])
 def test_a_port_is_of_no_use_without_its_token(tmp_path: Path, token: str | None) -> None:
     with shared_home(tmp_path / "home", "tcp") as home, home.window() as window:
         window.hello()

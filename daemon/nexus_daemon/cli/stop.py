@@ -56,7 +56,9 @@ def _kill_hanging(reason: str, *, is_forced: bool) -> int:
         advice = f" Use --force to kill process {pid}." if pid is not None else ""
         output.complain("stop", f"{reason}.{advice}")
         return 1
-    _kill(place, pid)
+    if not _kill(place, pid):
+        output.complain("stop", f"process {pid} was killed, and has not ended: it may hang in the system.")
+        return 1
     output.line(f"The shared daemon, process {pid}, was killed.")
     return 0
 

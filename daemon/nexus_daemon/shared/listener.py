@@ -163,15 +163,15 @@ class SharedDaemon:
             asyncio.get_running_loop().add_reader(self._listener, self._accept)
 
     def _left(self, task: asyncio.Task[None]) -> None:
-        del self._clients[task]
+        link = self._clients.pop(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("serving a client failed", exc_info=error)
         self._watch_idleness()
-        if self._collecting is None:
+        if link is not None and self._collecting is None:
             self._collecting = asyncio.get_running_loop().call_later(COLLECT_S, self._collect)
 
     def _collect(self) -> None:
-        """Free what clients that have left leave behind in cycles: by itself that happens too rarely."""
+        """Free what editors that have left leave behind in cycles: by itself that happens too rarely."""
         self._collecting = None
         gc.collect()
 
@@ -189,6 +189,9 @@ class SharedDaemon:
             logger.warning("refused a connection: %s", str(error) or "it said nothing")
             connected.close()
             return
+        except BaseException:
+            connected.close()
+            raise
         purpose = "editor" if fields is None else fields.get("purpose")
         if purpose == "stop":
             self.end(STOPPED)
@@ -249,7 +252,7 @@ class SharedDaemon:
         return framing.encode({**about, **state}).decode()
 
     def _judge(self, fields: hello.Fields) -> tuple[str, str]:
-        if self._token is not None and not hmac.compare_digest(fields.get("token"), self._token):
+        if self._token is not None and not _is_equal(fields.get("token"), self._token):
             return "refused", "the token is not that of this daemon"
         if self._reason is not None:
             return "ending", "the daemon ends"
@@ -279,6 +282,9 @@ class SharedDaemon:
             if fields is not None:
                 link.goodbye = framing.encode(goodbye(CLOSED))
             link.use_writer(SocketWriter(connected, link, loop))
+            if self._reason is not None:  # since the reply to the first message
+                _dismiss(link, self._reason)
+                return
             if rest:
                 link.data_received(rest)
             link.use_reader(SocketReader(connected, link, loop))
@@ -303,11 +309,7 @@ class SharedDaemon:
             async with asyncio.timeout(DRAIN_S):
                 await asyncio.gather(*(link.settle() for link in links))
         for link in links:
-            if link.goodbye is not None:
-                # before the failures of requests that still run: the next daemon gets those again
-                link.goodbye = None
-                link.send(framing.encode(goodbye(reason, link.running)))
-            link.end(0, reason)
+            _dismiss(link, reason)
         waiting = [task for task in self._clients if task is not asyncio.current_task()]
         if waiting:
             await asyncio.wait(waiting, timeout=DRAIN_S)
@@ -365,6 +367,20 @@ class SharedDaemon:
         self._listener.close()
         self._listener = listener
         loop.add_reader(listener, self._accept)
+
+
+def _dismiss(link: StreamLink, reason: str) -> None:
+    """End a connection because the daemon ends; a forwarder is told why."""
+    if link.goodbye is not None:
+        # before the failures of requests that still run: the next daemon gets those again
+        link.goodbye = None
+        link.send(framing.encode(goodbye(reason, link.running)))
+    link.end(0, reason)
+
+
+def _is_equal(token: str, other: str) -> bool:
+    """Compare in constant time; a client may send any bytes."""
+    return hmac.compare_digest(os.fsencode(token), os.fsencode(other))
 
 
 def _client_process(fields: hello.Fields | None) -> ClientProcess | None:
