@@ -71,8 +71,8 @@ def _show(directory: str, options: argparse.Namespace) -> None:
         for line in last_lines(follower, options.lines, takes):
             _print(line, as_json=options.json)
         if not options.json:
-            asked = recorded_level(directory)
-            level = "" if asked is None else f", with records from {asked.level} on"
+            recorded = recorded_level(directory)
+            level = "" if recorded is None else f", with records from {recorded.level} on"
             output.flush()
             output.beside(f"The log is {shorten_home(os.path.join(directory, 'nexus.log'))}{level}.\n")
         while options.follow:

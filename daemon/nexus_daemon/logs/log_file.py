@@ -48,7 +48,7 @@ class LogFile:
         descriptor = self._open()
         try:
             size = os.fstat(descriptor).st_size
-            if size and size + len(data) > self._size and self._rotate():
+            if size and size + len(data) > self._size and self._rotate(len(data)):
                 os.close(descriptor)
                 descriptor = self._open()
                 size = 0
@@ -71,12 +71,16 @@ class LogFile:
             raise OSError(errno.EPERM, "not a file of this user", self.path)
         return descriptor
 
-    def _rotate(self) -> bool:
-        """Begin a new file; False if another process is about to."""
+    def _rotate(self, length: int) -> bool:
+        """Begin a new file unless this one has room for a length; False if another process is about to."""
         with _locked(os.path.join(self.directory, _LOCK)) as is_mine:
             if not is_mine:
                 return False
-            if os.path.getsize(self.path) == 0:
+            try:
+                size = os.path.getsize(self.path)
+            except FileNotFoundError:
+                size = 0
+            if not size or size + length <= self._size:
                 return True  # another process was quicker
             for number in range(self._kept - 1, 0, -1):
                 with suppress(FileNotFoundError):

@@ -111,8 +111,8 @@ class FileHandler(logging.Handler):
         from nexus_daemon.logs.location import log_directory, recorded_level
 
         directory = self._file.directory if self._file is not None else log_directory(self._environ)
-        asked = recorded_level(directory)
-        level = DEFAULT_LEVEL if asked is None else asked.number
+        recorded = recorded_level(directory)
+        level = DEFAULT_LEVEL if recorded is None else recorded.number
         if level != self.level:
             self.setLevel(level)
             apply_levels()

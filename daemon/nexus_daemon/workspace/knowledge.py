@@ -342,14 +342,14 @@ class Knowledge:
         if not begun:
             return _Look(problems)
         self._settings = settings
-        kept = [other for each in others if (other := each._settings) is not None]  # noqa: SLF001 - own class
+        other_settings = [one for each in others if (one := each._settings) is not None]  # noqa: SLF001
         try:
             done = lazy.knowledge.refresh(
                 self._opened(),
                 settings,
                 changed=pending,
                 stopped=self._stop.is_set,
-                keeps=lambda path: any(other.covers(path) for other in kept),
+                keeps=lambda path: any(other.covers(path) for other in other_settings),
             )
         except lazy.knowledge.IndexBusyError as error:
             logger.debug("%s", error)

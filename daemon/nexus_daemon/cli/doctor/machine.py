@@ -61,15 +61,15 @@ def watches() -> Iterator[Check]:
 
 def _watches_in_use() -> tuple[int, int]:
     """Watches and inotify instances of the processes that this user may look at."""
-    watches = instances = seen = 0
+    watches = instances = count = 0
     for process in filter(str.isdigit, os.listdir("/proc")):
         try:
             descriptors = os.listdir(f"/proc/{process}/fd")
         except OSError:  # of another user, or ended
             continue
         for descriptor in descriptors:
-            seen += 1
-            if seen > _MOST_DESCRIPTORS:
+            count += 1
+            if count > _MOST_DESCRIPTORS:
                 return watches, instances
             try:
                 if os.readlink(f"/proc/{process}/fd/{descriptor}") != "anon_inode:inotify":

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from nexus_context.errors import Severity
 from nexus_context.layers.walk import global_directory
+from nexus_daemon.cli import output
 from nexus_daemon.cli.doctor.check import Check, Status
 from nexus_daemon.cli.invocation import current
 from nexus_daemon.logs.location import NAME, log_directory, recorded_level
@@ -220,10 +221,13 @@ def folder(path: str) -> Iterator[Check]:
     warnings = sum(problem.severity == Severity.WARNING for problem in snapshot.problems)
     yield Check("folder", "folder", "info", snapshot.folder)
     layers = [layer for layer in snapshot.layers.layers if any(f.status != "missing" for f in layer.files)]
-    yield Check("folder", "layers", "info", f"{len(layers)}, {len(snapshot.layers.skills)} skills")
+    yield Check(
+        "folder", "layers", "info", f"{len(layers)}, {output.counted(len(snapshot.layers.skills), 'skill')}"
+    )
     advice = "`nexus check` shows them." if errors or warnings else ""
     status: Status = "warning" if errors else "ok"
-    yield Check("folder", "problems", status, f"{errors} errors, {warnings} warnings", advice=advice)
+    text = f"{output.counted(errors, 'error')}, {output.counted(warnings, 'warning')}"
+    yield Check("folder", "problems", status, text, advice=advice)
 
 
 def log() -> Iterator[Check]:
@@ -234,8 +238,8 @@ def log() -> Iterator[Check]:
     for number in range(KEPT + 1):
         with contextlib.suppress(OSError):
             size += os.path.getsize(rotated(path, number))
-    asked = recorded_level(directory)
-    level = "" if asked is None else f", records from {asked.level} on"
+    recorded = recorded_level(directory)
+    level = "" if recorded is None else f", records from {recorded.level} on"
     yield Check("log", "file", "info", f"{path}, {size / _MB:.1f} MB with earlier files{level}")
     follower = Follower(directory)
     try:
