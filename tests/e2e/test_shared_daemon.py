@@ -48,6 +48,10 @@ def turns(window: Editor, folder: str | Path) -> list[str]:
     return [one["content"] for one in messages if not one["content"].startswith("[Session started")]
 
 
+def command_of(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/cmdline").read_text().split("\0")[:-1]
+
+
 def append(window: Editor, folder: str | Path, text: str, **params: object) -> None:
     window.ask("session/append", folder, messages=[{"role": "user", "content": text}], **params)
 
@@ -239,8 +243,26 @@ def test_an_isolated_python_starts_an_isolated_daemon(home: SharedHome) -> None:
     command = [sys.executable, "-I", "-m", "nexus_daemon", "serve", "--remote=auto"]
     with Client(command, cwd=home.home, env=home.variables) as window:
         window.request("initialize", {"processId": None, "rootUri": None, "capabilities": {}})
-        words = Path(f"/proc/{home.pid()}/cmdline").read_text().split("\0")
-        assert words[1:-1] == ["-I", "-m", "nexus_daemon", "serve", "--shared"]
+        first = home.pid()
+        assert first is not None
+        assert "-I" in command_of(first)
+        os.kill(first, signal.SIGKILL)  # the window starts the next one, which is not a fork
+        block_until(lambda: home.pid() not in (None, first))
+        second = home.pid()
+        assert second is not None
+        assert command_of(second)[1:] == ["-I", "-m", "nexus_daemon", "serve", "--shared"]
+
+
+def test_the_daemon_has_a_name_and_nothing_of_the_editor(home: SharedHome) -> None:
+    nexus = [sys.executable, "-P", "-m", "nexus_daemon", "serve", "--remote=auto"]
+    with Client(["sh", "-c", 'exec "$@" 7<. 9<.', "sh", *nexus], cwd=home.home, env=home.variables) as window:
+        window.request("initialize", {"processId": None, "rootUri": None, "capabilities": {}})
+        daemon = Path(f"/proc/{home.pid()}")
+        assert (daemon / "comm").read_text() == "nexusd\n"
+        assert (daemon / "cwd").readlink() == Path("/")
+        opened = {file.readlink() for file in (daemon / "fd").iterdir()}
+        assert Path(home.home) not in opened
+        assert {(daemon / "fd" / number).readlink() for number in "01"} == {Path(os.devnull)}
 
 
 def test_an_exit_without_shutdown_is_reported_as_by_a_server_of_its_own(home: SharedHome) -> None:

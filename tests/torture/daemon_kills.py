@@ -146,7 +146,7 @@ def _compare(writers: list[Writer], turns: list[str]) -> tuple[int, int, int]:
 
 def _daemons(home: SharedHome) -> list[int]:
     """The processes of daemons of this home that live."""
-    listed = subprocess.run(["pgrep", "-f", "serve --shared"], capture_output=True, text=True, check=False)
+    listed = subprocess.run(["pgrep", "-x", "nexusd"], capture_output=True, text=True, check=False)
     pids = []
     for pid in map(int, listed.stdout.split()):
         with contextlib.suppress(OSError):

@@ -5,7 +5,9 @@
 2. Several processes may start one at the same time. The first to get the lock stays, the others end at once.
 3. A daemon writes a NUL to its standard error, a pipe, once it listens; anything else is why it cannot.
 4. Both sides check that the other one is a process of the same user.
-5. The daemon's Python reads modules from where this one does: an isolated one starts an isolated one.
+5. On Linux the daemon is a fork of a process that has just started: another Python would take as long again.
+   A process that has served an editor for a while starts another Python, which reads the modules that are
+   installed by then, and from where this one did: an isolated one starts an isolated one.
 """
 
 import contextlib
@@ -21,7 +23,7 @@ from nexus_daemon.version import PROTOCOL, __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from socket import socket as Socket  # noqa: N812 - an attribute below has that name
 
     from nexus_daemon.shared.hello import Fields
@@ -70,14 +72,19 @@ def connect(place: Place, fields: "Fields", *, timeout_s: float = REPLY_S) -> Gr
         return None
 
 
-def connect_or_start(place: Place, fields: "Fields", *, timeout_s: float = START_S) -> Greeted:
-    """Connect to the daemon, and start it where none runs. NoSharedDaemonError if there is none by then."""
-    deadline = time.monotonic() + timeout_s
+def connect_or_start(
+    place: Place, fields: "Fields", *, run_daemon: "Callable[[], int] | None" = None
+) -> Greeted:
+    """Connect to the daemon, and start it where none runs. NoSharedDaemonError if there is none by then.
+
+    With `run_daemon`, which a process with a single thread may give, a fork of this process is the daemon.
+    """
+    deadline = time.monotonic() + START_S
     while True:
         greeted = connect(place, fields)
         if greeted is not None:
             return greeted
-        failure = "" if is_running(place) else _start()
+        failure = "" if is_running(place) else _start(run_daemon)
         if failure:
             raise NoSharedDaemonError(failure)
         if time.monotonic() > deadline:
@@ -234,12 +241,16 @@ def _open_tcp(place: Place, fields: "Fields", timeout_s: float) -> "tuple[socket
 # ---------------------------------------------------------------- starting
 
 
-def _start() -> str:
+def _start(run_daemon: "Callable[[], int] | None") -> str:
     """Start a daemon and wait until it listens or ends; why it cannot run, as text, or an empty text."""
     read_end, write_end = os.pipe()
     try:
-        isolation = "-I" if sys.flags.isolated else "-P"
-        _spawn((sys.executable, isolation, "-m", "nexus_daemon", "serve", "--shared"), write_end)
+        # elsewhere libraries of the system may not work in a fork
+        if run_daemon is not None and sys.platform == "linux":
+            _fork(run_daemon, write_end)
+        else:
+            isolation = "-I" if sys.flags.isolated else "-P"
+            _spawn((sys.executable, isolation, "-m", "nexus_daemon", "serve", "--shared"), write_end)
     except OSError as error:
         os.close(write_end)
         os.close(read_end)
@@ -251,6 +262,25 @@ def _start() -> str:
             text += piece
     lines = text.strip(LISTENING).decode(errors="replace").strip().splitlines()
     return lines[-1] if lines else ""
+
+
+def _fork(run_daemon: "Callable[[], int]", errors: int) -> None:
+    """Run the daemon in a child, as `_spawn` would."""
+    pid = os.fork()
+    if pid:
+        os.waitpid(pid, 0)  # it forks, so that it is nobody's child
+        return
+    code = 1
+    try:
+        os.setsid()
+        null = os.open(os.devnull, os.O_RDWR)
+        for descriptor, source in ((0, null), (1, null), (2, errors)):
+            os.dup2(source, descriptor)
+        code = run_daemon()
+    except BaseException as error:  # noqa: BLE001 - nothing may return into the forwarder
+        os.write(2, f"{type(error).__name__}: {error}\n".encode())
+    finally:
+        os._exit(code)
 
 
 def _spawn(command: tuple[str, ...], errors: int) -> None:

@@ -20,14 +20,18 @@ def main(arguments: list[str], run_command: "RunCommand") -> int | None:
     The shared daemon runs the commands of other processes with `run_command`.
     The forwarder returns only where there is no shared daemon. Then this process is the server of its editor.
     """
-    if arguments == ["--shared"]:
+
+    def run_daemon() -> int:
         from nexus_daemon.shared import process
 
         return process.run(run_command)
+
+    if arguments == ["--shared"]:
+        return run_daemon()
     if arguments in FORWARD and not sys.stdin.isatty():
         from nexus_daemon.shared import forwarder
 
-        reason = forwarder.run()
+        reason = forwarder.run(run_daemon)
         print(f"nexus: this window has a daemon of its own: {reason}", file=sys.stderr)  # noqa: T201 - the log of the editor
         sys.argv[2:] = []
     return None

@@ -26,7 +26,7 @@ from nexus_daemon.version import PROTOCOL, __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from nexus_daemon.shared import frames
     from nexus_daemon.shared.tracker import Tracker
@@ -39,11 +39,14 @@ PURPOSE = "editor"
 _CLOSED, _STOPPED = "closed", "stopped"  # of `goodbye`
 
 
-def run() -> str:
-    """Forward until the editor leaves, and exit. Returns only if there is no shared daemon: the reason."""
+def run(run_daemon: "Callable[[], int]") -> str:
+    """Forward until the editor leaves, and exit. Returns only if there is no shared daemon: the reason.
+
+    Where none runs yet, it is started by `run_daemon` in a child.
+    """
     try:
         place = find_place(os.environ)
-        greeted = _connect(place)
+        greeted = _connect(place, run_daemon)
     except NoSharedDaemonError as error:
         return str(error)
     os._exit(Forwarder(place, greeted).run())
@@ -226,9 +229,11 @@ class Forwarder:
             self._sending.release()
 
 
-def _connect(place: Place) -> client.Greeted:
+def _connect(place: Place, run_daemon: "Callable[[], int] | None" = None) -> client.Greeted:
     """Connect to a daemon that speaks this protocol; NoSharedDaemonError if there is none."""
-    greeted = client.connect_or_start(place, client.fields_for(PURPOSE, place, os.environ))
+    greeted = client.connect_or_start(
+        place, client.fields_for(PURPOSE, place, os.environ), run_daemon=run_daemon
+    )
     version, protocol = greeted.reply.get("version"), greeted.reply.get("protocol")
     if protocol != str(PROTOCOL):
         greeted.socket.close()

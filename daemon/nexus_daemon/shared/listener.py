@@ -21,26 +21,23 @@ import os
 import signal
 import socket
 import sys
-from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from nexus_daemon.client_process import ClientProcess
-from nexus_daemon.logs.process_log import logging_process
 from nexus_daemon.lsp import framing, serving
-from nexus_daemon.lsp.client_log import ClientLog
 from nexus_daemon.lsp.link import Limits, StreamLink
 from nexus_daemon.lsp.pipe import SocketReader, SocketWriter
-from nexus_daemon.lsp.stdio import GC_THRESHOLD, serve_stream
+from nexus_daemon.lsp.stdio import serve_stream
 from nexus_daemon.shared import client, hello, process
 from nexus_daemon.shared.command_runner import CommandRunner, RunCommand
 from nexus_daemon.shared.goodbye import CLOSED, REPLACED, STOPPED, goodbye
 from nexus_daemon.shared.identity import Place
 from nexus_daemon.version import PROTOCOL, __version__
-from nexus_daemon.workspace.inputs import load_inputs
 
 if TYPE_CHECKING:
+    from nexus_daemon.lsp.dispatch import NexusServer
     from nexus_daemon.state import Daemon
 
 HELLO_S = 5.0
@@ -48,6 +45,7 @@ DRAIN_S = 5.0
 CHECK_S = 30.0
 COLLECT_S = 5.0  # after a client has left; with those that leave meanwhile
 IDLE_LOOK_S = 1.0  # without a client before the daemon reads how long it may be idle
+LOG_S = 0.5  # without a client before the log starts
 MOST_CLIENTS = 1_000
 SWITCH_S = 0.000_5
 _PLAIN = b"content-"  # how a frame of the protocol begins, in any case
@@ -67,14 +65,7 @@ def serve(
     # on Windows, the usual loop cannot wait for sockets
     with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop if os.name == "nt" else None) as runner:
         daemon = SharedDaemon(place, listener, lock, run_command)
-        return runner.run(_serve(daemon, is_shared=lock is not None))
-
-
-async def _serve(daemon: "SharedDaemon", *, is_shared: bool) -> int:
-    """Serve, and log: standard error of the shared daemon is a file that only crashes are written to."""
-    role = "shared" if is_shared else "server"
-    with logging_process(role, serving.current_number, ClientLog(), to_stderr=not is_shared):
-        return await daemon.run()
+        return runner.run(daemon.run())
 
 
 class SharedDaemon:
@@ -88,6 +79,8 @@ class SharedDaemon:
         self._lock = lock
         self._token = None if place.has_socket else client.read_token(place)[1]
         self._commands = None if run_command is None else CommandRunner(run_command)
+        self._log = contextlib.ExitStack()
+        self._has_log = False
         self._daemon: Daemon | None = None
         self._clients: dict[asyncio.Task[None], StreamLink | None] = {}
         self._collecting: asyncio.TimerHandle | None = None
@@ -103,17 +96,19 @@ class SharedDaemon:
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, self.end, STOPPED)
         loop.add_reader(self._listener, self._accept)
+        starting_log = loop.call_later(LOG_S, self._start_log)
         checking = loop.create_task(self._check_files())
         self._watch_idleness()
-        gc.set_threshold(GC_THRESHOLD, 20, 50)
         try:
             await self._ended.wait()
             if self._draining is not None:
                 await self._draining
         finally:
             checking.cancel()
+            starting_log.cancel()
             if self._daemon is not None:
                 await self._daemon.close()
+            self._log.close()
             if self._lock is not None:
                 os.close(self._lock)
         return 0
@@ -121,9 +116,27 @@ class SharedDaemon:
     def end(self, reason: str) -> None:
         """Drain and end; only the first call counts."""
         if self._reason is None:
+            self._start_log()
             logger.info("the shared daemon ends: %s", reason)
             self._reason = reason
             self._draining = asyncio.get_running_loop().create_task(self._drain(reason))
+
+    def _start_log(self) -> None:
+        """Write the log from here on.
+
+        The first client waits for its reply to `initialize`, so what this imports comes after that. Standard
+        error of the shared daemon is a file that only crashes are written to.
+        """
+        if self._has_log:
+            return
+        self._has_log = True
+        from nexus_daemon.logs.process_log import logging_process
+        from nexus_daemon.lsp.client_log import ClientLog
+
+        is_shared = self._lock is not None
+        role = "shared" if is_shared else "server"
+        log = logging_process(role, serving.current_number, ClientLog(), to_stderr=not is_shared)
+        self._log.enter_context(log)
 
     # ------------------------------------------------------------ accepting
 
@@ -135,6 +148,7 @@ class SharedDaemon:
             except (BlockingIOError, InterruptedError):
                 return
             except OSError as error:  # too many open files: it is in the queue still, and comes again
+                self._start_log()
                 logger.warning("a connection cannot be accepted: %s", error)
                 self._pause_accepting()
                 return
@@ -165,6 +179,7 @@ class SharedDaemon:
     def _left(self, task: asyncio.Task[None]) -> None:
         link = self._clients.pop(task)
         if not task.cancelled() and (error := task.exception()) is not None:
+            self._start_log()
             logger.error("serving a client failed", exc_info=error)
         self._watch_idleness()
         if link is not None and self._collecting is None:
@@ -186,6 +201,7 @@ class SharedDaemon:
                     connected.close()
                     return
         except (hello.HelloError, EOFError, OSError, TimeoutError) as error:
+            self._start_log()
             logger.warning("refused a connection: %s", str(error) or "it said nothing")
             connected.close()
             return
@@ -289,13 +305,17 @@ class SharedDaemon:
                 link.data_received(rest)
             link.use_reader(SocketReader(connected, link, loop))
 
-        prepare = partial(build, self._start, process=_client_process(fields))
-        await serve_stream(attach, prepare, offer=OFFER, limits=Limits())
+        def build_logged(server: "NexusServer") -> None:
+            self._start_log()
+            build(self._start, server, process=_client_process(fields))
+
+        await serve_stream(attach, build_logged, offer=OFFER, limits=Limits())
 
     def _start(self) -> "Daemon":
         """The state that all clients share; the first client starts it."""
         if self._daemon is None:
             from nexus_daemon.state import Daemon
+            from nexus_daemon.workspace.inputs import load_inputs
 
             self._daemon = Daemon(load_inputs(os.environ))
         return self._daemon
@@ -359,6 +379,7 @@ class SharedDaemon:
         try:
             listener = process.listen(self._place)
         except OSError as error:
+            self._start_log()
             logger.warning("%s cannot be made again: %s", self._place.address, error)
             return
         if self._token is not None:
@@ -394,6 +415,7 @@ def _client_process(fields: hello.Fields | None) -> ClientProcess | None:
 def _idle_minutes() -> float:
     """The setting `daemon.idle_minutes` of the user, as it is now."""
     from nexus_context.snapshot import load
+    from nexus_daemon.workspace.inputs import load_inputs
 
     inputs = load_inputs(os.environ)
     minutes: float = load(inputs.home, inputs).effective.get("/daemon/idle_minutes")

@@ -4,7 +4,8 @@
    socket meanwhile.
 2. A socket that is in the way belongs to a dead daemon, since this one has the lock. The new one takes its
    place in one step.
-3. It ends after `daemon.idle_minutes` without a connection, on SIGTERM, for a newer client, or for
+3. On Linux the process is named `nexusd`: its command line may be that of the forwarder that it is a fork of.
+4. It ends after `daemon.idle_minutes` without a connection, on SIGTERM, for a newer client, or for
    `nexus stop`. Then it listens no more, lets open requests end, writes what waits, and releases its lock.
 """
 
@@ -24,10 +25,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
     from nexus_daemon.shared.command_runner import RunCommand
 
+NAME = "nexusd"
 ELECTION_S = 0.3  # for which a held lock may be that of a client who looks whether a daemon runs
 QUEUE = 512  # connections that wait to be accepted
 
@@ -39,6 +39,9 @@ def run(run_command: "RunCommand") -> int:
             os._exit(0)
         with contextlib.suppress(OSError):
             os.setsid()
+        os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # what the process that started this one had open
+        with contextlib.suppress(OSError), open("/proc/self/comm", "w", encoding="ascii") as name:
+            name.write(NAME)
     os.chdir(os.path.abspath(os.sep))
     os.umask(0o077)
     try:

@@ -68,7 +68,7 @@ export function sharedDaemons(runtime: string): Process[] {
   return pids
     .filter((pid) => pid > 0 && alive(pid))
     .map((pid) => ({ pid, command: commandOf(pid) }))
-    .filter(({ command }) => command.includes("--shared"));
+    .filter(({ pid }) => readFileSync(`/proc/${pid}/comm`, "utf8") === "nexusd\n");
 }
 
 export function alive(pid: number): boolean {
