@@ -9,7 +9,7 @@ its source.
 """
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 
 import msgspec
 
@@ -48,6 +48,7 @@ class Family(msgspec.Struct, frozen=True):
 DEFAULT = Family("default")
 
 
+@lru_cache(maxsize=256)  # names come from configurations
 def family_of(name: str) -> Family:
     """The family of a model by its lower-case name without prefixes (`models.candidates`)."""
     if name.startswith("claude"):

@@ -253,7 +253,9 @@ class Conversations:
         """Lock the conversation of a session for a client. Afterwards it stays in memory if it holds
         anything.
         """
-        conversation = self._by_name.setdefault(session, self.peek(session))
+        conversation = self._by_name.get(session)
+        if conversation is None:
+            conversation = self._by_name[session] = Conversation(session)
         self._by_name.move_to_end(session)
         conversation.users += 1
         try:
