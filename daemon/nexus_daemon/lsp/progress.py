@@ -76,6 +76,7 @@ class WorkProgress:
             return
         self._is_ended = True
         self._timer.cancel()
+        self.cancel = None  # it refers to the task, which refers to this work and to its result: a cycle
         if self._creation is not None:
             self._creation.cancel()
         if self._is_shown:

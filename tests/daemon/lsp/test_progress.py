@@ -1,6 +1,7 @@
 """Progress of slow work: begun late, ended always, cancellable, and never a burden on a client."""
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -198,6 +199,25 @@ def test_a_connection_that_ends_leaves_nothing_behind(monkeypatch: pytest.Monkey
         talk.writer.forget()
 
     check(story, [], monkeypatch)
+
+
+@pytest.mark.parametrize("params", [{}, {"workDoneToken": "mine"}])
+def test_a_request_that_has_its_reply_is_freed_at_once(
+    monkeypatch: pytest.MonkeyPatch, params: dict[str, object]
+) -> None:
+    async def story(talk: Talk, slow: Slow) -> None:
+        slow.go_on.set()
+        talk.send(call(7, "t/slow", params))
+        await talk.settle()
+        await yield_to_loop(5)
+        assert [one for one in gc.get_objects() if isinstance(one, progress.WorkProgress)] == []
+
+    gc.collect()
+    gc.disable()  # only cycles need it
+    try:
+        check(story, [result(7, "done")], monkeypatch, delay_s=60.0)
+    finally:
+        gc.enable()
 
 
 def test_every_request_has_a_title() -> None:
