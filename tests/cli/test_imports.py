@@ -99,6 +99,14 @@ def test_the_version() -> None:
     check_modules(run("--version"), VERSION)
 
 
+def test_a_check_of_agents_builds_no_request(tmp_path: Path) -> None:
+    (tmp_path / ".nexus3").mkdir()
+    (tmp_path / ".nexus3/config.json").write_text('{"agents": {"helper": {"task": "Help."}}}')
+    names = run("check", str(tmp_path)).split()
+    assert "nexus_context.agents.agent" in names
+    assert "nexus_context.assembly" not in names
+
+
 def test_a_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NEXUS_HOME", str(tmp_path / "home"))
     (tmp_path / "NEXUS.md").write_text("Be brief.\n")

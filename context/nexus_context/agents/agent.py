@@ -1,21 +1,24 @@
 """An agent: its snapshot, its conversation and what it was granted."""
 
+import threading
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nexus_context.agents.conversation import AgentConversation
 from nexus_context.agents.permissions import AgentPermissions
-from nexus_context.assembly import Request, measure
-from nexus_context.budget import TokenUsage
 from nexus_context.prompt.blocks import MANAGER, UNIFIED, WORKER
 from nexus_context.prompt.render import Prompt
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import MinimalCounter, TokenCounter
 
+if TYPE_CHECKING:
+    from nexus_context.agents.conversation import AgentConversation
+    from nexus_context.budget import TokenUsage
+
 ROLES = (MANAGER, WORKER, UNIFIED)
+_beginning = threading.Lock()
 
 
 class AgentSpec(msgspec.Struct, frozen=True):
@@ -45,8 +48,8 @@ class Agent:
     """
 
     __slots__ = (
+        "_conversation",
         "children",
-        "conversation",
         "depth",
         "folder",
         "notice",
@@ -71,8 +74,7 @@ class Agent:
         self.permissions = AgentPermissions()
         self.tools: tuple[tuple[str, ...], ...] = ()
         self.parameters: dict[str, Any] = {}
-        self.conversation = AgentConversation(lambda: self.snapshot)
-        """Its messages, with its prompt, tools and budget."""
+        self._conversation: AgentConversation | None = None
         self.notice: str | None = None
         """What went wrong since the agent started: its folder is gone, or its parent grants less."""
 
@@ -107,12 +109,25 @@ class Agent:
         """Its system prompt with the source of every character."""
         return self.snapshot.prompt
 
+    @property
+    def conversation(self) -> "AgentConversation":
+        """Its messages, with its prompt, tools and budget."""
+        # the assembly is slow to import, and most agents are looked at without a conversation
+        from nexus_context.agents.conversation import AgentConversation
+
+        with _beginning:
+            if self._conversation is None:
+                self._conversation = AgentConversation(lambda: self.snapshot)
+            return self._conversation
+
     def usage(
         self, *, counter: MinimalCounter | TokenCounter | None = None, now: datetime | None = None
-    ) -> TokenUsage:
+    ) -> "TokenUsage":
         """What its next request costs before its own message: see `assembly.usage_of`.
 
         The tools of `conversation.set_tool_definitions` are included.
         """
+        from nexus_context.assembly import Request, measure
+
         request = Request(options=self.conversation.options)
         return measure(self.snapshot, self.conversation, request=request, counter=counter, now=now).usage
