@@ -69,7 +69,8 @@ def check(before: list[Message], message: Message) -> Case:
         talk = Talk(register)
         talk.send(*before)
         await talk.settle()
-        talk.writer.data, executed[:] = b"", []
+        talk.writer.forget()
+        executed.clear()
         talk.send(message)
         received = await talk.settle()
         talk.link.end(0, "over")

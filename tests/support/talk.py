@@ -20,14 +20,15 @@ class Writer:
     """A transport that keeps what is written; `stuck` makes it look unread."""
 
     def __init__(self) -> None:
-        self.data = b""
         self.stuck = False
         self.closed = ""
         self.lost: Callable[[], None] = lambda: None
+        self.forget()
 
     def write(self, *parts: framing.Part) -> None:
         assert not self.closed
-        self.data += b"".join(parts)
+        for part in parts:
+            self.data += part
 
     def get_write_buffer_size(self) -> int:
         return len(self.data) if self.stuck else 0
@@ -42,15 +43,18 @@ class Writer:
 
     def forget(self) -> None:
         """What is written so far was read."""
-        self.data = b""
+        self.data = bytearray()
+        self._reader = framing.FrameReader()
+        self._fed = 0  # bytes of `data`
+        self._messages: list[Message] = []
 
     def messages(self) -> list[Message]:
-        reader = framing.FrameReader()
-        reader.feed(self.data)
-        found = []
-        while (body := reader.next()) is not None:
-            found.append(json.loads(body))
-        return found
+        """All that was written since `forget`; tests poll this, so each message is decoded once."""
+        self._reader.feed(bytes(memoryview(self.data)[self._fed :]))
+        self._fed = len(self.data)
+        while (body := self._reader.next()) is not None:
+            self._messages.append(json.loads(body))
+        return list(self._messages)
 
 
 class Talk:

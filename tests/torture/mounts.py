@@ -23,10 +23,13 @@ def why_not(*, loop: bool = False) -> str | None:
 
 
 @contextlib.contextmanager
-def memory(folder: Path, size: str) -> Iterator[Path]:
+def memory(folder: Path, size: str, *, most_files: int = 10_000) -> Iterator[Path]:
     """A file system of a size (`"8m"`) in memory, mounted at a new folder."""
     folder.mkdir()
-    with _mounted("-t", "tmpfs", "-o", f"size={size},mode=0700", "torture", str(folder)):
+    options = (
+        f"size={size},nr_inodes={most_files},mode=0700"  # else an empty file takes no room: millions fit
+    )
+    with _mounted("-t", "tmpfs", "-o", options, "torture", str(folder)):
         yield folder
 
 

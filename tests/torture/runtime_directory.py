@@ -63,7 +63,7 @@ def _served(window: Editor, root: Path, waits: list[float], reason: str = "") ->
 
 def full(home: SharedHome, directory: Path, waits: list[float]) -> None:
     """No byte and no name is left: neither a lock nor a socket can be made."""
-    with memory(directory / "small", "64k") as small:
+    with memory(directory / "small", "64k", most_files=100) as small:
         (small / "nexus").mkdir(mode=0o700)
         number = 0
         try:
