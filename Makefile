@@ -10,6 +10,10 @@
 # make models         the newest packages that the model registry is made from, then the registry
 # make lock           the versions of the development environment, from pyproject.toml
 # make changelog VERSION=0.2.0   the fragments of changes/ into CHANGELOG.md
+# a process that may not keep what it compiled compiles again what it imports: of pytest's workers each all tests,
+# of the daemons and commands that tests start each all of Nexus
+unexport PYTHONDONTWRITEBYTECODE
+
 PYTHON ?= python3
 VENV   := .venv
 ifeq ($(OS),Windows_NT)

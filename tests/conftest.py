@@ -42,7 +42,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(autouse=True)
 def no_clients_left() -> Iterator[None]:
-    """A test's clients leave with it: else they keep their daemons in memory, and get what later tests log."""
+    """A test's clients leave with it: else they keep their daemons in memory and get what later tests log."""
     yield
     for server in tuple(client_log._servers):  # noqa: SLF001 - only a test leaves without ending its connection
         client_log.leave(server)

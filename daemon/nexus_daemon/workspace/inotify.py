@@ -9,6 +9,8 @@
    after PATIENCE_S. So a burst of any size takes little memory and leads to one rescan.
 4. The kernel ends the watch of a directory that is deleted; of one that is moved it would report changes
    under the old path. Both are reported as a deletion of the directory, whose path is then watched anew.
+5. To close an instance the kernel waits until no processor uses its watches: 20 ms, on a busy machine almost
+   a second. So a thread closes it.
 """
 
 import asyncio
@@ -242,7 +244,7 @@ def _checked(result: int, path: str | None = None) -> int:
 
 def _close(loop: asyncio.AbstractEventLoop, instance: int) -> None:
     loop.remove_reader(instance)
-    os.close(instance)
+    threading.Thread(target=os.close, args=(instance,), name="nexus-inotify", daemon=True).start()
 
 
 def _kind(mask: int) -> int:

@@ -58,7 +58,7 @@ def check(paths: set[Path], story: Callable[[Watched], Awaitable[None]]) -> None
             await story(watched)
         finally:
             await watched.watcher.close()
-        assert instances() == []
+        await wait_until(lambda: instances() == [])
 
     assert instances() == []
     asyncio.run(run())
@@ -242,6 +242,31 @@ def test_a_watch_that_is_opened_too_late_is_ended(tmp_path: Path, monkeypatch: p
         go_on.set()
         await wait_until(lambda: watches.opened)
         await wait_until(lambda: instances() == [])
+
+    asyncio.run(run())
+
+
+def test_the_loop_does_not_wait_until_the_kernel_has_closed_the_instance(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    close, closers, go_on = os.close, list[str](), threading.Event()
+
+    def slow_close(descriptor: int) -> None:
+        closers.append(threading.current_thread().name)
+        assert go_on.wait(10)
+        close(descriptor)
+
+    async def run() -> None:
+        watches = inotify.Inotify()
+        watch = watches.open([str(tmp_path)])
+        watches.listen()
+        monkeypatch.setattr(os, "close", slow_close)
+        watch.end()
+        await wait_until(lambda: closers)
+        assert closers == ["nexus-inotify"]
+        go_on.set()
+        await wait_until(lambda: instances() == [])
+        monkeypatch.undo()
 
     asyncio.run(run())
 
