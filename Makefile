@@ -1,6 +1,7 @@
 # make run            the main job on the example workspace, through a real daemon
 # make test           everything that a test can say
 # make test-vscode    the VS Code extension in a real VS Code; wants Node.js with npm, fetches the rest once
+# make prepare-vscode fetches what those tests run in: CI does so while it checks types
 # make mutate-vscode  whether those tests notice sixteen deliberate breakages of the extension (a quarter of an hour)
 # make check          format, lint, strict types, tests: what CI runs
 # make coverage       the branches that each suite covers; fails below 95 % of the library
@@ -23,18 +24,24 @@ BIN    := $(VENV)/bin
 endif
 STAMP  := $(VENV)/.installed
 LOCK   := requirements-dev.lock
+# for two cores: while a test waits for a daemon, an editor or the disk, another one computes
+WORKERS := 3
 
-.PHONY: run test test-vscode mutate-vscode check lint types coverage bench torture generate models fresh lock changelog clean
+.PHONY: run test test-vscode prepare-vscode mutate-vscode check lint types mypy pyright coverage bench torture generate models fresh lock changelog clean
 
 run: $(STAMP)
 	@$(BIN)/python examples/tour.py
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 test-vscode: $(STAMP)
 	@command -v npm >/dev/null || { echo "The tests of the VS Code extension need Node.js 20 or later with npm"; exit 1; }
 	node vscode-extension/scripts/e2e.mjs
+
+# what this cannot fetch, test-vscode tries again
+prepare-vscode:
+	-node vscode-extension/scripts/e2e.mjs --prepare
 
 mutate-vscode: $(STAMP)
 	@command -v npm >/dev/null || { echo "The tests of the VS Code extension need Node.js 20 or later with npm"; exit 1; }
@@ -46,15 +53,19 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 
-types: $(STAMP)
+types: mypy pyright
+
+mypy: $(STAMP)
 	$(BIN)/mypy
+
+pyright: $(STAMP)
 	$(BIN)/basedpyright
 
 # the library by its own tests alone, then both packages by all other tests; processes of their own are not counted
 coverage: $(STAMP)
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile tests/context --cov=nexus_context --cov-report=
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile tests/context --cov=nexus_context --cov-report=
 	$(BIN)/python -m coverage report --fail-under=95
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile tests --ignore tests/context --cov=nexus_daemon --cov=nexus_context --cov-report=
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile tests --ignore tests/context --cov=nexus_daemon --cov=nexus_context --cov-report=
 	$(BIN)/python -m coverage report
 
 bench: $(STAMP)

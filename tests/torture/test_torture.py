@@ -24,7 +24,7 @@ FAULTS = {  # how often each happens here
     "canaries": 60,
     "terminal": 50,
     "adversarial": 100,
-    "imports": 120,
+    "imports": 60,
     "long": 8,
     "verified": 18,
     "typing_states": 100,

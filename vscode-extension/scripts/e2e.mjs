@@ -2,6 +2,7 @@
 //
 //   node scripts/e2e.mjs [--as-built] FILTER…    only the end-to-end tests whose file is like that
 //   node scripts/e2e.mjs [--as-built] --screenshots    the pictures in media/screenshots instead
+//   node scripts/e2e.mjs --prepare                     only the first step, which mostly waits for the network
 //
 // 1. Fetches what the tests run in (e2e-setup.mjs), and the extension's own dependencies where the lock file is newer.
 // 2. Types, lint and unit tests; not where something else is asked for by an argument.
@@ -30,10 +31,11 @@ async function main() {
   const args = process.argv.slice(2);
   const flag = (name) => args.includes(name) && args.splice(args.indexOf(name), 1).length > 0;
   const isAll = args.length === 0;
-  const [asBuilt, screenshots] = [flag("--as-built"), flag("--screenshots")];
+  const [asBuilt, screenshots, prepare] = [flag("--as-built"), flag("--screenshots"), flag("--prepare")];
   const tools = await timed("what the tests run in", setup);
   const env = { ...process.env, PATH: `${path.dirname(tools.node)}${path.delimiter}${process.env.PATH}` };
   await timed("dependencies", () => dependencies(env));
+  if (prepare) return 0;
   if (isAll) {
     await timed("types and lint", () => summarized("check", env));
     await timed("unit tests", () => summarized("test", env));
