@@ -20,6 +20,10 @@ os.environ["NEXUS_DEBUG"] = "stalls"
 for name in ("NEXUS_STATE", "XDG_STATE_HOME"):  # the second where a test hands on no variables of its own
     os.environ[name] = STATE
 
+# else `nexus status` and `nexus stop` are about daemons that other tests, or the user, have started
+RUNTIME = os.environ["XDG_RUNTIME_DIR"] = os.path.join(STATE, "run")
+os.mkdir(RUNTIME, 0o700)
+
 for name in ("default", "ci"):  # a busy machine is no bug; how quick things are, benchmarks say
     settings.register_profile(name, settings.get_profile(name), deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "default")

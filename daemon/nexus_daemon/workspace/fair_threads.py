@@ -89,10 +89,11 @@ class FairThreads(Executor):
 
     def _start(self, job: _Job) -> None:
         try:
-            self._pool.submit(self._run, job)
+            started = self._pool.submit(self._run, job)
         except RuntimeError as error:  # the pool has ended
             job.future.set_exception(error)
         else:
+            started.add_done_callback(partial(_fail_if_dropped, job))
             self._running[job.owner] += 1
             self._running[_Window(job.owner.window)] += 1
 
@@ -114,6 +115,15 @@ class FairThreads(Executor):
                 if not self._running[key]:
                     del self._running[key]
             self._start_all(owner.window)
+
+
+def _fail_if_dropped(job: _Job, started: "Future[None]") -> None:
+    """Tell who waits for a job that the pool ended before a thread took it.
+
+    The pool calls this while it ends, so it starts nothing.
+    """
+    if started.cancelled():
+        job.future.set_exception(RuntimeError("the threads have ended"))
 
 
 class FolderThreads(Executor):

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from nexus_daemon.logs.stalls import LIMIT_MS, Stall, describe, limit_of, watch
-from support.stall_rule import is_fault
+from support.stall_rule import is_fault, is_long
 from support.waiting import wait_until
 
 SHORT_MS = 20.0
@@ -186,3 +186,18 @@ START = ("nexus_daemon/connection.py:62", "Connection.start")
 )
 def test_which_stalls_fail_a_test(kind: str, frames: list[tuple[str, str]], fails: bool) -> None:
     assert is_fault(kind, frames) is fails
+
+
+@pytest.mark.parametrize(
+    ("kind", "ms", "cpu_ms", "fails"),
+    [
+        ("busy", 160, 155, True),
+        ("busy", 990, 73, False),  # it waited for the processor, and then computed
+        ("busy", 149, 149, False),
+        ("blocked", 160, 0, True),
+        ("locked", 160, 3, True),
+        ("blocked", 149, 0, False),
+    ],
+)
+def test_how_long_a_turn_may_be(kind: str, ms: float, cpu_ms: float, fails: bool) -> None:
+    assert is_long(kind, ms, cpu_ms) is fails

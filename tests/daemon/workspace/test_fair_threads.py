@@ -159,3 +159,14 @@ def test_work_of_a_task_is_done_for_its_owner() -> None:
         workers.close()
 
     asyncio.run(run())
+
+
+def test_a_job_that_no_thread_takes_before_the_pool_ends_has_failed() -> None:
+    """On a busy machine a short command ends before a thread began: who waits must not wait for ever."""
+    go_on = threading.Event()
+    pool = ThreadPoolExecutor(1)
+    pool.submit(go_on.wait, TIMEOUT_S)
+    waiting = FairThreads(pool).submit(lambda: "quick")
+    pool.shutdown(wait=False, cancel_futures=True)
+    assert str(waiting.exception(TIMEOUT_S)) == "the threads have ended"
+    go_on.set()
