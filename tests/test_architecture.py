@@ -45,6 +45,7 @@ ORDER = [
     "assembly",
     "assembler",
     "agents",
+    "assistant_sessions",
     "loader",
     "init",
 ]

@@ -14,7 +14,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Literal
 
@@ -315,6 +315,59 @@ def list_directory(path: str | int, most: int | None = None) -> list[tuple[str, 
             return sorted((entry.name, _kind(entry)) for entry in islice(entries, most))
     except (OSError, ValueError):
         return None
+
+
+class Lines:
+    """The lines of a file that another program may be writing, without those of its middle.
+
+    `first` are the complete lines of its first `HEAD` bytes. Iteration gives complete lines from the end of
+    the file on, without what comes after the last line end, and stops after `most` bytes; a longer line ends
+    it, too. OSError if there is no regular file.
+    """
+
+    HEAD = 64 * 1024
+    BLOCK = 64 * 1024
+
+    def __init__(self, path: str, *, most: int) -> None:
+        self._path = path
+        self._most = most
+        descriptor = self._open()
+        try:
+            self.stamp = _identity(os.fstat(descriptor))
+            self.first = _read_at_most(descriptor, self.HEAD).split(b"\n")[:-1]
+        finally:
+            _close(descriptor)
+
+    def __iter__(self) -> Iterator[bytes]:
+        descriptor = self._open()
+        try:
+            end = os.fstat(descriptor).st_size
+            least = max(end - self._most, 0)
+            rest: list[bytes] = []  # pieces of the line whose start comes next, the last one first
+            is_complete = False  # whether its end is in the file
+            while end > least:
+                start = max(end - self.BLOCK, least)
+                os.lseek(descriptor, start, os.SEEK_SET)
+                *pieces, last = _read_at_most(descriptor, end - start).split(b"\n")[::-1]
+                for piece in pieces:
+                    rest.append(piece)
+                    if is_complete:
+                        yield b"".join(reversed(rest))
+                    rest, is_complete = [], True
+                rest.append(last)
+                end = start
+            if is_complete and not end:
+                yield b"".join(reversed(rest))
+        finally:
+            _close(descriptor)
+
+    def _open(self) -> int:
+        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+        descriptor = os.open(self._path, flags)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            _close(descriptor)
+            raise OSError(errno.EINVAL, "This is not a regular file", self._path)
+        return descriptor
 
 
 def which(command: str, *, search: str | None = None) -> str | None:

@@ -598,3 +598,83 @@ def test_a_compaction_by_the_provider_is_named(chat: Place, tmp_path: Path) -> N
             "They emptied a disk. [compaction]"
         ),
     ]
+
+
+# ---------------------------------------------------------------- sessions of other assistants
+
+
+def write_assistant_session(place: Place, *, prompt: str = "Where is the gate?") -> None:
+    directory = place.folder.parent / "home/.claude/projects" / re.sub("[^a-zA-Z0-9]", "-", str(place.folder))
+    directory.mkdir(parents=True)
+    usage = {"input_tokens": 1_000, "cache_read_input_tokens": 19_000, "output_tokens": 7}
+    about = {"timestamp": "2026-11-23T17:59:17.756Z", "cwd": str(place.folder), "version": "2.1.330"}
+    records = [
+        {"type": "user", **about, "message": {"role": "user", "content": prompt}},
+        {"type": "assistant", **about, "message": {"model": "claude-sonnet-4-5", "usage": usage}},
+        {"type": "cost-state", "totalCostUSD": 1.5, "modelUsage": {}},
+    ]
+    text = "".join(json.dumps(record) + "\n" for record in records)
+    (directory / "5e55.jsonl").write_text(text)
+
+
+def test_the_sessions_of_assistants(place: Place) -> None:
+    write_assistant_session(place)
+    out, err = place.run("list", "--assistants")
+    rows = [
+        re.split(r"\s{2,}", line.strip()) for line in out.splitlines() if "─" not in line and line.strip()
+    ]
+    assert rows == [
+        ["assistant", "session", "model", "window", "from cache", "cost", "changed"],
+        [
+            "claude-code",
+            "Where is the gate?",
+            "claude-sonnet-4-5",
+            "20,000 of 200,000 (10%)",
+            "95%",
+            "$1.50",
+            "<time>",
+        ],
+    ]
+    assert err == ""
+
+
+def test_no_sessions_of_assistants(place: Place) -> None:
+    expected = "nexus sessions: Claude Code, Codex and opencode have no sessions in /project.\n"
+    assert place.run("list", "--assistants") == ("", expected)
+    expected = "nexus sessions: Claude Code, Codex and opencode have no sessions on this machine.\n"
+    assert place.run("list", "--assistants", "--all") == ("", expected)
+    assert place.json("list", "--assistants") == {"sessions": []}
+
+
+def test_secrets_in_sessions_of_assistants_are_masked(place: Place) -> None:
+    write_assistant_session(place, prompt="Use sk-ant-api03-" + "x1Y2" * 12 + " now")
+    assert "x1Y2" not in place.run("list", "--assistants", "--all")[0]
+    (session,) = place.json("list", "--assistants")["sessions"]
+    assert str(session.pop("path")).endswith("/5e55.jsonl")
+    assert session == {
+        "assistant": "claude-code",
+        "id": "5e55",
+        "folder": "/project",
+        "prompt": f"Use {'*' * 61} now",
+        "model": "claude-sonnet-4-5",
+        "version": "2.1.330",
+        "started": "2026-11-23T17:59:17.756Z",
+        "changed": "2026-11-23T17:59:17.756Z",
+        "window": 200_000,
+        "last": {"fresh": 1_000, "cacheRead": 19_000, "cacheWrite": 0, "output": 7},
+        "total": {"fresh": 0, "cacheRead": 0, "cacheWrite": 0, "output": 0},
+        "costUsd": 1.5,
+        "parent": None,
+        "damagedLines": 0,
+    }
+
+
+def test_a_database_of_an_assistant_that_cannot_be_read(place: Place) -> None:
+    path = place.folder.parent / "home/.local/share/opencode/opencode.db"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"This is no database at all. " * 40)
+    write_assistant_session(place)
+    out, err = place.run("list", "--assistants", code=1)
+    assert "Where is the gate?" in out
+    database = "/home/.local/share/opencode/opencode.db"
+    assert err == f"nexus sessions: {database} cannot be read: file is not a database\n"

@@ -15,6 +15,7 @@ from nexus_daemon.cli import output
 EPILOG = """\
 examples:
   nexus sessions list --all
+  nexus sessions list --assistants
   nexus sessions search 'disk full' --all
   nexus sessions export main --format markdown -o main.md
   nexus sessions import ~/.claude/projects/*/*.jsonl
@@ -97,6 +98,11 @@ SALVAGE = "Copies what can still be read of a ledger that was set aside as broke
 
 def _list(command: argparse.ArgumentParser) -> None:
     _all(command, "list the sessions of all folders")
+    command.add_argument(
+        "--assistants",
+        action="store_true",
+        help="list the sessions that Claude Code, Codex and opencode have here, and below",
+    )
     _json(command)
 
 

@@ -39,6 +39,10 @@ _MATCH = re.compile(f"{BEFORE}([^{BEFORE}{AFTER}]*){AFTER}")
 
 
 def run_list(options: argparse.Namespace) -> int:
+    if options.assistants:
+        from nexus_daemon.cli.sessions import assistants  # most lists are of our own sessions
+
+        return assistants.run_list(options)
     workspace = workspace_of(options.folder)
     with ledger_for(load_folder(options.folder)) as ledger:
         sessions = ledger.sessions(None if options.all else workspace)

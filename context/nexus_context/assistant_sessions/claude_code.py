@@ -1,0 +1,179 @@
+"""Sessions of Claude Code; the format is that of 2.1.330, and older ones as far as they agree with it.
+
+1. `$CLAUDE_CONFIG_DIR` or `~/.claude`, then `projects/<folder>/<session>.jsonl`. In the directory's name, all
+   but ASCII letters and digits is a hyphen, and a long name is cut: which folder it is, the records say.
+2. Answers are records `assistant` whose message has the provider's `usage`: `input_tokens` counts only what
+   was neither read from the cache nor written to it. Records of sub-agents (`isSidechain`) have a window of
+   their own.
+3. `cost-state` sums up the session so far, by model. Older versions do not write it.
+4. After a compaction (`compact_boundary`), the window is what it left over, until the next answer.
+5. Files `agent-*.jsonl` are sub-agents of another file's session.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from os.path import basename, join
+from typing import Any
+
+import msgspec
+
+from nexus_context import files
+from nexus_context.assistant_sessions.model import (
+    AssistantSession,
+    Place,
+    SessionSource,
+    Usage,
+    count,
+    is_within,
+    records,
+    text,
+    utc,
+)
+
+NAME = "claude-code"
+MOST = 8 * 1024 * 1024  # bytes from the end of a file that are looked at
+LONGEST_NAME = 200  # characters of a directory's name before it is cut
+_SUFFIX = ".jsonl"
+
+
+class _Message(msgspec.Struct):
+    role: str | None = None
+    model: str | None = None
+    content: Any = None
+    usage: dict[str, Any] | None = None
+
+
+class _Record(msgspec.Struct, rename="camel"):
+    type: str
+    subtype: str | None = None
+    timestamp: str | None = None
+    working_directory: str | None = msgspec.field(name="cwd", default=None)
+    version: str | None = None
+    is_sidechain: bool = False
+    is_meta: bool = False
+    is_compact_summary: bool = False
+    message: _Message | None = None
+    last_prompt: str | None = None
+    total_cost_usd: float | None = msgspec.field(name="totalCostUSD", default=None)
+    model_usage: dict[str, dict[str, Any]] | None = None
+    compact_metadata: dict[str, Any] | None = None
+
+
+def sources(place: Place, folder: str | None) -> Iterator[SessionSource]:
+    """The sessions of a folder and of those inside it; without one, all."""
+    root = join(place.environ.get("CLAUDE_CONFIG_DIR") or join(place.home, ".claude"), "projects")
+    prefix = "" if folder is None else directory_name(folder)
+    for name, kind in files.list_directory(root) or ():
+        if kind == "file" or not name.startswith(prefix):
+            continue
+        for file, _ in files.list_directory(join(root, name)) or ():
+            path = join(root, name, file)
+            if not file.endswith(_SUFFIX) or file.startswith("agent-"):
+                continue
+            stamp = files.file_stamp(path)
+            if stamp is not None:
+                yield SessionSource(path, stamp, lambda path=path: read(path, folder))  # type: ignore[misc]
+
+
+def directory_name(folder: str) -> str:
+    """How the name of the directory of a folder's sessions begins."""
+    return re.sub(r"[^a-zA-Z0-9]", "-", folder)[:LONGEST_NAME]
+
+
+def read(path: str, folder: str | None) -> list[AssistantSession]:
+    """The session of a file; none if it works elsewhere or has no message."""
+    damaged: set[int] = set()
+    try:
+        lines = files.Lines(path, most=MOST)
+        session = _from_start(path, records(lines.first, _Record, damaged), utc(lines.stamp[3]))
+        if session is None or not is_within(session.folder, folder):
+            return []
+        session = _from_end(session, records(lines, _Record, damaged))
+    except OSError:  # it was removed
+        return []
+    return [msgspec.structs.replace(session, damaged=len(damaged))]
+
+
+def _from_start(path: str, first: Iterable[_Record], changed: str) -> AssistantSession | None:
+    """What the first records say: where the session works, and what the user wanted."""
+    folder = prompt = version = started = None
+    for record in first:
+        folder = folder or text(record.working_directory)
+        version = record.version or version
+        started = started or text(record.timestamp)
+        if record.type == "user" and not (record.is_meta or record.is_compact_summary or prompt):
+            prompt = _words(record.message)
+        if folder and prompt:
+            break
+    if folder is None:
+        return None
+    return AssistantSession(
+        assistant=NAME,
+        id=basename(path).removesuffix(_SUFFIX),
+        path=path,
+        folder=folder,
+        prompt=prompt,
+        version=version,
+        started=started,
+        changed=changed,
+    )
+
+
+def _from_end(session: AssistantSession, last: Iterable[_Record]) -> AssistantSession:
+    """Add what the last records say."""
+    changes: dict[str, Any] = {}
+    for record in last:
+        if record.timestamp and "changed" not in changes:
+            changes |= {"changed": record.timestamp, "version": record.version or session.version}
+        if record.total_cost_usd is not None and "cost_usd" not in changes:
+            changes |= {"cost_usd": record.total_cost_usd, "total": _sum(record.model_usage or {})}
+        if record.last_prompt and session.prompt is None:
+            changes.setdefault("prompt", record.last_prompt)
+        if record.subtype == "compact_boundary" and "last" not in changes:
+            changes["last"] = Usage(fresh=count(record.compact_metadata or {}, "postTokens"))
+        if record.type == "assistant" and not record.is_sidechain and _is_answer(record.message):
+            message = record.message
+            assert message is not None  # noqa: S101 - an answer has one
+            changes.setdefault("last", _usage(message.usage or {}))
+            changes["model"] = message.model
+            break
+    return msgspec.structs.replace(session, **changes)
+
+
+def _is_answer(message: _Message | None) -> bool:
+    """Whether a model wrote a message; errors that Claude Code writes in its name have no usage."""
+    return message is not None and bool(message.usage) and message.model != "<synthetic>"
+
+
+def _usage(values: dict[str, Any]) -> Usage:
+    return Usage(
+        fresh=count(values, "input_tokens"),
+        cache_read=count(values, "cache_read_input_tokens"),
+        cache_write=count(values, "cache_creation_input_tokens"),
+        output=count(values, "output_tokens"),
+    )
+
+
+def _sum(models: dict[str, dict[str, Any]]) -> Usage:
+    def total(name: str) -> int:
+        return sum(count(values, name) for values in models.values())
+
+    return Usage(
+        fresh=total("inputTokens"),
+        cache_read=total("cacheReadInputTokens"),
+        cache_write=total("cacheCreationInputTokens"),
+        output=total("outputTokens"),
+    )
+
+
+def _words(message: _Message | None) -> str | None:
+    """The text of a message of the user; none of what Claude Code wraps in tags (commands, reminders)."""
+    if message is None:
+        return None
+    parts = (
+        message.content if isinstance(message.content, list) else [{"type": "text", "text": message.content}]
+    )
+    words = (
+        text(part.get("text")) for part in parts if isinstance(part, dict) and part.get("type") == "text"
+    )
+    return next((one for one in words if one and not one.lstrip().startswith("<")), None)

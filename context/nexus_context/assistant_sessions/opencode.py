@@ -1,0 +1,105 @@
+"""Sessions of opencode; the tables are those of 1.18.33.
+
+1. `$XDG_DATA_HOME/opencode/opencode.db`, by default in `~/.local/share`: SQLite in WAL mode. To read the log,
+   SQLite needs the file `-shm`, which only programs that may write create. Without it nobody has the database
+   open. Then it is read as it is, if its log is empty: else it has to be opened by opencode first.
+2. A row of `session` sums up the tokens and the cost of all requests. `parent_id` is that of a sub-agent.
+3. The last answer's own usage is in the JSON of its row of `message`.
+"""
+
+from collections.abc import Iterator
+from os.path import join
+from typing import Any
+from urllib.parse import quote
+
+import apsw
+import msgspec
+
+from nexus_context import files
+from nexus_context.assistant_sessions.model import (
+    AssistantSession,
+    Place,
+    SessionSource,
+    Usage,
+    count,
+    is_within,
+    utc,
+)
+
+NAME = "opencode"
+_PATIENCE_MS = 250
+_SESSIONS = """
+SELECT id, parent_id, directory, title, version, model, cost, tokens_input, tokens_output, tokens_cache_read,
+    tokens_cache_write, time_created, time_updated FROM session"""
+_ANSWERS = """
+SELECT data FROM message WHERE session_id = ? AND data LIKE '%"assistant"%'
+ORDER BY time_created DESC LIMIT 5"""
+
+
+def sources(place: Place, folder: str | None) -> Iterator[SessionSource]:
+    """The database, if there is one."""
+    data = place.environ.get("XDG_DATA_HOME") or join(place.home, ".local", "share")
+    path = join(data, "opencode", "opencode.db")
+    stamp = files.file_stamp(path)
+    if stamp is not None:
+        log = files.file_stamp(path + "-wal") or ()
+        yield SessionSource(path, (*stamp, *log), lambda: read(path, folder))
+
+
+def read(path: str, folder: str | None) -> list[AssistantSession]:
+    """The sessions of a folder and of those inside it; apsw.Error if the database cannot be read."""
+    is_open = files.file_stamp(f"{path}-shm") is not None
+    log = files.file_stamp(f"{path}-wal")
+    if log is not None and log[2] and not is_open:
+        raise apsw.CantOpenError("opencode ended without writing its log to the database: start it once")
+    uri = f"file:{quote(path)}?mode=ro&{'readonly_shm=1' if is_open else 'immutable=1'}"
+    connection = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+    try:
+        connection.set_busy_timeout(_PATIENCE_MS)
+        connection.execute("BEGIN")
+        rows = [row for row in connection.execute(_SESSIONS) if is_within(row[2], folder)]
+        return [_session(connection, path, row) for row in rows]
+    finally:
+        connection.close()
+
+
+def _session(connection: apsw.Connection, path: str, row: tuple[Any, ...]) -> AssistantSession:
+    name, parent, directory, title, version, model, cost, fresh, output, read_, write, created, updated = row
+    answers = [_decode(data) for (data,) in connection.execute(_ANSWERS, (name,))]
+    last = next((one["tokens"] for one in answers if isinstance(one.get("tokens"), dict)), None)
+    chosen = _decode(model)
+    return AssistantSession(
+        assistant=NAME,
+        id=name,
+        path=path,
+        folder=directory,
+        prompt=title or None,
+        model=chosen.get("id") if isinstance(chosen.get("id"), str) else None,
+        version=version,
+        started=utc(created * 1_000_000),
+        changed=utc(updated * 1_000_000),
+        last=None if last is None else _usage(last),
+        total=Usage(fresh=fresh, cache_read=read_, cache_write=write, output=output),
+        cost_usd=cost or None,  # 0 for a model without prices
+        parent=parent,
+    )
+
+
+def _usage(tokens: dict[str, Any]) -> Usage:
+    cache = tokens.get("cache")
+    cached = cache if isinstance(cache, dict) else {}
+    return Usage(
+        fresh=count(tokens, "input"),
+        cache_read=count(cached, "read"),
+        cache_write=count(cached, "write"),
+        output=count(tokens, "output"),
+    )
+
+
+def _decode(data: object) -> dict[str, Any]:
+    """A JSON object of the database; empty for anything else."""
+    try:
+        value = msgspec.json.decode(data) if isinstance(data, str | bytes) else None
+    except msgspec.DecodeError:
+        return {}
+    return value if isinstance(value, dict) else {}
