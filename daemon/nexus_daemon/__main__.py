@@ -35,6 +35,10 @@ def main() -> int:
         code = entry.main(sys.argv[2:], _run_command)
         if code is not None:
             return code
+    if sys.argv[1:] == ["statusline"]:
+        from nexus_daemon.cli import statusline
+
+        os._exit(statusline.run())
     import atexit
 
     from nexus_daemon import cli

@@ -99,6 +99,15 @@ def test_the_version() -> None:
     check_modules(run("--version"), VERSION)
 
 
+def test_the_status_line_of_claude_code() -> None:
+    command = [sys.executable, "-P", "-X", "importtime", "-m", "nexus_daemon", "statusline"]
+    done = subprocess.run(command, input="{}", capture_output=True, text=True, check=True)
+    names = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    ours = {name for name in names if name.startswith("nexus_")}
+    assert ours == {"nexus_daemon", "nexus_daemon.cli", "nexus_daemon.cli.statusline"}
+    assert not names & (SLOW - {"json"} | {"msgspec", "argparse", "typing"})
+
+
 def test_a_check_of_agents_builds_no_request(tmp_path: Path) -> None:
     (tmp_path / ".nexus3").mkdir()
     (tmp_path / ".nexus3/config.json").write_text('{"agents": {"helper": {"task": "Help."}}}')

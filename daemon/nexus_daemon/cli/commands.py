@@ -14,6 +14,7 @@ COMMANDS = {
     "memory": "query, list and add to the memory of a folder's conversations",
     "knowledge": "search the knowledge base of a folder",
     "skill": "list, show and print the skills of a folder",
+    "statusline": "print the status line of Claude Code",
     "status": "show the state of a folder and of the ledger",
     "stop": "end the shared daemon",
     "logs": "show and follow the log",

@@ -1,0 +1,89 @@
+"""Print the status line of Claude Code: how full its window is, and whether its cache is warm.
+
+Claude Code runs this after each answer and waits for it, so that little is imported. A field that a version
+does not send is left out; whatever it sends, there is a line and the exit code is 0.
+"""
+
+import contextlib
+import json
+import os
+import sys
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from typing import Any
+
+MOST = 1024 * 1024  # bytes of its JSON; 2,000 are usual
+NOTHING = "nexus: Claude Code sent no status"
+
+EPILOG = """\
+In ~/.claude/settings.json:
+
+  "statusLine": {"type": "command", "command": "nexus statusline"}
+
+The line shows the tokens of the last request and their part of the window; how much of it came from the
+provider's cache; when the cache goes cold, or how many tokens the next turn writes to a cold one; and the
+cost of the session.
+"""
+
+
+def arguments(_: "argparse.ArgumentParser") -> None:
+    """There are none."""
+
+
+def run(_: "argparse.Namespace | None" = None) -> int:
+    """Read the JSON of Claude Code from standard input, and print the line."""
+    try:
+        data = sys.stdin.buffer.read(MOST)
+        line = describe(json.loads(data), now=time.time())
+    except (OSError, ValueError, RecursionError):
+        line = NOTHING
+    with contextlib.suppress(OSError):  # Claude Code no longer waits
+        os.write(1, f"{line}\n".encode())
+    return 0
+
+
+def describe(status: object, *, now: float) -> str:
+    """The line for a status; `now` in seconds since 1970."""
+    window, cache = _table(status, "context_window"), _table(status, "prompt_cache")
+    usage = _table(window, "current_usage")
+    read, written = _number(usage, "cache_read_input_tokens"), _number(usage, "cache_creation_input_tokens")
+    sent = _number(usage, "input_tokens") + read + written
+    parts = []
+    if sent:
+        parts.append(_window(sent, _number(window, "context_window_size")))
+        parts.append(f"{read / sent:.0%} cached{_warmth(cache, sent, now)}")
+    cost = _number(_table(status, "cost"), "total_cost_usd")
+    if cost:
+        parts.append(f"${cost:,.2f}")
+    return " · ".join(parts) or NOTHING
+
+
+def _window(sent: float, size: float) -> str:
+    if not size:
+        return f"{sent:,.0f} tokens"
+    return f"{sent:,.0f} of {size:,.0f} ({sent / size:.0%})"
+
+
+def _warmth(cache: "dict[str, Any]", sent: float, now: float) -> str:
+    """When the cache goes cold, or what that costs already."""
+    expires = _number(cache, "expires_at")
+    if not expires:
+        return ""
+    if expires > now and cache.get("warm") is not False:
+        return f", cold at {time.strftime('%H:%M', time.localtime(expires))}"
+    again = _number(cache, "recache_tokens_if_cold") or sent
+    return f", now cold: the next turn writes {again:,.0f}"
+
+
+def _table(value: object, name: str) -> "dict[str, Any]":
+    inner = value.get(name) if isinstance(value, dict) else None
+    return inner if isinstance(inner, dict) else {}
+
+
+def _number(values: "dict[str, Any]", name: str) -> float:
+    """A finite number that is not negative; 0 for anything else."""
+    value = values.get(name)
+    return value if isinstance(value, int | float) and 0 <= value < 1e15 else 0
