@@ -2,6 +2,7 @@
 # make test           everything that a test can say
 # make test-vscode    the VS Code extension in a real VS Code; wants Node.js with npm, fetches the rest once
 # make prepare-vscode fetches what those tests run in: CI does so while it checks types
+# make test-assistants  the profiles beside the real Claude Code, Codex and opencode (npm, 1.1 GB, some minutes)
 # make mutate-vscode  whether those tests notice sixteen deliberate breakages of the extension (a quarter of an hour)
 # make check          format, lint, strict types, tests: what CI runs
 # make coverage       the branches that each suite covers; fails below 95 % of the library
@@ -27,7 +28,7 @@ LOCK   := requirements-dev.lock
 # for two cores: while a test waits for a daemon, an editor or the disk, another one computes
 WORKERS := 3
 
-.PHONY: run test test-vscode prepare-vscode mutate-vscode check lint types mypy pyright coverage bench torture generate models fresh lock changelog clean
+.PHONY: run test test-assistants test-vscode prepare-vscode mutate-vscode check lint types mypy pyright coverage bench torture generate models fresh lock changelog clean
 
 run: $(STAMP)
 	@$(BIN)/python examples/tour.py
@@ -42,6 +43,10 @@ test-vscode: $(STAMP)
 # what this cannot fetch, test-vscode tries again
 prepare-vscode:
 	-node vscode-extension/scripts/e2e.mjs --prepare
+
+# installs them into $XDG_CACHE_HOME/nexus-assistants; ASSISTANTS="--only codex --record" narrows and records
+test-assistants: $(STAMP)
+	nice $(BIN)/python -m tests.assistants $(ASSISTANTS)
 
 mutate-vscode: $(STAMP)
 	@command -v npm >/dev/null || { echo "The tests of the VS Code extension need Node.js 20 or later with npm"; exit 1; }
@@ -84,6 +89,7 @@ torture: $(STAMP)
 generate: $(STAMP)
 	$(BIN)/python -m nexus_context.config.generate
 	PYTHONPATH=tests $(BIN)/python -m support.protocol_page
+	PYTHONPATH=tests $(BIN)/python -m support.assistants_page
 	$(BIN)/python scripts/update_models.py
 
 models: $(STAMP)

@@ -31,6 +31,7 @@ ORDER = [
     "skills",
     "layers",
     "prompt",
+    "assistants",
     "snapshot",
     "conversation",
     "ledger",

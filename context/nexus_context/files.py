@@ -370,6 +370,15 @@ class Lines:
         return descriptor
 
 
+def list_as_stored(path: str, most: int) -> list[tuple[str, Entry]]:
+    """Names in a directory in the order in which the file system has them; empty if it cannot be listed."""
+    try:
+        with os.scandir(path) as entries:
+            return [(entry.name, _kind(entry)) for entry in islice(entries, most)]
+    except (OSError, ValueError):
+        return []
+
+
 def which(command: str, *, search: str | None = None) -> str | None:
     """Absolute path of a command found on `search` (default: PATH), or None.
 

@@ -108,6 +108,12 @@ METHODS: dict[str, Method] = {
         protocol.AgentMessagesParams, protocol.AgentMessagesResult, lambda: api.agent.messages
     ),
     "nexus/agent/call": _method(protocol.AgentCallParams, protocol.AgentCallResult, lambda: api.agent.call),
+    "nexus/assistant/list": _method(
+        protocol.NoParams, protocol.AssistantListResult, lambda: api.assistant.list_assistants
+    ),
+    "nexus/assistant/context": _method(
+        protocol.AssistantParams, protocol.AssistantContextResult, lambda: api.assistant.context
+    ),
     "nexus/event/publish": _method(protocol.PublishParams, protocol.PublishResult, lambda: api.event.publish),
     "nexus/event/list": _method(
         protocol.EventListParams, protocol.EventListResult, lambda: api.event.list_events
@@ -146,6 +152,7 @@ _TITLES = {
     "nexus/knowledge": "Searching the knowledge base",
     "nexus/skill": "Reading a skill",
     "nexus/agent": "Directing agents",
+    "nexus/assistant": "Reading what an assistant reads",
     "nexus/event": "Reading events",
     "nexus/tokens": "Counting tokens",
     "nexus/workspace": "Creating files",

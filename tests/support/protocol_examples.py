@@ -241,6 +241,8 @@ class _Recorder:
         call = {"tool": "query_l4_memory", "arguments": {"query": "callers of sign"}}
         self.ask("nexus/memory/query", {**folder, "session": "review", **call})
         self.ask("nexus/skill/read", {**folder, "arguments": {"name": "rotate-key"}})
+        self.ask("nexus/assistant/list", {})
+        self.ask("nexus/assistant/context", {**folder, "assistant": "codex"})
 
     def ask_knowledge(self, folder: Json) -> None:
         """Search a file that is indexed meanwhile; the settings that name it are unsaved text."""

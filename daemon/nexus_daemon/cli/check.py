@@ -6,14 +6,19 @@ The lines around a problem show the reported value; all other values, and possib
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nexus_context.errors import Problem, RequestError, Severity
 from nexus_context.files import is_dir
 from nexus_context.frames import format_frame
 from nexus_context.snapshot import Snapshot
 from nexus_context.visible import visible_line
-from nexus_daemon.cli import check_agents, output
+from nexus_daemon.cli import assistant_option, check_agents, output
 from nexus_daemon.cli.folder import absolute, folder_of, is_read, load_inputs, read
+
+if TYPE_CHECKING:
+    from nexus_daemon.cli.reports import Checked
 
 FORMATS = ("text", "json", "sarif", "github")
 SIZE = "prompt.size"
@@ -38,6 +43,9 @@ def arguments(command: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="check only what this agent reads; main is the folder itself (default: all agents)",
     )
+    assistant_option.add_option(
+        command, "check what this assistant reads in the folder, not Nexus (all: each of them)"
+    )
     command.add_argument("--strict", action="store_true", help="exit with 1 for warnings, too")
 
 
@@ -46,6 +54,8 @@ def run(options: argparse.Namespace) -> int:
     folder = folder_of(path)
     if folder is None:
         return _wrong(f"{options.path} does not exist.")
+    if options.assistant is not None:
+        return _check_assistant(folder, options)
     try:
         checked = check_agents.check_agents(read(folder), load_inputs(), only=options.agent)
     except RequestError as error:
@@ -63,12 +73,41 @@ def run(options: argparse.Namespace) -> int:
     if options.format == "text":
         output.page(_text(snapshot, problems, checked.readers))
     else:
-        from nexus_daemon.cli import reports  # the shapes of the protocol, which people do not need
+        _print_report(snapshot, problems, options.format)
+    return _exit_code(snapshot.problems, options)
 
-        report = reports.FORMATS[options.format](snapshot, problems)
-        (output.commands if options.format == "github" else output.json_text)(report)
+
+def _check_assistant(folder: Path, options: argparse.Namespace) -> int:
+    """Print the problems of what another assistant reads."""
+    if options.agent is not None:
+        return _wrong("--for does not go with --agent, which is about agents of Nexus.")
+    from nexus_daemon.cli.check_assistant import check_assistant
+
+    checked = check_assistant(folder, options.assistant)
+    problems = sorted(
+        (each for each in checked.problems if each.severity <= LEVELS[options.level]), key=_place
+    )
+    if options.format == "text":
+        frames = [format_frame(each, checked.layers.texts.get(each.path)) + "\n\n" for each in problems]
+        counts = (
+            f"{_counted(checked.problems)} in {output.counted(checked.files, 'file')} {checked.readers}.\n"
+        )
+        output.page("".join(frames) + counts)
+    else:
+        _print_report(checked, problems, options.format)
+    return _exit_code(checked.problems, options)
+
+
+def _print_report(checked: "Checked", problems: Sequence[Problem], form: str) -> None:
+    from nexus_daemon.cli import reports  # the shapes of the protocol, which people do not need
+
+    report = reports.FORMATS[form](checked, problems)
+    (output.commands if form == "github" else output.json_text)(report)
+
+
+def _exit_code(problems: Sequence[Problem], options: argparse.Namespace) -> int:
     worst = Severity.WARNING if options.strict else Severity.ERROR
-    return 1 if any(problem.severity <= worst for problem in snapshot.problems) else 0
+    return 1 if any(problem.severity <= worst for problem in problems) else 0
 
 
 def _wrong(message: str) -> int:
@@ -89,7 +128,7 @@ def _text(snapshot: Snapshot, problems: Sequence[Problem], readers: str) -> str:
     ]
     counts = f"{output.counted(len(files), 'file')} of {output.counted(len(layers), 'layer')}"
     counts += f", {readers}.\n" if readers else ".\n"
-    return "".join(parts) + f"{_counted(snapshot)} in {counts}" + _window_note(snapshot, problems)
+    return "".join(parts) + f"{_counted(snapshot.problems)} in {counts}" + _window_note(snapshot, problems)
 
 
 def _window_note(snapshot: Snapshot, problems: Sequence[Problem]) -> str:
@@ -103,9 +142,9 @@ def _window_note(snapshot: Snapshot, problems: Sequence[Problem]) -> str:
     return f"The window is {window}. An editor counts for the model that is picked there.\n"
 
 
-def _counted(snapshot: Snapshot) -> str:
-    errors = sum(problem.severity == Severity.ERROR for problem in snapshot.problems)
-    warnings = sum(problem.severity == Severity.WARNING for problem in snapshot.problems)
+def _counted(problems: Sequence[Problem]) -> str:
+    errors = sum(problem.severity == Severity.ERROR for problem in problems)
+    warnings = sum(problem.severity == Severity.WARNING for problem in problems)
     if not errors and not warnings:
         return "No problems"
     return f"{output.counted(errors, 'error')} and {output.counted(warnings, 'warning')}"

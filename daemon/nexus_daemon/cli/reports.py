@@ -2,18 +2,28 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from nexus_context.errors import Problem, Severity
 from nexus_context.lines import LineIndex
-from nexus_context.snapshot import Snapshot
 from nexus_context.visible import visible
 from nexus_daemon import results
 from nexus_daemon.cli import invocation
-from nexus_daemon.lsp.convert import Locator, path_to_uri
+from nexus_daemon.lsp.convert import HasTexts, Locator, path_to_uri
 from nexus_daemon.version import __version__
+
+
+class Checked(Protocol):
+    """What a report needs of a checked folder, such as a snapshot: its path, and the texts of its files."""
+
+    @property
+    def folder(self) -> str: ...
+
+    @property
+    def layers(self) -> HasTexts: ...
+
 
 SARIF_LEVELS = {
     Severity.ERROR: "error",
@@ -31,13 +41,13 @@ SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 SOURCE_ROOT = "%SRCROOT%"
 
 
-def as_json(snapshot: Snapshot, problems: Sequence[Problem]) -> str:
+def as_json(snapshot: Checked, problems: Sequence[Problem]) -> str:
     """`{"problems": [Problem]}` as in docs/protocol.md; positions count UTF-16 units."""
     converted = results.problems(Locator(snapshot.layers, "utf-16"), problems)
     return _pretty({"problems": converted})
 
 
-def as_sarif(snapshot: Snapshot, problems: Sequence[Problem]) -> str:
+def as_sarif(snapshot: Checked, problems: Sequence[Problem]) -> str:
     """A SARIF 2.1.0 log with one run; columns count code points from 1.
 
     Paths beneath the source root are relative to it, as GitHub's code scanning requires; others, such as the
@@ -72,7 +82,7 @@ def as_sarif(snapshot: Snapshot, problems: Sequence[Problem]) -> str:
     return _pretty({"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]})
 
 
-def as_github(snapshot: Snapshot, problems: Sequence[Problem]) -> str:
+def as_github(snapshot: Checked, problems: Sequence[Problem]) -> str:
     """`::error file=…,line=…::message`; paths below the current directory are relative.
 
     Escaped as GitHub's runner requires, after control characters are made visible.
@@ -93,14 +103,14 @@ def as_github(snapshot: Snapshot, problems: Sequence[Problem]) -> str:
     return "".join(lines)
 
 
-FORMATS: dict[str, Callable[[Snapshot, Sequence[Problem]], str]] = {
+FORMATS: dict[str, Callable[[Checked, Sequence[Problem]], str]] = {
     "json": as_json,
     "sarif": as_sarif,
     "github": as_github,
 }
 
 
-def _root_uri(snapshot: Snapshot) -> str:
+def _root_uri(snapshot: Checked) -> str:
     """The checked folder, or the current directory around it, in CI the repository's root."""
     here, folder = Path(invocation.current().cwd), Path(snapshot.folder)
     root = here if folder.is_relative_to(here) and here != here.parent else folder
@@ -114,7 +124,7 @@ def _artifact(path: str, root: str) -> dict[str, str]:
     return {"uri": uri.removeprefix(root), "uriBaseId": SOURCE_ROOT}
 
 
-def _region(snapshot: Snapshot, problem: Problem) -> dict[str, int]:
+def _region(snapshot: Checked, problem: Problem) -> dict[str, int]:
     index = LineIndex(snapshot.layers.texts.get(problem.path, ""))
     line, column = index.position(problem.span.start)
     end_line, end_column = index.position(problem.span.end)

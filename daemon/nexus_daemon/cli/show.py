@@ -3,8 +3,9 @@
 In a pipe or a file the prompt is exact; on a terminal its control characters are made visible. --message
 adds the last user message, which carries the time and the state of git. --session lists what is sent of a
 stored conversation, --messages what is sent of a file, what is cut and why. --agent shows all this for an
-agent of the folder. The figures are for the model last picked for the folder or session in an editor, unless
-the settings name a provider.
+agent of the folder, --for what another assistant reads there (Claude Code, Codex, opencode, …). The figures
+of Nexus are for the model last picked for the folder or session in an editor, unless the settings name a
+provider.
 """
 
 import argparse
@@ -33,7 +34,7 @@ from nexus_context.tokens.models import model_names
 from nexus_context.visible import visible_line
 from nexus_daemon import protocol, results
 from nexus_daemon.api import context
-from nexus_daemon.cli import output, show_agents, show_turn
+from nexus_daemon.cli import assistant_option, output, show_agents, show_turn
 from nexus_daemon.cli.folder import absolute, folder_of, read
 from nexus_daemon.lsp.convert import Locator
 
@@ -91,6 +92,11 @@ def arguments(command: argparse.ArgumentParser) -> None:
         help="json: the result of nexus/context/assemble; openai (chat completions), openai-responses, "
         "anthropic, gemini: a request body (default: text)",
     )
+    assistant_option.add_option(
+        command,
+        "show what this assistant reads in the folder, not Nexus; all: a table of who reads what. With "
+        "--tokens, --source, --layers or --format json",
+    )
     show_agents.arguments(command)
     show_turn.arguments(command)
     _conversation_arguments(command)
@@ -118,11 +124,16 @@ def _conversation_arguments(command: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     folder = folder_of(absolute(options.path))
     wrong = show_agents.wrong_usage(options) or show_turn.wrong_usage(options)
+    wrong = wrong or assistant_option.wrong_usage(options)
     if folder is None:
         wrong = f"{options.path} does not exist."
     if folder is None or wrong is not None:
         output.complain("show", f"{wrong}")
         return 2
+    if options.assistant is not None:
+        from nexus_daemon.cli.show_assistant import show_assistant
+
+        return show_assistant(folder, options)
     try:
         return _show(folder, options)
     except RequestError as error:

@@ -8,6 +8,7 @@ docs/protocol.md shows each with a real example.
 # ruff: noqa: F403
 from nexus_daemon.protocol.agent import *
 from nexus_daemon.protocol.agent import AgentDidChange
+from nexus_daemon.protocol.assistant import *
 from nexus_daemon.protocol.config import *
 from nexus_daemon.protocol.context import *
 from nexus_daemon.protocol.context import ContextDidChange

@@ -44,6 +44,8 @@ export interface Requests {
   "nexus/agent/message": { params: AgentMessageParams; result: AgentMessageResult };
   "nexus/agent/messages": { params: AgentMessagesParams; result: AgentMessagesResult };
   "nexus/agent/call": { params: AgentCallParams; result: AgentCallResult };
+  "nexus/assistant/list": { params: Record<string, never>; result: AssistantListResult };
+  "nexus/assistant/context": { params: AssistantParams; result: AssistantContextResult };
   "nexus/event/publish": { params: PublishParams; result: PublishResult };
   "nexus/event/list": { params: EventListParams; result: EventListResult };
   "nexus/tokens/count": { params: CountParams; result: CountResult };
@@ -333,6 +335,100 @@ export interface ViewAs {
   permissions?: Record<string, Json> | string[] | null;
   /** model parameters by name */
   parameters?: Record<string, Json> | null;
+}
+
+/** What an assistant reads in a folder. */
+export interface AssistantContextResult {
+  /** `claude-code`, `codex`, `opencode`, `gemini`, `copilot` or `cursor` */
+  assistant: "claude-code" | "codex" | "opencode" | "gemini" | "copilot" | "cursor" | (string & {});
+  /** the version whose rules these are */
+  version: string;
+  /** `run` or `documentation`, as in `nexus/assistant/list` */
+  verified: "run" | "documentation";
+  /** sent ones in their order, then those sent later, then those that are not read */
+  files: AssistantFile[];
+  /** tokens of the folder's files in every request, with the assistant's text around them */
+  total: number;
+  /** bytes of the project's instructions that it reads at most; null: no limit */
+  limit: number | null;
+  /** what tokens are counted with */
+  counter: string;
+  /** what `nexus check --for` reports */
+  problems: number;
+}
+
+/** A file, or a stretch of one, and what the assistant does with it. */
+export interface AssistantFile {
+  /** the file */
+  uri: string;
+  /** where in the request: in the `system` prompt, a `user` or `developer` message, or `none` */
+  role: "system" | "user" | "developer" | "none";
+  /**
+   * why it is read: it is of the organization (`managed`), the `user`, a `parent` directory, the `project`, `local`
+   * (not checked in) or `nested` (below); it is a `rule`, a `skill` or an `agent`, an `import` of another file, named
+   * by the `settings`, or in the assistant's `memory`; `other`: it is not read
+   */
+  scope:
+    | "managed"
+    | "user"
+    | "parent"
+    | "project"
+    | "local"
+    | "rule"
+    | "import"
+    | "settings"
+    | "memory"
+    | "skill"
+    | "agent"
+    | "nested"
+    | "other"
+    | (string & {});
+  /** its place among what is sent, from 0 */
+  order?: number;
+  /** with the assistant's text around it; of a file that is sent later, of all its text */
+  tokens?: number;
+  /** false: an estimate */
+  exact: boolean;
+  /** whether it is in every request */
+  loaded: boolean;
+  /** when it is sent, or why it is not */
+  reason?: string;
+  /** the rest from here is never read */
+  cutAt?: Position;
+  /** the URI of the file that imports it */
+  importedBy?: string;
+}
+
+/** An assistant that Nexus has a profile of. */
+export interface AssistantInfo {
+  /** its name in requests: `claude-code`, `codex`, `opencode`, `gemini`, `copilot` or `cursor` */
+  name: "claude-code" | "codex" | "opencode" | "gemini" | "copilot" | "cursor" | (string & {});
+  /** its name for people */
+  title: string;
+  /** the version whose rules the profile has */
+  version: string;
+  /** `run`: the profile agrees with its own requests; `documentation`: it follows what its maker documents */
+  verified: "run" | "documentation";
+  /** the model that its tokens are counted for */
+  model: string;
+  /** the instruction files that it looks for in a project */
+  names: string[];
+  /** whether its command is on the client's PATH */
+  installed: boolean;
+  /** URIs of its settings files that exist */
+  settings: string[];
+}
+
+/** All assistants. */
+export interface AssistantListResult {
+  /** in the order of columns */
+  assistants: AssistantInfo[];
+}
+
+/** A folder and an assistant. */
+export interface AssistantParams extends FolderParams {
+  /** `claude-code`, `codex`, `opencode`, `gemini`, `copilot` or `cursor` */
+  assistant: "claude-code" | "codex" | "opencode" | "gemini" | "copilot" | "cursor" | (string & {});
 }
 
 /** The settings in force and their sources. */

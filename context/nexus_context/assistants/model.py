@@ -1,0 +1,151 @@
+"""The values of a profile: what an assistant sends of a folder's files, what it leaves out, and why."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+
+from nexus_context.errors import Problem, Span
+
+Verified = Literal["run", "documentation"]
+"""How the rules of an assistant are known: by its own requests, or by what its maker documents."""
+Scope = Literal[
+    "program",  # text of the assistant around the files
+    "managed",
+    "user",
+    "parent",  # a directory above the folder
+    "project",
+    "local",  # not checked in
+    "rule",
+    "import",
+    "settings",  # a file that the settings name
+    "memory",  # notes that the assistant keeps
+    "skill",
+    "agent",
+    "nested",  # a directory below the folder
+]
+Place = Literal["system", "user", "developer"]
+Kind = Literal["instructions", "skills", "agents"]
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """One thing that an assistant does with files, and its source: an address, or the version that did it."""
+
+    text: str
+    source: str
+
+
+class Assistant(msgspec.Struct, frozen=True):
+    """A program, the version whose rules these are, and the model that its tokens are counted for.
+
+    The version of one that is known by its documentation is the month of that. `names` are the instruction
+    files that it looks for in a project, `reads` the same in few words. `limit` is the most that it reads of
+    a project's instructions, in bytes.
+    """
+
+    name: str
+    title: str
+    version: str
+    verified: Verified
+    model: str
+    names: tuple[str, ...]
+    reads: str
+    rules: tuple[Rule, ...]
+    limit: int | None = None
+
+
+class Surroundings(msgspec.Struct, frozen=True):
+    """Where an assistant runs: the resolved folder, the user's home, and its environment variables."""
+
+    folder: str
+    user_home: str
+    environ: Mapping[str, str]
+
+
+class Cut(msgspec.Struct, frozen=True):
+    """The end of a file that is not read: its lines, from 1, and bytes. The first may be read in part."""
+
+    first_line: int
+    last_line: int
+    bytes: int
+    reason: str
+
+
+class SentPart(msgspec.Struct, frozen=True):
+    """A stretch of a block. `content` is the range of the file's text within `text`; the rest surrounds it.
+
+    `path` is None for text of the assistant. `importer` is the file that names this one.
+    """
+
+    text: str
+    scope: Scope
+    path: str | None = None
+    content: Span = Span(0, 0)
+    importer: str | None = None
+    cut: Cut | None = None
+    tokens: int = 0
+
+
+class SentBlock(msgspec.Struct, frozen=True):
+    """One text of a request. Its parts follow each other without a gap.
+
+    `complete` is false if the assistant adds text of its own between them.
+    """
+
+    kind: Kind
+    place: Place
+    parts: tuple[SentPart, ...]
+    complete: bool = True
+
+    @property
+    def text(self) -> str:
+        """The exact text."""
+        return "".join(part.text for part in self.parts)
+
+
+class LaterFile(msgspec.Struct, frozen=True):
+    """A file that is sent only when something happens: `when` continues "is sent"."""
+
+    path: str
+    scope: Scope
+    when: str
+    tokens: int = 0
+
+
+class IgnoredFile(msgspec.Struct, frozen=True):
+    """A file that the assistant does not send; the reason is a sentence."""
+
+    path: str
+    reason: str
+
+
+class Sent(msgspec.Struct, frozen=True):
+    """What an assistant does with a folder's files, before tokens are counted. `texts` are files as sent."""
+
+    blocks: tuple[SentBlock, ...]
+    later: tuple[LaterFile, ...] = ()
+    ignored: tuple[IgnoredFile, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+class Profile(msgspec.Struct, frozen=True):
+    """What an assistant reads in a folder. `total` is the sum of the parts; `exact` as of the counter.
+
+    `texts` are the texts that the spans of the problems are in.
+    """
+
+    assistant: Assistant
+    folder: str
+    blocks: tuple[SentBlock, ...]
+    later: tuple[LaterFile, ...]
+    ignored: tuple[IgnoredFile, ...]
+    problems: tuple[Problem, ...]
+    texts: Mapping[str, str]
+    total: int
+    exact: bool
+    counter: str
+
+    @property
+    def parts(self) -> tuple[SentPart, ...]:
+        """All parts, in the order of the request."""
+        return tuple(part for block in self.blocks for part in block.parts)

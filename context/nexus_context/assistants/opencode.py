@@ -1,0 +1,217 @@
+"""What opencode sends of a folder's files, by its own requests.
+
+1. The user's file: the first that exists of AGENTS.md in the configuration directory and ~/.claude/CLAUDE.md.
+2. The project's files: of the names AGENTS.md, CLAUDE.md, CONTEXT.md the first that any directory from the
+   folder up to the working tree's root has, in all these directories, the nearest first. Without a repository
+   that root is the file system's.
+3. The files that `instructions` of its settings name: globs, looked for in the same directories. Addresses
+   are
+   fetched; Nexus does not fetch them.
+4. Each file once; `OPENCODE_DISABLE_CLAUDE_CODE_PROMPT` leaves out the names of Claude Code.
+"""
+
+import os
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from nexus_context import jsontext
+from nexus_context.assistants.disk import Disk
+from nexus_context.assistants.model import (
+    Assistant,
+    IgnoredFile,
+    LaterFile,
+    Rule,
+    Scope,
+    Sent,
+    SentBlock,
+    SentPart,
+    Surroundings,
+)
+from nexus_context.assistants.opencode_skills import opencode_skills
+from nexus_context.assistants.settings import read_json, texts_of
+from nexus_context.assistants.working_tree import find_working_tree, parents
+from nexus_context.config.globs import Globs, GlobsError
+from nexus_context.errors import Span
+
+VERSION = "1.18.33"
+PROGRAM = f"opencode {VERSION}"
+PAGE = "https://opencode.ai/docs/rules"
+NAMES = ("AGENTS.md", "CLAUDE.md", "CONTEXT.md")
+CLAUDE = "CLAUDE.md"
+ADDRESSES = ("http://", "https://")
+MOST_FILES = 500  # of one pattern
+DEEPEST = 8  # directories that `**` stands for
+MAGIC = frozenset("*?[{")
+
+ASSISTANT = Assistant(
+    name="opencode",
+    title="opencode",
+    version=VERSION,
+    verified="run",
+    model="claude-sonnet-5",
+    names=NAMES,
+    reads="AGENTS.md or CLAUDE.md",
+    rules=(
+        Rule("~/.config/opencode/AGENTS.md, else ~/.claude/CLAUDE.md", PAGE),
+        Rule("AGENTS.md, else CLAUDE.md, else CONTEXT.md, from the folder up to the repository's root", PAGE),
+        Rule("the nearest file comes first", PROGRAM),
+        Rule("without a repository, every directory above the folder", PROGRAM),
+        Rule("`instructions` of opencode.json: paths, globs and addresses", PAGE),
+        Rule("`@path` is sent as it stands", PAGE),
+        Rule("a nested file follows the first read of a file beside or below it", PROGRAM),
+    ),
+)
+
+
+def config_home(surroundings: Surroundings) -> str:
+    """The user's directory of opencode."""
+    base = surroundings.environ.get("XDG_CONFIG_HOME") or os.path.join(surroundings.user_home, ".config")
+    return os.path.join(base, "opencode")
+
+
+def read_opencode(disk: Disk, surroundings: Surroundings) -> Sent:
+    """What opencode sends of a folder's files."""
+    ignored: list[IgnoredFile] = []
+    later: list[LaterFile] = []
+    files: dict[str, Scope] = {}
+    for path in _user_files(disk, surroundings, ignored):
+        files.setdefault(path, "user")
+    directories = _directories(disk, surroundings)
+    for path in _project_files(disk, surroundings, directories, ignored):
+        files.setdefault(path, "project" if os.path.dirname(path) == surroundings.folder else "parent")
+    for entry in instructions_of(disk, surroundings, directories):
+        if entry.startswith(ADDRESSES):
+            ignored.append(IgnoredFile(entry, "opencode fetches it with every request; Nexus does not."))
+        for path in _instruction_files(disk, surroundings, directories, entry):
+            files.setdefault(path, "settings")
+    parts: list[SentPart] = []
+    for path, scope in files.items():
+        text = (disk.text(path) or "").removeprefix("\ufeff")
+        if not text:
+            ignored.append(IgnoredFile(path, "It is empty, or no file."))
+            continue
+        separator = "\n" if parts else ""
+        label = f"{separator}Instructions from: {path}\n"
+        content = Span(len(label), len(label) + len(text))
+        parts.append(SentPart(label + text, scope, path, content=content))
+    blocks = [SentBlock("instructions", "system", tuple(parts))] if parts else []
+    blocks.extend(opencode_skills(disk, surroundings, config_home(surroundings), directories))
+    return Sent(tuple(blocks), tuple(later), tuple(ignored))
+
+
+def _is_on(surroundings: Surroundings, *names: str) -> bool:
+    return any(surroundings.environ.get(name, "").lower() in ("1", "true") for name in names)
+
+
+def _reads_claude_files(surroundings: Surroundings) -> bool:
+    return not _is_on(surroundings, "OPENCODE_DISABLE_CLAUDE_CODE", "OPENCODE_DISABLE_CLAUDE_CODE_PROMPT")
+
+
+def _directories(disk: Disk, surroundings: Surroundings) -> list[str]:
+    """From the folder up to the root of the working tree, or of the file system."""
+    repository = find_working_tree(disk, surroundings.folder)
+    chain = parents(surroundings.folder)
+    return chain if repository is None else chain[: chain.index(repository.root) + 1]
+
+
+def _user_files(disk: Disk, surroundings: Surroundings, ignored: list[IgnoredFile]) -> Iterator[str]:
+    paths = [os.path.join(config_home(surroundings), "AGENTS.md")]
+    if _reads_claude_files(surroundings):
+        paths.append(os.path.join(surroundings.user_home, ".claude", CLAUDE))
+    existing = [path for path in paths if disk.exists(path)]
+    yield from existing[:1]
+    ignored.extend(IgnoredFile(path, f"{existing[0]} is read instead.") for path in existing[1:])
+
+
+def _project_files(
+    disk: Disk, surroundings: Surroundings, directories: list[str], ignored: list[IgnoredFile]
+) -> Iterator[str]:
+    if _is_on(surroundings, "OPENCODE_DISABLE_PROJECT_CONFIG"):
+        return
+    names = [name for name in NAMES if name != CLAUDE or _reads_claude_files(surroundings)]
+    chosen = None
+    for name in names:
+        paths = [os.path.join(each, name) for each in directories]
+        existing = [path for path in paths if disk.exists(path)]
+        if chosen is None and existing:
+            chosen = name
+            yield from existing
+        elif existing:
+            reason = f"opencode reads {chosen} in these directories, and then no {name}."
+            ignored.extend(IgnoredFile(path, reason) for path in existing)
+
+
+def instructions_of(disk: Disk, surroundings: Surroundings, directories: list[str]) -> list[str]:
+    """The entries of `instructions` in all settings, each once, in their order."""
+    entries: dict[str, None] = {}
+    for settings in _settings(disk, surroundings, directories):
+        entries.update(dict.fromkeys(texts_of(settings.get("instructions"))))
+    return list(entries)
+
+
+def _settings(disk: Disk, surroundings: Surroundings, directories: list[str]) -> Iterator[dict[str, Any]]:
+    environ = surroundings.environ
+    home = config_home(surroundings)
+    for name in ("config.json", "opencode.json", "opencode.jsonc"):
+        yield read_json(disk, os.path.join(home, name))
+    if environ.get("OPENCODE_CONFIG"):
+        yield read_json(disk, os.path.join(surroundings.folder, environ["OPENCODE_CONFIG"]))
+    in_project = [] if _is_on(surroundings, "OPENCODE_DISABLE_PROJECT_CONFIG") else directories
+    for directory in reversed(in_project):
+        for name in ("opencode.jsonc", "opencode.json"):
+            yield read_json(disk, os.path.join(directory, name))
+    dot = [os.path.join(each, ".opencode") for each in in_project]
+    dot.append(os.path.join(surroundings.user_home, ".opencode"))
+    if environ.get("OPENCODE_CONFIG_DIR"):
+        dot.append(environ["OPENCODE_CONFIG_DIR"])
+    for directory in dict.fromkeys(dot):
+        for name in ("opencode.jsonc", "opencode.json"):
+            yield read_json(disk, os.path.join(directory, name))
+    content = environ.get("OPENCODE_CONFIG_CONTENT")
+    if content:
+        value = jsontext.parse("OPENCODE_CONFIG_CONTENT", content).value
+        yield value if isinstance(value, dict) else {}
+
+
+def _instruction_files(
+    disk: Disk, surroundings: Surroundings, directories: list[str], entry: str
+) -> Iterator[str]:
+    """The files of one entry."""
+    if entry.startswith(ADDRESSES):
+        return
+    if entry.startswith("~/"):
+        entry = os.path.join(surroundings.user_home, entry[2:])
+    if os.path.isabs(entry):
+        yield from _glob(disk, os.path.dirname(entry), os.path.basename(entry))
+        return
+    if _is_on(surroundings, "OPENCODE_DISABLE_PROJECT_CONFIG"):
+        directories = [config_home(surroundings)]
+    for directory in directories:
+        yield from _glob(disk, directory, entry)
+
+
+def _glob(disk: Disk, directory: str, pattern: str) -> list[str]:
+    """The files below a directory that match a pattern."""
+    path = os.path.normpath(os.path.join(directory, pattern))
+    steps = pattern.split("/")
+    first = next((index for index, step in enumerate(steps) if MAGIC.intersection(step)), None)
+    if first is None:
+        return [path] if disk.is_file(path) else []
+    try:
+        globs = Globs(path.replace(os.sep, "/"))
+    except GlobsError:
+        return []
+    levels = DEEPEST if "**" in pattern else len(steps) - first
+    files = _files_below(disk, os.path.join(directory, *steps[:first]), levels)
+    matching = (each for each in files if globs.matches(each.replace(os.sep, "/")))
+    return list(islice(matching, MOST_FILES))
+
+
+def _files_below(disk: Disk, directory: str, levels: int) -> Iterator[str]:
+    for name, entry in sorted(disk.entries(directory)):
+        path = os.path.join(directory, name)
+        if entry in ("file", "link") and disk.is_file(path):
+            yield path
+        elif entry == "directory" and levels > 1 and name not in (".git", "node_modules"):
+            yield from _files_below(disk, path, levels - 1)

@@ -1,0 +1,25 @@
+"""The option `--for` of `nexus show` and `nexus check`: another assistant instead of Nexus."""
+
+import argparse
+
+from nexus_context.assistants import ASSISTANT_NAMES
+
+ALL = "all"
+_WITH_FOR = {"command", "path", "assistant", "tokens", "source", "layers", "format", "turn"}
+
+
+def add_option(command: argparse.ArgumentParser, text: str) -> None:
+    """Add `--for`, with its help."""
+    command.add_argument("--for", dest="assistant", choices=(*ASSISTANT_NAMES, ALL), help=text)
+
+
+def wrong_usage(options: argparse.Namespace) -> str | None:
+    """Options that say nothing about another assistant."""
+    if options.assistant is None:
+        return None
+    other = [name for name, value in vars(options).items() if name not in _WITH_FOR and value]
+    if other:
+        return f"--for does not go with --{other[0].replace('_', '-')}, which is about requests of Nexus."
+    if options.format not in ("text", "json"):
+        return f"--format {options.format} is a request of Nexus; --for has text and json."
+    return None

@@ -1,0 +1,199 @@
+"""`nexus show --for`: what another assistant reads in a folder, and the table of who reads what."""
+
+import argparse
+import os
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from nexus_context.assistants.model import Profile, SentBlock, SentPart, Surroundings
+from nexus_context.assistants.profile import read_profile
+from nexus_context.assistants.readers import AssistantUse, WhoReadsWhat, who_reads_what
+from nexus_context.errors import Severity
+from nexus_context.layers.walk import user_home
+from nexus_context.lines import LineIndex
+from nexus_context.visible import visible_line
+from nexus_daemon.api.assistant import build_context
+from nexus_daemon.cli import invocation, output
+from nexus_daemon.cli.assistant_option import ALL
+
+PLACES = {"system": "system prompt", "user": "first user message", "developer": "developer message"}
+_BAR = 20
+
+
+def surroundings_of(folder: Path) -> Surroundings:
+    """Where an assistant would run, with the variables of the command's process."""
+    environ = invocation.current().environ
+    return Surroundings(str(folder), user_home(environ), environ)
+
+
+def show_assistant(folder: Path, options: argparse.Namespace) -> int:
+    """Print what the options request; returns the exit code."""
+    surroundings = surroundings_of(folder)
+    if options.assistant == ALL:
+        return _print_all(surroundings, options)
+    profile = read_profile(options.assistant, surroundings)
+    if options.format == "json":
+        output.json_value(build_context(profile))
+        return 0
+    _warn(profile, options)
+    if options.layers:
+        _print_layers(profile, surroundings)
+    if options.tokens:
+        _print_tokens(profile, surroundings)
+    if not (options.layers or options.tokens):
+        _print_text(profile, with_source=options.source)
+    return 0
+
+
+def _warn(profile: Profile, options: argparse.Namespace) -> None:
+    cuts = [part for part in profile.parts if part.cut is not None]
+    where = "" if options.path == "." else f" {shlex.quote(options.path)}"
+    for part in cuts:
+        if part.cut is not None:
+            lines = f"lines {part.cut.first_line:,}–{part.cut.last_line:,} are never read"
+            output.complain("show", f"{part.path}: {part.cut.reason}: {lines}")
+    problems = sum(problem.severity <= Severity.WARNING for problem in profile.problems)
+    if problems and not cuts:
+        count = output.counted(problems, "problem")
+        output.complain("show", f"{count}: run nexus check --for {profile.assistant.name}{where}")
+
+
+def _title(profile: Profile) -> str:
+    assistant = profile.assistant
+    mark = "" if profile.exact else "≈"
+    version = f"{assistant.version}, by its own requests"
+    if assistant.verified == "documentation":
+        version = f"by documentation of {assistant.version}"
+    return f"{assistant.title} ({version}): {mark}{profile.total:,} tokens of files in every request"
+
+
+def _print_text(profile: Profile, *, with_source: bool) -> None:
+    """Print the exact texts, each below its place in the request."""
+    mark = "" if profile.exact else "≈"
+    if with_source:
+        output.line(f"── {_title(profile)}")
+    for block in profile.blocks:
+        tokens = sum(part.tokens for part in block.parts)
+        more = "" if block.complete else "; the assistant adds text of its own"
+        output.line(f"── {block.kind}, in the {PLACES[block.place]} ({mark}{tokens:,} tokens{more})")
+        text = "".join(_sourced(profile, block)) if with_source else block.text
+        output.data(text if text.endswith("\n") else text + "\n")
+    if not profile.blocks:
+        output.line(f"── {profile.assistant.title} sends nothing of this folder's files")
+    if with_source:
+        for later in profile.later:
+            output.line(f"── later: {later.path} ({mark}{later.tokens:,} tokens): sent {later.when}")
+        for ignored in profile.ignored:
+            output.line(f"── not read: {ignored.path}: {ignored.reason}")
+
+
+def _sourced(profile: Profile, block: SentBlock) -> Iterator[str]:
+    mark = "" if profile.exact else "≈"
+    for part in block.parts:
+        place = f"text of {profile.assistant.title}" if part.path is None else _place(profile, part)
+        yield f"── {place} ({mark}{part.tokens:,} tokens)\n"
+        yield part.text if part.text.endswith("\n") else part.text + "\n"
+
+
+def _place(profile: Profile, part: SentPart) -> str:
+    last = LineIndex(profile.texts.get(part.path or "") or "").position(
+        len(profile.texts.get(part.path or "") or "")
+    )[0]
+    cut = f", cut at line {part.cut.first_line}" if part.cut is not None else ""
+    importer = f", imported by {part.importer}" if part.importer is not None else ""
+    return visible_line(f"{part.path}:1-{max(last, 1)} ({part.scope}{importer}{cut})")
+
+
+def _print_tokens(profile: Profile, surroundings: Surroundings) -> None:
+    mark = "" if profile.exact else "≈"
+    table = Table(title=_title(profile), title_justify="left", box=box.SIMPLE_HEAD, show_footer=True)
+    table.add_column("scope", footer="total")
+    table.add_column("file", footer=f"counted with {profile.counter}", overflow="fold")
+    table.add_column("tokens", justify="right", footer=f"{mark}{profile.total:,}")
+    table.add_column("share", justify="right")
+    table.add_column("", min_width=_BAR)
+    for part in profile.parts:
+        share = part.tokens / max(profile.total, 1)
+        name = profile.assistant.title if part.path is None else _short(part.path, surroundings)
+        cells = (part.scope, name, f"{mark}{part.tokens:,}", f"{share:.0%}")
+        table.add_row(*cells, Text("█" * round(_BAR * share)))
+    out = output.console()
+    out.print(table)
+    for later in profile.later:
+        text = f"{_short(later.path, surroundings)} ({mark}{later.tokens:,} tokens) is sent {later.when}"
+        out.print(Text.assemble(("later ", "yellow"), visible_line(text)), soft_wrap=not out.is_terminal)
+
+
+def _print_layers(profile: Profile, surroundings: Surroundings) -> None:
+    mark = "" if profile.exact else "≈"
+    table = Table(title=_title(profile), title_justify="left", box=box.SIMPLE_HEAD)
+    for name in ("scope", "file", "status"):
+        table.add_column(name, overflow="fold")
+    table.add_column("tokens", justify="right")
+    for part in profile.parts:
+        if part.path is not None:
+            status = "sent" if part.cut is None else f"cut from line {part.cut.first_line:,} on"
+            name = _short(part.path, surroundings)
+            table.add_row(part.scope, f"@{name}" if part.importer else name, status, f"{mark}{part.tokens:,}")
+    for later in profile.later:
+        name = _short(later.path, surroundings)
+        table.add_row(later.scope, name, f"sent {later.when}", f"{mark}{later.tokens:,}")
+    out = output.console()
+    out.print(table)
+    for ignored in profile.ignored:
+        text = f"{_short(ignored.path, surroundings)}: {ignored.reason}"
+        out.print(Text.assemble(("not read ", "yellow"), visible_line(text)), soft_wrap=not out.is_terminal)
+
+
+def _print_all(surroundings: Surroundings, options: argparse.Namespace) -> int:
+    result = who_reads_what(surroundings)
+    if options.format == "json":
+        output.json_value([build_context(profile) for profile in result.profiles])
+        return 0
+    table = Table(box=box.SIMPLE_HEAD, show_footer=True)
+    table.add_column("file", footer="tokens of every request", overflow="fold")
+    for profile in result.profiles:
+        mark = "" if profile.exact else "≈"
+        table.add_column(profile.assistant.title, footer=f"{mark}{profile.total:,}", justify="right")
+    for row in result.files:
+        cells = (_cell(row.uses[profile.assistant.name]) for profile in result.profiles)
+        table.add_row(visible_line(_short(row.path, surroundings)), *cells)
+    out = output.console()
+    out.print(table)
+    out.print("–: not read · later: sent when something happens · cut: only in part", soft_wrap=True)
+    documented = [each.assistant.title for each in result.profiles if each.assistant.verified != "run"]
+    out.print(f"By documentation, not by their own requests: {', '.join(documented)}.", soft_wrap=True)
+    if options.source:
+        _print_reasons(result, surroundings)
+    return 0
+
+
+def _print_reasons(result: WhoReadsWhat, surroundings: Surroundings) -> None:
+    for row in result.files:
+        output.line(f"── {_short(row.path, surroundings)}")
+        for profile in result.profiles:
+            use = row.uses[profile.assistant.name]
+            if use.reason is not None:
+                output.line(f"   {profile.assistant.title}: {use.reason}")
+
+
+def _cell(use: AssistantUse) -> str:
+    mark = "" if use.exact else "≈"
+    if use.use == "unread":
+        return "–"
+    tokens = f"{mark}{use.tokens:,}" if use.tokens else ""
+    return tokens if use.use == "sent" else f"{use.use} {tokens}".rstrip()
+
+
+def _short(path: str, surroundings: Surroundings) -> str:
+    """A path below the folder without that, one below the home with `~`."""
+    folder = os.path.realpath(surroundings.folder)
+    for directory, prefix in ((folder, ""), (surroundings.user_home, f"~{os.sep}")):
+        if path.startswith(directory + os.sep):
+            return prefix + path[len(directory) + 1 :]
+    return path

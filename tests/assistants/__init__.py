@@ -1,0 +1,9 @@
+"""What the real assistants send from a folder, held against the profiles: `python -m tests.assistants`.
+
+provider_stand_in   the providers, on loopback
+programs            installs the assistants from npm, runs one turn of each in a folder
+case_folders        a fixture string with links, repetitions and modes → a folder
+cases               the folders
+extraction          a request → the blocks of instructions in it
+agreement           a request beside a profile
+"""

@@ -1,0 +1,145 @@
+"""Runs the real assistants in all case folders, and compares what they send with the profiles.
+
+    python -m tests.assistants [--only NAME …] [--case TEXT] [--record]
+
+`--record` writes the table of docs/assistants.md, and `recorded.json`, which the fast tests compare with.
+Exit code: 0 if all agree, 1 if not, 2 if a program cannot be installed.
+"""
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, TextIO
+
+TESTS = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(TESTS))
+
+from assistants import agreement, programs  # noqa: E402 - from the tests' directory
+from assistants.case_folders import write_case  # noqa: E402
+from assistants.cases import CASES, Case  # noqa: E402
+from assistants.extraction import Extract, extract  # noqa: E402
+from assistants.provider_stand_in import ProviderStandIn  # noqa: E402
+
+RECORDED = TESTS / "assistants" / "recorded.json"
+PAGE = TESTS.parent / "docs" / "assistants.md"
+TABLE = re.compile(r"(?<=<!-- agreements -->\n).*?(?=<!-- end of agreements -->)", re.DOTALL)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--only", nargs="+", choices=tuple(programs.PROGRAMS), default=list(programs.PROGRAMS)
+    )
+    parser.add_argument("--case", default="", help="only cases whose name contains this")
+    parser.add_argument("--record", action="store_true", help="write the table and the recorded requests")
+    options = parser.parse_args()
+    recorded: dict[str, Any] = json.loads(RECORDED.read_text()) if RECORDED.exists() else {}
+    agreed = True
+    for name in options.only:
+        try:
+            result = run_program(programs.PROGRAMS[name], options.case)
+        except programs.MissingToolError as error:
+            output(f"make test-assistants: {error}", file=sys.stderr)
+            return 2
+        recorded[name] = result
+        agreed &= result["agreements"] == result["cases"]
+    if options.record and not options.case:
+        RECORDED.write_text(json.dumps(recorded, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
+        write_table(recorded)
+    return 0 if agreed else 1
+
+
+def run_program(program: programs.Program, wanted: str) -> dict[str, Any]:
+    """Run a program in its cases; the version, the numbers and the records."""
+    command = programs.install(program)
+    version = installed_version(command)
+    if version != program.version:
+        output(f"{program.name}: {program.version} is pinned, but {version} is installed", file=sys.stderr)
+    empty, _ = send(program, command, CASES[0])
+    records, agreements = {}, 0
+    cases = [case for case in CASES if program.name in case.programs and wanted in case.name]
+    for case in cases:
+        _, comparison = send(program, command, case, own=empty.entries)
+        records[case.name] = comparison.record
+        agreements += not comparison.differences
+        output(f"{'agrees ' if not comparison.differences else 'DIFFERS'}  {program.name}  {case.name}")
+        for line in comparison.differences:
+            output(f"    {line}")
+    output(f"{program.name} {version}: {agreements} of {len(cases)} agree")
+    return {"version": version, "cases": len(cases), "agreements": agreements, "records": records}
+
+
+class Comparison:
+    """What a case showed."""
+
+    def __init__(self, record: agreement.Record, differences: list[str]) -> None:
+        self.record = record._asdict()
+        self.differences = differences
+
+
+def send(
+    program: programs.Program, command: Path, case: Case, own: tuple[str, ...] = ()
+) -> tuple[Extract, Comparison]:
+    """Run a program in a new folder of a case; what its last request says, beside the profile."""
+    with tempfile.TemporaryDirectory(prefix="case-") as directory, ProviderStandIn() as provider:
+        root = Path(directory).resolve()
+        for name in ("home", "work"):
+            (root / name).mkdir()
+        write_case(case.files, root, case.directory)
+        environ = {name: value.replace(agreement.ROOT, str(root)) for name, value in case.environ.items()}
+        profile = agreement.profile_of(program.name, case, root)
+        run = programs.run(
+            program,
+            command,
+            Path(f"{root}{case.directory}"),
+            home=root / "home",
+            address=provider.address,
+            environ=environ,
+        )
+        if not provider.requests:
+            differences = [f"the program sent nothing, and ended with {run.code}: {run.output[-400:]}"]
+            return Extract(None, None, ()), Comparison(agreement.Record(None, None, []), differences)
+        real = extract(program.name, provider.requests[-1].body)
+        real = real._replace(entries=tuple(entry for entry in real.entries if entry not in own))
+        return real, Comparison(agreement.record(real, root), agreement.differences(real, profile))
+
+
+def installed_version(command: Path) -> str:
+    """The version that a program prints."""
+    with tempfile.TemporaryDirectory() as home:
+        result = subprocess.run(
+            [str(command), "--version"],
+            capture_output=True,
+            text=True,
+            env={"PATH": programs.search_path(), "HOME": home},
+            check=False,
+        )
+    match = re.search(r"\d+\.\d+\.\d+", result.stdout)
+    return match[0] if match else "unknown"
+
+
+def output(text: str, *, file: TextIO = sys.stdout) -> None:
+    """Print a line at once."""
+    file.write(text + "\n")
+    file.flush()
+
+
+def write_table(recorded: dict[str, Any]) -> None:
+    """Write the table of agreements into the page."""
+    rows = ["| Program | Version | Cases | Agreements |", "|---|---|---|---|"]
+    rows.extend(
+        f"| {name} | {result['version']} | {result['cases']} | {result['agreements']} |"
+        for name, result in recorded.items()
+    )
+    text = TABLE.sub(lambda _: "\n" + "\n".join(rows) + "\n\n", PAGE.read_text(encoding="utf-8"))
+    PAGE.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,97 @@
+"""What a real request says of the folder's files: its instruction text, and the lines on skills and agents.
+
+1. The instruction text is taken between the assistant's own texts, never by what a profile expects.
+2. Lists of skills and agents also hold the assistant's own; those of a request from an empty folder are left
+   out.
+   Codex names directories of skills by a table; its own are in `.system`.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+CLAUDE_START = "<system-reminder>\nCodebase and user instructions are shown below."
+CODEX_START = "# AGENTS.md instructions"
+OPENCODE_START = "\n</env>\n"
+OPENCODE_END = re.compile(r"\n?Skills provide specialized instructions and workflows for specific tasks\.\n")
+CLAUDE_LINE = re.compile(r"^- [^\n]+", re.MULTILINE)
+CODEX_LINE = re.compile(r"^- [^\n]+ \(file: [^\n]+\)$", re.MULTILINE)
+CODEX_ROOT = re.compile(r"^- `(\w+)` = `([^`\n]+)`$", re.MULTILINE)
+CODEX_PATH = re.compile(r"\(file: (r\d+)/")
+CODEX_OWN = "/skills/.system/"
+OPENCODE_LINE = re.compile(r"^  <skill>\n.*?^  </skill>$", re.MULTILINE | re.DOTALL)
+
+
+class TextBlock(NamedTuple):
+    """A text of a request and its place: `system`, or the role of its message."""
+
+    place: str
+    text: str
+
+
+class Extract(NamedTuple):
+    """What a request says of files. `instructions` is None if it has none."""
+
+    place: str | None
+    instructions: str | None
+    entries: tuple[str, ...]
+
+
+def blocks_of(body: dict[str, Any]) -> Iterator[TextBlock]:
+    """All texts of a request, in order, of any of the three APIs."""
+    system = body.get("system")
+    if isinstance(system, str):
+        yield TextBlock("system", system)
+    for part in system if isinstance(system, list) else ():
+        yield TextBlock("system", part["text"])
+    if isinstance(body.get("instructions"), str):
+        yield TextBlock("system", body["instructions"])
+    for message in body.get("messages") or body.get("input") or ():
+        content = message.get("content")
+        if isinstance(content, str):
+            yield TextBlock(message["role"], content)
+        for part in content if isinstance(content, list) else ():
+            if isinstance(part.get("text"), str):
+                yield TextBlock(message["role"], part["text"])
+
+
+def extract(assistant: str, body: dict[str, Any]) -> Extract:
+    """The instructions of a request of an assistant, and its entries of skills and agents."""
+    return {"claude-code": _claude, "codex": _codex, "opencode": _opencode}[assistant](list(blocks_of(body)))
+
+
+def _claude(blocks: list[TextBlock]) -> Extract:
+    place, text = _first(blocks, CLAUDE_START)
+    lists = [
+        section
+        for block in blocks
+        for section in re.findall(r"<system-reminder>\n(.*?)\n</system-reminder>", block.text, re.DOTALL)
+        if section.startswith(("The following skills are available", "Available agent types"))
+    ]
+    entries = tuple(line for section in lists for line in CLAUDE_LINE.findall(section))
+    return Extract(place, None if text is None else text.rstrip("\n"), entries)
+
+
+def _codex(blocks: list[TextBlock]) -> Extract:
+    place, text = _first([block for block in blocks if block.place == "user"], CODEX_START)
+    skills = "".join(block.text for block in blocks if block.text.startswith("<skills_instructions>"))
+    roots = dict(CODEX_ROOT.findall(skills))
+    lines = (
+        CODEX_PATH.sub(lambda match: f"(file: {roots.get(match[1], match[1])}/", line)
+        for line in CODEX_LINE.findall(skills)
+    )
+    return Extract(place, text, tuple(line for line in lines if CODEX_OWN not in line))
+
+
+def _opencode(blocks: list[TextBlock]) -> Extract:
+    text = "\n".join(block.text for block in blocks if block.place == "system").partition(OPENCODE_START)[2]
+    ends = [match.start() for match in OPENCODE_END.finditer(text)]
+    instructions = text[: ends[-1]] if ends else text
+    skills = text[ends[-1] :] if ends else ""
+    return Extract(
+        "system" if instructions else None, instructions or None, tuple(OPENCODE_LINE.findall(skills))
+    )
+
+
+def _first(blocks: list[TextBlock], start: str) -> tuple[str | None, str | None]:
+    return next(((block.place, block.text) for block in blocks if block.text.startswith(start)), (None, None))

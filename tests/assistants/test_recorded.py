@@ -1,0 +1,55 @@
+"""The profiles agree with what the real programs sent: `make test-assistants` recorded it in `recorded.json`.
+
+A text longer than `agreement.LONGEST` is recorded as its digest. Where a program reads a directory in the
+order in which the file system has it, the order of files is not compared here.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assistants.agreement import Record, extract_of, profile_of, record, unordered
+from assistants.case_folders import write_case
+from assistants.cases import CASES, Case
+from nexus_context.tokens import counter_for
+
+RECORDED: dict[str, Any] = json.loads((Path(__file__).parent / "recorded.json").read_text(encoding="utf-8"))
+RUNS = [
+    pytest.param(program, case, id=f"{program}: {case.name}") for case in CASES for program in case.programs
+]
+
+
+def check(program: str, case: Case, root: Path) -> tuple[Any, Any]:
+    """What the program sent, and what its profile says."""
+    for name in ("home", "work"):
+        (root / name).mkdir()
+    write_case(case.files, root, case.directory)
+    predicted = record(extract_of(profile_of(program, case, root)), root)
+    real = Record(**RECORDED[program]["records"][case.name])
+    return (unordered(real), unordered(predicted)) if case.as_stored else (real, predicted)
+
+
+@pytest.mark.parametrize(("program", "case"), RUNS)
+def test_a_profile_agrees_with_the_program(program: str, case: Case, tmp_path: Path) -> None:
+    real, predicted = check(program, case, tmp_path.resolve())
+    assert predicted == real
+
+
+@pytest.mark.parametrize(("program", "case"), RUNS)
+def test_tokens_of_parts_sum_to_the_count_of_their_block(program: str, case: Case, tmp_path: Path) -> None:
+    write_case(case.files, tmp_path, case.directory)
+    (tmp_path / "work").mkdir(exist_ok=True)
+    profile = profile_of(program, case, tmp_path)
+    counter = counter_for(profile.assistant.model)
+    sums = [sum(part.tokens for part in block.parts) for block in profile.blocks]
+    assert sums == [counter.count(block.text) for block in profile.blocks]
+    assert sum(sums) == profile.total
+
+
+def test_every_program_agrees_in_25_cases_or_more() -> None:
+    assert {
+        name: (result["cases"] >= 25, result["cases"] - result["agreements"])
+        for name, result in RECORDED.items()
+    } == {"claude-code": (True, 0), "codex": (True, 0), "opencode": (True, 0)}

@@ -1,0 +1,297 @@
+"""Profiles: what is left out and why, problems with their fixes, and who reads what."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from inline_snapshot import snapshot
+
+from nexus_context.assistants import ASSISTANT_NAMES
+from nexus_context.assistants.disk import Disk
+from nexus_context.assistants.model import Profile, Surroundings
+from nexus_context.assistants.profile import ASSISTANTS, read_profile
+from nexus_context.assistants.readers import who_reads_what
+from support.fixture import Fixture, write_fixture
+
+FOLDER = """
+//- /home/.claude/CLAUDE.md
+The user's.
+//- /home/work/.git/HEAD
+ref: refs/heads/main
+//- /home/work/.git/objects/x
+//- /home/work/.git/refs/x
+//- /home/work/CLAUDE.md
+See @docs/style.md. And @docs/style.md, too: @no/such.md
+//- /home/work/docs/style.md
+Tabs.
+//- /home/work/AGENTS.md
+Agents.
+//- /home/work/src/AGENTS.md
+Nested.
+//- /home/work/.cursor/rules/a.mdc
+---
+description: When you open the gate.
+---
+Rule of Cursor.
+//- /home/work/.github/instructions/ts.instructions.md
+---
+applyTo: '**/*.ts'
+---
+TypeScript.
+//- /home/work/GEMINI.md
+Before @docs/style.md after.
+"""
+
+
+def surroundings(fixture: Fixture, folder: str = "/home/work") -> Surroundings:
+    return Surroundings(fixture.path(folder), fixture.path("/home"), {})
+
+
+def profile(fixture: Fixture, name: str, folder: str = "/home/work", **overlays: str) -> Profile:
+    disk = Disk({fixture.path(path): text for path, text in overlays.items()})
+    return read_profile(name, surroundings(fixture, folder), disk=disk)
+
+
+def check(text: str, name: str, root: Path) -> dict[str, Any]:
+    """What a profile says, with paths relative to the home."""
+    fixture = write_fixture(text, root)
+    home = fixture.path("/home") + "/"
+    result = profile(fixture, name)
+    return {
+        "sent": [(part.path.removeprefix(home), part.scope) for part in result.parts if part.path],
+        "later": [(each.path.removeprefix(home), each.when) for each in result.later],
+        "ignored": [(each.path.removeprefix(home), each.reason) for each in result.ignored],
+        "problems": [
+            (each.path.removeprefix(home), int(each.severity), *each.message.replace(home, "").split(": "))
+            for each in result.problems
+            if each.severity <= 2
+        ],
+    }
+
+
+def test_claude_code(tmp_path: Path) -> None:
+    assert check(FOLDER, "claude-code", tmp_path) == snapshot(
+        {
+            "sent": [(".claude/CLAUDE.md", "user"), ("work/CLAUDE.md", "project")],
+            "later": [],
+            "ignored": [
+                (
+                    "work/AGENTS.md",
+                    "Claude Code reads it only where there is no CLAUDE.md. Import it there: `@AGENTS.md`.",
+                ),
+                (
+                    "work/GEMINI.md",
+                    "Claude Code reads CLAUDE.md, not GEMINI.md.",
+                ),
+                (
+                    "work/.cursor/rules/a.mdc",
+                    "Claude Code reads CLAUDE.md, not rules of Cursor.",
+                ),
+                (
+                    "work/.github/instructions/ts.instructions.md",
+                    "Claude Code reads CLAUDE.md, not instructions of GitHub Copilot.",
+                ),
+                (
+                    "work/src/AGENTS.md",
+                    "Claude Code reads it only where there is no CLAUDE.md. Import it there: `@AGENTS.md`.",
+                ),
+            ],
+            "problems": [
+                (
+                    "work/CLAUDE.md",
+                    2,
+                    "Claude Code takes `.` for a part of the path. Write a blank before it.",
+                ),
+                (
+                    "work/CLAUDE.md",
+                    2,
+                    "Claude Code takes `,` for a part of the path. Write a blank before it.",
+                ),
+                ("work/CLAUDE.md", 2, "work/no/such.md does not exist. Correct the path."),
+            ],
+        }
+    )
+
+
+def test_codex(tmp_path: Path) -> None:
+    assert check(FOLDER, "codex", tmp_path) == snapshot(
+        {
+            "sent": [("work/AGENTS.md", "project")],
+            "later": [],
+            "ignored": [
+                (".claude/CLAUDE.md", "Codex reads AGENTS.md, not CLAUDE.md."),
+                ("work/CLAUDE.md", "Codex reads AGENTS.md, not CLAUDE.md."),
+                ("work/GEMINI.md", "Codex reads AGENTS.md, not GEMINI.md."),
+                (
+                    "work/.cursor/rules/a.mdc",
+                    "Codex reads AGENTS.md, not rules of Cursor.",
+                ),
+                (
+                    "work/.github/instructions/ts.instructions.md",
+                    "Codex reads AGENTS.md, not instructions of GitHub Copilot.",
+                ),
+                (
+                    "work/src/AGENTS.md",
+                    "Codex reads AGENTS.md of the folder where it runs, not of those below.",
+                ),
+            ],
+            "problems": [],
+        }
+    )
+
+
+def test_opencode(tmp_path: Path) -> None:
+    assert check(FOLDER, "opencode", tmp_path) == snapshot(
+        {
+            "sent": [(".claude/CLAUDE.md", "user"), ("work/AGENTS.md", "project")],
+            "later": [("work/src/AGENTS.md", "after a file in or below its directory is read")],
+            "ignored": [
+                ("work/CLAUDE.md", "opencode reads AGENTS.md in these directories, and then no CLAUDE.md."),
+                ("work/GEMINI.md", "opencode reads AGENTS.md or CLAUDE.md, not GEMINI.md."),
+                (
+                    "work/.cursor/rules/a.mdc",
+                    "opencode reads AGENTS.md or CLAUDE.md, not rules of Cursor.",
+                ),
+                (
+                    "work/.github/instructions/ts.instructions.md",
+                    "opencode reads AGENTS.md or CLAUDE.md, not instructions of GitHub Copilot.",
+                ),
+            ],
+            "problems": [],
+        }
+    )
+
+
+def test_gemini(tmp_path: Path) -> None:
+    assert check(FOLDER, "gemini", tmp_path) == snapshot(
+        {
+            "sent": [
+                ("work/GEMINI.md", "project"),
+                ("work/docs/style.md", "import"),
+                ("work/GEMINI.md", "project"),
+            ],
+            "later": [],
+            "ignored": [
+                (".claude/CLAUDE.md", "Gemini CLI reads GEMINI.md, not CLAUDE.md."),
+                ("work/AGENTS.md", "Gemini CLI reads GEMINI.md, not AGENTS.md."),
+                ("work/CLAUDE.md", "Gemini CLI reads GEMINI.md, not CLAUDE.md."),
+                ("work/.cursor/rules/a.mdc", "Gemini CLI reads GEMINI.md, not rules of Cursor."),
+                (
+                    "work/.github/instructions/ts.instructions.md",
+                    "Gemini CLI reads GEMINI.md, not instructions of GitHub Copilot.",
+                ),
+                ("work/src/AGENTS.md", "Gemini CLI reads GEMINI.md, not AGENTS.md."),
+            ],
+            "problems": [],
+        }
+    )
+
+
+def test_copilot(tmp_path: Path) -> None:
+    assert check(FOLDER, "copilot", tmp_path) == snapshot(
+        {
+            "sent": [("work/AGENTS.md", "project"), ("work/CLAUDE.md", "project")],
+            "later": [
+                (
+                    "work/.github/instructions/ts.instructions.md",
+                    "with requests about files that match **/*.ts",
+                )
+            ],
+            "ignored": [
+                (".claude/CLAUDE.md", "GitHub Copilot does not read CLAUDE.md in this place."),
+                (
+                    "work/GEMINI.md",
+                    "GitHub Copilot reads its own files, AGENTS.md and CLAUDE.md, not GEMINI.md.",
+                ),
+                (
+                    "work/.cursor/rules/a.mdc",
+                    "GitHub Copilot reads its own files, AGENTS.md and CLAUDE.md, not rules of Cursor.",
+                ),
+                (
+                    "work/src/AGENTS.md",
+                    "GitHub Copilot reads AGENTS.md of the folder where it runs, not of those below.",
+                ),
+            ],
+            "problems": [],
+        }
+    )
+
+
+def test_cursor(tmp_path: Path) -> None:
+    assert check(FOLDER, "cursor", tmp_path) == snapshot(
+        {
+            "sent": [("work/AGENTS.md", "project"), ("work/.cursor/rules/a.mdc", "rule")],
+            "later": [
+                ("work/.cursor/rules/a.mdc", "when the model asks for it, by its description"),
+                ("work/src/AGENTS.md", "after a file in or below its directory is read"),
+            ],
+            "ignored": [
+                (
+                    ".claude/CLAUDE.md",
+                    "Cursor reads AGENTS.md and its own rules, not CLAUDE.md.",
+                ),
+                (
+                    "work/CLAUDE.md",
+                    "Cursor reads AGENTS.md and its own rules, not CLAUDE.md.",
+                ),
+                (
+                    "work/GEMINI.md",
+                    "Cursor reads AGENTS.md and its own rules, not GEMINI.md.",
+                ),
+                (
+                    "work/.github/instructions/ts.instructions.md",
+                    "Cursor reads AGENTS.md and its own rules, not instructions of GitHub Copilot.",
+                ),
+            ],
+            "problems": [],
+        }
+    )
+
+
+def test_codex_tells_what_it_never_reads(tmp_path: Path) -> None:
+    lines = "".join(f"Rule {number:04}: the gate stays closed.\n" for number in range(1_000))
+    text = "//- /home/work/AGENTS.md\n" + lines + "//- /home/work/CLAUDE.md\nNot for Codex.\n"
+    assert check(text, "codex", tmp_path) == snapshot(
+        {
+            "sent": [("work/AGENTS.md", "project")],
+            "later": [],
+            "ignored": [("work/CLAUDE.md", "Codex reads AGENTS.md, not CLAUDE.md.")],
+            "problems": [
+                (
+                    "work/AGENTS.md",
+                    1,
+                    "Cut at 32,768 bytes",
+                    "lines 964–1000 are never read. Shorten the files, or raise `project_doc_max_bytes`.",
+                )
+            ],
+        }
+    )
+
+
+def test_the_fix_of_an_import_that_ends_a_sentence(tmp_path: Path) -> None:
+    fixture = write_fixture("//- /home/work/CLAUDE.md\nSee @a.md.\n//- /home/work/a.md\nA.\n", tmp_path)
+    (problem,) = profile(fixture, "claude-code").problems
+    assert problem.fix is not None
+    (edit,) = problem.fix.edits
+    text = fixture.files[problem.path]
+    fixed = text[: edit.span.start] + edit.text + text[edit.span.end :]
+    assert fixed == "See @a.md .\n"
+    sent = [part.path for part in profile(fixture, "claude-code", **{"/home/work/CLAUDE.md": fixed}).parts]
+    assert sent == [None, fixture.path("/home/work/CLAUDE.md"), fixture.path("/home/work/a.md"), None]
+
+
+@pytest.mark.parametrize("name", ASSISTANT_NAMES)
+def test_every_known_file_is_sent_or_has_a_reason(name: str, tmp_path: Path) -> None:
+    fixture = write_fixture(FOLDER, tmp_path)
+    result = who_reads_what(surroundings(fixture))
+    for row in result.files:
+        use = row.uses[name]
+        is_import = row.path.endswith("style.md")
+        assert use.use == "sent" or use.reason or is_import, (row.path, use)
+
+
+def test_every_rule_has_a_source() -> None:
+    for assistant in ASSISTANTS:
+        for rule in assistant.rules:
+            by_program = rule.source == f"{assistant.title} {assistant.version}"
+            assert rule.source.startswith("https://") or (by_program and assistant.verified == "run")
