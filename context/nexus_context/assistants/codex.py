@@ -167,7 +167,7 @@ def _project_parts(
         separator = SEPARATOR
 
 
-_ADVICE = "Shorten the files, or raise `project_doc_max_bytes`."
+_ADVICE = "Shorten it, or raise `project_doc_max_bytes`."
 
 
 def _cut(data: bytes, kept: int, most: int) -> Cut:

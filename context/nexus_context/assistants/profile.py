@@ -60,6 +60,9 @@ _FAMILIES = {
     "/.cursor/rules/": "rules of Cursor",
     "/.claude/rules/": "rules of Claude Code",
     "/.github/": "instructions of GitHub Copilot",
+    "/.codex/": "files of Codex",
+    "/.gemini/": "files of Gemini CLI",
+    "/opencode/": "files of opencode",
 }
 _NESTED_WHEN = "after a file in or below its directory is read"
 
@@ -145,11 +148,11 @@ def _ignored(
 def _reason(assistant: Assistant, path: str, folder: str) -> str:
     """Why an assistant does not send a file that its own module does not mention."""
     name = os.path.basename(path)
-    if assistant.name == "claude-code" and name == "AGENTS.md":
-        return "Claude Code reads it only where there is no CLAUDE.md. Import it there: `@AGENTS.md`."
     family = next((words for part, words in _FAMILIES.items() if part in path.replace(os.sep, "/")), None)
     if family is not None and assistant.title not in family:
         return f"{assistant.title} reads {assistant.reads}, not {family}."
+    if assistant.name == "claude-code" and name == "AGENTS.md":
+        return "Claude Code reads it only where there is no CLAUDE.md. Import it there: `@AGENTS.md`."
     if any(each.rpartition("/")[2] == name for each in assistant.names):
         if is_within(os.path.dirname(path), folder):
             return f"{assistant.title} reads {name} of the folder where it runs, not of those below."

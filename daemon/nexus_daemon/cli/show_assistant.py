@@ -18,7 +18,7 @@ from nexus_context.layers.walk import user_home
 from nexus_context.lines import LineIndex
 from nexus_context.visible import visible_line
 from nexus_daemon.api.assistant import build_context
-from nexus_daemon.cli import invocation, output
+from nexus_daemon.cli import invocation, output, tables
 from nexus_daemon.cli.assistant_option import ALL
 
 PLACES = {"system": "system prompt", "user": "first user message", "developer": "developer message"}
@@ -111,7 +111,7 @@ def _place(profile: Profile, part: SentPart) -> str:
 
 def _print_tokens(profile: Profile, surroundings: Surroundings) -> None:
     mark = "" if profile.exact else "≈"
-    table = Table(title=_title(profile), title_justify="left", box=box.SIMPLE_HEAD, show_footer=True)
+    table = Table(box=box.SIMPLE_HEAD, show_footer=True)
     table.add_column("scope", footer="total")
     table.add_column("file", footer=f"counted with {profile.counter}", overflow="fold")
     table.add_column("tokens", justify="right", footer=f"{mark}{profile.total:,}")
@@ -123,6 +123,7 @@ def _print_tokens(profile: Profile, surroundings: Surroundings) -> None:
         cells = (part.scope, name, f"{mark}{part.tokens:,}", f"{share:.0%}")
         table.add_row(*cells, Text("█" * round(_BAR * share)))
     out = output.console()
+    tables.print_sentence(out, _title(profile))
     out.print(table)
     for later in profile.later:
         text = f"{_short(later.path, surroundings)} ({mark}{later.tokens:,} tokens) is sent {later.when}"
@@ -131,7 +132,7 @@ def _print_tokens(profile: Profile, surroundings: Surroundings) -> None:
 
 def _print_layers(profile: Profile, surroundings: Surroundings) -> None:
     mark = "" if profile.exact else "≈"
-    table = Table(title=_title(profile), title_justify="left", box=box.SIMPLE_HEAD)
+    table = Table(box=box.SIMPLE_HEAD)
     for name in ("scope", "file", "status"):
         table.add_column(name, overflow="fold")
     table.add_column("tokens", justify="right")
@@ -144,6 +145,7 @@ def _print_layers(profile: Profile, surroundings: Surroundings) -> None:
         name = _short(later.path, surroundings)
         table.add_row(later.scope, name, f"sent {later.when}", f"{mark}{later.tokens:,}")
     out = output.console()
+    tables.print_sentence(out, _title(profile))
     out.print(table)
     for ignored in profile.ignored:
         text = f"{_short(ignored.path, surroundings)}: {ignored.reason}"

@@ -261,7 +261,7 @@ def test_codex_tells_what_it_never_reads(tmp_path: Path) -> None:
                     "work/AGENTS.md",
                     1,
                     "Cut at 32,768 bytes",
-                    "lines 964–1000 are never read. Shorten the files, or raise `project_doc_max_bytes`.",
+                    "lines 964–1000 are never read. Shorten it, or raise `project_doc_max_bytes`.",
                 )
             ],
         }

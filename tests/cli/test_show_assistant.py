@@ -1,0 +1,259 @@
+"""`nexus show --for` and `nexus check --for`: what another assistant reads in a folder."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from inline_snapshot import snapshot
+
+from nexus_daemon.cli import main
+from support.fixture import write_fixture
+
+FOLDER = """
+//- /home/.codex/AGENTS.md
+Mine.
+//- /home/.codex/config.toml
+project_doc_max_bytes = 40
+//- /home/a/.git/HEAD
+ref: refs/heads/main
+//- /home/a/AGENTS.md
+The gate is green.
+The second line is cut.
+The third, too.
+//- /home/a/CLAUDE.md
+The gate is red. @docs/style.md @docs/none.md
+//- /home/a/docs/style.md
+Tabs.
+//- /home/a/src/AGENTS.md
+Below.
+"""
+# tokens of texts with paths depend on where the tests run; the width of columns, too
+FIGURE = re.compile(
+    r"(?<=[ (])≈?\d[\d,]*(?= tokens)|(?:(?<=  )|(?<=cut ))≈?\d[\d,]*(?=  |$)|\d+%(?: +█*)?", re.MULTILINE
+)
+BLANKS = re.compile(r"(?<=\S) {2,}|─{5,}")
+
+
+def check(
+    root: Path, capsys: pytest.CaptureFixture[str], *arguments: str, monkeypatch: pytest.MonkeyPatch
+) -> tuple[int, str, str]:
+    """Exit code, output and errors of a command about `/home/a`, the root's path and its tokens left out."""
+    tree = write_fixture(FOLDER, root.resolve())
+    for name in ("CODEX_HOME", "CLAUDE_CONFIG_DIR", "XDG_CONFIG_HOME", "NEXUS_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", tree.path("/home"))
+    monkeypatch.setenv("COLUMNS", "120")
+    code = main([arguments[0], tree.path("/home/a"), *arguments[1:]])
+    out, errors = capsys.readouterr()
+    lines = "".join(line.rstrip() + "\n" for line in FIGURE.sub("N", out.replace(tree.root, "")).splitlines())
+    return code, BLANKS.sub("  ", lines), errors.replace(tree.root, "")
+
+
+@pytest.fixture
+def run(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
+    return lambda *arguments: check(tmp_path, capsys, *arguments, monkeypatch=monkeypatch)
+
+
+def test_the_exact_text(run: Any) -> None:
+    assert run("show", "--for", "codex") == snapshot(
+        (
+            0,
+            """\
+── instructions, in the first user message (N tokens)
+# AGENTS.md instructions for /home/a
+
+<INSTRUCTIONS>
+Mine.
+
+--- project-doc ---
+
+The gate is green.
+The second line is cu
+</INSTRUCTIONS>
+""",
+            "nexus show: /home/a/AGENTS.md: cut at 40 bytes: lines 2–3 are never read\n",
+        )
+    )
+
+
+def test_the_source_of_each_part(run: Any) -> None:
+    assert run("show", "--for", "codex", "--source") == snapshot(
+        (
+            0,
+            """\
+── Codex (0.169.0, by its own requests): N tokens of files in every request
+── instructions, in the first user message (N tokens)
+── text of Codex (N tokens)
+# AGENTS.md instructions for /home/a
+
+<INSTRUCTIONS>
+── /home/.codex/AGENTS.md:1-1 (user) (N tokens)
+Mine.
+── text of Codex (N tokens)
+
+
+--- project-doc ---
+
+── /home/a/AGENTS.md:1-3 (project, cut at line 2) (N tokens)
+The gate is green.
+The second line is cu
+── text of Codex (N tokens)
+
+</INSTRUCTIONS>
+── not read: /home/a/CLAUDE.md: Codex reads AGENTS.md, not CLAUDE.md.
+── not read: /home/a/src/AGENTS.md: Codex reads AGENTS.md of the folder where it runs, not of those below.
+""",
+            "nexus show: /home/a/AGENTS.md: cut at 40 bytes: lines 2–3 are never read\n",
+        )
+    )
+
+
+def test_the_tokens(run: Any) -> None:
+    assert run("show", "--for", "codex", "--tokens") == snapshot(
+        (
+            0,
+            """\
+Codex (0.169.0, by its own requests): N tokens of files in every request
+
+  scope  file  tokens  share
+   \n\
+  program  Codex  N  N
+  user  ~/.codex/AGENTS.md  N  N
+  program  Codex  N  N
+  project  AGENTS.md  N  N
+  program  Codex  N  N
+
+  total  counted with o200k_base (gpt-5)  N
+
+""",
+            "nexus show: /home/a/AGENTS.md: cut at 40 bytes: lines 2–3 are never read\n",
+        )
+    )
+
+
+def test_the_layers(run: Any) -> None:
+    assert run("show", "--for", "claude-code", "--layers") == snapshot(
+        (
+            0,
+            """\
+Claude Code (2.1.330, by its own requests): N tokens of files in every request
+
+  scope  file  status  tokens
+   \n\
+  project  CLAUDE.md  sent  N
+  import  @docs/style.md  sent  N
+
+not read ~/.codex/AGENTS.md: Claude Code reads CLAUDE.md, not files of Codex.
+not read AGENTS.md: Claude Code reads it only where there is no CLAUDE.md. Import it there: `@AGENTS.md`.
+not read src/AGENTS.md: Claude Code reads it only where there is no CLAUDE.md. Import it there: `@AGENTS.md`.
+""",
+            "nexus show: 1 problem: run nexus check --for claude-code /home/a\n",
+        )
+    )
+
+
+def test_who_reads_what(run: Any) -> None:
+    assert run("show", "--for", "all") == snapshot(
+        (
+            0,
+            """\
+
+  file  Claude Code  Codex  opencode  Gemini CLI  GitHub Copilot  Cursor
+   \n\
+  ~/.codex/AGENTS.md  –  N  –  –  –  –
+  AGENTS.md  –  cut N  N  –  N  N
+  CLAUDE.md  N  –  –  –  N  –
+  docs/style.md  N  –  –  –  –  –
+  src/AGENTS.md  –  –  later  –  –  later
+
+  tokens of every request  N  N  N  N  N  N
+
+–: not read · later: sent when something happens · cut: only in part
+By documentation, not by their own requests: Gemini CLI, GitHub Copilot, Cursor.
+""",
+            "",
+        )
+    )
+
+
+def test_json_is_the_result_of_the_request(run: Any) -> None:
+    code, out, _ = run("show", "--for", "codex", "--format", "json")
+    files = [(each["uri"].rpartition("/home/")[2], each["loaded"]) for each in json.loads(out)["files"]]
+    cut = next(each["cutAt"] for each in json.loads(out)["files"] if "cutAt" in each)
+    assert (code, files, cut) == snapshot(
+        (
+            0,
+            [
+                (".codex/AGENTS.md", True),
+                ("a/AGENTS.md", True),
+                ("a/CLAUDE.md", False),
+                ("a/src/AGENTS.md", False),
+            ],
+            {"line": 1, "character": 21},
+        )
+    )
+
+
+@pytest.mark.parametrize("arguments", [("--message", "x"), ("--agent", "b"), ("--format", "anthropic")])
+def test_options_about_requests_of_nexus_are_wrong_usage(arguments: tuple[str, str], run: Any) -> None:
+    code, out, errors = run("show", "--for", "codex", *arguments)
+    assert (code, out, "nexus show: --f" in errors) == (2, "", True)
+
+
+def test_a_check(run: Any) -> None:
+    assert run("check", "--for", "codex") == snapshot(
+        (
+            1,
+            """\
+Configuration Error: Problem in /home/a/AGENTS.md
+
+  Line 2, Column 22: Cut at 40 bytes: lines 2–3 are never read. Shorten it, or raise `project_doc_max_bytes`.
+
+  1 | The gate is green.
+  2 | The second line is cut.
+    |  ^
+  3 | The third, too.
+
+Fix the file and try again.
+
+1 error and 0 warnings in 2 files read by Codex 0.169.0.
+""",
+            "",
+        )
+    )
+
+
+def test_a_check_of_claude_code(run: Any) -> None:
+    assert run("check", "--for", "claude-code", "--strict") == snapshot(
+        (
+            1,
+            """\
+Configuration Warning: Problem in /home/a/CLAUDE.md
+
+  Line 1, Column 33: /home/a/docs/none.md does not exist. Correct the path.
+
+  1 | The gate is red. @docs/style.md @docs/none.md
+    |  ^
+
+Fix the file and try again.
+
+0 errors and 1 warning in 2 files read by Claude Code 2.1.330.
+""",
+            "",
+        )
+    )
+
+
+def test_a_check_for_github(run: Any) -> None:
+    code, out, _ = run("check", "--for", "codex", "--format", "github")
+    assert (code, out.partition("::Cut")[0]) == snapshot(
+        (1, "::error file=/home/a/AGENTS.md,line=2,col=22,endLine=4,endColumn=1,title=assistant.cut")
+    )
+
+
+def test_an_unknown_assistant_is_wrong_usage(run: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run("show", "--for", "clippy")
+    assert ended.value.code == 2
