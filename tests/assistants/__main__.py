@@ -19,7 +19,6 @@ TESTS = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(TESTS))
 
 from assistants import agreement, programs  # noqa: E402 - from the tests' directory
-from assistants.case_folders import write_case  # noqa: E402
 from assistants.cases import CASES, Case  # noqa: E402
 from assistants.extraction import Extract, extract  # noqa: E402
 from assistants.provider_stand_in import ProviderStandIn  # noqa: E402
@@ -89,9 +88,7 @@ def send(
     """Run a program in a new folder of a case; what its last request says, beside the profile."""
     with tempfile.TemporaryDirectory(prefix="case-") as directory, ProviderStandIn() as provider:
         root = Path(directory).resolve()
-        for name in ("home", "work"):
-            (root / name).mkdir()
-        write_case(case.files, root, case.directory)
+        agreement.write_folder(program.name, case, root)
         environ = {name: value.replace(agreement.ROOT, str(root)) for name, value in case.environ.items()}
         profile = agreement.profile_of(program.name, case, root)
         run = programs.run(

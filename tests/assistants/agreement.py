@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from assistants.case_folders import slug
+from assistants.case_folders import slug, write_case
 from assistants.cases import Case
 from assistants.extraction import Extract
 from nexus_context.assistants.model import Profile, Surroundings
@@ -30,6 +30,20 @@ class Record(NamedTuple):
     entries: list[str]
 
 
+def write_folder(program: str, case: Case, root: Path) -> None:
+    """Write a case's files for a program below a root.
+
+    Gemini CLI is set to the names of the others, so that the same strings are a case for it, too.
+    """
+    for name in ("home", "work"):
+        (root / name).mkdir(exist_ok=True)
+    write_case(case.files, root, case.directory)
+    settings = root / "home" / ".gemini" / "settings.json"
+    if program == "gemini" and program in case.programs and len(case.programs) > 1 and not settings.exists():
+        settings.parent.mkdir(exist_ok=True)
+        settings.write_text('{"context": {"fileName": ["AGENTS.md", "CLAUDE.md"]}}')
+
+
 def profile_of(program: str, case: Case, root: Path) -> Profile:
     """The profile of a case's folder, which is written below a root."""
     environ = {name: value.replace(ROOT, str(root)) for name, value in case.environ.items()}
@@ -46,8 +60,8 @@ def extract_of(profile: Profile) -> Extract:
         if block.kind != "instructions"
         for part in block.parts
     ]
-    place = instructions[0].place if instructions else None
-    return Extract(place, instructions[0].text if instructions else None, tuple(entries))
+    text = "".join(block.text for block in instructions)
+    return Extract("+".join(block.place for block in instructions) or None, text or None, tuple(entries))
 
 
 def differences(real: Extract, profile: Profile) -> list[str]:
@@ -63,7 +77,8 @@ def differences(real: Extract, profile: Profile) -> list[str]:
     counted = sum(
         part.tokens for block in profile.blocks if block.kind == "instructions" for part in block.parts
     )
-    expected = counter_for(profile.assistant.model).count(real.instructions or "")
+    counter = counter_for(profile.assistant.model)
+    expected = sum(counter.count(block.text) for block in profile.blocks if block.kind == "instructions")
     if not lines and counted != expected:
         lines.append(f"tokens: {expected} of the text that was sent, {counted} of the parts")
     return lines

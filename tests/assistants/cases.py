@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-ALL = ("claude-code", "codex", "opencode")
+ALL = ("claude-code", "codex", "opencode", "gemini")
 GIT = """\
 //- /work/.git/HEAD
 ref: refs/heads/main
@@ -1078,5 +1078,124 @@ The gate is red.
 Project.
 """,
         programs=("claude-code",),
+    ),
+    Case(
+        "the names of Gemini CLI",
+        GIT
+        + """\
+//- /home/.gemini/GEMINI.md
+The user's own: @notes.md
+//- /home/.gemini/notes.md
+Notes.
+//- /GEMINI.md
+Above the repository.
+//- /work/GEMINI.md
+The root. @docs/a.md @docs/missing.md @docs @../outside.md @https://example.com/x.md
+//- /outside.md
+Outside.
+//- /work/docs/a.md
+
+A imports @b.md and `@b.md`.
+//- /work/docs/b.md
+B imports @a.md and @../GEMINI.md
+//- /work/src/GEMINI.md
+Below.
+//- /work/src/deep/GEMINI.md
+Deeper.
+""",
+        directory="/work/src",
+        programs=("gemini",),
+    ),
+    Case(
+        "deep imports of Gemini CLI",
+        GIT
+        + """\
+//- /work/GEMINI.md
+0 @1.md
+//- /work/1.md
+1 @2.md
+//- /work/2.md
+2 @3.md
+//- /work/3.md
+3 @4.md
+//- /work/4.md
+4 @5.md
+//- /work/5.md
+5 @6.md
+//- /work/6.md
+6
+""",
+        programs=("gemini",),
+    ),
+    Case(
+        "names and markers by settings of Gemini CLI",
+        """\
+//- /home/.gemini/settings.json
+// a comment
+{"context": {"fileName": "USER.md", "memoryBoundaryMarkers": [".root"]}}
+//- /work/.root
+//- /work/.gemini/settings.json
+{"context": {"fileName": ["RULES.md", "GEMINI.md"]}}
+//- /work/.git/HEAD
+ref: refs/heads/main
+//- /work/GEMINI.md
+Gemini.
+//- /work/RULES.md
+Rules.
+//- /work/USER.md
+Not read.
+//- /RULES.md
+Not read.
+""",
+        programs=("gemini",),
+    ),
+    Case(
+        "one file by two paths for Gemini CLI",
+        GIT
+        + """\
+//- /home/.gemini/GEMINI.md -> ../../work/GEMINI.md
+//- /work/GEMINI.md
+One.
+//- /work/src/GEMINI.md -> ../other.md
+//- /work/other.md
+  Other, with @x.md
+//- /work/x.md
+
+//- /work/src/a/GEMINI.md
+
+""",
+        directory="/work/src/a",
+        programs=("gemini",),
+    ),
+    Case(
+        "backticks and imports of Gemini CLI",
+        GIT
+        + """\
+//- /work/GEMINI.md
+``` code @a.md
+```` @b.md ``` @c.md `d @d.md
+(@e.md) *@f.md @g.md, @-h.md @./i.md ` @j.md
+//- /work/a.md
+a
+//- /work/b.md
+b
+//- /work/c.md
+c
+//- /work/d.md
+d
+//- /work/e.md
+e
+//- /work/f.md
+f
+//- /work/g.md
+g
+//- /work/-h.md
+h
+//- /work/i.md
+i
+//- /work/j.md
+j
+""",
+        programs=("gemini",),
     ),
 )

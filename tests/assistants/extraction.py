@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 CLAUDE_START = "<system-reminder>\nCodebase and user instructions are shown below."
 CODEX_START = "# AGENTS.md instructions"
+GEMINI_START = "<loaded_context>\n"
+GEMINI_PROJECT_START = "<loaded_context>\n<project_context>\n"
 OPENCODE_START = "\n</env>\n"
 OPENCODE_END = re.compile(r"\n?Skills provide specialized instructions and workflows for specific tasks\.\n")
 CLAUDE_LINE = re.compile(r"^- [^\n]+", re.MULTILINE)
@@ -30,7 +32,7 @@ class TextBlock(NamedTuple):
 
 
 class Extract(NamedTuple):
-    """What a request says of files. `instructions` is None if it has none."""
+    """What a request says of files. `instructions` is None if it has none; several places are joined."""
 
     place: str | None
     instructions: str | None
@@ -38,7 +40,7 @@ class Extract(NamedTuple):
 
 
 def blocks_of(body: dict[str, Any]) -> Iterator[TextBlock]:
-    """All texts of a request, in order, of any of the three APIs."""
+    """All texts of a request, in order, of any of the APIs."""
     system = body.get("system")
     if isinstance(system, str):
         yield TextBlock("system", system)
@@ -46,6 +48,12 @@ def blocks_of(body: dict[str, Any]) -> Iterator[TextBlock]:
         yield TextBlock("system", part["text"])
     if isinstance(body.get("instructions"), str):
         yield TextBlock("system", body["instructions"])
+    for part in body.get("systemInstruction", {}).get("parts", ()):
+        yield TextBlock("system", part["text"])
+    for message in body.get("contents", ()):
+        for part in message["parts"]:
+            if "text" in part:
+                yield TextBlock(message["role"], part["text"])
     for message in body.get("messages") or body.get("input") or ():
         content = message.get("content")
         if isinstance(content, str):
@@ -57,7 +65,8 @@ def blocks_of(body: dict[str, Any]) -> Iterator[TextBlock]:
 
 def extract(assistant: str, body: dict[str, Any]) -> Extract:
     """The instructions of a request of an assistant, and its entries of skills and agents."""
-    return {"claude-code": _claude, "codex": _codex, "opencode": _opencode}[assistant](list(blocks_of(body)))
+    readers = {"claude-code": _claude, "codex": _codex, "opencode": _opencode, "gemini": _gemini}
+    return readers[assistant](list(blocks_of(body)))
 
 
 def _claude(blocks: list[TextBlock]) -> Extract:
@@ -91,6 +100,18 @@ def _opencode(blocks: list[TextBlock]) -> Extract:
     return Extract(
         "system" if instructions else None, instructions or None, tuple(OPENCODE_LINE.findall(skills))
     )
+
+
+def _gemini(blocks: list[TextBlock]) -> Extract:
+    texts: dict[str, str] = {}
+    for block in blocks:
+        if block.place == "system" and GEMINI_START in block.text:
+            texts["system"] = GEMINI_START + block.text.rpartition(GEMINI_START)[2]
+        elif block.place == "user" and block.text.startswith("<session_context>"):
+            _, start, text = block.text.partition(GEMINI_PROJECT_START)
+            if start:
+                texts["user"] = start + text.removesuffix("\n</session_context>")
+    return Extract("+".join(texts) or None, "".join(texts.values()) or None, ())
 
 
 def _first(blocks: list[TextBlock], start: str) -> tuple[str | None, str | None]:

@@ -20,6 +20,12 @@ LONGEST_S = 60.0
 QUESTION = "Where is the gate?"
 CLAUDE_MODEL = "claude-sonnet-5"
 CODEX_MODEL = "gpt-5"
+GEMINI_MODEL = "gemini-2.5-pro"
+GEMINI_SETTINGS = """{
+  "security": {"auth": {"selectedType": "gemini-api-key"}},
+  "general": {"disableAutoUpdate": true},
+  "privacy": {"usageStatisticsEnabled": false}
+}"""
 
 
 class MissingToolError(Exception):
@@ -29,7 +35,8 @@ class MissingToolError(Exception):
 class Program(NamedTuple):
     """An assistant: its package and version in npm, its command.
 
-    `arguments` and `environ` make what a run needs from the address of the provider.
+    `arguments` and `environ` make what a run needs from the address of the provider. `settings` are a
+    variable and the text of the file that it names.
     """
 
     name: str
@@ -38,6 +45,7 @@ class Program(NamedTuple):
     command: str
     arguments: Callable[[str], tuple[str, ...]]
     environ: Callable[[str], dict[str, str]]
+    settings: tuple[str, str] | None = None
 
 
 class Run(NamedTuple):
@@ -87,6 +95,15 @@ def _opencode_environ(address: str) -> dict[str, str]:
     return {"OPENCODE_CONFIG_CONTENT": json.dumps(config), "OPENCODE_DISABLE_MODELS_FETCH": "1"}
 
 
+def _gemini_environ(address: str) -> dict[str, str]:
+    return {
+        "GEMINI_API_KEY": "test",
+        "GOOGLE_GEMINI_BASE_URL": address,
+        "GEMINI_CLI_TRUST_WORKSPACE": "true",
+        "GEMINI_TELEMETRY_ENABLED": "false",
+    }
+
+
 PROGRAMS = {
     program.name: program
     for program in (
@@ -113,6 +130,15 @@ PROGRAMS = {
             "opencode",
             lambda _: ("run", QUESTION),
             _opencode_environ,
+        ),
+        Program(
+            "gemini",
+            "@google/gemini-cli",
+            "0.61.0",
+            "gemini",
+            lambda _: ("-p", QUESTION, "-m", GEMINI_MODEL),
+            _gemini_environ,
+            ("GEMINI_CLI_SYSTEM_SETTINGS_PATH", GEMINI_SETTINGS),
         ),
     )
 }
@@ -163,6 +189,10 @@ def run(
 ) -> Run:
     """Run one turn of a program in a directory, at low priority."""
     variables = {"PATH": search_path(), "HOME": str(home), **program.environ(address), **environ}
+    if program.settings is not None:
+        settings = command.parents[2] / "system-settings.json"  # Gemini CLI refuses one below /tmp
+        settings.write_text(program.settings[1])
+        variables[program.settings[0]] = str(settings)
     process = subprocess.Popen(
         [str(command), *program.arguments(address)],
         cwd=directory,

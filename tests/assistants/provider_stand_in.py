@@ -1,9 +1,8 @@
 """A stand-in for the providers of assistants, on loopback: it records requests and answers with a sentence.
 
 1. It listens on 127.0.0.1 at a port that the system chooses.
-2. It answers Anthropic's messages, OpenAI's Responses and OpenAI's chat completions, streamed or not, as far
-   as
-   the assistants need it to end a turn.
+2. It answers Anthropic's messages, OpenAI's Responses and chat completions, and Gemini's contents, streamed
+   or not, as far as the assistants need it to end a turn.
 3. It ends with its `with` block; its threads never keep a process alive.
 """
 
@@ -89,6 +88,8 @@ class ProviderStandIn:
 
 def is_streamed(path: str, body: dict[str, Any]) -> bool:
     """Whether the answer to a request is a stream of events."""
+    if path.endswith(":streamGenerateContent"):
+        return True
     return bool(body.get("stream")) and not path.endswith("/count_tokens")
 
 
@@ -102,7 +103,19 @@ def answer(path: str, body: dict[str, Any]) -> bytes:
         return _responses(body)
     if path.endswith("/chat/completions"):
         return _chat_completions(body)
+    if path.endswith((":streamGenerateContent", ":generateContent")):
+        return _contents(path)
     return b"{}"
+
+
+def _contents(path: str) -> bytes:
+    content = {"role": "model", "parts": [{"text": ANSWER}]}
+    usage = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}
+    response = {
+        "candidates": [{"content": content, "finishReason": "STOP", "index": 0}],
+        "usageMetadata": usage,
+    }
+    return b"data: " + _json(response) + b"\n\n" if is_streamed(path, {}) else _json(response)
 
 
 def _messages(body: dict[str, Any]) -> bytes:

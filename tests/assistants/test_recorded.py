@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from assistants.agreement import Record, extract_of, profile_of, record, unordered
-from assistants.case_folders import write_case
+from assistants.agreement import Record, extract_of, profile_of, record, unordered, write_folder
 from assistants.cases import CASES, Case
 from nexus_context.tokens import counter_for
 
@@ -23,9 +22,7 @@ RUNS = [
 
 def check(program: str, case: Case, root: Path) -> tuple[Any, Any]:
     """What the program sent, and what its profile says."""
-    for name in ("home", "work"):
-        (root / name).mkdir()
-    write_case(case.files, root, case.directory)
+    write_folder(program, case, root)
     predicted = record(extract_of(profile_of(program, case, root)), root)
     real = Record(**RECORDED[program]["records"][case.name])
     return (unordered(real), unordered(predicted)) if case.as_stored else (real, predicted)
@@ -39,8 +36,7 @@ def test_a_profile_agrees_with_the_program(program: str, case: Case, tmp_path: P
 
 @pytest.mark.parametrize(("program", "case"), RUNS)
 def test_tokens_of_parts_sum_to_the_count_of_their_block(program: str, case: Case, tmp_path: Path) -> None:
-    write_case(case.files, tmp_path, case.directory)
-    (tmp_path / "work").mkdir(exist_ok=True)
+    write_folder(program, case, tmp_path)
     profile = profile_of(program, case, tmp_path)
     counter = counter_for(profile.assistant.model)
     sums = [sum(part.tokens for part in block.parts) for block in profile.blocks]
@@ -52,4 +48,4 @@ def test_every_program_agrees_in_25_cases_or_more() -> None:
     assert {
         name: (result["cases"] >= 25, result["cases"] - result["agreements"])
         for name, result in RECORDED.items()
-    } == {"claude-code": (True, 0), "codex": (True, 0), "opencode": (True, 0)}
+    } == {"claude-code": (True, 0), "codex": (True, 0), "opencode": (True, 0), "gemini": (True, 0)}

@@ -171,7 +171,7 @@ def test_who_reads_what(run: Any) -> None:
   tokens of every request  N  N  N  N  N  N
 
 –: not read · later: sent when something happens · cut: only in part
-By documentation, not by their own requests: Gemini CLI, GitHub Copilot, Cursor.
+By documentation, not by their own requests: GitHub Copilot, Cursor.
 """,
             "",
         )

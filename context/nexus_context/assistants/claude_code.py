@@ -41,6 +41,7 @@ PROGRAM = f"Claude Code {VERSION}"
 MEMORY_PAGE = "https://code.claude.com/docs/en/memory"
 DEEPEST = 5  # files, the first one included
 LARGEST = 4 << 20  # bytes of one file
+MOST_RULE_DIRECTORIES = 500
 LONG = 40_000  # characters of one file, from which Claude Code itself warns
 NOTES = os.path.join("memory", "MEMORY.md")
 NAMES = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md")
@@ -130,6 +131,7 @@ class _Walk:
         self.environ = surroundings.environ
         self.config = config_directory(surroundings)
         self.processed: set[str] = set()
+        self.chain: list[str] = []  # the file that is being read, and those that import it
         self.ignored: list[IgnoredFile] = []
         self.problems: list[Problem] = []
         self.settings = settings_of(disk, surroundings, self.config)
@@ -347,10 +349,12 @@ def _file(
         _refuse(walk, path, "It has no text that is sent.")
         return
     yield _Memory(path, kind, scope, text, importer=importer, globs=_globs(matter))
+    walk.chain.append(path)
     for token in claude_markdown.import_tokens(body):
         target = _import_target(token.path, real, walk.user_home)
         _check_import(walk, path, token.span, body=body, target=target, depth=depth, kind=kind)
         yield from _file(walk, target, kind, scope="import", depth=depth + 1, importer=path)
+    walk.chain.pop()
 
 
 def _may_read(walk: _Walk, path: str, kind: str, importer: str | None) -> bool:
@@ -390,6 +394,9 @@ def _check_import(
             message = f"Claude Code takes `{end}` for a part of the path. Write a blank before it."
             place = Span(span.end + offset - len(end), span.end + offset - len(end))
             fix = Fix("Insert a blank", (Edit(place, " "),))
+    elif target in walk.chain:
+        code = "assistant.import-cycle"
+        message = f"{target} imports this file, so this import brings nothing. Remove one of the two."
     elif depth + 1 >= DEEPEST:
         code, message = (
             "assistant.import-depth",
@@ -423,7 +430,8 @@ def _rules(walk: _Walk, directory: str, kind: str) -> Iterator[_Memory]:
 def _rules_in(walk: _Walk, directory: str, kind: str, *, visited: set[str]) -> Iterator[_Memory]:
     real = walk.disk.real(directory)
     may_leave = walk.approved or kind == "user"
-    if real in visited or (real != directory and not may_leave and not is_within(real, walk.folder)):
+    is_outside = real != directory and not may_leave and not is_within(real, walk.folder)
+    if real in visited or is_outside or len(visited) >= MOST_RULE_DIRECTORIES:
         return
     visited.add(real)
     for name, entry in walk.disk.entries(real):

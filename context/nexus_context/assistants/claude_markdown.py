@@ -40,6 +40,7 @@ _HTML = re.compile(
     r"table|tbody|td|tfoot|th|thead|title|tr|track|ul)(?=\s|/?>|$)",
     re.IGNORECASE,
 )
+_INDENTED = re.compile(r"(?: {4}|\t)[^\n]*+(?:\n|\Z)(?:(?:[ \t]*+\n)*+(?: {4}|\t)[^\n]*+(?:\n|\Z))*+")
 _IMPORT = re.compile(rf"(?:^|[{WHITE_SPACE}])@((?:[^{WHITE_SPACE}\\]|\\ )+)")
 _BOUNDARY = re.compile(
     r"\*+|(?<![\w@/.-])_(?=\S)|(?<=[^\s_@])_(?![\w/.])|</?[A-Za-z][^<>\n]*>|\\[!-/:-@\[-`{-~]|\[|\]\([^()\n]*\)"
@@ -227,8 +228,7 @@ def _block_at(text: str, position: int, line: str, *, after_blank: bool) -> tupl
         blank = re.compile(r"\n[ \t]*(?:\n|\Z)").search(text, position)
         return "html", Span(position, blank.end() if blank else len(text))
     if after_blank and line.startswith(("    ", "\t")):
-        code = re.compile(r"(?:(?: {4}|\t)[^\n]*(?:\n|\Z)|[ \t]*\n(?=(?:[ \t]*\n)*(?: {4}|\t)))+")
-        match = code.match(text, position)
+        match = _INDENTED.match(text, position)
         return None if match is None else ("code", Span(*match.span()))
     return None
 

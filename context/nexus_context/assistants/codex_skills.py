@@ -31,12 +31,17 @@ def codex_skills(
         os.path.join(home, "skills"),
         os.path.join(surroundings.user_home, ".agents", "skills"),
     ]
-    parts = [part for root in dict.fromkeys(roots) for part in _skills(disk, root, 0)]
+    visited: set[str] = set()
+    parts = [part for root in dict.fromkeys(roots) for part in _skills(disk, root, 0, visited)]
     if parts:
         yield SentBlock("skills", "developer", tuple(parts), complete=False)
 
 
-def _skills(disk: Disk, directory: str, depth: int) -> Iterator[SentPart]:
+def _skills(disk: Disk, directory: str, depth: int, visited: set[str]) -> Iterator[SentPart]:
+    real = disk.real(directory)
+    if real in visited:
+        return
+    visited.add(real)
     path = os.path.join(directory, SKILL)
     matter, _ = claude_markdown.split_front_matter(disk.text(path) or "")
     description = field_text(matter, "description")
@@ -47,4 +52,4 @@ def _skills(disk: Disk, directory: str, depth: int) -> Iterator[SentPart]:
         return
     for name, entry in sorted(disk.entries(directory)) if depth < DEEPEST else ():
         if entry in ("directory", "link") and name != SYSTEM:
-            yield from _skills(disk, os.path.join(directory, name), depth + 1)
+            yield from _skills(disk, os.path.join(directory, name), depth + 1, visited)

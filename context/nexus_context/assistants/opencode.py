@@ -13,14 +13,13 @@
 import os
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any
+from typing import NamedTuple
 
 from nexus_context import jsontext
 from nexus_context.assistants.disk import Disk
 from nexus_context.assistants.model import (
     Assistant,
     IgnoredFile,
-    LaterFile,
     Rule,
     Scope,
     Sent,
@@ -29,10 +28,11 @@ from nexus_context.assistants.model import (
     Surroundings,
 )
 from nexus_context.assistants.opencode_skills import opencode_skills
-from nexus_context.assistants.settings import read_json, texts_of
+from nexus_context.assistants.settings import read_document
 from nexus_context.assistants.working_tree import find_working_tree, parents
 from nexus_context.config.globs import Globs, GlobsError
-from nexus_context.errors import Span
+from nexus_context.errors import Problem, Severity, Span
+from nexus_context.jsontext import JsonDocument
 
 VERSION = "1.18.33"
 PROGRAM = f"opencode {VERSION}"
@@ -42,6 +42,8 @@ CLAUDE = "CLAUDE.md"
 ADDRESSES = ("http://", "https://")
 MOST_FILES = 500  # of one pattern
 DEEPEST = 8  # directories that `**` stands for
+CONTENT = "OPENCODE_CONFIG_CONTENT"
+SETTINGS = ("opencode.jsonc", "opencode.json")
 MAGIC = frozenset("*?[{")
 
 ASSISTANT = Assistant(
@@ -64,6 +66,13 @@ ASSISTANT = Assistant(
 )
 
 
+class _Entry(NamedTuple):
+    """Where an entry of `instructions` stands."""
+
+    path: str
+    span: Span
+
+
 def config_home(surroundings: Surroundings) -> str:
     """The user's directory of opencode."""
     base = surroundings.environ.get("XDG_CONFIG_HOME") or os.path.join(surroundings.user_home, ".config")
@@ -73,18 +82,24 @@ def config_home(surroundings: Surroundings) -> str:
 def read_opencode(disk: Disk, surroundings: Surroundings) -> Sent:
     """What opencode sends of a folder's files."""
     ignored: list[IgnoredFile] = []
-    later: list[LaterFile] = []
     files: dict[str, Scope] = {}
     for path in _user_files(disk, surroundings, ignored):
         files.setdefault(path, "user")
     directories = _directories(disk, surroundings)
     for path in _project_files(disk, surroundings, directories, ignored):
         files.setdefault(path, "project" if os.path.dirname(path) == surroundings.folder else "parent")
-    for entry in instructions_of(disk, surroundings, directories):
-        if entry.startswith(ADDRESSES):
-            ignored.append(IgnoredFile(entry, "opencode fetches it with every request; Nexus does not."))
-        for path in _instruction_files(disk, surroundings, directories, entry):
-            files.setdefault(path, "settings")
+    problems: list[Problem] = []
+    for text, entry in _entries(disk, surroundings, directories).items():
+        if text.startswith(ADDRESSES):
+            ignored.append(IgnoredFile(text, "opencode fetches it with every request; Nexus does not."))
+            continue
+        paths = list(_instruction_files(disk, surroundings, directories, text))
+        files.update((path, "settings") for path in paths if path not in files)
+        if not paths and entry.path != CONTENT:
+            message = f"No file matches {text}: opencode reads nothing for it. Correct the path."
+            problems.append(
+                Problem(entry.path, entry.span, "assistant.instructions", Severity.WARNING, message=message)
+            )
     parts: list[SentPart] = []
     for path, scope in files.items():
         text = (disk.text(path) or "").removeprefix("\ufeff")
@@ -97,7 +112,7 @@ def read_opencode(disk: Disk, surroundings: Surroundings) -> Sent:
         parts.append(SentPart(label + text, scope, path, content=content))
     blocks = [SentBlock("instructions", "system", tuple(parts))] if parts else []
     blocks.extend(opencode_skills(disk, surroundings, config_home(surroundings), directories))
-    return Sent(tuple(blocks), tuple(later), tuple(ignored))
+    return Sent(tuple(blocks), ignored=tuple(ignored), problems=tuple(problems))
 
 
 def _is_on(surroundings: Surroundings, *names: str) -> bool:
@@ -142,44 +157,49 @@ def _project_files(
             ignored.extend(IgnoredFile(path, reason) for path in existing)
 
 
-def instructions_of(disk: Disk, surroundings: Surroundings, directories: list[str]) -> list[str]:
+def _entries(disk: Disk, surroundings: Surroundings, directories: list[str]) -> dict[str, _Entry]:
     """The entries of `instructions` in all settings, each once, in their order."""
-    entries: dict[str, None] = {}
-    for settings in _settings(disk, surroundings, directories):
-        entries.update(dict.fromkeys(texts_of(settings.get("instructions"))))
-    return list(entries)
+    entries: dict[str, _Entry] = {}
+    for document in _settings(disk, surroundings, directories):
+        value = document.value.get("instructions") if isinstance(document.value, dict) else None
+        for index, text in enumerate(value if isinstance(value, list) else ()):
+            if isinstance(text, str):
+                span = document.span(("instructions", index))
+                entries.setdefault(text, _Entry(document.path, span))
+    return entries
 
 
-def _settings(disk: Disk, surroundings: Surroundings, directories: list[str]) -> Iterator[dict[str, Any]]:
+def _settings(disk: Disk, surroundings: Surroundings, directories: list[str]) -> Iterator[JsonDocument]:
+    environ = surroundings.environ
+    for path in _settings_paths(surroundings, directories):
+        document = read_document(disk, path)
+        if document is not None:
+            yield document
+    content = environ.get(CONTENT)
+    if content:
+        yield jsontext.parse(CONTENT, content)
+
+
+def _settings_paths(surroundings: Surroundings, directories: list[str]) -> Iterator[str]:
+    """The settings files, the least important first."""
     environ = surroundings.environ
     home = config_home(surroundings)
-    for name in ("config.json", "opencode.json", "opencode.jsonc"):
-        yield read_json(disk, os.path.join(home, name))
+    yield from (os.path.join(home, name) for name in ("config.json", *SETTINGS[::-1]))
     if environ.get("OPENCODE_CONFIG"):
-        yield read_json(disk, os.path.join(surroundings.folder, environ["OPENCODE_CONFIG"]))
+        yield os.path.join(surroundings.folder, environ["OPENCODE_CONFIG"])
     in_project = [] if _is_on(surroundings, "OPENCODE_DISABLE_PROJECT_CONFIG") else directories
-    for directory in reversed(in_project):
-        for name in ("opencode.jsonc", "opencode.json"):
-            yield read_json(disk, os.path.join(directory, name))
+    yield from (os.path.join(directory, name) for directory in reversed(in_project) for name in SETTINGS)
     dot = [os.path.join(each, ".opencode") for each in in_project]
     dot.append(os.path.join(surroundings.user_home, ".opencode"))
     if environ.get("OPENCODE_CONFIG_DIR"):
         dot.append(environ["OPENCODE_CONFIG_DIR"])
-    for directory in dict.fromkeys(dot):
-        for name in ("opencode.jsonc", "opencode.json"):
-            yield read_json(disk, os.path.join(directory, name))
-    content = environ.get("OPENCODE_CONFIG_CONTENT")
-    if content:
-        value = jsontext.parse("OPENCODE_CONFIG_CONTENT", content).value
-        yield value if isinstance(value, dict) else {}
+    yield from (os.path.join(directory, name) for directory in dict.fromkeys(dot) for name in SETTINGS)
 
 
 def _instruction_files(
     disk: Disk, surroundings: Surroundings, directories: list[str], entry: str
 ) -> Iterator[str]:
     """The files of one entry."""
-    if entry.startswith(ADDRESSES):
-        return
     if entry.startswith("~/"):
         entry = os.path.join(surroundings.user_home, entry[2:])
     if os.path.isabs(entry):
@@ -202,7 +222,7 @@ def _glob(disk: Disk, directory: str, pattern: str) -> list[str]:
         globs = Globs(path.replace(os.sep, "/"))
     except GlobsError:
         return []
-    levels = DEEPEST if "**" in pattern else len(steps) - first
+    levels = DEEPEST if "**" in pattern else min(len(steps) - first, DEEPEST)
     files = _files_below(disk, os.path.join(directory, *steps[:first]), levels)
     matching = (each for each in files if globs.matches(each.replace(os.sep, "/")))
     return list(islice(matching, MOST_FILES))

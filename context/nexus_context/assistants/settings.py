@@ -5,13 +5,20 @@ from typing import Any
 
 from nexus_context import jsontext
 from nexus_context.assistants.disk import Disk
+from nexus_context.jsontext import JsonDocument
 
 
 def read_json(disk: Disk, path: str) -> dict[str, Any]:
     """The object of a JSON file, comments and trailing commas allowed; empty if there is none."""
-    text = disk.text(path)
-    value = None if text is None else jsontext.parse(path, text.removeprefix("\ufeff")).value
+    document = read_document(disk, path)
+    value = None if document is None else document.value
     return value if isinstance(value, dict) else {}
+
+
+def read_document(disk: Disk, path: str) -> JsonDocument | None:
+    """A JSON file with the places of its values, None if there is none."""
+    text = disk.text(path)
+    return None if text is None else jsontext.parse(path, text.removeprefix("\ufeff"))
 
 
 def read_toml(disk: Disk, path: str) -> dict[str, Any]:

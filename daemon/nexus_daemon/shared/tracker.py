@@ -47,6 +47,8 @@ REPEATABLE = frozenset(
         "nexus/knowledge/status",
         "nexus/skill/read",
         "nexus/agent/list",
+        "nexus/assistant/context",
+        "nexus/assistant/list",
         "nexus/agent/get",
         "nexus/agent/messages",
         "nexus/event/list",

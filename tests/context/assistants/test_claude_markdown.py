@@ -54,3 +54,4 @@ def test_work_grows_with_the_text() -> None:
     for piece in ("<!-- ", "@a.md\n", "- \n", "`", "[a](", "    x\n\n", "> ", "*_"):
         claude_markdown.import_tokens(piece * 20_000)
         claude_markdown.strip_comments(piece * 20_000 + "<!--")
+    claude_markdown.import_tokens("    x" + "\n" * 300_000 + "    x")

@@ -268,6 +268,32 @@ def test_codex_tells_what_it_never_reads(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "messages"),
+    [
+        (
+            "claude-code",
+            "//- /home/work/CLAUDE.md\n@a.md\n//- /home/work/a.md\n@CLAUDE.md\n",
+            ["work/CLAUDE.md imports this file, so this import brings nothing. Remove one of the two."],
+        ),
+        (
+            "gemini",
+            "//- /home/work/GEMINI.md\n@a.md\n//- /home/work/a.md\nA @a.md\n",
+            ["work/a.md imports this file, so Gemini CLI leaves it out. Remove one of the imports."],
+        ),
+        (
+            "opencode",
+            '//- /home/work/opencode.json\n{"instructions": ["a.md", "no/*.md"]}\n//- /home/work/a.md\nA.\n',
+            ["No file matches no/*.md", "opencode reads nothing for it. Correct the path."],
+        ),
+        ("claude-code", "//- /home/work/CLAUDE.md\nmail @someone about @types\n", []),
+    ],
+)
+def test_what_brings_nothing_is_a_problem(name: str, text: str, messages: list[str], tmp_path: Path) -> None:
+    problems = check(text, name, tmp_path)["problems"]
+    assert [message for _, _, *parts in problems for message in parts] == messages
+
+
 def test_the_fix_of_an_import_that_ends_a_sentence(tmp_path: Path) -> None:
     fixture = write_fixture("//- /home/work/CLAUDE.md\nSee @a.md.\n//- /home/work/a.md\nA.\n", tmp_path)
     (problem,) = profile(fixture, "claude-code").problems

@@ -39,7 +39,7 @@ def test_all_assistants_are_listed_with_the_client_s_own(tmp_path: Path) -> None
             ("claude-code", "run"),
             ("codex", "run"),
             ("opencode", "run"),
-            ("gemini", "documentation"),
+            ("gemini", "run"),
             ("copilot", "documentation"),
             ("cursor", "documentation"),
         ]
