@@ -44,6 +44,7 @@ ORDER = [
     "prefix",
     "cache",
     "assembly",
+    "assistant_changes",
     "assembler",
     "agents",
     "assistant_sessions",

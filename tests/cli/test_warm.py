@@ -5,6 +5,7 @@ import locale
 import logging
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -40,7 +41,10 @@ name: größe
 Sag „ja“. @nicht-da.md
 //- /home/a/sub/AGENTS.md
 Be brief.
+//- /home/r/AGENTS.md
+Grüße.
 """
+AUTHOR = ("-c", "user.name=a", "-c", "user.email=a@b")
 HERE: list[tuple[str, ...]] = [
     ("check",),
     ("check", ".", "--format", "json"),
@@ -58,6 +62,9 @@ HERE: list[tuple[str, ...]] = [
     ("show", "a", "--for", "claude-code", "--format", "json"),
     ("check", "a/sub", "--for", "all", "--level", "hint"),
     ("check", "a", "--for", "codex", "--format", "github", "--level", "hint"),
+    ("check", "a/sub", "--for", "all", "--budget", "0"),
+    ("diff", "HEAD", "a"),
+    ("diff", "HEAD", "r", "--format", "markdown"),
     ("tokens", "a/NEXUS.md", "a/../a/sub/AGENTS.md", "none"),
     ("skill", "list", "--folder", "a"),
     ("skill", "show", "größe", "--folder", "a", "--json"),
@@ -66,6 +73,7 @@ HERE: list[tuple[str, ...]] = [
     ("memory", "query", "ja", "--folder", "a"),
     ("sessions", "list", "--folder", "a"),
     ("sessions", "list", "--all", "--json"),
+    ("sessions", "list", "--assistants", "--all"),
     ("sessions", "show", "main", "--folder", "a"),
     ("sessions", "search", "ja", "-nein", "--folder", "a"),
 ]
@@ -100,6 +108,9 @@ def plain(root: Path, **more: str) -> dict[str, str]:
 def test_broken_files_and_other_scripts(tmp_path: Path) -> None:
     tree = write_fixture(BROKEN, tmp_path)
     environ = plain(tmp_path, NEXUS_HOME=tree.path("/home/.nexus3"), HOME=tree.path("/home"))
+    for arguments in (("init", "-q"), ("add", "-A"), (*AUTHOR, "commit", "-qm", "one")):
+        subprocess.run(["git", *arguments], cwd=tree.path("/home/r"), check=True)
+    Path(tree.path("/home/r/AGENTS.md")).write_text("Grüße 🧪 " * 20)
     codes = [check(tree.path("/home"), environ, arguments).code for arguments in HERE]
     assert set(codes) == {0, 1, 2}
 

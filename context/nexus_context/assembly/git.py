@@ -201,10 +201,10 @@ def look(
     if program is None:
         return head_state
     until = time.monotonic() + timeout_s
-    run = _Git(program, folder, environ, lambda: stopped() or time.monotonic() > until)
+    run = Git(program, folder, environ, lambda: stopped() or time.monotonic() > until)
     try:
         output = _status(run, repository)
-    except _LateError:
+    except LateError:
         return msgspec.structs.replace(head_state, slow=True)
     return head_state if output is None else _parsed(output, head_state, _prefix(repository, folder))
 
@@ -226,12 +226,12 @@ def lines(state: GitState) -> list[str]:
     return [*state_lines, templates["more"].format(count=f"{more:,}")] if more else state_lines
 
 
-class _LateError(Exception):
+class LateError(Exception):
     """Git did not answer in time."""
 
 
-class _Git:
-    """Runs git in a folder. Returns its output, or None if it failed; raises _LateError if it took
+class Git:
+    """Runs git in a folder. Returns its output, or None if it failed; raises LateError if it took
     too long.
     """
 
@@ -267,7 +267,7 @@ class _Git:
                 except subprocess.TimeoutExpired:
                     if self._late():
                         process.kill()
-                        raise _LateError from None
+                        raise LateError from None
                 else:
                     failed = process.returncode not in (0, 1) or (process.returncode == 1 and output)
                     return None if failed else output
@@ -330,7 +330,7 @@ def _directory(top: str, dot: str) -> str | None:
     return named if is_dir(named) else None
 
 
-def _status(run: "_Git", repository: Repository) -> bytes | None:
+def _status(run: "Git", repository: Repository) -> bytes | None:
     if not _is_meant(repository, run(_WHICH)):
         return None
     settings = _filters_off(run(_FILTERS))

@@ -13,6 +13,14 @@ def add_option(command: argparse.ArgumentParser, text: str) -> None:
     command.add_argument("--for", dest="assistant", choices=(*ASSISTANT_NAMES, ALL), help=text)
 
 
+def tokens(text: str) -> int:
+    """A number of tokens; commas and underscores may part its digits."""
+    digits = text.replace(",", "").replace("_", "")
+    if not (digits.isascii() and digits.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{text} is not a number of tokens")
+    return int(digits)
+
+
 def wrong_usage(options: argparse.Namespace) -> str | None:
     """Options that say nothing about another assistant."""
     if options.assistant is None:

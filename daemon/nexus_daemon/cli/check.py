@@ -46,6 +46,13 @@ def arguments(command: argparse.ArgumentParser) -> None:
     assistant_option.add_option(
         command, "check what this assistant reads in the folder, not Nexus (all: each of them)"
     )
+    command.add_argument(
+        "--budget",
+        type=assistant_option.tokens,
+        metavar="TOKENS",
+        help="with --for: fail if every request has more tokens of files; with --since: if it grew by more",
+    )
+    command.add_argument("--since", metavar="BASE", help="the git revision that --budget compares with")
     command.add_argument("--strict", action="store_true", help="exit with 1 for warnings, too")
 
 
@@ -56,6 +63,8 @@ def run(options: argparse.Namespace) -> int:
         return _wrong(f"{options.path} does not exist.")
     if options.assistant is not None:
         return _check_assistant(folder, options)
+    if options.budget is not None or options.since is not None:
+        return _wrong("--budget and --since go with --for: they are about another assistant.")
     try:
         checked = check_agents.check_agents(read(folder), load_inputs(), only=options.agent)
     except RequestError as error:
@@ -81,7 +90,9 @@ def _check_assistant(folder: Path, options: argparse.Namespace) -> int:
     """Print the problems of what another assistant reads."""
     if options.agent is not None:
         return _wrong("--for does not go with --agent, which is about agents of Nexus.")
-    from nexus_daemon.cli.check_assistant import check_assistant
+    if options.since is not None and options.budget is None:
+        return _wrong("--since goes with --budget.")
+    from nexus_daemon.cli.check_assistant import check_assistant, check_budget
 
     checked = check_assistant(folder, options.assistant)
     problems = sorted(
@@ -95,7 +106,8 @@ def _check_assistant(folder: Path, options: argparse.Namespace) -> int:
         output.page("".join(frames) + counts)
     else:
         _print_report(checked, problems, options.format)
-    return _exit_code(checked.problems, options)
+    over = 0 if options.budget is None else check_budget(folder, checked, options)
+    return over or _exit_code(checked.problems, options)
 
 
 def _print_report(checked: "Checked", problems: Sequence[Problem], form: str) -> None:

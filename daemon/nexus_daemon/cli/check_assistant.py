@@ -1,5 +1,6 @@
 """`nexus check --for`: problems of what another assistant reads in a folder."""
 
+import argparse
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,9 +8,10 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from nexus_context.assistants import ASSISTANT_NAMES
-from nexus_context.assistants.model import Assistant
+from nexus_context.assistants.model import Assistant, Profile
 from nexus_context.assistants.profile import read_profile
 from nexus_context.errors import Problem
+from nexus_daemon.cli import output
 from nexus_daemon.cli.assistant_option import ALL
 from nexus_daemon.cli.show_assistant import surroundings_of
 
@@ -28,6 +30,7 @@ class AssistantCheck(NamedTuple):
     problems: tuple[Problem, ...]
     files: int
     readers: str
+    profiles: tuple[Profile, ...]
 
 
 def check_assistant(folder: Path, name: str) -> AssistantCheck:
@@ -44,7 +47,29 @@ def check_assistant(folder: Path, name: str) -> AssistantCheck:
         problems=tuple(problems),
         files=len(files),
         readers=f"read by {readers}",
+        profiles=tuple(profiles),
     )
+
+
+def check_budget(folder: Path, checked: AssistantCheck, options: argparse.Namespace) -> int:
+    """Complain about each assistant that reads more than it may, or grew by more; the exit code."""
+    if options.since is not None:
+        from nexus_context.assistant_changes import RevisionError, compare_with_revision
+        from nexus_daemon.cli.diff import report_growth
+
+        names = [profile.assistant.name for profile in checked.profiles]
+        try:
+            changes = compare_with_revision(surroundings_of(folder), options.since, names)
+        except RevisionError as error:
+            output.complain("check", str(error))
+            return 2
+        return report_growth("check", changes.assistants, options.budget)
+    over = [profile for profile in checked.profiles if profile.total > options.budget]
+    for profile in over:
+        total = f"{'' if profile.exact else '≈'}{profile.total:,} tokens of files in every request"
+        text = f"{profile.assistant.title} reads {total}: more than the budget of {options.budget:,}."
+        output.complain("check", text)
+    return 1 if over else 0
 
 
 def _reader(assistant: Assistant) -> str:

@@ -7,6 +7,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "serve": "run the language server on standard input and output (for editors)",
     "check": "check a folder's configuration; exit code 1 if there are errors",
+    "diff": "show what the changes since a git revision cost in other assistants' requests",
     "show": "print what the model will see in a folder",
     "tokens": "count the tokens of files",
     "sessions": "list, search, export, import, compact and verify conversations",
@@ -27,6 +28,7 @@ COMMANDS = {
 WARM = {
     "check": None,
     "show": None,
+    "diff": None,
     "tokens": None,
     "skill": None,
     "sessions": ("list", "show", "search"),

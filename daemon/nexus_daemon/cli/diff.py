@@ -1,0 +1,193 @@
+"""Show what the changes since a git revision cost in every request of other assistants.
+
+Uncommitted changes and new files count, files that git ignores do not. With --format markdown the output is a
+comment for a pull request.
+"""
+
+import argparse
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from rich import box
+from rich.table import Table
+
+from nexus_context.assistant_changes import (
+    AssistantChange,
+    RevisionChanges,
+    RevisionError,
+    compare_with_revision,
+)
+from nexus_context.assistants import ASSISTANT_NAMES
+from nexus_context.visible import visible_line
+from nexus_daemon.cli import assistant_option, output
+from nexus_daemon.cli.assistant_option import ALL
+from nexus_daemon.cli.folder import absolute, folder_of
+from nexus_daemon.cli.show_assistant import surroundings_of
+
+EPILOG = """\
+examples:
+  nexus diff HEAD
+  nexus diff origin/main --for claude-code
+  nexus diff origin/main --format markdown > comment.md
+  nexus diff origin/main --budget 500       # exit code 1 if an assistant reads over 500 tokens more
+
+exit codes: 0 success; 1 an assistant reads more than --budget allows; 2 wrong usage
+"""
+FORMATS = ("text", "markdown", "json")
+
+
+def arguments(command: argparse.ArgumentParser) -> None:
+    command.add_argument("revision", metavar="BASE", help="a branch, tag or commit to compare with")
+    command.add_argument("path", nargs="?", default=".", help="a folder in a git repository (default: .)")
+    command.add_argument(
+        "--for",
+        dest="assistant",
+        choices=(*ASSISTANT_NAMES, ALL),
+        default=ALL,
+        help="which assistant reads (default: all)",
+    )
+    command.add_argument("--format", choices=FORMATS, default="text", help="output format (default: text)")
+    command.add_argument(
+        "--budget",
+        type=assistant_option.tokens,
+        metavar="TOKENS",
+        help="fail if the requests of an assistant grow by more than this",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    folder = folder_of(absolute(options.path))
+    if folder is None:
+        output.complain("diff", f"{options.path} does not exist.")
+        return 2
+    names = ASSISTANT_NAMES if options.assistant == ALL else (options.assistant,)
+    try:
+        changes = compare_with_revision(surroundings_of(folder), options.revision, names)
+    except RevisionError as error:
+        output.complain("diff", str(error))
+        return 2
+    if options.format == "json":
+        output.json_value(
+            {"base": options.revision, "assistants": [_values(each) for each in changes.assistants]}
+        )
+    elif options.format == "markdown":
+        output.data(_markdown(changes))
+    else:
+        _print(changes)
+    return report_growth("diff", changes.assistants, options.budget)
+
+
+def report_growth(command: str, changes: Sequence[AssistantChange], budget: int | None) -> int:
+    """Complain about each assistant that reads too much more; the exit code."""
+    over = [] if budget is None else [each for each in changes if each.growth > budget]
+    for each in over:
+        text = f"{_title(each)} reads {_mark(each)}{each.growth:,} tokens more in every request"
+        output.complain(command, f"{text}: more than the budget of {budget:,}.")
+    return 1 if over else 0
+
+
+def _title(change: AssistantChange) -> str:
+    return change.after.assistant.title
+
+
+def _mark(change: AssistantChange) -> str:
+    return "" if change.after.exact else "≈"
+
+
+def _rows(changes: Sequence[AssistantChange]) -> list[tuple[str, str, str, str]]:
+    return [
+        (
+            _title(each),
+            f"{_mark(each)}{each.before.total:,}",
+            f"{_mark(each)}{each.after.total:,}",
+            _signed(each.growth),
+        )
+        for each in changes
+    ]
+
+
+def _file_rows(changes: RevisionChanges) -> list[tuple[str, ...]]:
+    """A row for each file that changed, with a column for each assistant."""
+    by_assistant = [
+        {one.path: _signed(one.after - one.before) for one in each.files} for each in changes.assistants
+    ]
+    paths = dict.fromkeys(path for by_path in by_assistant for path in by_path)
+    return [
+        (_shown(path, changes.top), *(by_path.get(path, "") for by_path in by_assistant)) for path in paths
+    ]
+
+
+def _shown(path: str, top: str) -> str:
+    """A path in one line, relative to the working tree if it is inside."""
+    return visible_line(path.removeprefix(os.path.join(top, "")))
+
+
+def _signed(growth: int) -> str:
+    return f"{growth:+,}" if growth else "0"
+
+
+def _print(changes: RevisionChanges) -> None:
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("assistant")
+    for name in ("before", "now", "change"):
+        table.add_column(name, justify="right")
+    for figures in _rows(changes.assistants):
+        table.add_row(*figures)
+    output.console().print(table)
+    rows = _file_rows(changes)
+    if not rows:
+        output.line("No request changes.")
+        return
+    files = Table(box=box.SIMPLE_HEAD)
+    files.add_column("file", overflow="fold")
+    for each in changes.assistants:
+        files.add_column(_title(each), justify="right")
+    for row in rows:
+        files.add_row(*row)
+    output.console().print(files)
+
+
+def _markdown(changes: RevisionChanges) -> str:
+    assistants = changes.assistants
+    rows = _file_rows(changes)
+    if not rows:
+        return "The requests of assistants do not change.\n"
+    tables = (
+        _markdown_table(("Assistant", "Before", "Now", "Change"), _rows(assistants)),
+        _markdown_table(("File", *map(_title, assistants)), [(_code(row[0]), *row[1:]) for row in rows]),
+    )
+    return "\n".join((f"{_headline(assistants)}\n", *tables))
+
+
+def _headline(changes: Sequence[AssistantChange]) -> str:
+    """The largest growth in a sentence; where nothing grows, the largest saving."""
+    change = max(changes, key=lambda each: each.growth)
+    if change.growth <= 0:
+        change = min(changes, key=lambda each: each.growth)
+    if not change.growth:
+        return "This change leaves the size of all requests as it is."
+    amount = f"**{_mark(change)}{abs(change.growth):,}** tokens"
+    verb = f"adds {amount} to" if change.growth > 0 else f"removes {amount} from"
+    return f"This change {verb} every request of {_title(change)}."
+
+
+def _markdown_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [names, ("---", *["--:"] * (len(names) - 1)), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _code(text: str) -> str:
+    """A name as code in a cell of a table; others choose it."""
+    return "`" + text.replace("`", "'").replace("|", "\\|") + "`"
+
+
+def _values(change: AssistantChange) -> dict[str, Any]:
+    return {
+        "assistant": change.after.assistant.name,
+        "version": change.after.assistant.version,
+        "exact": change.after.exact,
+        "before": change.before.total,
+        "after": change.after.total,
+        "files": [{"path": one.path, "before": one.before, "after": one.after} for one in change.files],
+    }
