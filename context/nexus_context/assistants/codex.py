@@ -76,7 +76,8 @@ def read_codex(disk: Disk, surroundings: Surroundings) -> Sent:
     chain = parents(surroundings.folder)
     directories = list(reversed(chain[: chain.index(root) + 1]))
     limit = config.get("project_doc_max_bytes")
-    most = limit if isinstance(limit, int) and limit >= 0 else MOST_BYTES
+    is_valid = isinstance(limit, int) and not isinstance(limit, bool) and limit >= 0
+    most = int(limit) if is_valid and limit is not None else MOST_BYTES
     paths = list(_project_files(disk, directories, config, ignored))
     parts = list(
         _project_parts(disk, paths, surroundings.folder, most=most, ignored=ignored, problems=problems)

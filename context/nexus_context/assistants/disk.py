@@ -1,7 +1,8 @@
 """What profiles read of the disk: files and directories as another program finds them, links followed.
 
 1. Everything is read at most once for a profile; a path that changes meanwhile stays as it was.
-2. A file above LARGEST counts as unreadable, and MOST_ENTRIES of a directory are listed.
+2. No more than MOST_BYTES are read in all, and MOST_ENTRIES of a directory are listed. A file beyond that
+   counts as unreadable and is in `refused`.
 """
 
 import os
@@ -10,8 +11,9 @@ from types import MappingProxyType
 
 from nexus_context.files import Entry, exists, file_stamp, is_dir, list_as_stored, read_bytes, real_path
 
-LARGEST = 16 << 20  # bytes
+MOST_BYTES = 8 << 20
 MOST_ENTRIES = 5_000
+SIZE = 2  # of a stamp: the bytes of the file
 
 
 class Disk:
@@ -24,6 +26,8 @@ class Disk:
         self._data: dict[str, bytes | None] = {
             path: text.encode("utf-8", "replace") for path, text in overlays.items()
         }
+        self._remaining = MOST_BYTES
+        self.refused: list[str] = []
         self._entries: dict[str, list[tuple[str, Entry]]] = {}
         self._real: dict[str, str] = {}
         self.texts: dict[str, str] = {}
@@ -31,7 +35,13 @@ class Disk:
     def data(self, path: str) -> bytes | None:
         """The bytes of a regular file; None if there is none that can be read."""
         if path not in self._data:
-            self._data[path] = read_bytes(path, limit=LARGEST).data
+            stamp = file_stamp(path)
+            if stamp is not None and stamp[SIZE] > self._remaining:
+                self.refused.append(path)
+                self._data[path] = None
+                return None
+            data = self._data[path] = read_bytes(path, limit=max(self._remaining, 1)).data
+            self._remaining -= len(data or b"")
         return self._data[path]
 
     def text(self, path: str) -> str | None:

@@ -41,6 +41,7 @@ NAMES = ("AGENTS.md", "CLAUDE.md", "CONTEXT.md")
 CLAUDE = "CLAUDE.md"
 ADDRESSES = ("http://", "https://")
 MOST_FILES = 500  # of one pattern
+MOST_VISITS = 20_000  # directory entries that all patterns look at
 DEEPEST = 8  # directories that `**` stands for
 CONTENT = "OPENCODE_CONFIG_CONTENT"
 SETTINGS = ("opencode.jsonc", "opencode.json")
@@ -89,14 +90,17 @@ def read_opencode(disk: Disk, surroundings: Surroundings) -> Sent:
     for path in _project_files(disk, surroundings, directories, ignored):
         files.setdefault(path, "project" if os.path.dirname(path) == surroundings.folder else "parent")
     problems: list[Problem] = []
+    visits = _Visits()
     for text, entry in _entries(disk, surroundings, directories).items():
         if text.startswith(ADDRESSES):
             ignored.append(IgnoredFile(text, "opencode fetches it with every request; Nexus does not."))
             continue
-        paths = list(_instruction_files(disk, surroundings, directories, text))
+        paths = list(_instruction_files(disk, surroundings, directories, text, visits=visits))
         files.update((path, "settings") for path in paths if path not in files)
         if not paths and entry.path != CONTENT:
             message = f"No file matches {text}: opencode reads nothing for it. Correct the path."
+            if visits.ended:
+                message = f"{text} is looked for in more than {MOST_VISITS:,} files, where Nexus stops."
             problems.append(
                 Problem(entry.path, entry.span, "assistant.instructions", Severity.WARNING, message=message)
             )
@@ -197,21 +201,21 @@ def _settings_paths(surroundings: Surroundings, directories: list[str]) -> Itera
 
 
 def _instruction_files(
-    disk: Disk, surroundings: Surroundings, directories: list[str], entry: str
+    disk: Disk, surroundings: Surroundings, directories: list[str], entry: str, *, visits: "_Visits"
 ) -> Iterator[str]:
     """The files of one entry."""
     if entry.startswith("~/"):
         entry = os.path.join(surroundings.user_home, entry[2:])
     if os.path.isabs(entry):
-        yield from _glob(disk, os.path.dirname(entry), os.path.basename(entry))
+        yield from _glob(disk, os.path.dirname(entry), os.path.basename(entry), visits)
         return
     if _is_on(surroundings, "OPENCODE_DISABLE_PROJECT_CONFIG"):
         directories = [config_home(surroundings)]
     for directory in directories:
-        yield from _glob(disk, directory, entry)
+        yield from _glob(disk, directory, entry, visits)
 
 
-def _glob(disk: Disk, directory: str, pattern: str) -> list[str]:
+def _glob(disk: Disk, directory: str, pattern: str, visits: "_Visits") -> list[str]:
     """The files below a directory that match a pattern."""
     path = os.path.normpath(os.path.join(directory, pattern))
     steps = pattern.split("/")
@@ -223,15 +227,27 @@ def _glob(disk: Disk, directory: str, pattern: str) -> list[str]:
     except GlobsError:
         return []
     levels = DEEPEST if "**" in pattern else min(len(steps) - first, DEEPEST)
-    files = _files_below(disk, os.path.join(directory, *steps[:first]), levels)
-    matching = (each for each in files if globs.matches(each.replace(os.sep, "/")))
+    names = visits.below(disk, os.path.join(directory, *steps[:first]), levels)
+    matching = (each for each in names if globs.matches(each.replace(os.sep, "/")) and disk.is_file(each))
     return list(islice(matching, MOST_FILES))
 
 
-def _files_below(disk: Disk, directory: str, levels: int) -> Iterator[str]:
-    for name, entry in sorted(disk.entries(directory)):
-        path = os.path.join(directory, name)
-        if entry in ("file", "link") and disk.is_file(path):
-            yield path
-        elif entry == "directory" and levels > 1 and name not in (".git", "node_modules"):
-            yield from _files_below(disk, path, levels - 1)
+class _Visits:
+    """Directory entries that the globs of one profile may look at; `ended` once there were more."""
+
+    def __init__(self) -> None:
+        self.remaining = MOST_VISITS
+        self.ended = False
+
+    def below(self, disk: Disk, directory: str, levels: int) -> Iterator[str]:
+        """Paths of what is no directory, in the order of their names."""
+        for name, entry in sorted(disk.entries(directory)):
+            if self.remaining == 0:
+                self.ended = True
+                return
+            self.remaining -= 1
+            path = os.path.join(directory, name)
+            if entry in ("file", "link"):
+                yield path
+            elif entry == "directory" and levels > 1 and name not in (".git", "node_modules"):
+                yield from self.below(disk, path, levels - 1)

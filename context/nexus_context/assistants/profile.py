@@ -13,7 +13,7 @@ from itertools import accumulate
 from msgspec.structs import replace
 
 from nexus_context.assistants import ASSISTANT_NAMES, claude_code, codex, copilot, cursor, gemini, opencode
-from nexus_context.assistants.disk import Disk
+from nexus_context.assistants.disk import MOST_BYTES, Disk
 from nexus_context.assistants.instruction_files import InstructionFiles, find_instruction_files
 from nexus_context.assistants.model import (
     Assistant,
@@ -95,7 +95,11 @@ def read_profile(
         blocks=blocks,
         later=tuple(replace(each, tokens=counter.count(disk.text(each.path) or "")) for each in later),
         ignored=ignored,
-        problems=(*sent.problems, *_unread_problems(assistant, blocks, ignored, surroundings)),
+        problems=(
+            *sent.problems,
+            *_refused_problems(disk),
+            *_unread_problems(assistant, blocks, ignored, surroundings),
+        ),
         texts=disk.texts,
         total=sum(part.tokens for block in blocks for part in block.parts),
         exact=counter.exact,
@@ -158,6 +162,13 @@ def _reason(assistant: Assistant, path: str, folder: str) -> str:
             return f"{assistant.title} reads {name} of the folder where it runs, not of those below."
         return f"{assistant.title} does not read {name} in this place."
     return f"{assistant.title} reads {assistant.reads}, not {name}."
+
+
+def _refused_problems(disk: Disk) -> Iterator[Problem]:
+    """Files that Nexus itself does not read, so that what it says of them is incomplete."""
+    for path in disk.refused:
+        message = f"Nexus reads {MOST_BYTES >> 20} MiB of all files together, and so not this one."
+        yield Problem(path, Span(0, 0), "assistant.too-large", Severity.WARNING, message=message)
 
 
 def _unread_problems(

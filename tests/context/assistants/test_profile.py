@@ -294,6 +294,30 @@ def test_what_brings_nothing_is_a_problem(name: str, text: str, messages: list[s
     assert [message for _, _, *parts in problems for message in parts] == messages
 
 
+def test_a_pattern_for_everything_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from nexus_context.assistants import opencode
+
+    monkeypatch.setattr(opencode, "MOST_VISITS", 3)
+    files = "".join(f"//- /home/work/{name}.txt\n{name}\n" for name in "abcde")
+    text = "//- /home/work/.git/HEAD\nref: x\n//- /home/work/.git/objects/x\n//- /home/work/.git/refs/x\n"
+    text += '//- /home/work/opencode.json\n{"instructions": ["**/*.md"]}\n' + files
+    assert check(text, "opencode", tmp_path)["problems"] == [
+        ("work/opencode.json", 2, "**/*.md is looked for in more than 3 files, where Nexus stops.")
+    ]
+
+
+def test_files_beyond_what_nexus_reads_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from nexus_context.assistants import disk
+
+    monkeypatch.setattr(disk, "MOST_BYTES", 30)
+    text = (
+        "//- /home/work/CLAUDE.md\n@a.md @b.md\n//- /home/work/a.md\nShort.\n//- /home/work/b.md\n" + "x" * 40
+    )
+    result = check(text, "claude-code", tmp_path)
+    assert result["sent"] == [("work/CLAUDE.md", "project"), ("work/a.md", "import")]
+    assert [(path, level) for path, level, *_ in result["problems"]] == [("work/b.md", 2)]
+
+
 def test_the_fix_of_an_import_that_ends_a_sentence(tmp_path: Path) -> None:
     fixture = write_fixture("//- /home/work/CLAUDE.md\nSee @a.md.\n//- /home/work/a.md\nA.\n", tmp_path)
     (problem,) = profile(fixture, "claude-code").problems
