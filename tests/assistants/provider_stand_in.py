@@ -55,7 +55,7 @@ class ProviderStandIn:
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
-            def log_message(self, *_: object) -> None:
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as its base
                 """Print nothing."""
 
             def do_HEAD(self) -> None:
