@@ -6,10 +6,13 @@ import shutil
 import signal
 import socket
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from nexus_daemon.logs.location import NAME, log_directory
+from nexus_daemon.logs.log_line import LINE
 from nexus_daemon.shared import client
 from nexus_daemon.shared.identity import Place, find_place
 from support.editor import Editor, environ
@@ -21,6 +24,7 @@ class SharedHome:
 
     def __init__(self, home: Path, transport: str = "") -> None:
         self.home = home
+        self._made = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime())
         home.mkdir(parents=True)
         self.runtime = Path(tempfile.mkdtemp(prefix="nexus-"))  # short: the address of a socket has to be
         own = {"XDG_RUNTIME_DIR": str(self.runtime), "NEXUS_TRANSPORT": transport}
@@ -52,6 +56,17 @@ class SharedHome:
             return None
         greeted.socket.close()
         return int(greeted.reply.get("pid"))
+
+    def logged_errors(self) -> list[str]:
+        """The records of level ERROR since this home was made, of all processes that share its log."""
+        logs = Path(log_directory({**os.environ, **self.variables}))
+        entries = (
+            (line, match)
+            for path in sorted(logs.glob(f"{NAME}*"))
+            for line in path.read_text(encoding="utf-8").splitlines()
+            if (match := LINE.fullmatch(line)) is not None
+        )
+        return [line for line, match in entries if match["level"] == "ERROR" and match["time"] >= self._made]
 
     def stop(self, place: Place | None = None) -> None:
         """End the daemon as `nexus stop` does."""

@@ -301,9 +301,9 @@ class SharedDaemon:
             if self._reason is not None:  # since the reply to the first message
                 _dismiss(link, self._reason)
                 return
+            link.use_reader(SocketReader(connected, link, loop))  # before the bytes that may end the connection
             if rest:
                 link.data_received(rest)
-            link.use_reader(SocketReader(connected, link, loop))
 
         def build_logged(server: "NexusServer") -> None:
             self._start_log()
