@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from nexus_context.errors import Span
 from nexus_context.jsontext.runs import Run
@@ -16,23 +17,33 @@ its name is the first item's index in an array and None in an object. A plain tu
 """
 
 
+Members = dict[tuple[int, str | int | None], int]
+"""The numbers of nodes, by container and name."""
+
+
+class _Tables(NamedTuple):
+    """The members of all containers, complete and incomplete, and the runs of each container."""
+
+    complete: Members
+    incomplete: Members
+    runs: dict[int, list[int]]
+
+
 class NodeIndex:
-    """Finds values among the nodes; its tables are built on first use.
+    """Finds values among the nodes; its tables are built on first use, by any number of threads at once.
 
     `runs` are by the number of their node. Values inside a run are found by skipping through it; `lookups`
     counts how often. An incomplete member, a key that lacks its value, never replaces a complete one: it is
     not in the document's value either, so everything in that value can be found.
     """
 
-    __slots__ = ("_incomplete", "_members", "_nodes", "_run_numbers", "_runs", "_starts", "_text", "lookups")
+    __slots__ = ("_nodes", "_runs", "_starts", "_tables", "_text", "lookups")
 
     def __init__(self, text: str, nodes: Sequence[Node], runs: Mapping[int, Run]) -> None:
         self._text = text
         self._nodes = nodes
         self._runs = runs
-        self._members: dict[tuple[int, str | int | None], int] | None = None
-        self._incomplete: dict[tuple[int, str | int | None], int] = {}
-        self._run_numbers: dict[int, list[int]] = {}  # of each container
+        self._tables: _Tables | None = None  # set when they are complete
         self._starts: list[int] | None = None
         self.lookups = 0
 
@@ -107,21 +118,26 @@ class NodeIndex:
 
     def _child(self, container: int, name: str | int | None) -> int | None:
         """The number of the last complete member of that name, or of its run; else of an incomplete one."""
-        if self._members is None:
-            self._members = {}
-            for at, node in enumerate(self._nodes):
-                if at in self._runs:
-                    self._run_numbers.setdefault(node[2], []).append(at)
-                else:
-                    members = self._members if node[0] < node[1] else self._incomplete
-                    members[node[2], node[3]] = at
-        child = self._members.get((container, name))
-        for run in reversed(self._run_numbers.get(container, ())):
+        tables = self._tables
+        if tables is None:
+            tables = self._tables = self._build_tables()
+        child = tables.complete.get((container, name))
+        for run in reversed(tables.runs.get(container, ())):
             if child is not None and run < child:
                 break
             if self._has(run, name):
                 return run
-        return self._incomplete.get((container, name)) if child is None else child
+        return tables.incomplete.get((container, name)) if child is None else child
+
+    def _build_tables(self) -> _Tables:
+        tables = _Tables({}, {}, {})
+        for at, node in enumerate(self._nodes):
+            if at in self._runs:
+                tables.runs.setdefault(node[2], []).append(at)
+            else:
+                members = tables.complete if node[0] < node[1] else tables.incomplete
+                members[node[2], node[3]] = at
+        return tables
 
     def _has(self, run: int, name: str | int | None) -> bool:
         members, first = self._runs[run].members, self._nodes[run][3]

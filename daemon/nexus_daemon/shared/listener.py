@@ -301,8 +301,8 @@ class SharedDaemon:
             if self._reason is not None:  # since the reply to the first message
                 _dismiss(link, self._reason)
                 return
-            link.use_reader(SocketReader(connected, link, loop))  # before the bytes that may end the connection
-            if rest:
+            link.use_reader(SocketReader(connected, link, loop))
+            if rest:  # which may end the connection: it closes what it reads from
                 link.data_received(rest)
 
         def build_logged(server: "NexusServer") -> None:

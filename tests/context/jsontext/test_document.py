@@ -3,6 +3,7 @@
 import json
 import re
 import time
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -726,3 +727,23 @@ def test_many_places_in_a_large_text() -> None:
         span = document.span(("mcpServers", f"server{number}", "args", 1))
         assert text[slice(*span)] == f'"@scope/package{number}"'
     assert time.perf_counter() - started < 10
+
+
+def test_a_lookup_while_another_thread_builds_the_tables_finds_the_value() -> None:
+    text = '{"a": 1, "b": [2, 3], "c": 4,}'
+    scanned = scan("/f", text)
+    early: list[Span] = []
+
+    class Nodes(list[Any]):
+        """Nodes between whose first and second another thread looks something up."""
+
+        def __iter__(self) -> Iterator[Any]:
+            for number, node in enumerate(super().__iter__()):
+                if number == 1 and not early:
+                    early.append(Span(0, 0))
+                    early[:] = [index.find(("b", 1)).value]
+                yield node
+
+    index = NodeIndex(text, Nodes(scanned.nodes), {})
+    location = index.find(("c",)).value
+    assert [text[span.start : span.end] for span in (*early, location)] == ["3", "4"]
