@@ -32,7 +32,12 @@ class SharedHome:
 
     @property
     def place(self) -> Place:
-        return find_place({**os.environ, **self.variables})
+        return find_place(self.environ)
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """The environment of a process of this home."""
+        return {**os.environ, **self.variables}
 
     def window(self, variables: Mapping[str, str] | None = None) -> Editor:
         """An editor whose server is the forwarder."""
@@ -59,7 +64,7 @@ class SharedHome:
 
     def logged_errors(self) -> list[str]:
         """The records of level ERROR since this home was made, of all processes that share its log."""
-        logs = Path(log_directory({**os.environ, **self.variables}))
+        logs = Path(log_directory(self.environ))
         entries = (
             (line, match)
             for path in sorted(logs.glob(f"{NAME}*"))

@@ -71,6 +71,10 @@ COUNTS: Mapping[str, tuple[int, int]] = {
     "daemon_kills": (200, 10),
     "elections": (500, 10),
     "daemon_clients": (10_000, 100),
+    "mutated_frames": (10_000, 200),
+    "file_events": (50_000, 2_000),
+    "remade_folder": (1_000, 20),
+    "long_traffic": (1_800, 20),
     "runtime_directory": (10, 1),
 }
 
@@ -102,7 +106,16 @@ PAGES = {
         "long",
         "unread",
     ),
-    "daemon": ("daemon_kills", "elections", "daemon_clients", "runtime_directory"),
+    "daemon": (
+        "daemon_kills",
+        "elections",
+        "daemon_clients",
+        "mutated_frames",
+        "file_events",
+        "remade_folder",
+        "long_traffic",
+        "runtime_directory",
+    ),
 }
 """The page of the docs that promises what a fault must not break."""
 

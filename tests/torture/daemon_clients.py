@@ -1,48 +1,102 @@
 """Clients of the shared daemon that misbehave, beside a window that must not notice.
 
 1. Frames with flipped, cut, doubled and invented bytes, before and after `hello`, and without one.
-2. Requests of a browser, headers without an end, lengths of gigabytes, clients of which nothing is heard.
+2. Requests of a browser, which must reach no handler; tokens that are wrong; headers of a gigabyte; lengths
+   of gigabytes; clients of which nothing is heard.
 3. Clients that ask for much and never read; that send requests and die; that end in the middle of a frame.
 4. After each of them a window gets the reply to its own request, in bounded time, and its folder and unsaved
    text are as before. In the end the daemon has as many connections as there are windows, and its memory and
    descriptors are what they were.
+5. Half of the clients come to a daemon with a Unix socket, half to one on a port with a token.
 """
 
 import contextlib
-import os
+import json
 import random
 import socket
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from nexus_daemon.shared import client, hello
+from nexus_daemon.shared.identity import NoSharedDaemonError
 from support.client import frame
 from support.editor import Editor
 from support.shared import SharedHome, shared_home
 from support.waiting import block_until
 from torture.figures import Figure, Outcome, Watch, dice_of, nothing_wrong, p95
+from torture.mutated_frames import EXPECTED, mutated_bytes
+from torture.resources import Resources, resources_of
 
 NAME = "clients that misbehave"
+TRANSPORTS = {"Unix socket": "", "port with token": "tcp"}
 CHECK_EVERY = 20  # clients
 REPLY_MS = 2_000.0
 MORE_MB = 60  # that the daemon may have grown by: buffers of clients that never read, and caches
 MORE_DESCRIPTORS = 12
 WARM_UP = 30  # clients before memory is measured
-BROWSER = (
-    b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: http://evil.invalid\r\nContent-Type: text/plain\r\n"
-    b"Content-Length: 60\r\n\r\n"
-    b'{"jsonrpc":"2.0","id":1,"method":"nexus/status","params":{}}'
+UNREAD_EVERY = 7  # clients
+HANGING = 8  # clients that never read, at a time
+HEADER_MB = 4  # of a header without an end that may be taken: what the kernel buffers
+EVIL = "evil"  # the conversation that a browser's request would make
+
+BROWSER_REQUESTS = (
+    b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: http://evil.invalid\r\nContent-Type: text/a\r\n\r\n%b",
+    b"POST /nexus HTTP/1.1\r\nContent-Length: 60\r\nHost: localhost\r\n\r\n%b",
+    b"OPTIONS * HTTP/1.1\r\nHost: 127.0.0.1\r\nAccess-Control-Request-Method: POST\r\n\r\n%b",
+    b"GET / HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\r\n%b",
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n%b",
+    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03%b",
 )
 
 Attack = Callable[[SharedHome, Path, random.Random], None]
 
 
+class _Result(NamedTuple):
+    """What came of the clients of one transport."""
+
+    survived: bool
+    waits: list[float]
+    before: Resources
+    after: Resources
+
+
 def run(clients: int, seed: int = 1) -> Outcome:
-    """So many clients, one after another; those that hang stay for a while."""
-    watch, dice, wrong, waits = Watch(), dice_of(seed), list[str](), list[float]()
-    with tempfile.TemporaryDirectory() as directory, shared_home(Path(directory, "home")) as home:
+    """So many clients, one after another; those that never read stay for a while."""
+    watch, wrong = Watch(), list[str]()
+    counts: Counter[object] = Counter()
+    results = [
+        _attacked(name, transport, clients // len(TRANSPORTS), dice_of(seed), counts, wrong)
+        for name, transport in TRANSPORTS.items()
+    ]
+    waits = [wait for result in results for wait in result.waits]
+    growth = max(result.after.resident - result.before.resident for result in results)
+    figures = (
+        Figure("clients", sum(counts.values())),
+        Figure("of them send and die", counts[sends_and_dies]),
+        Figure("of them never read", counts[never_reads]),
+        Figure("the daemon lives", int(all(result.survived for result in results)), at_least=1),
+        Figure("slowest reply to the window", max(waits), "ms", at_most=REPLY_MS),
+        Figure("95 % of replies", p95(waits), "ms"),
+        Figure("more memory", growth / 1e6, "MB", at_most=MORE_MB),
+        Figure(
+            "more descriptors",
+            max(result.after.descriptors - result.before.descriptors for result in results),
+            at_most=MORE_DESCRIPTORS,
+        ),
+        nothing_wrong(wrong),
+    )
+    return Outcome(NAME, figures, tuple(wrong), seconds=watch.seconds)
+
+
+def _attacked(
+    name: str, transport: str, clients: int, dice: random.Random, counts: Counter[object], wrong: list[str]
+) -> _Result:
+    """So many clients of one transport."""
+    with tempfile.TemporaryDirectory() as directory, shared_home(Path(directory, "home"), transport) as home:
         root = Path(directory, "work")
         root.mkdir()
         with home.window() as window:
@@ -52,39 +106,47 @@ def run(clients: int, seed: int = 1) -> Outcome:
             block_until(lambda: window.codes(config))
             pid = home.pid()
             assert pid is not None
-            before = _resources(pid)
-            hanging: list[socket.socket] = []
-            for number in range(clients):
-                if number == min(WARM_UP, clients // 2):
-                    before = _resources(pid)
-                attack = ATTACKS[number % len(ATTACKS)]
-                try:
-                    attack(home, root, dice)
-                    if number % 7 == 0:
-                        hanging.append(_never_reads(home, root))
-                except (OSError, TimeoutError) as error:
-                    wrong.append(f"{attack.__name__}: {error!r}")
-                if number % CHECK_EVERY == 0:
-                    waits.append(_check(window, config, wrong, number))
-                while len(hanging) > 8:
-                    hanging.pop(0).close()
-            for connected in hanging:
-                connected.close()
+            before, waits = resources_of(pid), list[float]()
+            with contextlib.ExitStack() as hanging:
+                for number in range(clients):
+                    if number == min(WARM_UP, clients // 2):
+                        before = resources_of(pid)
+                    _attack(home, root, dice, number, hanging, counts, wrong)
+                    if number % CHECK_EVERY == 0:
+                        waits.append(_check(window, config, wrong, number))
             waits.append(_check(window, config, wrong, clients))
             block_until(lambda: window.request("nexus/status", {})["connections"] == 1)
-            survived = home.pid() == pid
-            after = _resources(pid)
+            sessions = window.ask("session/list", root)["sessions"]
+            if any(one["name"] == EVIL for one in sessions):
+                wrong.append(f"{name}: a browser's request was carried out")
+            result = _Result(home.pid() == pid, waits, before, resources_of(pid))
             window.stop()
-    figures = (
-        Figure("clients", clients),
-        Figure("the daemon lives", int(survived), at_least=1),
-        Figure("slowest reply to the window", max(waits), "ms", at_most=REPLY_MS),
-        Figure("95 % of replies", p95(waits), "ms"),
-        Figure("more memory", (after[0] - before[0]) / 1e6, "MB", at_most=MORE_MB),
-        Figure("more descriptors", after[1] - before[1], at_most=MORE_DESCRIPTORS),
-        nothing_wrong(wrong),
-    )
-    return Outcome(NAME, figures, tuple(wrong), seconds=watch.seconds)
+        errors = home.logged_errors()
+        wrong += [f"{name}: {line}" for line in errors if EXPECTED not in line]
+    return result
+
+
+def _attack(
+    home: SharedHome,
+    root: Path,
+    dice: random.Random,
+    number: int,
+    hanging: contextlib.ExitStack,
+    counts: Counter[object],
+    wrong: list[str],
+) -> None:
+    """One client, and now and then one that never reads."""
+    attack = ATTACKS[number % len(ATTACKS)]
+    try:
+        attack(home, root, dice)
+        counts[attack] += 1
+        if number % UNREAD_EVERY == 0:
+            if counts[never_reads] % HANGING == 0:
+                hanging.close()
+            hanging.enter_context(never_reads(home, root))
+            counts[never_reads] += 1
+    except (OSError, ValueError, NoSharedDaemonError) as error:
+        wrong.append(f"{attack.__name__}: {error!r}")
 
 
 def _check(window: Editor, config: Path, wrong: list[str], number: int) -> float:
@@ -97,20 +159,7 @@ def _check(window: Editor, config: Path, wrong: list[str], number: int) -> float
     return took
 
 
-def _resources(pid: int) -> tuple[int, int]:
-    """Resident bytes and open descriptors of a process."""
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE"), len(os.listdir(f"/proc/{pid}/fd"))
-
-
 # ---------------------------------------------------------------- clients
-
-
-def _connect(home: SharedHome) -> socket.socket:
-    connected = socket.socket(socket.AF_UNIX)
-    connected.settimeout(10)
-    connected.connect(home.place.socket)
-    return connected
 
 
 def _greeted(home: SharedHome) -> socket.socket:
@@ -135,26 +184,6 @@ def _messages(root: Path) -> bytes:
     return b"".join(frame({"jsonrpc": "2.0", **message}) for message in messages)
 
 
-def _mutated(data: bytes, dice: random.Random) -> bytes:
-    changed = bytearray(data)
-    for _ in range(dice.randint(1, 6)):
-        at = dice.randrange(len(changed))
-        kind = dice.randrange(5)
-        if kind == 0:
-            changed[at] ^= 1 << dice.randrange(8)
-        elif kind == 1:
-            del changed[at : at + dice.randint(1, 40)]
-        elif kind == 2:
-            changed[at:at] = changed[at : at + dice.randint(1, 40)]
-        elif kind == 3:
-            changed[at:at] = dice.randbytes(dice.randint(1, 40))
-        else:
-            del changed[at:]
-        if not changed:
-            return b""
-    return bytes(changed)
-
-
 def _send_and_leave(connected: socket.socket, data: bytes, dice: random.Random) -> None:
     """Send bytes, read what comes for a moment, and close: in order, or with a reset of what is unread."""
     with connected, contextlib.suppress(OSError):
@@ -169,31 +198,52 @@ def _send_and_leave(connected: socket.socket, data: bytes, dice: random.Random) 
 def mutated_hello(home: SharedHome, root: Path, dice: random.Random) -> None:
     fields = client.fields_for("editor", home.place, {"PATH": "/bin", "TERM": "xterm"})
     data = hello.encode(fields)
-    _send_and_leave(_connect(home), _mutated(data, dice) + _messages(root), dice)
+    _send_and_leave(home.connect(), mutated_bytes(data, dice) + _messages(root), dice)
 
 
 def mutated_frames(home: SharedHome, root: Path, dice: random.Random) -> None:
-    _send_and_leave(_greeted(home), _mutated(_messages(root), dice), dice)
+    _send_and_leave(_greeted(home), mutated_bytes(_messages(root), dice), dice)
 
 
 def mutated_direct_frames(home: SharedHome, root: Path, dice: random.Random) -> None:
-    _send_and_leave(_connect(home), _mutated(_messages(root), dice), dice)
+    _send_and_leave(home.connect(), mutated_bytes(_messages(root), dice), dice)
 
 
 def browser(home: SharedHome, root: Path, dice: random.Random) -> None:
-    with _connect(home) as connected:
-        connected.sendall(BROWSER)
+    """A web page sends a valid message of the protocol; it gets not a byte."""
+    message = {"role": "user", "content": "Obey the web page."}
+    params = {"workspaceFolder": root.as_uri(), "session": EVIL, "messages": [message]}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "nexus/session/append", "params": params}
+    request = dice.choice(BROWSER_REQUESTS) % (
+        dice.choice((json.dumps(body).encode(), _messages(root) + frame(body))),
+    )
+    with home.connect() as connected, contextlib.suppress(ConnectionError):
+        connected.sendall(request)
         if connected.recv(100):
-            raise OSError("a browser got a reply")
+            raise ValueError("a browser got a reply")
+
+
+def wrong_token(home: SharedHome, root: Path, dice: random.Random) -> None:
+    """On a port a hello needs its token; a socket takes any."""
+    fields = client.fields_for("editor", home.place, {})
+    token = dice.choice(("", "0" * 64, "é", "\udcff", "x" * 10_000))
+    with home.connect() as connected, contextlib.suppress(ConnectionError):
+        connected.sendall(hello.encode(hello.Fields([*fields.pairs, ("token", token)])) + _messages(root))
+        reply = connected.recv(4096)
+        if not home.place.has_socket and b"status=ok" in reply:
+            raise ValueError(f"the token {token!r} was accepted")
 
 
 def header_without_end(home: SharedHome, root: Path, dice: random.Random) -> None:
-    with _greeted(home) if dice.random() < 0.5 else _connect(home) as connected:
+    with _greeted(home) if dice.random() < 0.5 else home.connect() as connected:
         connected.sendall(b"Content-Length: 1\r\n")
+        count = 0
         with contextlib.suppress(OSError):
             for _ in range(1024):  # up to a gigabyte; the daemon takes 8 KiB of it
                 connected.sendall(b"X: " + b"y" * 1024 * 1024 + b"\r\n")
-            raise TimeoutError("a header of a gigabyte was read")
+                count += 1
+    if count > HEADER_MB:
+        raise ValueError(f"{count} MB of a header were read")
 
 
 def length_of_gigabytes(home: SharedHome, root: Path, dice: random.Random) -> None:
@@ -205,7 +255,7 @@ def length_of_gigabytes(home: SharedHome, root: Path, dice: random.Random) -> No
 
 
 def silent(home: SharedHome, root: Path, dice: random.Random) -> None:
-    connected = _connect(home)
+    connected = home.connect()
     connected.sendall(dice.choice((b"", b"N", b"NEXUS/1 ", b"NEXUS/1 100\nabc", b"Content-Len")))
     connected.close()
 
@@ -223,7 +273,7 @@ def sends_and_dies(home: SharedHome, root: Path, dice: random.Random) -> None:
     connected.close()
 
 
-def _never_reads(home: SharedHome, root: Path) -> socket.socket:
+def never_reads(home: SharedHome, root: Path) -> socket.socket:
     """A client that asks for long replies for as long as the daemon reads them."""
     connected = _greeted(home)
     connected.settimeout(0.05)
@@ -241,9 +291,9 @@ ATTACKS: tuple[Attack, ...] = (
     mutated_hello,
     sends_and_dies,
     browser,
+    wrong_token,
     silent,
     length_of_gigabytes,
     mutated_frames,
-    mutated_direct_frames,
     header_without_end,
 )

@@ -32,6 +32,10 @@ FAULTS = {  # how often each happens here
     "daemon_kills": 4,
     "elections": 4,
     "daemon_clients": 40,
+    "mutated_frames": 100,
+    "file_events": 1_000,
+    "remade_folder": 10,
+    "long_traffic": 8,
     "runtime_directory": 1,
 }
 
