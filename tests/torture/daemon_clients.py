@@ -29,14 +29,13 @@ from support.shared import SharedHome, shared_home
 from support.waiting import block_until
 from torture.figures import Figure, Outcome, Watch, dice_of, nothing_wrong, p95
 from torture.mutated_frames import EXPECTED, mutated_bytes
-from torture.resources import Resources, resources_of
+from torture.resources import MORE_DESCRIPTORS, Resources, resources_of
 
 NAME = "clients that misbehave"
 TRANSPORTS = {"Unix socket": "", "port with token": "tcp"}
 CHECK_EVERY = 20  # clients
 REPLY_MS = 2_000.0
 MORE_MB = 60  # that the daemon may have grown by: buffers of clients that never read, and caches
-MORE_DESCRIPTORS = 12
 WARM_UP = 30  # clients before memory is measured
 UNREAD_EVERY = 7  # clients
 HANGING = 8  # clients that never read, at a time

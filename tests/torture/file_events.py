@@ -20,7 +20,7 @@ from support.editor import Editor
 from support.shared import shared_home
 from support.waiting import block_until
 from torture.figures import Figure, Outcome, Watch, nothing_wrong, p95
-from torture.resources import Resources, resources_of
+from torture.resources import MORE_DESCRIPTORS, Resources, resources_of, settled_resources
 
 NAME = "a burst of file events"
 REPLY_MS = 2_000.0
@@ -28,7 +28,6 @@ RIGHT_S = 15.0
 MORE_MB = 40.0
 WARM_UP = 1_000  # changes before the memory is measured
 SETTLE_S = 1.0
-MORE_DESCRIPTORS = 4
 WRITER = r"""
 import os, random, sys
 
@@ -107,7 +106,7 @@ def run(events: int, seed: int = 1) -> Outcome:
                 except TimeoutError:
                     wrong.append(f"window {number} does not show the last contents")
             right_s = right.seconds
-            after = _watched(pid, one)
+            after = settled_resources(pid, before, RIGHT_S)
             survived = home.pid() == pid
             for window in (one, two):
                 window.stop()

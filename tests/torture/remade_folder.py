@@ -18,7 +18,7 @@ from support.editor import Editor
 from support.shared import shared_home
 from support.waiting import block_until
 from torture.figures import Figure, Outcome, Watch, dice_of, nothing_wrong
-from torture.resources import Resources, resources_of
+from torture.resources import MORE_DESCRIPTORS, Resources, resources_of, settled_resources
 
 NAME = "a folder deleted and made again"
 CHECK_EVERY = 10  # rounds
@@ -26,7 +26,6 @@ WARM_UP = 5  # rounds before the daemon is measured
 LONGEST_PAUSE_S = 0.15  # longer than events are collected
 RIGHT_S = 15.0
 SETTLE_S = 1.0
-MORE_DESCRIPTORS = 4
 MORE_THREADS = 4
 MORE_MB = 30.0
 
@@ -54,7 +53,7 @@ def run(rounds: int, seed: int = 1) -> Outcome:
                     _pause(dice)
                     continue
                 waits.append(_check(root, number, (one, two), wrong))
-            after = _measure(pid, one)
+            after = settled_resources(pid, before, RIGHT_S)
             survived = home.pid() == pid
             for window in (one, two):
                 window.stop()
