@@ -88,7 +88,7 @@ def run(kills: int, seed: int = 1) -> Outcome:
             turns = _turns(newcomer, root)
             seconds = watch_newcomer.seconds
         lost, doubled, disordered = _compare(writers, turns)
-        left = [pid for pid in _daemons(home) if pid != home.pid()]
+        left = [pid for pid in daemons(home) if pid != home.pid()]
     waits = [wait for writer in writers for wait in writer.waits]
     figures = (
         Figure("ends of the daemon", len(pids)),
@@ -144,7 +144,7 @@ def _compare(writers: list[Writer], turns: list[str]) -> tuple[int, int, int]:
     return lost, doubled, disordered
 
 
-def _daemons(home: SharedHome) -> list[int]:
+def daemons(home: SharedHome) -> list[int]:
     """The processes of daemons of this home that live."""
     listed = subprocess.run(["pgrep", "-x", "nexusd"], capture_output=True, text=True, check=False)
     pids = []
