@@ -3,7 +3,8 @@
 1. It is removed file by file or moved away, at once or after a while; it comes back with other contents, file
    by file or complete.
 2. Every CHECK_EVERY rounds, and in the end, it stays; then both windows see what it contains.
-3. The daemon has about the watches, descriptors, threads and memory that it had, and no error in its log.
+3. The daemon has about the watches, descriptors and threads that it had, and no error in its log. Its memory
+   grows while caches of texts fill, and hardly any more in the second half.
 """
 
 import contextlib
@@ -27,7 +28,7 @@ LONGEST_PAUSE_S = 0.15  # longer than events are collected
 RIGHT_S = 15.0
 SETTLE_S = 1.0
 MORE_THREADS = 4
-MORE_MB = 30.0
+MORE_MB = 15.0  # when the caches of texts are nearly full
 
 
 def run(rounds: int, seed: int = 1) -> Outcome:
@@ -42,13 +43,15 @@ def run(rounds: int, seed: int = 1) -> Outcome:
             pid = home.pid()
             assert pid is not None
             _check(root, 0, (one, two), wrong)  # loads what is needed once
-            before = _measure(pid, one)
+            before = middle = _measure(pid, one)
             for number in range(1, rounds + 1):
                 _remove(root, dice)
                 _pause(dice)
                 _make(root, number, dice)
                 if number == min(WARM_UP, rounds // 2):
                     before = _measure(pid, one)
+                if number == rounds // 2:
+                    middle = resources_of(pid)
                 if number % CHECK_EVERY and number != rounds:
                     _pause(dice)
                     continue
@@ -65,7 +68,8 @@ def run(rounds: int, seed: int = 1) -> Outcome:
         Figure("more watches", after.watches - before.watches, at_most=0),
         Figure("more descriptors", after.descriptors - before.descriptors, at_most=MORE_DESCRIPTORS),
         Figure("more threads", after.threads - before.threads, at_most=MORE_THREADS),
-        Figure("more memory", (after.resident - before.resident) / 1e6, "MB", at_most=MORE_MB),
+        Figure("more memory", (after.resident - before.resident) / 1e6, "MB"),
+        Figure("of it in the second half", (after.resident - middle.resident) / 1e6, "MB", at_most=MORE_MB),
         nothing_wrong(wrong),
     )
     return Outcome(NAME, figures, tuple(wrong), seconds=watch.seconds)

@@ -17,6 +17,9 @@ from nexus_daemon.sessions import next_request, usage
 if TYPE_CHECKING:
     from nexus_daemon.connection import Connection
 
+LARGEST = (1 << 53) - 1
+"""The largest whole number that every reader of JSON reads exactly. The ledger has room for it."""
+
 PATIENCE_S = 2.0
 """Seconds for which the reply waits for the ledger; in this process the choice applies at once."""
 
@@ -55,9 +58,10 @@ def _choice(snapshot: Snapshot, params: protocol.PickParams) -> ModelChoice:
         return ModelChoice()
     if not params.model.strip():
         raise RequestError("`model` is empty: name a model, or leave it out.", code="bad-option")
-    if params.max_context_tokens is not None and params.max_context_tokens < 1:
+    if params.max_context_tokens is not None and not 1 <= params.max_context_tokens <= LARGEST:
         raise RequestError(
-            f"`maxContextTokens` is {params.max_context_tokens}: it must be at least 1.", code="bad-option"
+            f"`maxContextTokens` is {params.max_context_tokens}: it must be from 1 to {LARGEST}.",
+            code="bad-option",
         )
     return ModelChoice(params.model, params.max_context_tokens)
 

@@ -276,7 +276,14 @@ def test_what_is_shown_before_a_turn_is_what_is_sent(tmp_path: Path) -> None:
     ("about", "error"),
     [
         ({"model": " "}, "`model` is empty: name a model, or leave it out."),
-        ({"model": "a", "maxContextTokens": 0}, "`maxContextTokens` is 0: it must be at least 1."),
+        (
+            {"model": "a", "maxContextTokens": 0},
+            "`maxContextTokens` is 0: it must be from 1 to 9007199254740991.",
+        ),
+        (
+            {"model": "a", "maxContextTokens": 1 << 63},
+            "`maxContextTokens` is 9223372036854775808: it must be from 1 to 9007199254740991.",
+        ),
     ],
 )
 def test_what_cannot_be_picked(tmp_path: Path, about: dict[str, Any], error: str) -> None:
