@@ -212,19 +212,26 @@ def decode(data: Json, kind: Any) -> Any:
     """Decode JSON into `kind`; escaped lone surrogates, which JavaScript may send, become U+FFFD.
 
     Raises msgspec.ValidationError, which names the place, for JSON that does not match `kind`, and
-    msgspec.DecodeError for data that is not JSON.
+    msgspec.DecodeError for data that is not JSON, or not UTF-8.
     """
     try:
-        return _decoder(kind).decode(data)
+        return _decode(data, kind)
     except msgspec.ValidationError:
         raise
-    except RecursionError:
-        raise msgspec.DecodeError("JSON is nested too deeply") from None
     except msgspec.DecodeError:
         repaired = _ESCAPE.sub(lambda match: rb"\ufffd" if match[1] else match[0], bytes(data))
         if repaired == bytes(data):
             raise
-    return _decoder(kind).decode(repaired)
+    return _decode(repaired, kind)
+
+
+def _decode(data: Json, kind: Any) -> Any:
+    try:
+        return _decoder(kind).decode(data)
+    except RecursionError:
+        raise msgspec.DecodeError("JSON is nested too deeply") from None
+    except UnicodeDecodeError as error:
+        raise msgspec.DecodeError(str(error)) from None
 
 
 def encode(value: Any) -> bytes:

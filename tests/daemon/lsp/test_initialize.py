@@ -110,6 +110,21 @@ def test_another_first_message_gets_the_real_answer(message: dict[str, Any], cod
         client.stop()
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"jsonrpc": "2.0", "id": 1, "method": "initialize\xff", "params": {}}',
+        b'{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"rootPath": "\xff"}}',
+    ],
+)
+def test_a_first_message_that_is_not_utf_8_is_answered(body: bytes) -> None:
+    with Client(SERVE) as client:
+        client.send_bytes(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+        assert client.wait_reply(None)["error"]["code"] == -32700
+        assert client.initialize()["serverInfo"]["name"] == "nexus"
+        client.stop()
+
+
 def test_leaving_after_the_first_message_ends_the_server() -> None:
     done = subprocess.run(SERVE, input=b"Content-Length: 2\r\n\r\n{}", capture_output=True, timeout=20)
     assert done.returncode == 1
