@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # most folders have no agents
 QUIET_S = (
     0.015  # without another reason before a context's cost is announced: several edits are announced once
 )
+MOST_AGENT_NEWS = 1_000  # the newest starts and ends of agents that a window remembers; others come no more
 PATIENCE_S = 0.5  # longest wait for quiet before an announcement
 REASONS = (
     "folder",
@@ -53,8 +54,7 @@ class LiveFolder(Folder):
 
     The first request about a session in any of these windows sets `ledger`; the first request or document
     about an agent sets `agents`. `focus` is the conversation that the user is viewing in this window, if the
-    client has reported it. `agent_news` are the starts and ends of agents, by number in the ledger, that the
-    client was notified of.
+    client has reported it.
     """
 
     def __init__(
@@ -74,9 +74,21 @@ class LiveFolder(Folder):
         self.agents: AgentRegistry | None = None
         self.focus: str | None = None
         self.opening_agents: asyncio.Task[None] | None = None
-        self.agent_news: set[tuple[str, int]] = set()
+        self._agent_news: dict[tuple[str, int], None] = {}  # that the client was notified of; oldest first
         self._workers = workers
         self._announcements: TaskQueue[_Announcement] | None = None
+
+    def take_agent_news(self, reason: str, number: int) -> bool:
+        """Whether to notify the client of the start or end of the agent with this number in the ledger.
+
+        Each window of the folder reports it; only the first report counts.
+        """
+        if (reason, number) in self._agent_news:
+            return False
+        self._agent_news[reason, number] = None
+        if len(self._agent_news) > MOST_AGENT_NEWS:
+            del self._agent_news[next(iter(self._agent_news))]
+        return True
 
     def announce(self, reason: str, session: str | None = None) -> None:
         """Announce to the client what the folder's context costs now, once changes have settled.

@@ -280,8 +280,7 @@ class Daemon:
         workspace = None if folder.ledger is None else folder.ledger.workspace
         for window in [] if workspace is None else self._of_workspace(workspace):
             for each in news:
-                if (each.reason, each.number) not in window.agent_news:
-                    window.agent_news.add((each.reason, each.number))
+                if window.take_agent_news(each.reason, each.number):
                     params = protocol.AgentDidChange(window.uri, each.agent, each.reason)
                     window.client.notify("nexus/agent/didChange", params)
             if window is not folder and window.agents is not None:
