@@ -30,7 +30,7 @@ from torture.traffic import ACTIONS, Desk, make_folder
 
 NAME = "long traffic"
 USERS = 3
-FOLDERS = 4
+FOLDERS = 2  # each of which soon has as many conversations in memory as the daemon keeps there
 SAMPLE_S = 0.5
 LEAST_SAMPLES = 240  # with fewer the caches are still filling: too short for a verdict
 LEAVE_S = 20.0
