@@ -162,7 +162,9 @@ def _check(window: Editor, config: Path, wrong: list[str], number: int) -> float
 
 
 def _greeted(home: SharedHome) -> socket.socket:
-    greeted = client.connect(home.place, client.fields_for("editor", home.place, {}))
+    """A connection after the first messages. On a busy machine it may take a second try, as forwarders do."""
+    fields = client.fields_for("editor", home.place, {})
+    greeted = block_until(lambda: client.connect(home.place, fields))
     assert greeted is not None
     greeted.socket.settimeout(10)
     return greeted.socket

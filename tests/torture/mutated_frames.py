@@ -123,8 +123,9 @@ class SocketLine:
     """A connection to the shared daemon."""
 
     def __init__(self, home: SharedHome) -> None:
-        greeted = client.connect(home.place, client.fields_for("editor", home.place, home.variables))
-        assert greeted is not None, "no daemon"
+        fields = client.fields_for("editor", home.place, home.variables)
+        greeted = block_until(lambda: client.connect(home.place, fields))
+        assert greeted is not None
         self._socket = greeted.socket
         self._socket.settimeout(REPLY_S)
 
