@@ -429,20 +429,22 @@ def test_other_first_bytes_end_the_connection_alone(either_home: SharedHome, fir
 @pytest.mark.parametrize("first", [b"Content-Length: x\r\n\r\n", b"Content-Lengt: 3\r\n\r\n{}"])
 @pytest.mark.parametrize("is_greeted", [True, False])
 def test_a_broken_first_frame_ends_the_connection_and_is_no_failure_of_the_daemon(
-    home: SharedHome, first: bytes, *, is_greeted: bool
+    tmp_path: Path, first: bytes, *, is_greeted: bool
 ) -> None:
-    with home.window() as window:
-        window.hello(home.home)
-        fields = client.fields_for("editor", home.place, home.variables)
-        with home.connect() as connected:
-            connected.sendall((hello.encode(fields) if is_greeted else b"") + first)
-            with contextlib.suppress(ConnectionError):
-                while connected.recv(4096):
-                    pass
-        assert window.request("nexus/status", {})["connections"] == 1
-        window.stop()
-    home.end()
-    assert [line for line in home.logged_errors() if "nexus_daemon.lsp.link: closing" not in line] == []
+    with shared_home(tmp_path / "home", has_own_log=True) as home:
+        with home.window() as window:
+            window.hello(home.home)
+            fields = client.fields_for("editor", home.place, home.variables)
+            with home.connect() as connected:
+                connected.sendall((hello.encode(fields) if is_greeted else b"") + first)
+                with contextlib.suppress(ConnectionError):
+                    while connected.recv(4096):
+                        pass
+            assert window.request("nexus/status", {})["connections"] == 1
+            window.stop()
+        home.end()
+        errors = home.logged_errors()
+    assert [line for line in errors if "nexus_daemon.lsp.link: closing" not in line] == []
 
 
 @pytest.mark.parametrize("way", ["socket", "port"])

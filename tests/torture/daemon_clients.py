@@ -95,7 +95,10 @@ def _attacked(
     name: str, transport: str, clients: int, dice: random.Random, counts: Counter[object], wrong: list[str]
 ) -> _Result:
     """So many clients of one transport."""
-    with tempfile.TemporaryDirectory() as directory, shared_home(Path(directory, "home"), transport) as home:
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        shared_home(Path(directory, "home"), transport, has_own_log=True) as home,
+    ):
         root = Path(directory, "work")
         root.mkdir()
         with home.window() as window:

@@ -80,7 +80,10 @@ replace(".nexus3/config.json", '{"provider": {"model": "the-last"}}')
 def run(events: int, seed: int = 1) -> Outcome:
     """So many changes of files in one burst."""
     watch, wrong, waits = Watch(), list[str](), list[float]()
-    with tempfile.TemporaryDirectory() as directory, shared_home(Path(directory, "home")) as home:
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        shared_home(Path(directory, "home"), has_own_log=True) as home,
+    ):
         root, other = _folder(Path(directory, "work")), _folder(Path(directory, "other"))
         with home.window() as one, home.window() as two:
             one.hello(root)

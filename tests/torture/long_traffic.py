@@ -102,7 +102,10 @@ class User:
 def run(seconds: int, seed: int = 1) -> Outcome:
     """Traffic for so many seconds."""
     watch, wrong, counts = Watch(), list[str](), Counter[str]()
-    with tempfile.TemporaryDirectory() as directory, shared_home(Path(directory, "home")) as home:
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        shared_home(Path(directory, "home"), has_own_log=True) as home,
+    ):
         roots = [Path(directory, f"work{number}") for number in range(FOLDERS)]
         for root in roots:
             make_folder(root)

@@ -174,7 +174,7 @@ def run(frames: int, seed: int = 1) -> Outcome:
 @contextmanager
 def _served(home: Path, root: Path, transport: str | None, wrong: list[str]) -> Iterator[SharedHome]:
     """A home, with a window of its shared daemon that must notice nothing, if the clients share one."""
-    with shared_home(home, transport or "") as shared:
+    with shared_home(home, transport or "", has_own_log=True) as shared:
         if transport is None:
             yield shared
             return

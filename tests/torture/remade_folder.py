@@ -34,7 +34,10 @@ MORE_MB = 15.0  # when the caches of texts are nearly full
 def run(rounds: int, seed: int = 1) -> Outcome:
     """The folder disappears so many times."""
     watch, dice, wrong, waits = Watch(), dice_of(seed), list[str](), list[float]()
-    with tempfile.TemporaryDirectory() as directory, shared_home(Path(directory, "home")) as home:
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        shared_home(Path(directory, "home"), has_own_log=True) as home,
+    ):
         root = Path(directory, "work")
         _make(root, 0, dice)
         with home.window() as one, home.window() as two:

@@ -13,6 +13,7 @@ from nexus_context.deadline import Turns
 from nexus_context.tokens import loaded_encodings
 from nexus_daemon import tracing
 from nexus_daemon.workspace.fair_threads import MOST_THREADS, FairThreads
+from nexus_daemon.workspace.malloc_arenas import limit_arenas
 
 MOST_LOADS = 64
 """Threads that load folders, their agents and knowledge bases.
@@ -32,6 +33,7 @@ class Workers:
     """
 
     def __init__(self, on_vocabulary: Callable[[], None]) -> None:
+        limit_arenas()
         self.executor = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="nexus")
         self.requests = FairThreads(self.executor)
         self.loads = ThreadPoolExecutor(MOST_LOADS, thread_name_prefix="nexus-load")
