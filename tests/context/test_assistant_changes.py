@@ -139,10 +139,10 @@ def test_the_revision_is_read_as_if_it_were_checked_out(
         change(repo.top)
     if not (repo.top / folder).is_dir():
         pytest.fail("the folder itself has to stay")
-    found = repo.changes(folder=folder).assistants
-    assert [each.before.blocks for each in found] == [profile.blocks for profile in before]
-    assert [each.before.later for each in found] == [profile.later for profile in before]
-    assert [each.after.blocks for each in found] == [profile.blocks for profile in repo.profiles(folder)]
+    assistants = repo.changes(folder=folder).assistants
+    assert [each.before.blocks for each in assistants] == [profile.blocks for profile in before]
+    assert [each.before.later for each in assistants] == [profile.later for profile in before]
+    assert [each.after.blocks for each in assistants] == [profile.blocks for profile in repo.profiles(folder)]
 
 
 def test_links_of_the_revision_are_followed_in_it(repo: Repo) -> None:

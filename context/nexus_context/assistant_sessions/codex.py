@@ -8,6 +8,7 @@
 """
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from os.path import join
 from typing import Any
 
@@ -20,14 +21,11 @@ from nexus_context.assistant_sessions.model import (
     SessionSource,
     Usage,
     count,
-    is_within,
-    records,
+    read_file,
     text,
-    utc,
 )
 
 NAME = "codex"
-MOST = 8 * 1024 * 1024  # bytes from the end of a file that are looked at
 DEEPEST = 4  # directories below `sessions`
 
 
@@ -72,16 +70,8 @@ def _rollouts(directory: str, depth: int) -> Iterator[str]:
 
 def read(path: str, folder: str | None) -> list[AssistantSession]:
     """The session of a file; none if it works elsewhere."""
-    damaged: set[int] = set()
-    try:
-        lines = files.Lines(path, most=MOST)
-        session = _from_start(path, records(lines.first, _Record, damaged), utc(lines.stamp[3]))
-        if session is None or not is_within(session.folder, folder):
-            return []
-        session = _from_end(session, records(lines, _Record, damaged))
-    except OSError:  # it was removed
-        return []
-    return [msgspec.structs.replace(session, damaged=len(damaged))]
+    begin = partial(_from_start, path)
+    return read_file(path, folder, _Record, begin=begin, complete=_from_end)
 
 
 def _from_start(path: str, first: Iterable[_Record], changed: str) -> AssistantSession | None:

@@ -7,6 +7,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from nexus_context.files import Lines
+
+MOST = 8 * 1024 * 1024  # bytes from the end of a file that are looked at
 T = TypeVar("T")
 
 
@@ -71,6 +74,30 @@ def is_within(folder: str | None, root: str | None) -> bool:
     if root is None or folder == root:
         return True
     return folder is not None and folder.startswith(join(root, ""))
+
+
+def read_file(
+    path: str,
+    folder: str | None,
+    record_type: type[T],
+    *,
+    begin: Callable[[Iterable[T], str], AssistantSession | None],
+    complete: Callable[[AssistantSession, Iterable[T]], AssistantSession],
+) -> list[AssistantSession]:
+    """The session of a file of records, a line each; none if it works elsewhere, or has no folder.
+
+    `begin` gets the first records and the time of the file, `complete` those from the end on.
+    """
+    damaged: set[int] = set()
+    try:
+        lines = Lines(path, most=MOST)
+        session = begin(records(lines.first, record_type, damaged), utc(lines.stamp[3]))
+        if session is None or not is_within(session.folder, folder):
+            return []
+        session = complete(session, records(lines, record_type, damaged))
+    except OSError:  # it was removed
+        return []
+    return [msgspec.structs.replace(session, damaged=len(damaged))]
 
 
 def records(lines: Iterable[bytes], kind: type[T], damaged: set[int]) -> Iterator[T]:

@@ -11,7 +11,7 @@ from typing import Any
 import apsw
 import pytest
 
-from nexus_context.assistant_sessions import AssistantSession, Usage, claude_code, find_sessions
+from nexus_context.assistant_sessions import AssistantSession, Usage, find_sessions, model
 from nexus_context.files import Lines
 
 FOLDER = "/work/shop"
@@ -164,7 +164,7 @@ def test_the_last_answer_is_found_before_long_records(home: Path, monkeypatch: p
 def test_a_longer_line_than_is_looked_at_hides_what_is_before(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(claude_code, "MOST", 10_000)
+    monkeypatch.setattr(model, "MOST", 10_000)
     claude(home, asks("Hello"), answers(3), record("attachment", text="x" * 20_000), COST)
     check(only(home), last=None, cost_usd=0.3, prompt="Hello")
 
