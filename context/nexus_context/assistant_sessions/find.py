@@ -51,9 +51,9 @@ def find_sessions(home: str, environ: Mapping[str, str], folder: str | None = No
 
 def _read(source: SessionSource, folder: str | None) -> list[AssistantSession]:
     key = (source.path, folder)
-    known = _known.get(key)
-    if known is not None and known[0] == source.stamp:
-        return known[1]
+    remembered = _known.get(key)
+    if remembered is not None and remembered[0] == source.stamp:
+        return remembered[1]
     sessions = source.read()
     with _lock:
         if len(_known) >= MOST_REMEMBERED:
