@@ -46,9 +46,7 @@ METHODS: dict[str, Method] = {
     ),
     "nexus/context/preview": _method(protocol.PreviewParams, protocol.Preview, lambda: api.context.preview),
     "nexus/context/usage": _method(protocol.UsageParams, protocol.TokenUsage, lambda: api.context.usage),
-    "nexus/context/layers": _method(
-        protocol.AgentViewParams, protocol.LayersResult, lambda: api.context.layers
-    ),
+    "nexus/context/layers": _method(protocol.LayersParams, protocol.LayersResult, lambda: api.context.layers),
     "nexus/config/effective": _method(
         protocol.AgentViewParams, protocol.EffectiveResult, lambda: api.config.effective
     ),
@@ -110,6 +108,9 @@ METHODS: dict[str, Method] = {
     "nexus/agent/call": _method(protocol.AgentCallParams, protocol.AgentCallResult, lambda: api.agent.call),
     "nexus/assistant/list": _method(
         protocol.NoParams, protocol.AssistantListResult, lambda: api.assistant.list_assistants
+    ),
+    "nexus/assistant/readers": _method(
+        protocol.FolderParams, protocol.AssistantReadersResult, lambda: api.assistant.readers
     ),
     "nexus/assistant/context": _method(
         protocol.AssistantParams, protocol.AssistantContextResult, lambda: api.assistant.context

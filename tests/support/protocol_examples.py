@@ -243,6 +243,7 @@ class _Recorder:
         self.ask("nexus/skill/read", {**folder, "arguments": {"name": "rotate-key"}})
         self.ask("nexus/assistant/list", {})
         self.ask("nexus/assistant/context", {**folder, "assistant": "codex"})
+        self.ask("nexus/assistant/readers", folder)
 
     def ask_knowledge(self, folder: Json) -> None:
         """Search a file that is indexed meanwhile; the settings that name it are unsaved text."""

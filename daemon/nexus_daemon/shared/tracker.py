@@ -49,6 +49,7 @@ REPEATABLE = frozenset(
         "nexus/agent/list",
         "nexus/assistant/context",
         "nexus/assistant/list",
+        "nexus/assistant/readers",
         "nexus/agent/get",
         "nexus/agent/messages",
         "nexus/event/list",

@@ -14,7 +14,7 @@ export interface Requests {
   "nexus/context/assemble": { params: AssembleParams; result: AssembledContext };
   "nexus/context/preview": { params: PreviewParams; result: Preview };
   "nexus/context/usage": { params: UsageParams; result: TokenUsage };
-  "nexus/context/layers": { params: AgentViewParams; result: LayersResult };
+  "nexus/context/layers": { params: LayersParams; result: LayersResult };
   "nexus/config/effective": { params: AgentViewParams; result: EffectiveResult };
   "nexus/session/create": { params: CreateParams; result: SessionPlace };
   "nexus/session/list": { params: FolderParams; result: ListResult };
@@ -45,6 +45,7 @@ export interface Requests {
   "nexus/agent/messages": { params: AgentMessagesParams; result: AgentMessagesResult };
   "nexus/agent/call": { params: AgentCallParams; result: AgentCallResult };
   "nexus/assistant/list": { params: Record<string, never>; result: AssistantListResult };
+  "nexus/assistant/readers": { params: FolderParams; result: AssistantReadersResult };
   "nexus/assistant/context": { params: AssistantParams; result: AssistantContextResult };
   "nexus/event/publish": { params: PublishParams; result: PublishResult };
   "nexus/event/list": { params: EventListParams; result: EventListResult };
@@ -337,6 +338,20 @@ export interface ViewAs {
   parameters?: Record<string, Json> | null;
 }
 
+/** An assistant in the table of who reads what. */
+export interface AssistantColumn {
+  /** `claude-code`, `codex`, `opencode`, `gemini`, `copilot` or `cursor` */
+  name: "claude-code" | "codex" | "opencode" | "gemini" | "copilot" | "cursor" | (string & {});
+  /** its name for people */
+  title: string;
+  /** `run` or `documentation`, as in `nexus/assistant/list` */
+  verified: "run" | "documentation";
+  /** of the folder's files in every request */
+  tokens: number;
+  /** false: an estimate */
+  exact: boolean;
+}
+
 /** What an assistant reads in a folder. */
 export interface AssistantContextResult {
   /** `claude-code`, `codex`, `opencode`, `gemini`, `copilot` or `cursor` */
@@ -429,6 +444,36 @@ export interface AssistantListResult {
 export interface AssistantParams extends FolderParams {
   /** `claude-code`, `codex`, `opencode`, `gemini`, `copilot` or `cursor` */
   assistant: "claude-code" | "codex" | "opencode" | "gemini" | "copilot" | "cursor" | (string & {});
+}
+
+/** Who reads what. */
+export interface AssistantReadersResult {
+  /** the columns */
+  assistants: AssistantColumn[];
+  /** the rows: the user's files, those above and in the folder, those below */
+  files: FileReaders[];
+}
+
+/** What an assistant does with a file. */
+export interface FileReader {
+  /** `claude-code`, `codex`, `opencode`, `gemini`, `copilot` or `cursor` */
+  assistant: "claude-code" | "codex" | "opencode" | "gemini" | "copilot" | "cursor" | (string & {});
+  /** `sent` with every request; `cut`: a part of it is; `later`: when something happens; or `unread` */
+  use: "sent" | "cut" | "later" | "unread";
+  /** of it in every request */
+  tokens: number;
+  /** false: an estimate */
+  exact?: boolean;
+  /** why it is not read or cut, or when it is sent */
+  reason?: string;
+}
+
+/** A file in the table of who reads what. */
+export interface FileReaders {
+  /** the file */
+  uri: string;
+  /** one for each assistant, in the order of columns */
+  readers: FileReader[];
 }
 
 /** The settings in force and their sources. */
@@ -678,7 +723,10 @@ export interface Endpoint {
 
 /** A run of the prompt's text and its source. */
 export interface Fragment {
-  /** the section of the prompt */
+  /**
+   * the section of the prompt; of another assistant `instructions`, `skills`, `agents`, or `heading`: a line that is
+   * not sent
+   */
   section: string;
   /**
    * the layer that it comes from, named as in `nexus/context/layers` for the same agent; null for Nexus's own text, and
@@ -711,7 +759,7 @@ export interface ImportedFile {
 
 /** One directory that contributes to the context. */
 export interface Layer {
-  /** `defaults`, `global`, `ancestor:<directory>` or `local` */
+  /** `defaults`, `global`, `ancestor:<directory>` or `local`; of another assistant the `scope` of its files */
   name: string;
   /** the directory of its configuration */
   path: string;
@@ -750,10 +798,18 @@ export interface LayerFile {
   imports?: ImportedFile[];
   /** the globs of a `conditional` file, separated by commas */
   appliesTo?: string;
+  /** in the layers of another assistant: what is cut, or when the file is sent */
+  reason?: string;
   /** of a skill in force: its name */
   name?: string;
   /** of a skill in force: what it does and when to use it */
   description?: string;
+}
+
+/** A folder, from the point of view of one of its agents or of another assistant. */
+export interface LayersParams extends AgentViewParams {
+  /** instead of `agent`: `claude-code`, `codex`, `opencode`, `gemini`, `copilot` or `cursor` */
+  assistant?: "claude-code" | "codex" | "opencode" | "gemini" | "copilot" | "cursor" | (string & {}) | null;
 }
 
 /** The layers of a folder's context. */
@@ -792,7 +848,7 @@ export interface ParameterValue {
   origin: string;
 }
 
-/** The system prompt with the source of every character. */
+/** The system prompt with the source of every character; of another assistant, what it sends of files. */
 export interface Preview {
   /** revision of the folder's snapshot */
   revision: number;
@@ -804,8 +860,8 @@ export interface Preview {
   tokens: number;
 }
 
-/** A folder, from the point of view of an agent that is live or could be started. */
-export interface PreviewParams extends AgentViewParams {
+/** A folder, as another assistant sees it, or an agent that is live or could be started. */
+export interface PreviewParams extends LayersParams {
   /** instead of `agent`: an agent that is not started */
   viewAs?: ViewAs | null;
 }
@@ -822,6 +878,11 @@ export interface SkippedLayer {
 export interface UsageParams extends ConversationParams {
   /** null: the usage without what only a turn adds */
   nextTurn?: NextTurnParams | null;
+  /**
+   * another assistant: the usage is that of the folder's files in each request of `claude-code`, `codex`, `opencode`,
+   * `gemini`, `copilot` or `cursor`
+   */
+  assistant?: "claude-code" | "codex" | "opencode" | "gemini" | "copilot" | "cursor" | (string & {}) | null;
 }
 
 /** How long to record. */
