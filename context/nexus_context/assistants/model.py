@@ -153,8 +153,10 @@ class Profile(msgspec.Struct, frozen=True):
         return tuple(part for block in self.blocks for part in block.parts)
 
     def shorten(self, path: str) -> str:
-        """A path below the folder without that, one below the user's home with `~`."""
+        """A path from the folder, from the user's home with `~`, or from a directory above with `..`."""
         for directory, prefix in ((self.folder, ""), (self.user_home, f"~{os.sep}")):
             if path.startswith(directory + os.sep):
                 return prefix + path[len(directory) + 1 :]
-        return path
+        parent = os.path.dirname(path)
+        is_above = self.folder.startswith(parent.rstrip(os.sep) + os.sep)
+        return os.path.relpath(path, self.folder) if is_above else path

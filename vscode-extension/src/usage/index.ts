@@ -5,19 +5,21 @@
  *    not, so they are requested.
  * 2. They are requested again when something may have changed them.
  * 3. When the focus moves, the last figures are stale until the answer.
- * 4. An agent that has ended loses the focus.
+ * 4. An agent that has ended loses the focus, and so does an assistant that the server does not know.
+ * 5. Of another assistant it is the cost of the folder's files in each of its requests.
  */
 import * as vscode from "vscode";
 import { isFolder, nameOf } from "../focus";
 import { type Focus, type NextTurn, type Nexus, NexusError } from "../nexus";
-import type { FolderParams, TokenUsage } from "../protocol";
+import type { FolderParams, Requests, TokenUsage } from "../protocol";
 import { makePoller, type Poller } from "./poller";
 
-/** The folder, conversation and agent that figures are for. */
+/** The folder, and the conversation, agent or other assistant in it that figures are for. */
 export interface UsageScope {
   readonly folder: { readonly uri: string; readonly name: string };
   readonly session: string;
   readonly agent: string | undefined;
+  readonly assistant: string | undefined;
 }
 
 export interface Cost {
@@ -35,12 +37,13 @@ export function focusedUsage(nexus: Nexus, focus: Focus, nextTurn: NextTurn, not
     const scope = scopeOf(focus);
     if (!scope) throw new Error("No folder is open.");
     try {
-      const params = { ...paramsOf(scope), nextTurn: await nextTurn.params() };
+      const params = await paramsOf(scope, nextTurn);
       const usage = await withToken(signal, (token) => nexus.request("nexus/context/usage", params, token));
       return { scope, usage };
     } catch (error) {
-      const isGone = error instanceof NexusError && error.code === "unknown-agent";
-      if (isGone && key === keyOf(scope)) focus.setAgent(undefined);
+      const code = error instanceof NexusError && key === keyOf(scope) ? error.code : undefined;
+      if (code === "unknown-agent") focus.setAgent(undefined);
+      if (code === "unknown-assistant") focus.setAssistant(undefined);
       throw error;
     }
   }, notify);
@@ -79,17 +82,20 @@ export function focusedUsage(nexus: Nexus, focus: Focus, nextTurn: NextTurn, not
 export function scopeOf(focus: Focus): UsageScope | undefined {
   if (!focus.folder) return undefined;
   const folder = { uri: focus.folder.toString(), name: nameOf(focus.folder) };
-  return { folder, session: focus.session, agent: focus.agent };
+  return { folder, session: focus.session, agent: focus.agent, assistant: focus.assistant };
 }
 
 /** The same text for the same scope. */
 export function keyOf(scope: UsageScope | undefined): string {
-  return scope ? JSON.stringify([scope.folder.uri, scope.session, scope.agent ?? null]) : "";
+  return scope ? JSON.stringify([scope.folder.uri, scope.session, scope.agent ?? null, scope.assistant ?? null]) : "";
 }
 
 /** An agent has a conversation of its own: the daemon knows which. */
-function paramsOf({ folder, session, agent }: UsageScope): FolderParams & { agent?: string; session?: string } {
-  return { workspaceFolder: folder.uri, ...(agent === undefined ? { session } : { agent }) };
+async function paramsOf(scope: UsageScope, nextTurn: NextTurn): Promise<Requests["nexus/context/usage"]["params"]> {
+  const { folder, session, agent, assistant } = scope;
+  if (assistant !== undefined) return { workspaceFolder: folder.uri, assistant };
+  const who = agent === undefined ? { session } : { agent };
+  return { workspaceFolder: folder.uri, ...who, nextTurn: await nextTurn.params() };
 }
 
 /** Asks with a token that is cancelled when `signal` is aborted. */

@@ -4,8 +4,8 @@ import { type Focus, type Nexus, NexusError, type ServerState } from "../../src/
 import { type Feed, feed, type View } from "../../src/panel/feed";
 import type { AgentDidChange, ContextDidChange, Requests, SessionDidChange } from "../../src/protocol";
 import { fakeNextTurn } from "./nexus";
-import { example, FOLDER, usageOf } from "./panel-examples";
-import { EventEmitter, mock, Uri } from "./vscode";
+import { documented, example, FOLDER, usageOf } from "./panel-examples";
+import { EventEmitter, events as editor, mock, Uri } from "./vscode";
 
 const OTHER = "file:///home/ana/company/web";
 
@@ -33,6 +33,7 @@ function world() {
       if (failing.has(method)) throw new Error(`${method} failed`);
       if (method === "nexus/context/usage" && total !== undefined)
         return usageOf([{ category: "system", label: "x", tokens: total, exact: true }]);
+      if (method.startsWith("nexus/assistant/")) return documented(method);
       return method === "nexus/agent/list" ? { agents: [] } : example(method);
     },
   };
@@ -40,6 +41,7 @@ function world() {
     folder: Uri.parse(FOLDER) as unknown as vscode.Uri | undefined,
     session: "main",
     agent: undefined as string | undefined,
+    assistant: undefined as string | undefined,
     onDidChange: events.focus.event,
     setSession(session: string) {
       focus.session = session;
@@ -47,6 +49,10 @@ function world() {
     },
     setAgent(agent: string | undefined) {
       focus.agent = agent;
+      events.focus.fire();
+    },
+    setAssistant(assistant: string | undefined) {
+      focus.assistant = assistant;
       events.focus.fire();
     },
   };
@@ -149,6 +155,64 @@ describe("the feed", () => {
     expect(scoped.length).toBe(4);
     events.agent.fire({ workspaceFolder: FOLDER, agentId: "reviewer", reason: "disposed" });
     expect(focus.agent).toBeUndefined();
+  });
+
+  it("asks for another assistant's view, and for who reads what, only while it is looked at", async () => {
+    const { known, asked, focus, events } = begin();
+    for (const view of ["window", "rows", "layers"] as const) known.look(view, true);
+    await settle(500);
+    expect(asked.filter(([method]) => method.startsWith("assistant/"))).toEqual([]);
+    asked.length = 0;
+    focus.setAssistant("codex");
+    await settle(500);
+    const own = { workspaceFolder: FOLDER };
+    expect(asked.sort(([one], [other]) => one.localeCompare(other))).toEqual([
+      ["assistant/list", {}],
+      ["assistant/readers", own],
+      ["config/effective", own],
+      ["context/layers", { ...own, assistant: "codex" }],
+      ["context/preview", { ...own, assistant: "codex" }],
+      ["context/usage", { ...own, assistant: "codex" }],
+    ]);
+    asked.length = 0;
+    events.context.fire(context());
+    await settle(500);
+    expect(asked.map(([method]) => method).sort()).toEqual([
+      "assistant/readers",
+      "context/layers",
+      "context/preview",
+      "context/usage",
+    ]);
+  });
+
+  it("asks again when a file of an assistant is written or typed in", async () => {
+    const { known, asked, focus } = begin();
+    known.look("window", true);
+    await settle(500);
+    asked.length = 0;
+    const typed = { document: { isDirty: true, uri: Uri.parse(`${FOLDER}/.claude/rules/a.md`) } };
+    editor.text.fire(typed);
+    await settle(500);
+    expect(asked).toEqual([]);
+    focus.setAssistant("claude-code");
+    await settle(500);
+    asked.length = 0;
+    editor.text.fire(typed);
+    await settle(500);
+    expect(asked.map(([method]) => method)).toContain("context/usage");
+  });
+
+  it("goes back to Nexus where the server does not know the assistant", async () => {
+    const { known, nexus, focus } = begin();
+    known.look("window", true);
+    const { request } = nexus;
+    vi.spyOn(nexus, "request").mockImplementation(async (method, params) => {
+      if ("assistant" in params) throw new NexusError("There is no assistant.", "unknown-assistant");
+      return request(method, params);
+    });
+    focus.setAssistant("gone");
+    await settle();
+    expect(focus.assistant).toBeUndefined();
   });
 
   it("follows a conversation that another window renames or deletes", async () => {

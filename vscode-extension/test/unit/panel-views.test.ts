@@ -138,9 +138,14 @@ function panel() {
     folder: Uri.parse(FOLDER),
     session: "main",
     agent: undefined as string | undefined,
+    assistant: undefined as string | undefined,
     onDidChange: focused.event,
     setAgent(agent: string | undefined) {
       focus.agent = agent;
+      focused.fire();
+    },
+    setAssistant(assistant: string | undefined) {
+      focus.assistant = assistant;
       focused.fire();
     },
   };
