@@ -49,6 +49,8 @@ REPEATABLE = frozenset(
         "nexus/agent/list",
         "nexus/assistant/context",
         "nexus/assistant/list",
+        "nexus/assistant/session",
+        "nexus/assistant/sessions",
         "nexus/agent/get",
         "nexus/agent/messages",
         "nexus/event/list",
