@@ -159,7 +159,7 @@ def build_session(
         cache=None
         if cache is None
         else protocol.AssistantCache(
-            lifetime_s=cache.lifetime_s,
+            lifetime_seconds=cache.lifetime_s,
             cold_at=cache.cold_at,
             next_tokens=cache.next_tokens,
             warm_usd=cache.warm_usd,
@@ -171,7 +171,7 @@ def build_session(
                 cause=miss.cause,
                 tokens=miss.tokens,
                 cost_usd=miss.cost_usd,
-                idle_s=miss.idle_s,
+                idle_seconds=miss.idle_s,
                 detail=miss.detail,
             )
             for miss in report.misses

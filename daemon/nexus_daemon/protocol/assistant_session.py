@@ -107,9 +107,7 @@ class AssistantWindow(Sparse, frozen=True, kw_only=True):
 class AssistantCache(Sparse, frozen=True, kw_only=True):
     """What the next turn finds in the provider's cache."""
 
-    lifetime_s: int | None = (
-        None  # seconds that the cache keeps what was sent; absent: the provider promises none
-    )
+    lifetime_seconds: int | None = None  # how long what was sent is kept, if the provider promises it
     cold_at: float | None = None  # when it goes cold, in seconds since 1970
     next_tokens: int  # what the next turn sends at least
     warm_usd: float | None = None  # what that costs with a warm cache, US dollars
@@ -126,7 +124,7 @@ class AssistantCacheMiss(Sparse, frozen=True, kw_only=True):
     cause: Annotated[str, CAUSES]
     tokens: int  # that were written again
     cost_usd: float | None = None  # beyond reading them
-    idle_s: float | None = None  # seconds since the request before
+    idle_seconds: float | None = None  # since the request before
     detail: str = ""  # the models, the versions or the file
 
 
@@ -187,7 +185,8 @@ class AssistantSessionResult(Sparse, frozen=True, kw_only=True):
     context: AssistantWindow  # what is in its window
     total: AssistantTokens  # of all requests, with those of sub-agents
     total_origin: Annotated[str, ORIGINS]  # who summed it up: the `program`, `nexus`, or `both`
-    cost_origin: Annotated[str, ORIGINS] | None = None  # who summed up `session.costUsd`
+    # who summed up `session.costUsd`: the `program`, `nexus`, or `both`
+    cost_origin: Annotated[str, ORIGINS] | None = None
     cache: AssistantCache | None = None  # absent before the first request
     misses: list[AssistantCacheMiss]  # the last 50, oldest first
     missed_tokens: int  # of all misses but the first request

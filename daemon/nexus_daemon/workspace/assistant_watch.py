@@ -201,6 +201,4 @@ def _days(place: "Place") -> Iterator[str]:
     root = join(codex.root_of(place), "sessions")
     for day in (-1, 0, 1):
         date = time.gmtime(time.time() + day * DAY_S)
-        yield join(
-            root, time.strftime("%Y", date), time.strftime("%m", date), time.strftime("%d", date), _ANY
-        )
+        yield join(root, *time.strftime("%Y %m %d", date).split(), _ANY)
