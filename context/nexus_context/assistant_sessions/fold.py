@@ -365,6 +365,7 @@ class SessionFold:
             tools=self._tools.report(tokens),
             agents=(*agents, *(fold.sub_agent(name) for name, fold in self.agents.items())),
             instructions=tuple(self.instructions) or tuple(path for path, _ in own_files),
+            parent=session.parent,
             unread=dict(self.unread),
         )
 

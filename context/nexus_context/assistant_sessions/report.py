@@ -146,6 +146,7 @@ class SessionReport(msgspec.Struct, frozen=True, kw_only=True):
     tools: tuple[ToolCost, ...]
     agents: tuple[SubAgent, ...]
     instructions: tuple[str, ...]
+    parent: str | None = None
     skipped_bytes: int = 0
     unread: dict[str, int] = {}
     damaged: int = 0

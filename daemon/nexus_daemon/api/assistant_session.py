@@ -117,7 +117,7 @@ def _report(
         report = followers.report(one, place, listed.sessions)
     except apsw.Error as error:
         raise RequestError(f"{one.path} cannot be read: {error}", code="unknown-assistant-session") from error
-    return build_session(one, report, time.time())
+    return build_session(report, time.time())
 
 
 def build_info(
@@ -143,11 +143,18 @@ def build_info(
     )
 
 
-def build_session(
-    session: AssistantSession, report: SessionReport, now: float
-) -> protocol.AssistantSessionResult:
+def build_session(report: SessionReport, now: float) -> protocol.AssistantSessionResult:
     """A report as it crosses the wire."""
     cache = report.cache
+    session = AssistantSession(
+        assistant=report.assistant,
+        id=report.id,
+        path=report.path,
+        folder=report.folder,
+        prompt=report.title,
+        changed=report.changed,
+        parent=report.parent,
+    )
     return protocol.AssistantSessionResult(
         session=build_info(session, report, now),
         version=report.version,
