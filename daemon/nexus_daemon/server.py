@@ -115,6 +115,16 @@ METHODS: dict[str, Method] = {
     "nexus/assistant/context": _method(
         protocol.AssistantParams, protocol.AssistantContextResult, lambda: api.assistant.context
     ),
+    "nexus/assistant/sessions": _method(
+        protocol.AssistantSessionsParams,
+        protocol.AssistantSessionsResult,
+        lambda: api.assistant_session.sessions,
+    ),
+    "nexus/assistant/session": _method(
+        protocol.AssistantSessionParams,
+        protocol.AssistantSessionResult,
+        lambda: api.assistant_session.session,
+    ),
     "nexus/event/publish": _method(protocol.PublishParams, protocol.PublishResult, lambda: api.event.publish),
     "nexus/event/list": _method(
         protocol.EventListParams, protocol.EventListResult, lambda: api.event.list_events
@@ -153,6 +163,8 @@ _TITLES = {
     "nexus/knowledge": "Searching the knowledge base",
     "nexus/skill": "Reading a skill",
     "nexus/agent": "Directing agents",
+    "nexus/assistant/session": "Reading a session of an assistant",
+    "nexus/assistant/sessions": "Reading sessions of assistants",
     "nexus/assistant": "Reading what an assistant reads",
     "nexus/event": "Reading events",
     "nexus/tokens": "Counting tokens",

@@ -11,6 +11,7 @@ COMMANDS = {
     "show": "print what the model will see in a folder",
     "tokens": "count the tokens of files",
     "sessions": "list, search, export, import, compact and verify conversations",
+    "watch": "watch the session that another assistant has in a folder",
     "agents": "list, start, message and end the agents of a folder",
     "memory": "query, list and add to the memory of a folder's conversations",
     "knowledge": "search the knowledge base of a folder",

@@ -50,6 +50,8 @@ REPEATABLE = frozenset(
         "nexus/assistant/context",
         "nexus/assistant/list",
         "nexus/assistant/readers",
+        "nexus/assistant/session",
+        "nexus/assistant/sessions",
         "nexus/agent/get",
         "nexus/agent/messages",
         "nexus/event/list",

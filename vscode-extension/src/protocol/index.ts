@@ -47,6 +47,8 @@ export interface Requests {
   "nexus/assistant/list": { params: Record<string, never>; result: AssistantListResult };
   "nexus/assistant/readers": { params: FolderParams; result: AssistantReadersResult };
   "nexus/assistant/context": { params: AssistantParams; result: AssistantContextResult };
+  "nexus/assistant/sessions": { params: AssistantSessionsParams; result: AssistantSessionsResult };
+  "nexus/assistant/session": { params: AssistantSessionParams; result: AssistantSessionResult };
   "nexus/event/publish": { params: PublishParams; result: PublishResult };
   "nexus/event/list": { params: EventListParams; result: EventListResult };
   "nexus/tokens/count": { params: CountParams; result: CountResult };
@@ -65,6 +67,7 @@ export interface Notifications {
   "nexus/context/didChange": ContextDidChange;
   "nexus/session/didChange": SessionDidChange;
   "nexus/agent/didChange": AgentDidChange;
+  "nexus/assistant/didChange": AssistantDidChange;
   "nexus/event/published": EventPublished;
 }
 
@@ -474,6 +477,285 @@ export interface FileReaders {
   uri: string;
   /** one for each assistant, in the order of columns */
   readers: FileReader[];
+}
+
+/** What the next turn finds in the provider's cache. */
+export interface AssistantCache {
+  /** how long what was sent is kept, if the provider promises it */
+  lifetimeSeconds?: number;
+  /** when it goes cold, in seconds since 1970 */
+  coldAt?: number;
+  /** what the next turn sends at least */
+  nextTokens: number;
+  /** what that costs with a warm cache, US dollars */
+  warmUsd?: number;
+  /** what that costs with a cold one */
+  coldUsd?: number;
+}
+
+/** A request that wrote again what had been in the cache; of the first one, all that it wrote. */
+export interface AssistantCacheMiss {
+  /** seconds since 1970 */
+  at: number;
+  /**
+   * it was the `first`; more time passed than the cache lives (`idle`); another `model`; a `compaction`; another
+   * `version` of the program; `instructions` changed on disk; other `tools` or another prompt; else the beginning was
+   * `rewritten`
+   */
+  cause: "first" | "idle" | "model" | "compaction" | "version" | "instructions" | "tools" | "rewritten" | (string & {});
+  /** that were written again */
+  tokens: number;
+  /** beyond reading them */
+  costUsd?: number;
+  /** since the request before */
+  idleSeconds?: number;
+  /** the models, the versions or the file */
+  detail?: string;
+}
+
+/** A compaction by the program. */
+export interface AssistantCompaction {
+  /** seconds since 1970 */
+  at: number;
+  /** `manual` or `auto`, where the program says so */
+  trigger?: string;
+  /** tokens of the window */
+  before?: number;
+  /** of the next request; until then as the program states them */
+  after?: number;
+  /** of the last compaction */
+  dropped?: AssistantDropped;
+  /** messages before it were not read: more may be missing */
+  partial?: boolean;
+}
+
+/**
+ * A session of another assistant appeared or changed in a folder.
+ *
+ * Sent to clients whose `initialize` has the capability `experimental.nexus.assistantSessions`.
+ */
+export interface AssistantDidChange {
+  /** URI of the folder */
+  workspaceFolder: string;
+  /** `claude-code`, `codex` or `opencode` */
+  assistant: "claude-code" | "codex" | "opencode" | (string & {});
+  /** the session */
+  id: string;
+  /** `appeared` or `changed` */
+  reason: "appeared" | "changed";
+}
+
+/** What was in the window before a compaction and is nowhere after it; at most 50 of a kind. */
+export interface AssistantDropped {
+  /** sentences of the user */
+  instructions: string[];
+  /** that were open */
+  tasks: string[];
+  /** of files */
+  paths: string[];
+  /** names and values */
+  identifiers: string[];
+  /** of each kind, listed or not */
+  counts: Record<string, number>;
+}
+
+/** A file of sessions that cannot be read. */
+export interface AssistantSessionFailure {
+  /** the file */
+  uri: string;
+  /** why */
+  message: string;
+}
+
+/** A session of another assistant, as the ends of its file say; of a live one, as all of it says. */
+export interface AssistantSessionInfo {
+  /** `claude-code`, `codex` or `opencode` */
+  assistant: "claude-code" | "codex" | "opencode" | (string & {});
+  /** the program's own */
+  id: string;
+  /** the file that holds it */
+  uri: string;
+  /** URI of the folder where it works */
+  folder?: string;
+  /** a message of the user or the program's title, without secrets */
+  title?: string;
+  /** when it changed, ISO 8601 */
+  updated: string;
+  /** whether that was in the last quarter of an hour */
+  live: boolean;
+  /** that of its last request */
+  model?: string;
+  /** the session whose sub-agent it is */
+  parent?: string;
+  /** of its last request */
+  last?: AssistantTokens;
+  /** tokens of the model's window */
+  window?: number;
+  /** of a live session: its window, with the rows of `nexus/assistant/session` */
+  usage?: TokenUsage;
+  /** so far */
+  costUsd?: number;
+  /** of a live session: how many there were */
+  compactions?: number;
+}
+
+/** A session of another assistant. */
+export interface AssistantSessionParams extends FolderParams {
+  /** `claude-code`, `codex` or `opencode` */
+  assistant: "claude-code" | "codex" | "opencode" | (string & {});
+  /** the program's own */
+  id: string;
+}
+
+/** All about a session of another assistant. */
+export interface AssistantSessionResult {
+  /** as in `nexus/assistant/sessions` */
+  session: AssistantSessionInfo;
+  /** that of the program */
+  version?: string;
+  /** of the session itself, in the part that was read */
+  requests: number;
+  /** what is in its window */
+  context: AssistantWindow;
+  /** of all requests, with those of sub-agents */
+  total: AssistantTokens;
+  /** who summed it up: the `program`, `nexus`, or `both` */
+  totalOrigin: "program" | "nexus" | "both";
+  /** who summed up `session.costUsd`: the `program`, `nexus`, or `both` */
+  costOrigin?: "program" | "nexus" | "both";
+  /** absent before the first request */
+  cache?: AssistantCache;
+  /** the last 50, oldest first */
+  misses: AssistantCacheMiss[];
+  /** of all misses but the first request */
+  missedTokens: number;
+  /** what they cost */
+  missedUsd?: number;
+  /** the last 50, oldest first */
+  compactions: AssistantCompaction[];
+  /** the one that cost most first */
+  tools: AssistantTool[];
+  /** its sub-agents */
+  agents: AssistantSubAgent[];
+  /** URIs of the instruction files that are in its window */
+  instructions: string[];
+  /** of a large file: what was not read of its beginning */
+  skippedBytes?: number;
+  /** records of kinds that Nexus does not know */
+  unread?: Record<string, number>;
+  /** lines that are no records */
+  damagedLines?: number;
+  /** lines of more than 32 MiB, which are not read */
+  longLines?: number;
+}
+
+/** A folder; by default all sessions of all assistants in it and in the folders inside it. */
+export interface AssistantSessionsParams extends FolderParams {
+  /** only those of `claude-code`, `codex` or `opencode` */
+  assistant?: "claude-code" | "codex" | "opencode" | (string & {}) | null;
+  /** only those that changed in the last quarter of an hour */
+  live?: boolean;
+}
+
+/** The sessions. */
+export interface AssistantSessionsResult {
+  /** the one that changed last first */
+  sessions: AssistantSessionInfo[];
+  /** what could not be read */
+  failures: AssistantSessionFailure[];
+}
+
+/** A sub-agent, with a window of its own. */
+export interface AssistantSubAgent {
+  /** the program's own */
+  id: string;
+  /** its task, without secrets */
+  title?: string;
+  /** that of its last request */
+  model?: string;
+  /** of the ones that were read */
+  requests: number;
+  /** of all requests */
+  tokens: AssistantTokens;
+  /** tokens of the last request */
+  window: number;
+  /** so far */
+  costUsd?: number;
+  /** when it changed, in seconds since 1970 */
+  updated: number;
+}
+
+/** Tokens of one or more requests, each counted once, by the provider. */
+export interface AssistantTokens {
+  /** of the input, neither read from the cache nor written to it */
+  fresh: number;
+  /** of the input, read from the cache */
+  cacheRead: number;
+  /** of the input, written to the cache */
+  cacheWrite: number;
+  /** of the answers */
+  output: number;
+}
+
+/** What the calls of a tool took. */
+export interface AssistantTool {
+  /** its name */
+  tool: string;
+  /** its MCP server */
+  server?: string;
+  /** how many */
+  calls: number;
+  /** those that failed */
+  errors?: number;
+  /** of all results */
+  tokens: number;
+  /** of the results in the window now */
+  inWindow: number;
+  /**
+   * what calls and results cost so far: as part of an answer, new in the next request, and old in each later one up to
+   * a compaction
+   */
+  costUsd?: number;
+}
+
+/** What the last request sent. Σ parts.tokens = used. */
+export interface AssistantWindow {
+  /** tokens that the provider counted */
+  used: number;
+  /** tokens of the model's window, if known */
+  size?: number;
+  /** by category and size */
+  parts: AssistantWindowPart[];
+  /** there was no request since a compaction: `used` is an estimate */
+  estimate?: boolean;
+}
+
+/** A part of the window. */
+export interface AssistantWindowPart {
+  /**
+   * the program's own `system` prompt with all that is not in the transcript, definitions of `tools`, `instructions`
+   * files, messages of the `user`, `answers`, `thinking`, `calls` of tools and their `results`, `attachments` by the
+   * program, a `summary`; `earlier`: before the part that was read
+   */
+  category:
+    | "system"
+    | "tools"
+    | "instructions"
+    | "user"
+    | "answers"
+    | "thinking"
+    | "calls"
+    | "results"
+    | "attachments"
+    | "summary"
+    | "earlier"
+    | (string & {});
+  /** the tool, the file or the kind of attachment */
+  label?: string;
+  /** the MCP server of the tool */
+  server?: string;
+  /** estimated by length; the sum is the provider's */
+  tokens: number;
 }
 
 /** The settings in force and their sources. */
