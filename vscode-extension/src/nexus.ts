@@ -2,6 +2,7 @@
 import type * as vscode from "vscode";
 import type {
   AgentDidChange,
+  AssistantDidChange,
   ContextDidChange,
   ModelCompleteParams,
   ModelCompleteResult,
@@ -29,6 +30,8 @@ export interface Nexus {
   readonly onDidChangeContext: vscode.Event<ContextDidChange>;
   readonly onDidChangeSession: vscode.Event<SessionDidChange>;
   readonly onDidChangeAgent: vscode.Event<AgentDidChange>;
+  /** A session of another program in a folder appeared or went on. */
+  readonly onDidChangeAssistant: vscode.Event<AssistantDidChange>;
   /** Rejects with NexusError (message says what to do; `code` is the daemon's data.code) and when not ready. */
   request<M extends keyof Requests>(
     method: M,

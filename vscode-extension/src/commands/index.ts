@@ -118,6 +118,7 @@ async function switchFolder(tools: Tools): Promise<void> {
 async function pickAssistant(tools: Tools, subject: Subject): Promise<void> {
   const place = await tools.place(subject);
   const { workspaceFolder } = place;
+  if (subject.assistant !== undefined) return tools.focus.setAssistant(subject.assistant);
   const [{ assistants }, { assistants: columns }] = await Promise.all([
     tools.request("asking for assistants", "nexus/assistant/list", {}),
     tools.request("asking who reads what", "nexus/assistant/readers", { workspaceFolder }),

@@ -14,6 +14,7 @@ import type {
   AgentInfo,
   AssistantInfo,
   AssistantReadersResult,
+  AssistantSessionInfo,
   ContextDidChange,
   EffectiveResult,
   FolderParams,
@@ -40,6 +41,7 @@ interface Parts {
   agents: readonly AgentInfo[];
   assistants: readonly AssistantInfo[];
   readers: AssistantReadersResult;
+  live: readonly AssistantSessionInfo[];
 }
 type Part = keyof Parts;
 
@@ -55,15 +57,15 @@ export interface Feed extends vscode.Disposable {
 
 /** What each view is made of, the part that it waits for first. */
 export const NEEDS: Readonly<Record<View, readonly Part[]>> = {
-  window: ["usage", "layers", "config", "assistants", "readers"],
+  window: ["usage", "layers", "config", "assistants", "readers", "live"],
   rows: ["usage", "config"],
   layers: ["layers", "config", "preview"],
-  sessions: ["sessions"],
+  sessions: ["sessions", "live", "assistants"],
   agents: ["agents"],
 };
 const ALL = Object.keys(NEEDS) as View[];
 
-/** What only the view of another assistant needs. */
+/** What only the view of another assistant needs; names also where a session of one runs. */
 const OF_ASSISTANTS: ReadonlySet<Part> = new Set<Part>(["assistants", "readers"]);
 
 /** Files that other assistants read, and the daemon perhaps does not watch. */
@@ -82,7 +84,10 @@ export function feed(nexus: Nexus, focus: Focus, nextTurn: NextTurn, show: (view
   const compactions = new Map<string, LastCompaction>();
   let shownPlace = keyOf(scopeOf(focus));
 
-  const tell = (part: Part) => show(ALL.filter((view) => NEEDS[view].includes(part)));
+  const tell = (part: Part) => {
+    if (part === "live") look();
+    show(ALL.filter((view) => NEEDS[view].includes(part)));
+  };
   const costs = focusedUsage(nexus, focus, nextTurn, () => tell("usage"));
   const parts = { usage: costs.cost, ...makeParts(nexus, focus, nextTurn, tell) } satisfies {
     [P in Part]: Poller<Parts[P]>;
@@ -97,7 +102,8 @@ export function feed(nexus: Nexus, focus: Focus, nextTurn: NextTurn, show: (view
     for (const part of Object.keys(parts) as Part[]) {
       const needed = [...looking].some((view) => NEEDS[view].includes(part));
       const viewing = part === "agents" && focus.agent !== undefined && looking.has("window"); // its conversation
-      const unused = OF_ASSISTANTS.has(part) && focus.assistant === undefined;
+      const named = part === "assistants" && (parts.live.value?.length ?? 0) > 0;
+      const unused = OF_ASSISTANTS.has(part) && focus.assistant === undefined && !named;
       parts[part].setVisible(answers && ((needed && !unused) || viewing));
     }
   }
@@ -174,6 +180,9 @@ export function feed(nexus: Nexus, focus: Focus, nextTurn: NextTurn, show: (view
     nexus.onDidChangeContext(contextChanged),
     nexus.onDidChangeSession(sessionChanged),
     nexus.onDidChangeAgent(agentChanged),
+    nexus.onDidChangeAssistant((change) => {
+      if (isFolder(change.workspaceFolder, focus.folder)) poke("live");
+    }),
     nextTurn.onDidChange(() => poke("agents")),
     focus.onDidChange(focusChanged),
   ];
@@ -219,6 +228,10 @@ function makeParts(nexus: Nexus, focus: Focus, nextTurn: NextTurn, tell: (part: 
     agents: part("agents", (place, request) => listAgents({ request }, nextTurn, place.folder.uri)),
     assistants: part("assistants", async (_, request) => (await request("nexus/assistant/list", {})).assistants),
     readers: part("readers", (place, request) => request("nexus/assistant/readers", folder(place))),
+    live: part(
+      "live",
+      async (place, request) => (await request("nexus/assistant/sessions", { ...folder(place), live: true })).sessions,
+    ),
   };
 }
 

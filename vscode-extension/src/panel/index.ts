@@ -16,12 +16,13 @@ import { REMEDIES } from "../server/remedies";
 import { agentNodes } from "./agents";
 import { type Feed, feed, NEEDS, type View } from "./feed";
 import { layerNodes } from "./layers";
+import { liveNodes } from "./liveSession";
 import type { Node } from "./node";
 import { noticeOf, READING, troubleNotice } from "./notice";
 import { nodeOfPart, rowTrees } from "./rows";
 import { PAGE, sessionNodes } from "./sessions";
 import { type Element, staleDecorations, type Tree, tree } from "./tree";
-import { type ActionId, type ViewedAssistant, type WindowModel, windowModel } from "./window";
+import { type ActionId, type RunningSession, type ViewedAssistant, type WindowModel, windowModel } from "./window";
 import { windowView } from "./windowView";
 import { pathOf } from "./wording";
 
@@ -133,6 +134,10 @@ export function registerPanel(
   }
 
   function act(id: ActionId): void {
+    const running = runningSession(known);
+    if (id === "viewRunning" && running) {
+      void vscode.commands.executeCommand("nexus.pickAssistant", { assistant: running.session.assistant });
+    }
     const source = known.get("usage").value?.usage.cache?.broke?.source;
     if (id === "cacheSource" && source) void openSource({ source });
     const found = Object.hasOwn(COMMANDS, id) ? COMMANDS[id] : undefined;
@@ -212,6 +217,9 @@ function windowNow(known: Feed): WindowModel | undefined {
     ...usage.value.scope,
     assistant: viewedAssistant(known, usage.value.scope.assistant),
     usage: usage.value.usage,
+    report: usage.value.report,
+    running: runningSession(known),
+    now: new Date(),
     layers: fresh(known, "layers"),
     config: fresh(known, "config"),
     compaction: known.compaction,
@@ -224,6 +232,18 @@ function viewedAssistant(known: Feed, name: string | undefined): ViewedAssistant
   if (name === undefined) return undefined;
   const info = known.get("assistants").value?.find((one) => one.name === name);
   return { name, info, readers: fresh(known, "readers") };
+}
+
+/** The session of another program that runs here, while Nexus itself is looked at. */
+function runningSession(known: Feed): RunningSession | undefined {
+  const session = fresh(known, "live")?.find(({ parent }) => parent === undefined);
+  if (!session || known.place?.assistant !== undefined) return undefined;
+  return { session, title: titleOf(known, session.assistant) };
+}
+
+/** The name of an assistant for people. */
+function titleOf(known: Feed, name: string): string {
+  return known.get("assistants").value?.find((one) => one.name === name)?.title ?? name;
 }
 
 function fresh<P extends Parameters<Feed["get"]>[0]>(known: Feed, part: P) {
@@ -250,8 +270,7 @@ function viewText(known: Feed, name: TreeName): string {
   const { nexus, place } = known;
   if (!place || nexus.state !== "ready" || name === "sessions") return "";
   if (place.assistant !== undefined) {
-    const title = known.get("assistants").value?.find((one) => one.name === place.assistant)?.title;
-    return name === "agents" ? "" : (title ?? place.assistant);
+    return name === "agents" ? "" : titleOf(known, place.assistant);
   }
   return place.agent === undefined ? "" : `as ${place.agent}`;
 }
@@ -278,9 +297,12 @@ function nodesOf(known: Feed, name: TreeName, shape: Shape): Node[] | undefined 
     }
     case "sessions": {
       const all = known.get("sessions").value;
-      return (
-        all && sessionNodes({ sessions: all, folder, current: place.session, shown: shape.sessions, now: new Date() })
-      );
+      if (!all) return undefined;
+      const now = new Date();
+      const titles = new Map(known.get("assistants").value?.map(({ name: each, title }) => [each as string, title]));
+      const live = liveNodes(fresh(known, "live") ?? [], { titles, viewed: place.assistant, now });
+      const own = sessionNodes({ sessions: all, folder, current: place.session, shown: shape.sessions, now });
+      return [...live, ...own];
     }
     case "agents": {
       const agents = known.get("agents").value;

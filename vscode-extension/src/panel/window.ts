@@ -8,10 +8,19 @@
  * 4. While a server is on its way the figures of the one before stay, and say so.
  */
 
-import type { AssistantInfo, AssistantReadersResult, EffectiveResult, LayersResult, TokenUsage } from "../protocol";
+import type {
+  AssistantInfo,
+  AssistantReadersResult,
+  AssistantSessionInfo,
+  AssistantSessionResult,
+  EffectiveResult,
+  LayersResult,
+  TokenUsage,
+} from "../protocol";
 import type { RemedyId } from "../server/remedies";
 import { correctionText, totalOf } from "../usage/figures";
 import { byPart, type PartName, styleOf } from "../usage/parts";
+import { liveFacts, liveSegments } from "./liveSession";
 import { type ReadersTable, readersTable } from "./readers";
 import { count, dollars, nameOf, percent, plural, share, tokensOf } from "./wording";
 
@@ -28,6 +37,7 @@ export type ActionId =
   | "retry"
   | "stopViewingAs"
   | "pickAssistant"
+  | "viewRunning"
   | "switchSession"
   | "switchFolder"
   | "pickModel"
@@ -84,6 +94,8 @@ export interface Fact {
   readonly tone: "good" | "plain" | "warning";
   /** Percent of a small meter. */
   readonly filled?: number;
+  /** Until then the text is `before` and the minutes that are left; then it is `after`. Milliseconds since 1970. */
+  readonly countdown?: { readonly until: number; readonly before: string; readonly after: string };
   readonly action?: Action;
 }
 
@@ -132,11 +144,21 @@ export interface ViewedAssistant {
   readonly readers?: AssistantReadersResult | undefined;
 }
 
+/** A session of another program that runs in the folder. */
+export interface RunningSession {
+  readonly session: AssistantSessionInfo;
+  readonly title: string;
+}
+
 export interface WindowGiven {
   readonly folder: { readonly uri: string; readonly name: string };
   readonly session: string;
   readonly agent?: string | undefined;
   readonly assistant?: ViewedAssistant | undefined;
+  /** Of the viewed assistant's session that runs here. */
+  readonly report?: AssistantSessionResult | undefined;
+  readonly running?: RunningSession | undefined;
+  readonly now?: Date;
   readonly usage: TokenUsage;
   readonly layers?: LayersResult | undefined;
   readonly config?: EffectiveResult | undefined;
@@ -186,7 +208,7 @@ export function windowModel(given: WindowGiven): Bar {
     percent: percent(total.percent),
     level,
     counter: correction === undefined ? counter : `${counter}, the total ${correction}`,
-    segments: segmentsOf(usage, base),
+    segments: given.report ? liveSegments(given.report, base) : segmentsOf(usage, base),
     free: { tokens: count(free), share: share(free, usage), width },
     ...(given.stale === undefined ? {} : { stale: `${given.stale || "Starting Nexus"}. The figures are from before.` }),
     ...(kept ? { reserved: { tokens: count(kept), width: (100 * kept) / base } } : {}),
@@ -272,6 +294,7 @@ function remarksOf(given: WindowGiven, level: Level): Remark[] {
       action: usage.model ? { id: "config", label: "Settings" } : { id: "pickModel", label: "Pick Model" },
     });
   }
+  if (given.running) remarks.push(runningRemark(given.running));
   return [...remarks, ...(given.assistant ? assistantRemarks(given.layers) : layerRemarks(given.layers))];
 }
 
@@ -305,6 +328,16 @@ function layerRemarks(layers: LayersResult | undefined): Remark[] {
   return remarks;
 }
 
+function runningRemark({ session, title }: RunningSession): Remark {
+  const { usage } = session;
+  const used = usage ? `: ${count(usage.total)} of ${plural(usage.limit, "token")}, ${percent(usage.percent)}` : "";
+  return {
+    tone: "info",
+    text: `${title} runs in this folder${used}.`,
+    action: { id: "viewRunning", label: "Show" },
+  };
+}
+
 /** What the files of another assistant have: the Problems view shows those of Nexus. */
 function assistantRemarks(layers: LayersResult | undefined): Remark[] {
   const problems = layers?.problems.filter(({ severity }) => severity <= 2) ?? [];
@@ -332,6 +365,7 @@ function assistantFacts({ name, info }: ViewedAssistant): Fact[] {
 }
 
 function factsOf(given: WindowGiven): Fact[] {
+  if (given.report) return liveFacts(given.report, given.now ?? new Date());
   if (given.assistant) return assistantFacts(given.assistant);
   return [...totalFacts(given), ...pendingFacts(given), ...cacheFacts(given), ...compactionFacts(given)];
 }

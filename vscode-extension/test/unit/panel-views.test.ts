@@ -132,6 +132,7 @@ function panel() {
     onDidChangeContext: context.event,
     onDidChangeSession: never,
     onDidChangeAgent: never,
+    onDidChangeAssistant: never,
     request: async <M extends keyof Requests>(method: M) => answers.get(method) ?? example(method),
   };
   const focus = {

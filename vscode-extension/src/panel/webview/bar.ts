@@ -9,6 +9,8 @@ import { readersView } from "./readers";
 
 type Scale = "window" | "used";
 
+const SECOND_MS = 1_000;
+
 export interface BarView {
   readonly element: HTMLElement;
   show(model: Bar): void;
@@ -43,6 +45,7 @@ export function barView(events: PageEvents): BarView {
   element.dataset.vscodeContext = JSON.stringify({ webviewSection: "window" });
   let chosen: Scale | undefined;
   let shown: Bar | undefined;
+  let timer: ReturnType<typeof setTimeout> | undefined;
 
   strip.addEventListener("click", (event) => {
     const { part } = (event.target as HTMLElement).dataset;
@@ -67,7 +70,19 @@ export function barView(events: PageEvents): BarView {
     legend.show(entriesOf(model));
     paintRemarks(remarks, model.remarks, events);
     paintFacts(facts, model.facts, events);
+    tick(model);
     readers.show(model.readers);
+  }
+
+  /** Facts that count down are painted each second, as long as one does. */
+  function tick(model: Bar): void {
+    clearTimeout(timer);
+    timer = undefined;
+    if (!model.facts.some(({ countdown }) => countdown && countdown.until > Date.now())) return;
+    timer = setTimeout(() => {
+      paintFacts(facts, model.facts, events);
+      tick(model);
+    }, SECOND_MS);
   }
 
   return {
@@ -277,7 +292,7 @@ function paintFacts(parent: HTMLElement, facts: readonly Fact[], events: PageEve
       setAttribute(element, "data-tone", fact.tone);
       const [text, action, meter, detail] = [...(element.lastElementChild?.children ?? [])] as HTMLElement[];
       if (!text || !action || !meter || !detail) return;
-      setText(text, fact.text);
+      setText(text, textNow(fact, Date.now()));
       paintAction(action, fact.action, events);
       setHidden(meter, fact.filled === undefined);
       if (meter.firstElementChild)
@@ -286,6 +301,14 @@ function paintFacts(parent: HTMLElement, facts: readonly Fact[], events: PageEve
       setHidden(detail, !fact.detail);
     },
   );
+}
+
+/** The text of a fact at a moment; of one that counts down, with what is left. */
+function textNow({ text, countdown }: Fact, now: number): string {
+  if (!countdown) return text;
+  const left = Math.ceil((countdown.until - now) / 1_000);
+  if (left <= 0) return countdown.after;
+  return `${countdown.before} ${Math.floor(left / 60)}:${String(left % 60).padStart(2, "0")}`;
 }
 
 function paintAction(parent: Element, action: Action | undefined, events: PageEvents): void {
