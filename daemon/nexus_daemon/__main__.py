@@ -39,6 +39,10 @@ def main() -> int:
         from nexus_daemon.cli import statusline
 
         os._exit(statusline.run())
+    if sys.argv[1:] == ["mcp"] and not os.isatty(0):
+        from nexus_daemon.cli import mcp
+
+        mcp.serve()
     import atexit
 
     from nexus_daemon import cli
