@@ -41,8 +41,9 @@ def main() -> int:
         os._exit(statusline.run())
     if sys.argv[1:] == ["mcp"] and not os.isatty(0):
         from nexus_daemon.cli import mcp
+        from nexus_daemon.mcp_server import process
 
-        mcp.serve()
+        process.serve(mcp.run_here)
     import atexit
 
     from nexus_daemon import cli

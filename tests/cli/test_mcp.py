@@ -13,7 +13,8 @@ from nexus_context.assistants.model import Surroundings
 from nexus_context.assistants.profile import read_profile
 from nexus_context.tokens import counter_for
 from nexus_daemon.cli import main
-from nexus_daemon.cli.mcp import cost, definitions
+from nexus_daemon.cli.mcp import cost
+from nexus_daemon.mcp_server import definitions
 from support import hostile
 from support.fixture import Fixture, write_fixture
 
@@ -156,7 +157,8 @@ Cursor: N tokens in every request
         "No assistant loads docs/gate.md as instructions in /home/work.\n"
     )
     assert shell.show(assistant="all") == snapshot("""\
-Tokens of files in every request: Claude Code N, Codex N, opencode N, Gemini CLI N, GitHub Copilot N, Cursor N.
+Tokens of files in every request: Claude Code N, Codex N, opencode N, Gemini CLI N, \
+GitHub Copilot N, Cursor N.
 ~/.claude/CLAUDE.md: claude-code sent N, opencode sent N
 AGENTS.md: codex sent N, opencode sent N, copilot sent N, cursor sent N
 CLAUDE.md: claude-code sent N, copilot sent N

@@ -4,16 +4,14 @@ Assistants start this command; on a terminal it prints this help. Its tools only
 given, and execute nothing.
 """
 
-import os
-import signal
 import sys
 
-from nexus_daemon.cli.mcp import definitions
+from nexus_daemon.mcp_server import definitions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from typing import NoReturn
+    from collections.abc import Callable
 
 MAX_TOKENS = 2_000
 LEAST_TOKENS, MOST_TOKENS = 200, 20_000
@@ -78,13 +76,25 @@ def run(options: "argparse.Namespace") -> int:
     if sys.stdin is None or sys.stdin.isatty():
         options.print_help()
         return 0
-    return serve(
+    from nexus_daemon.mcp_server import process
+
+    return process.serve(
+        run_here,
         options.folder or (),
         writes=options.write,
         assistant=options.assistant,
         options=("--max-tokens", str(options.max_tokens)),
         uses_daemon=not options.local,
     )
+
+
+def run_here(
+    arguments: list[str], folder: str, is_cancelled: "Callable[[], bool]"
+) -> tuple[bytes, bytes] | None:
+    """ToolAnswer a call in this process; imported with the first one. As `call_runner.RunHere`."""
+    from nexus_daemon.cli.mcp import local_call
+
+    return local_call.run_here(arguments, folder, is_cancelled)
 
 
 def _call_tool(options: "argparse.Namespace") -> int:
@@ -94,42 +104,3 @@ def _call_tool(options: "argparse.Namespace") -> int:
     if options.tool in definitions.WRITING and isinstance(current(), RemoteInvocation):
         raise LocalOnlyError  # the daemon runs only what reads
     return print_answer(options)
-
-
-def serve(
-    folders: "tuple[str, ...] | list[str]" = (),
-    *,
-    writes: bool = False,
-    assistant: str | None = None,
-    options: tuple[str, ...] = (),
-    uses_daemon: bool = True,
-) -> "NoReturn":
-    """Serve the client at standard input and output, and end the process.
-
-    `folders` are those of the command line; `options` go with every call.
-    """
-    from nexus_daemon.cli.mcp.run_call import CallRunner
-    from nexus_daemon.cli.mcp.stdio_server import StdioServer
-    from nexus_daemon.cli.mcp.workspace import WorkspaceFolders
-
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # some clients end their servers so
-    stdin, stdout = os.dup(0), os.dup(1)
-    os.dup2(2, 1)  # nothing else may write between the messages
-    paths = tuple(map(os.path.abspath, folders))
-    server = StdioServer(
-        folders=WorkspaceFolders(paths, os.getcwd()),
-        writes=writes,
-        execute=CallRunner(assistant=assistant, options=options, uses_daemon=uses_daemon).run,
-        write=lambda data: _write(stdout, data),
-    )
-    try:
-        server.serve(lambda size: os.read(stdin, size))
-    except OSError:  # the client is gone
-        os._exit(1)
-    os._exit(0)
-
-
-def _write(descriptor: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]

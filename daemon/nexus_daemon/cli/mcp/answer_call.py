@@ -1,4 +1,4 @@
-"""Answer the call of a tool: `nexus mcp --tool`, in the shared daemon or in the process of the server.
+"""ToolAnswer the call of a tool: `nexus mcp --tool`, in the shared daemon or in the process of the server.
 
 1. What a model does wrong is a result with `isError`, and says what to do; so is what cannot be answered.
 2. A path that leads out of the folders of the server, also through links, is refused.
@@ -19,9 +19,9 @@ from nexus_context.files import exists, is_dir, real_path
 from nexus_context.redact import redact
 from nexus_context.visible import visible
 from nexus_daemon.cli import invocation, output
-from nexus_daemon.cli.mcp import definitions
-from nexus_daemon.cli.mcp.pages import Answer, page_text
-from nexus_daemon.cli.mcp.workspace import is_beneath
+from nexus_daemon.cli.mcp.pages import ToolAnswer, page_text
+from nexus_daemon.mcp_server import definitions
+from nexus_daemon.mcp_server.workspace_folders import is_beneath
 
 
 class CallScope(msgspec.Struct, frozen=True):
@@ -36,7 +36,7 @@ class CallScope(msgspec.Struct, frozen=True):
     arguments: Mapping[str, Any]
 
 
-AnswerTool = Callable[[CallScope], Answer]
+AnswerTool = Callable[[CallScope], ToolAnswer]
 
 
 def print_answer(options: argparse.Namespace) -> int:

@@ -10,12 +10,12 @@ from nexus_context.files import is_dir
 from nexus_daemon.cli.check_agents import check_agents
 from nexus_daemon.cli.folder import load_inputs, read
 from nexus_daemon.cli.mcp.answer_call import CallScope
-from nexus_daemon.cli.mcp.definitions import ALL, NEXUS
-from nexus_daemon.cli.mcp.pages import Answer
+from nexus_daemon.cli.mcp.pages import ToolAnswer
 from nexus_daemon.cli.mcp.places import describe_problem, surroundings_at
+from nexus_daemon.mcp_server.definitions import ALL, NEXUS
 
 
-def check_configuration(scope: CallScope) -> Answer:
+def check_configuration(scope: CallScope) -> ToolAnswer:
     """The answer: problems from warnings up, errors first."""
     if not is_dir(scope.path):
         raise RequestError("`path` must be a directory. Name the one that has the file.", code="bad-argument")
@@ -30,7 +30,7 @@ def check_configuration(scope: CallScope) -> Answer:
     ordered = sorted(problems, key=lambda problem: (problem.severity, problem.path, problem.span))
     count = "1 problem" if len(ordered) == 1 else f"{len(ordered) or 'No'} problems"
     title = f"{count} in {scope.path} in what {' and '.join(readers)} read"
-    return Answer(f"{title}{':' if ordered else '.'}", tuple(problems[problem] for problem in ordered))
+    return ToolAnswer(f"{title}{':' if ordered else '.'}", tuple(problems[problem] for problem in ordered))
 
 
 def _checks(

@@ -11,14 +11,14 @@ from nexus_context.assistants.working_tree import is_within
 from nexus_context.files import is_dir
 from nexus_daemon.cli import output
 from nexus_daemon.cli.mcp.answer_call import CallScope
-from nexus_daemon.cli.mcp.definitions import ALL, NEXUS
-from nexus_daemon.cli.mcp.pages import Answer
+from nexus_daemon.cli.mcp.pages import ToolAnswer
 from nexus_daemon.cli.mcp.places import short_path, surroundings_at
+from nexus_daemon.mcp_server.definitions import ALL, NEXUS
 
 _ROLES = {"system": "system prompt", "user": "first user message", "developer": "developer message"}
 
 
-def show_context(scope: CallScope) -> Answer:
+def show_context(scope: CallScope) -> ToolAnswer:
     """The answer: about a file, if `path` is one, else about an assistant in a directory."""
     name = scope.arguments.get("assistant") or scope.assistant or NEXUS
     if not is_dir(scope.path):
@@ -31,7 +31,7 @@ def show_context(scope: CallScope) -> Answer:
 # ---------------------------------------------------------------- an assistant
 
 
-def _describe_assistant(scope: CallScope, name: str) -> Answer:
+def _describe_assistant(scope: CallScope, name: str) -> ToolAnswer:
     profile = read_profile(name, surroundings_at(scope.path))
     assistant = profile.assistant
     whose = "You read" if name == scope.assistant else f"{assistant.title} reads"
@@ -40,7 +40,7 @@ def _describe_assistant(scope: CallScope, name: str) -> Answer:
         rules = f"by documentation of {assistant.version}"
     total = f"{_tokens(profile.total, profile)} tokens of files with every request"
     title = f"{whose} {total} in {scope.path} ({rules}):"
-    return Answer(title, tuple(_lines(profile, scope.folder)) or ("no file.",))
+    return ToolAnswer(title, tuple(_lines(profile, scope.folder)) or ("no file.",))
 
 
 def _lines(profile: Profile, folder: str) -> Iterator[str]:
@@ -77,13 +77,13 @@ def _tokens(count: int, profile: Profile) -> str:
 # ---------------------------------------------------------------- who reads what
 
 
-def _describe_readers(scope: CallScope) -> Answer:
+def _describe_readers(scope: CallScope) -> ToolAnswer:
     result = who_reads_what(surroundings_at(scope.folder))
     place = short_path(scope.path, scope.folder)
     row = next((each for each in result.files if os.path.realpath(each.path) == scope.path), None)
     if row is None:
-        return Answer(f"No assistant loads {place} as instructions in {scope.folder}.")
-    return Answer(f"Who reads {place}:", tuple(_uses(row, result.profiles)))
+        return ToolAnswer(f"No assistant loads {place} as instructions in {scope.folder}.")
+    return ToolAnswer(f"Who reads {place}:", tuple(_uses(row, result.profiles)))
 
 
 def _uses(row: FileReaders, profiles: Sequence[Profile]) -> Iterator[str]:
@@ -96,7 +96,7 @@ def _uses(row: FileReaders, profiles: Sequence[Profile]) -> Iterator[str]:
         yield f"{profile.assistant.title}: {text}{reason}"
 
 
-def _describe_all(scope: CallScope) -> Answer:
+def _describe_all(scope: CallScope) -> ToolAnswer:
     result = who_reads_what(surroundings_at(scope.path))
     totals = (f"{each.assistant.title} {_tokens(each.total, each)}" for each in result.profiles)
     lines = []
@@ -109,13 +109,13 @@ def _describe_all(scope: CallScope) -> Answer:
             if (use := row.uses[profile.assistant.name]).use != "unread"
         ]
         lines.append(f"{short_path(row.path, scope.folder)}: {', '.join(uses) or 'nobody'}")
-    return Answer(f"Tokens of files in every request: {', '.join(totals)}.", tuple(lines))
+    return ToolAnswer(f"Tokens of files in every request: {', '.join(totals)}.", tuple(lines))
 
 
 # ---------------------------------------------------------------- Nexus itself
 
 
-def _describe_nexus(scope: CallScope) -> Answer:
+def _describe_nexus(scope: CallScope) -> ToolAnswer:
     from nexus_context import assembly
     from nexus_context.prompt import texts
     from nexus_context.prompt.token_attribution import fragment_tokens
@@ -135,4 +135,4 @@ def _describe_nexus(scope: CallScope) -> Answer:
         f"not read: {short_path(each.path, scope.folder)}: {each.reason}" for each in snapshot.layers.not_read
     ]
     total = f"{mark}{sum(spent.values()):,} tokens"
-    return Answer(f"The system prompt of the user's own chats with Nexus has {total} here:", tuple(lines))
+    return ToolAnswer(f"The system prompt of the user's own chats with Nexus has {total} here:", tuple(lines))

@@ -18,11 +18,11 @@ from nexus_context.memory.item import brief
 from nexus_context.memory.levels import Levels, session_names
 from nexus_context.memory.working import Entry
 from nexus_daemon.cli.mcp.answer_call import CallScope
-from nexus_daemon.cli.mcp.pages import Answer
+from nexus_daemon.cli.mcp.pages import ToolAnswer
 from nexus_daemon.cli.mcp.places import short_path
-from nexus_daemon.cli.mcp.workspace import is_beneath
 from nexus_daemon.cli.memory import NOTES
 from nexus_daemon.cli.sessions.open_session import ledger_for, load_folder, workspace_of
+from nexus_daemon.mcp_server.workspace_folders import is_beneath
 
 MOST_HITS = 60
 MOST_ENTRIES = 50
@@ -32,7 +32,7 @@ LONGEST_MESSAGE = 2_000  # characters
 _NOTHING = "This folder has no conversations yet."
 
 
-def search_conversations(scope: CallScope) -> Answer:
+def search_conversations(scope: CallScope) -> ToolAnswer:
     """The answer: hits, best first; or the messages of one conversation; or the list of conversations."""
     query, name = scope.arguments.get("query"), scope.arguments.get("session")
     if query is not None and expression(query) is None:
@@ -45,7 +45,7 @@ def search_conversations(scope: CallScope) -> Answer:
         return _search(ledger, sessions if session is None else [session], scope, only=name)
 
 
-def query_memory(scope: CallScope) -> Answer:
+def query_memory(scope: CallScope) -> ToolAnswer:
     """The answer: the exchanges that mattered, the summaries, or the notes, of the folder itself."""
     kind, name = scope.arguments.get("kind", "important"), scope.arguments.get("session")
     workspace = workspace_of(scope.folder)
@@ -60,12 +60,12 @@ def query_memory(scope: CallScope) -> Answer:
         else:
             entries = levels.recent(workspace, name or NOTES, limit=MOST_ENTRIES)
     if not entries:
-        return Answer(f"Nothing of the kind `{kind}` is remembered here yet.")
+        return ToolAnswer(f"Nothing of the kind `{kind}` is remembered here yet.")
     titles = {"important": "Exchanges that mattered:", "summaries": "Summaries:", "notes": "Notes:"}
-    return Answer(titles[kind], tuple(_entry(each) for each in entries))
+    return ToolAnswer(titles[kind], tuple(_entry(each) for each in entries))
 
 
-def add_memory(scope: CallScope) -> Answer:
+def add_memory(scope: CallScope) -> ToolAnswer:
     """Add a note, as `nexus memory add` does."""
     from nexus_daemon import protocol
     from nexus_daemon.api import session
@@ -75,7 +75,7 @@ def add_memory(scope: CallScope) -> Answer:
     appended = answer(
         "memory", scope.folder, session.append, lambda uri: protocol.AppendParams(uri, NOTES, messages=[note])
     )
-    return Answer(f"The note is kept in the session {appended.session!r} of this folder.")
+    return ToolAnswer(f"The note is kept in the session {appended.session!r} of this folder.")
 
 
 # ---------------------------------------------------------------- sessions
@@ -98,15 +98,15 @@ def _session(sessions: list[Session], name: str) -> Session:
     return session
 
 
-def _list(sessions: list[Session], scope: CallScope) -> Answer:
+def _list(sessions: list[Session], scope: CallScope) -> ToolAnswer:
     if not sessions:
-        return Answer(_NOTHING)
+        return ToolAnswer(_NOTHING)
     lines = (
         f"{each.name!r}{_place(each, scope)}: {each.head.seq} turns, {each.sent_tokens:,} tokens, "
         f"changed {each.updated[:16]}"
         for each in sessions
     )
-    return Answer("Conversations of this folder; give `query`, or `session` to read one:", tuple(lines))
+    return ToolAnswer("Conversations of this folder; give `query`, or `session` to read one:", tuple(lines))
 
 
 def _place(session: Session, scope: CallScope) -> str:
@@ -117,7 +117,7 @@ def _place(session: Session, scope: CallScope) -> str:
 # ---------------------------------------------------------------- search
 
 
-def _search(ledger: Ledger, sessions: list[Session], scope: CallScope, *, only: str | None) -> Answer:
+def _search(ledger: Ledger, sessions: list[Session], scope: CallScope, *, only: str | None) -> ToolAnswer:
     levels = Levels(ledger)
     folders = dict.fromkeys(session.workspace for session in sessions)
     blocks = []
@@ -126,12 +126,12 @@ def _search(ledger: Ledger, sessions: list[Session], scope: CallScope, *, only: 
         entries = levels.across(folder, scope.arguments["query"], limit=MOST_HITS, only=only)
         blocks += [_entry(each, place) for each in entries]
     if not blocks:
-        return Answer(
+        return ToolAnswer(
             "No message of an earlier conversation in this folder matches. Try fewer or other words."
             if sessions
             else _NOTHING
         )
-    return Answer("Messages that match; `session` and `turn` read on from there:", tuple(blocks))
+    return ToolAnswer("Messages that match; `session` and `turn` read on from there:", tuple(blocks))
 
 
 def _entry(entry: Entry, place: str = "") -> str:
@@ -143,7 +143,7 @@ def _entry(entry: Entry, place: str = "") -> str:
 # ---------------------------------------------------------------- reading
 
 
-def _read(ledger: Ledger, session: Session, scope: CallScope) -> Answer:
+def _read(ledger: Ledger, session: Session, scope: CallScope) -> ToolAnswer:
     first = scope.arguments.get("turn", 1)
     if first > session.head.seq:
         raise RequestError(
@@ -153,7 +153,7 @@ def _read(ledger: Ledger, session: Session, scope: CallScope) -> Answer:
     lines = [f"[turn {seq}] {message.role}: {_line(message)}" for seq, message in messages[:MOST_MESSAGES]]
     if len(messages) > MOST_MESSAGES:
         lines.append(f"More follows: read on from turn {messages[MOST_MESSAGES][0]}.")
-    return Answer(f"The conversation {session.name!r} from turn {first} on:", tuple(lines))
+    return ToolAnswer(f"The conversation {session.name!r} from turn {first} on:", tuple(lines))
 
 
 def _messages(ledger: Ledger, session: Session, first: int) -> Iterator[tuple[int, Message]]:

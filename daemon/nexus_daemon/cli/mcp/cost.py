@@ -6,7 +6,7 @@ from typing import Any
 from nexus_context.assistants.profile import ASSISTANTS
 from nexus_context.tokens import counter_for
 from nexus_daemon.cli import output
-from nexus_daemon.cli.mcp import definitions
+from nexus_daemon.mcp_server import definitions
 
 COUNTED_FOR = ("claude-code", "codex")
 

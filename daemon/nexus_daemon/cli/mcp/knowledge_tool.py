@@ -10,7 +10,7 @@ from nexus_context.memory.knowledge import Passage
 from nexus_daemon.cli.folder import read
 from nexus_daemon.cli.knowledge import open_knowledge
 from nexus_daemon.cli.mcp.answer_call import CallScope
-from nexus_daemon.cli.mcp.pages import Answer
+from nexus_daemon.cli.mcp.pages import ToolAnswer
 from nexus_daemon.cli.mcp.places import short_path
 
 MOST_PASSAGES = 40
@@ -21,7 +21,7 @@ _NOTHING = (
 )
 
 
-def search_knowledge(scope: CallScope) -> Answer:
+def search_knowledge(scope: CallScope) -> ToolAnswer:
     """The answer: passages, best first."""
     query = scope.arguments["query"]
     snapshot = read(Path(scope.folder))
@@ -31,8 +31,8 @@ def search_knowledge(scope: CallScope) -> Answer:
             raise RequestError(_NOTHING, code="knowledge")
         passages = knowledge.passages(query, counter, top_k=MOST_PASSAGES, max_tokens=MOST_TOKENS)
     if not passages:
-        return Answer("No passage of the knowledge base matches. Try fewer or other words.")
-    return Answer(
+        return ToolAnswer("No passage of the knowledge base matches. Try fewer or other words.")
+    return ToolAnswer(
         "Passages of the knowledge base, best first:", tuple(_passage(each, scope) for each in passages)
     )
 

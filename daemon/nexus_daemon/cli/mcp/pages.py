@@ -21,14 +21,14 @@ _CUT = "… (cut)"
 _OTHER_MODEL = "gpt-5"  # of a client without a profile
 
 
-class Answer(msgspec.Struct, frozen=True):
+class ToolAnswer(msgspec.Struct, frozen=True):
     """The answer of a tool: a title for every page, and items, each a text of whole lines."""
 
     title: str
     items: tuple[str, ...] = ()
 
 
-def page_text(answer: Answer, *, assistant: str | None, most: int, page: int) -> str:
+def page_text(answer: ToolAnswer, *, assistant: str | None, most: int, page: int) -> str:
     """A page, counted for the model of the assistant. RequestError if there is no such page."""
     counter = counter_for(_model(assistant))
     title = _harmless(answer.title)
@@ -43,7 +43,7 @@ def page_text(answer: Answer, *, assistant: str | None, most: int, page: int) ->
     return "\n".join(part for part in parts if part)
 
 
-def _pages(answer: Answer, counter: TokenCounter, room: int) -> Iterator[list[str]]:
+def _pages(answer: ToolAnswer, counter: TokenCounter, room: int) -> Iterator[list[str]]:
     items: list[str] = []
     size = 0
     for item in answer.items:

@@ -9,20 +9,22 @@
 
 import contextlib
 import json
-import os
 import socket
 import sys
 import threading
 import time
 
-from nexus_daemon.cli.mcp import clients, definitions
+from nexus_daemon.mcp_server import clients, definitions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from nexus_daemon.cli.mcp.stdio_server import RunningCall, ToolCall
+    from nexus_daemon.mcp_server.stdio_server import RunningCall, ToolRequest
+
+    RunHere = Callable[[list[str], str, Callable[[], bool]], tuple[bytes, bytes] | None]
+    """Runs a command line in a folder, in this thread: what it prints; None if it was cancelled."""
 
 RETRY_S = 30.0
 MOST_NOTICES = 1_000  # characters
@@ -32,27 +34,33 @@ class CallRunner:
     """Runs calls, in any thread. `assistant` and `options` are those of the command line of the server."""
 
     def __init__(
-        self, *, assistant: str | None = None, options: tuple[str, ...] = (), uses_daemon: bool = True
+        self,
+        run_here: "RunHere",
+        *,
+        assistant: str | None = None,
+        options: tuple[str, ...] = (),
+        uses_daemon: bool = True,
     ) -> None:
+        self._run_here = run_here
         self._assistant = assistant
         self._options = options
         self._uses_daemon = uses_daemon
         self._lock = threading.Lock()  # one thread at a time starts a daemon
         self._not_before = 0.0  # seconds of the monotonic clock
 
-    def run(self, tool_call: "ToolCall", running: "RunningCall") -> "dict[str, Any]":
+    def run(self, tool_call: "ToolRequest", running: "RunningCall") -> "dict[str, Any]":
         """The result of a call as `tools/call` has it."""
         arguments = self.command_line(tool_call)
         printed = None
         if tool_call.name not in definitions.WRITING:
             printed = self._run_in_daemon(arguments, tool_call.folders[0], running)
         if printed is None and not running.is_cancelled:
-            printed = _run_here(arguments, tool_call.folders[0], lambda: running.is_cancelled)
+            printed = self._run_here(arguments, tool_call.folders[0], lambda: running.is_cancelled)
         if printed is None:
             return {"content": []}  # nobody waits for it
         return _result(*printed)
 
-    def command_line(self, tool_call: "ToolCall") -> list[str]:
+    def command_line(self, tool_call: "ToolRequest") -> list[str]:
         """The command line that answers a call."""
         assistant = self._assistant or clients.assistant_of(tool_call.client)
         return [
@@ -97,48 +105,6 @@ class CallRunner:
 def _shut_down(connected: socket.socket) -> None:
     with contextlib.suppress(OSError):
         connected.shutdown(socket.SHUT_RDWR)
-
-
-def _run_here(
-    arguments: list[str], folder: str, is_cancelled: "Callable[[], bool]"
-) -> tuple[bytes, bytes] | None:
-    """What the command line prints in a thread of this process; None if it was cancelled."""
-    import io
-    from typing import cast
-
-    from nexus_context.cancellation import WorkCancelled, cancellable
-    from nexus_context.deadline import Turns
-    from nexus_daemon.cli import output
-    from nexus_daemon.cli.invocation import RemoteInvocation, running
-    from nexus_daemon.cli.mcp import answer_call
-    from nexus_daemon.cli.parser import parse
-
-    streams = [io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="replace") for _ in range(2)]
-    invocation = RemoteInvocation(
-        environ=os.environ,
-        cwd=folder,
-        stdout=streams[0],
-        stderr=output.Guard(streams[1]),
-        terminal_size=(0, 0),
-        turns=Turns(),
-    )
-    with running(invocation):
-        options = parse(arguments)
-        try:
-            if options.tool in definitions.WRITING:
-                answer_call.print_answer(options)
-            else:
-                with cancellable(is_cancelled):
-                    answer_call.print_answer(options)
-        except WorkCancelled:
-            return None
-    out, err = (cast("io.BytesIO", _flushed(stream).buffer).getvalue() for stream in streams)
-    return out, err
-
-
-def _flushed(stream: "Any") -> "Any":
-    stream.flush()
-    return stream
 
 
 def _result(out: bytes, notices: bytes) -> "dict[str, Any]":

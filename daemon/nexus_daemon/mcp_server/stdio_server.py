@@ -13,8 +13,8 @@
 import json
 import threading
 
-from nexus_daemon.cli.mcp import definitions
-from nexus_daemon.cli.mcp.line_reader import LONGEST_LINE, read_lines
+from nexus_daemon.mcp_server import definitions
+from nexus_daemon.mcp_server.line_reader import LONGEST_LINE, read_lines
 from nexus_daemon.version import __version__
 
 TYPE_CHECKING = False
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from nexus_daemon.cli.mcp.workspace import WorkspaceFolders
+    from nexus_daemon.mcp_server.workspace_folders import WorkspaceFolders
 
 VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN = "2026-07-28"
@@ -71,7 +71,7 @@ class RunningCall:
             return not self.is_cancelled
 
 
-class ToolCall:
+class ToolRequest:
     """The call of a tool: its arguments, and on whose behalf."""
 
     __slots__ = ("arguments", "client", "folders", "name")
@@ -93,7 +93,7 @@ class StdioServer:
         *,
         folders: "WorkspaceFolders",
         writes: bool,
-        execute: "Callable[[ToolCall, RunningCall], dict[str, Any]]",
+        execute: "Callable[[ToolRequest, RunningCall], dict[str, Any]]",
         write: "Callable[[bytes], None]",
     ) -> None:
         """`execute` returns the result of a call, in a thread; `write` writes all bytes, or OSError."""
@@ -216,7 +216,7 @@ class StdioServer:
         def run() -> None:
             try:
                 self._run_call(
-                    message_id, call, ToolCall(name, arguments, folders=(), client=client), version
+                    message_id, call, ToolRequest(name, arguments, folders=(), client=client), version
                 )
             except OSError:
                 pass  # the client no longer reads; the next message to it ends the server
@@ -228,13 +228,16 @@ class StdioServer:
         threading.Thread(target=run, name="call", daemon=True).start()
 
     def _run_call(
-        self, message_id: str | int, call: RunningCall, tool_call: ToolCall, version: str | None
+        self, message_id: str | int, call: RunningCall, tool_call: ToolRequest, version: str | None
     ) -> None:
         with self._places:
             if call.is_cancelled:
                 return
             tool_call.folders = self._folders.current()
-            result = self._execute(tool_call, call)
+            try:
+                result = self._execute(tool_call, call)
+            except Exception as error:  # noqa: BLE001 - the client waits for an answer, whatever happened
+                result = _failed(error)
         if not call.is_cancelled:
             self._send_result(message_id, result, version)
 
@@ -257,12 +260,23 @@ class StdioServer:
             self._write(data)
 
 
+def _failed(error: Exception) -> "dict[str, Any]":
+    """The result of a call that met a bug of Nexus; what happened is on standard error."""
+    import traceback
+
+    traceback.print_exception(error)
+    text = f"Nexus failed: {type(error).__name__}. What happened is in the log of this MCP server."
+    return {"content": [{"type": "text", "text": text}], "isError": True}
+
+
 def _parse(line: bytes) -> "dict[str, Any]":
     """The message of a line; ProtocolError if it is none."""
     try:
         message = json.loads(line.decode("utf-8"), parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise ProtocolError(PARSE_ERROR, f"The line is not JSON in UTF-8: {str(error)[:200]}.") from None
+    except RecursionError:
+        raise ProtocolError(PARSE_ERROR, "The JSON is nested too deeply.") from None
     if isinstance(message, list):
         raise ProtocolError(
             INVALID_REQUEST, "Batches are not supported: send each message in a line of its own."
