@@ -343,6 +343,12 @@ def test_two_commands_at_the_same_time(tmp_path: Path, capfd: pytest.CaptureFixt
     assert capfd.readouterr() == ("", "")
 
 
+def test_a_note_of_an_assistant_is_not_written_by_the_daemon(tmp_path: Path) -> None:
+    words = ("mcp", "--tool", "add_memory", "--write", "--arguments", '{"text": "x"}')
+    assert run_warm(request(tmp_path, plain(tmp_path), words)) == (None, b"", b"")
+    assert not list(tmp_path.rglob("ledger.db"))
+
+
 def test_every_warm_command_is_compared_with_a_process() -> None:
     compared = {(one[0], one[1] if WARM[one[0]] else "") for one in HERE}
     expected = {(name, action) for name, actions in WARM.items() for action in actions or ("",)}

@@ -9,7 +9,6 @@
 
 import contextlib
 import json
-import socket
 import sys
 import threading
 import time
@@ -18,6 +17,7 @@ from nexus_daemon.mcp_server import clients, definitions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable
     from typing import Any
 
@@ -87,7 +87,7 @@ class CallRunner:
                 running.use_abort(None)
         return None if collected is None or collected[0] != 0 else collected[1:]
 
-    def _connect(self, arguments: list[str], folder: str) -> socket.socket | None:
+    def _connect(self, arguments: list[str], folder: str) -> "socket.socket | None":
         """A connection to a daemon that runs the command line; None if there is none."""
         if not self._uses_daemon or time.monotonic() < self._not_before:
             return None
@@ -102,7 +102,9 @@ class CallRunner:
             return None
 
 
-def _shut_down(connected: socket.socket) -> None:
+def _shut_down(connected: "socket.socket") -> None:
+    import socket
+
     with contextlib.suppress(OSError):
         connected.shutdown(socket.SHUT_RDWR)
 
