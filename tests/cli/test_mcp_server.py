@@ -376,6 +376,14 @@ def test_a_call_that_waits_for_others_can_be_cancelled() -> None:
     assert len(answered) == 5
 
 
+def test_an_id_is_free_again_once_it_is_answered() -> None:
+    wire = Wire()
+    for number in range(1, 50):
+        wire.send(call(1))
+        block_until(lambda number=number: len(wire.sent) == number)  # type: ignore[misc]
+    assert all("result" in one for one in wire.end())
+
+
 def test_a_bug_is_answered(capsys: pytest.CaptureFixture[str]) -> None:
     def fail(_: ToolRequest, __: RunningCall) -> dict[str, Any]:
         raise OSError("the secret path")

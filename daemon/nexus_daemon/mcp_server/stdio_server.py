@@ -104,7 +104,8 @@ class StdioServer:
         self._writing = threading.Lock()
         self._places = threading.BoundedSemaphore(RUNNING)
         self._calls: dict[str | int, RunningCall] = {}
-        self._changed = threading.Condition()  # guards `_calls`
+        self._unanswered = 0  # calls whose threads run
+        self._changed = threading.Condition()  # guards both
         self._client = ""
         self._has_roots = False
 
@@ -117,7 +118,7 @@ class StdioServer:
             elif line.strip():
                 self._take(line)
         with self._changed:
-            self._changed.wait_for(lambda: not self._calls, LEAVE_S)
+            self._changed.wait_for(lambda: not self._unanswered, LEAVE_S)
 
     # ------------------------------------------------------------ messages
 
@@ -209,9 +210,10 @@ class StdioServer:
         with self._changed:
             if message_id in self._calls:
                 raise ProtocolError(INVALID_REQUEST, f"A request with the id {message_id!r:.50} still runs.")
-            if len(self._calls) >= WAITING:
+            if self._unanswered >= WAITING:
                 raise ProtocolError(INVALID_REQUEST, f"{WAITING} calls wait already. Call again later.")
             self._calls[message_id] = call
+            self._unanswered += 1
 
         def run() -> None:
             try:
@@ -222,7 +224,7 @@ class StdioServer:
                 pass  # the client no longer reads; the next message to it ends the server
             finally:
                 with self._changed:
-                    del self._calls[message_id]
+                    self._unanswered -= 1
                     self._changed.notify_all()
 
         threading.Thread(target=run, name="call", daemon=True).start()
@@ -230,15 +232,17 @@ class StdioServer:
     def _run_call(
         self, message_id: str | int, call: RunningCall, tool_call: ToolRequest, version: str | None
     ) -> None:
+        result = None
         with self._places:
-            if call.is_cancelled:
-                return
-            tool_call.folders = self._folders.current()
-            try:
-                result = self._execute(tool_call, call)
-            except Exception as error:  # noqa: BLE001 - the client waits for an answer, whatever happened
-                result = _failed(error)
-        if not call.is_cancelled:
+            if not call.is_cancelled:
+                tool_call.folders = self._folders.current()
+                try:
+                    result = self._execute(tool_call, call)
+                except Exception as error:  # noqa: BLE001 - the client waits for an answer, whatever happened
+                    result = _failed(error)
+        with self._changed:
+            del self._calls[message_id]  # the client may use the id again once it has the answer
+        if result is not None and not call.is_cancelled:
             self._send_result(message_id, result, version)
 
     # ------------------------------------------------------------ sending

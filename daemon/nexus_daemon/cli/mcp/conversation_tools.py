@@ -2,9 +2,11 @@
 
 1. The conversations are those of the folder and of the folders beneath it, also those of other assistants
    that the ledger has.
-2. A search is that of the memory's fourth level: a message must have all words; if none does, most of them.
+2. What mattered in long conversations is worked out once, and then from what was added.
+3. A search is that of the memory's fourth level: a message must have all words; if none does, most of them.
 """
 
+import threading
 from collections.abc import Iterator
 from itertools import islice
 
@@ -29,6 +31,9 @@ MOST_ENTRIES = 50
 MOST_MESSAGES = 200
 MOST_FOLDERS = 50
 LONGEST_MESSAGE = 2_000  # characters
+MOST_LEDGERS = 4
+_LEVELS: dict[str, Levels] = {}  # by the ledger's location
+_LOCK = threading.Lock()
 _NOTHING = "This folder has no conversations yet."
 
 
@@ -52,7 +57,7 @@ def query_memory(scope: CallScope) -> ToolAnswer:
     with ledger_for(load_folder(scope.folder)) as ledger:
         if name is not None:
             _session(ledger.sessions(workspace), name)
-        levels = Levels(ledger)
+        levels = _levels(ledger)
         if kind == "important":
             entries = levels.important(workspace, name, limit=MOST_ENTRIES)
         elif kind == "summaries":
@@ -76,6 +81,15 @@ def add_memory(scope: CallScope) -> ToolAnswer:
         "memory", scope.folder, session.append, lambda uri: protocol.AppendParams(uri, NOTES, messages=[note])
     )
     return ToolAnswer(f"The note is kept in the session {appended.session!r} of this folder.")
+
+
+def _levels(ledger: Ledger) -> Levels:
+    """The levels of a ledger, which know what earlier calls have read."""
+    with _LOCK:
+        levels = _LEVELS.setdefault(ledger.location, Levels(ledger)).over(ledger)
+        if len(_LEVELS) > MOST_LEDGERS:
+            del _LEVELS[next(iter(_LEVELS))]
+    return levels
 
 
 # ---------------------------------------------------------------- sessions
