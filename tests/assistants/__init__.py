@@ -6,4 +6,5 @@ case_folders        a fixture string with links, repetitions and modes → a fol
 cases               the folders
 extraction          a request → the blocks of instructions in it
 agreement           a request beside a profile
+mcp_call            a call of `nexus mcp` by each of them
 """

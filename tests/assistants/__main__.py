@@ -1,5 +1,7 @@
 """Runs the real assistants in all case folders, and compares what they send with the profiles.
 
+Then each of them calls a tool of `nexus mcp`, and has to send the answer with its next request.
+
     python -m tests.assistants [--only NAME …] [--case TEXT] [--record]
 
 `--record` writes the table of docs/assistants.md, and `recorded.json`, which the fast tests compare with.
@@ -18,7 +20,7 @@ from typing import Any, TextIO
 TESTS = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(TESTS))
 
-from assistants import agreement, programs  # noqa: E402 - from the tests' directory
+from assistants import agreement, mcp_call, programs  # noqa: E402 - from the tests' directory
 from assistants.cases import CASES, Case  # noqa: E402
 from assistants.extraction import Extract, extract  # noqa: E402
 from assistants.provider_stand_in import ProviderStandIn  # noqa: E402
@@ -48,6 +50,8 @@ def main() -> int:
             return 2
         recorded[name] = result
         agreed &= result["agreements"] == result["cases"]
+        if name in mcp_call.SETTINGS and options.case in mcp_call.CASE:
+            agreed &= check_mcp(programs.PROGRAMS[name])
     if options.record and not options.case:
         RECORDED.write_text(json.dumps(recorded, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
         write_table(recorded)
@@ -72,6 +76,15 @@ def run_program(program: programs.Program, wanted: str) -> dict[str, Any]:
             output(f"    {line}")
     output(f"{program.name} {version}: {agreements} of {len(cases)} agree")
     return {"version": version, "cases": len(cases), "agreements": agreements, "records": records}
+
+
+def check_mcp(program: programs.Program) -> bool:
+    """Whether a program calls `nexus mcp` and sends its answer."""
+    differences = mcp_call.differences(program)
+    output(f"{'DIFFERS' if differences else 'agrees '}  {program.name}  {mcp_call.CASE}")
+    for line in differences:
+        output(f"    {line}")
+    return not differences
 
 
 class Comparison:

@@ -16,6 +16,7 @@ COMMANDS = {
     "memory": "query, list and add to the memory of a folder's conversations",
     "knowledge": "search the knowledge base of a folder",
     "skill": "list, show and print the skills of a folder",
+    "mcp": "serve what Nexus knows of a folder to other assistants (MCP on standard input and output)",
     "statusline": "print the status line of Claude Code",
     "status": "show the state of a folder and of the ledger",
     "stop": "end the shared daemon",
@@ -34,6 +35,7 @@ WARM = {
     "skill": None,
     "sessions": ("list", "show", "search"),
     "memory": ("query", "list"),
+    "mcp": ("--tool",),
 }
 """Commands that only read, and so may run in the shared daemon: all their actions, or these."""
 
