@@ -1,4 +1,5 @@
 /** What another assistant reads, in the panel of a monorepo: its figures, its files, who reads what, its prompt. */
+import { appendFileSync, mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import type { FrameLocator } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
@@ -38,7 +39,7 @@ test("a picked assistant's view has the daemon's figures, row by row", async () 
     (text) => text === usage.total.toLocaleString("en"),
   );
   expect(await panel.locator(".who").textContent()).toContain("What is read by Codex");
-  await bench.unfold("What Costs What");
+  await bench.unfold("Context Window", "What Costs What");
   for (const { label, tokens } of usage.rows) {
     await bench
       .row("What Costs What", new RegExp(`${label.replaceAll(".", "\\.")}.*${tokens}`))
@@ -97,6 +98,63 @@ test("the way back leads to the folder's own view", async () => {
   const usage = await other.request("nexus/context/usage", place());
   expect(usage.model).toBe(await panel.locator(".place .model").textContent());
 });
+
+test("a session of Claude Code that runs here appears by itself, and is followed", async () => {
+  const projects = path.join(world().root, "home/.claude/projects", folder.replaceAll(/[^a-zA-Z0-9]/g, "-"));
+  const file = path.join(projects, "6f1c2d3e-0000-4000-8000-000000000001.jsonl");
+  mkdirSync(projects, { recursive: true });
+  writeFileSync(file, turn(1, { input_tokens: 10, cache_creation_input_tokens: 18_990, output_tokens: 5 }));
+  const remark = panel.locator(".remark", { hasText: "Claude Code runs in this folder" });
+  await remark.waitFor();
+  expect(await remark.textContent()).toContain("19,000 of 200,000 tokens, 9.5 %");
+  await bench.unfold("Context Window", "Conversations");
+  await bench
+    .row("Conversations", /Where is the gate/)
+    .first()
+    .waitFor();
+  await remark.locator(".link").click();
+  await panel.locator(".who", { hasText: "Claude Code" }).waitFor();
+  await until(
+    () => panel.locator(".used").textContent(),
+    (text) => text === "19,000",
+  );
+  appendFileSync(
+    file,
+    turn(2, { input_tokens: 10, cache_read_input_tokens: 18_990, cache_creation_input_tokens: 2_000 }),
+  );
+  await until(
+    () => panel.locator(".used").textContent(),
+    (text) => text === "21,000",
+  );
+  const cache = panel.locator(".fact", { hasText: "of the last request was cached" });
+  expect(await cache.textContent()).toMatch(/90\.4 % of the last request was cached; cold in [45]:\d\d/);
+  await panel.locator(".who .link").click();
+  await panel.locator(".who").waitFor({ state: "hidden" });
+});
+
+/** A turn as Claude Code writes it: a message of the user, an answer, and what the provider counted. */
+function turn(number: number, usage: Record<string, number>): string {
+  const now = new Date().toISOString();
+  const about = {
+    sessionId: "6f1c2d3e-0000-4000-8000-000000000001",
+    cwd: folder,
+    version: "2.1.330",
+    isSidechain: false,
+  };
+  const question = { role: "user", content: `Where is the gate, and what is gate ${number}?` };
+  const answer = {
+    id: `msg_${number}`,
+    role: "assistant",
+    model: "claude-sonnet-4-5",
+    content: [{ type: "text", text: "It is closed." }],
+    usage: { output_tokens: 5, cache_read_input_tokens: 0, ...usage },
+  };
+  const records = [
+    { ...about, type: "user", uuid: `u${number}`, timestamp: now, message: question },
+    { ...about, type: "assistant", uuid: `a${number}`, timestamp: now, requestId: `r${number}`, message: answer },
+  ];
+  return records.map((record) => `${JSON.stringify(record)}\n`).join("");
+}
 
 async function pick(title: string): Promise<void> {
   await bench.command("Nexus: Pick Assistant");
