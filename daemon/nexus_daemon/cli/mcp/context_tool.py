@@ -93,6 +93,8 @@ def _uses(row: FileReaders, profiles: Sequence[Profile]) -> Iterator[str]:
         sent = f"{mark}{use.tokens:,} tokens in every request" if use.tokens else use.use
         text = "not read" if use.use == "unread" else sent
         reason = f". {use.reason}" if use.reason is not None else ""
+        if use.use == "cut":
+            reason = f" ({use.reason})"
         yield f"{profile.assistant.title}: {text}{reason}"
 
 
