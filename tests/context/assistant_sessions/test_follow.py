@@ -2,11 +2,12 @@
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -490,6 +491,105 @@ def test_odd_records_of_codex(tmp_path: Path) -> None:
     )
     assert report.unread == {"later": 1, "response_item/later": 1, "response_item/None": 1}
     assert report.damaged == 1
+
+
+# ---------------------------------------------------------------- opencode
+
+OPENCODE = """
+CREATE TABLE session (id text PRIMARY KEY, parent_id text, directory text, title text, version text,
+    model text, cost real, tokens_input integer, tokens_output integer, tokens_cache_read integer,
+    tokens_cache_write integer, time_created integer, time_updated integer);
+CREATE TABLE message (id text PRIMARY KEY, session_id text, time_created integer, time_updated integer,
+    data text);
+CREATE TABLE part (id text PRIMARY KEY, message_id text, session_id text, time_updated integer, data text);
+"""
+
+
+class OpenCodeDatabase:
+    """opencode at work: `connection` stays open."""
+
+    def __init__(self, directory: Path) -> None:
+        self.path = directory / "opencode.db"
+        self.connection = apsw.Connection(str(self.path))
+        self.connection.execute("PRAGMA journal_mode = wal")
+        self.connection.execute(OPENCODE)
+        self.connection.execute(
+            "INSERT INTO session VALUES ('s1', NULL, ?, 'Gate', '1.18.33', ?, 0.5, 900, 60, 8000, 0, 1, 2)",
+            (FOLDER, '{"id": "m1"}'),
+        )
+        self._number = 0
+
+    def add(self, data: Record, *parts: Record) -> None:
+        """Add a message."""
+        self._number += 1
+        number, name = self._number, f"m{self._number:04}"
+        self.connection.execute(
+            "INSERT INTO message VALUES (?, 's1', ?, ?, ?)", (name, number, number, json.dumps(data))
+        )
+        for at, part in enumerate(parts):
+            values = (f"{name}-{at:03}", name, number, json.dumps(part))
+            self.connection.execute("INSERT INTO part VALUES (?, ?, 's1', ?, ?)", values)
+
+    def answer(self, fresh: int, read: int, *parts: Record, **values: Any) -> None:
+        """Add an answer."""
+        tokens = {"input": fresh, "output": 20, "reasoning": 10, "cache": {"read": read, "write": 0}}
+        time = {"created": 1_000 * self._number, "completed": 1_000 * self._number + 500}
+        data = {"role": "assistant", "modelID": "m1", "tokens": tokens, "cost": 0.1, "time": time, **values}
+        self.add(data, *parts)
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[OpenCodeDatabase]:
+    opened = OpenCodeDatabase(tmp_path)
+    yield opened
+    opened.connection.close()
+
+
+def words(text: str, **values: Any) -> Record:
+    return {"type": "text", "text": text, **values}
+
+
+def test_a_session_of_opencode(database: OpenCodeDatabase) -> None:
+    result = {"status": "completed", "input": {"filePath": "/x.py"}, "output": "x" * 400}
+    database.add({"role": "user"}, words("Always use tabs. Read src/x.py."), words("<added>", synthetic=True))
+    database.answer(8_000, 0, {"type": "tool", "tool": "read", "callID": "c", "state": result})
+    database.answer(150, 8_000, words("Done."), {"type": "later"})
+    follower = follow(database.path, "opencode")
+    report = follower.report()
+    assert (report.requests, report.cost_usd, report.cost_origin) == (2, 0.5, "program")
+    assert report.total == Usage(fresh=900, cache_read=8_000, output=60)
+    assert (report.window.used, parts(report)["results read"] > 80) == (8_150, True)
+    assert (report.unread, report.tools[0].tool) == ({"part/later": 1}, "read")
+    assert (follower.advance(), follower.report() is report) == (False, True)
+    database.add({"role": "user"}, {"type": "compaction", "auto": True})
+    database.answer(500, 0, words("They read a file."), summary=True)
+    database.add({"role": "user"}, words("And now?"))
+    database.answer(5_000, 0, words("Now."))
+    assert follower.advance()
+    report = follower.report()
+    (compaction,) = report.compactions
+    assert (compaction.trigger, compaction.before, compaction.after) == ("auto", 8_180, 5_000)
+    assert compaction.dropped is not None
+    assert "Always use tabs." in compaction.dropped.instructions
+    assert report.window.used == sum(parts(report).values()) == 5_000
+    assert parts(report)["summary"] > 0
+
+
+def test_a_row_that_changes_is_read_again(database: OpenCodeDatabase) -> None:
+    database.add({"role": "user"}, words("Hi"))
+    database.add({"role": "assistant", "tokens": {"input": 0, "output": 0}})
+    follower = follow(database.path, "opencode")
+    assert follower.report().requests == 0
+    tokens = {"input": 700, "output": 5, "cache": {}}
+    data = json.dumps({"role": "assistant", "tokens": tokens})
+    database.connection.execute("UPDATE message SET data = ?, time_updated = 9 WHERE id = 'm0002'", (data,))
+    assert (follower.advance(), follower.report().requests) == (True, 1)
+
+
+def test_a_database_that_is_none(tmp_path: Path) -> None:
+    (tmp_path / "opencode.db").write_bytes(b"not a database" * 100)
+    with pytest.raises(apsw.Error):
+        follow(tmp_path / "opencode.db", "opencode")
 
 
 # ---------------------------------------------------------------- followers
