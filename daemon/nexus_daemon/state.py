@@ -532,8 +532,8 @@ class Daemon:
         """The folders of clients that want to know of sessions of other assistants."""
         for client, table in self._tables.items():
             if client.wants_assistant_sessions:
-                environ = table.load_inputs.environ
-                yield from (WatchedFolder.of(folder.uri, folder.path, environ) for folder in table)
+                inputs = table.load_inputs
+                yield from (WatchedFolder.of(folder.uri, folder.path, inputs) for folder in table)
 
     def _session_of_assistant_changed(self, change: SessionChange) -> None:
         for folder in self.folders:

@@ -22,14 +22,14 @@ TAIL = 6 * 1024 * 1024
 class AppendedLines:
     """The lines of a file that grows. `restarts` counts how often reading began, the first time included."""
 
-    def __init__(self, path: str, *, whole: int = WHOLE, tail: int = TAIL) -> None:
+    def __init__(self, path: str, *, whole: int | None = None, tail: int | None = None) -> None:
         self.path = path
         self.restarts = 0
         self.skipped_bytes = 0
         """Bytes before the place where reading began."""
         self.long_lines = 0
-        self._whole = whole
-        self._tail = tail
+        self._whole = WHOLE if whole is None else whole
+        self._tail = TAIL if tail is None else tail
         self._stamp: tuple[int, ...] | None = None
         self._head = b""
         self._offset = 0  # of what was read

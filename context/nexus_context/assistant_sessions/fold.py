@@ -361,7 +361,7 @@ class SessionFold:
             misses=tuple(self._misses),
             missed_tokens=self._missed.usage.cache_write,
             missed_usd=self._missed.cost_usd,
-            compactions=self._reported_compactions(),
+            compactions=self._reported_compactions(session.folder),
             tools=self._tools.report(tokens),
             agents=(*agents, *(fold.sub_agent(name) for name, fold in self.agents.items())),
             instructions=tuple(self.instructions) or tuple(path for path, _ in own_files),
@@ -406,12 +406,12 @@ class SessionFold:
     def _all_agents(self, agents: Sequence[SubAgent]) -> list[SubAgent]:
         return [*agents, *(fold.sub_agent(name) for name, fold in self.agents.items())]
 
-    def _reported_compactions(self) -> tuple[CompactionReport, ...]:
+    def _reported_compactions(self, folder: str | None) -> tuple[CompactionReport, ...]:
         if not self._compactions:
             return ()
         *earlier, last = self._compactions
         if self._dropped is None or self._dropped[0] != len(self._history):
-            self._dropped = len(self._history), dropped_items(self._replaced, self._history)
+            self._dropped = len(self._history), dropped_items(self._replaced, self._history, folder)
         return (*earlier, replace(last, dropped=self._dropped[1]))
 
 

@@ -3,8 +3,7 @@
 1. A message of the assistant is one request, whose usage and cost are in its row and whose answer is in its
    parts. The results of its calls are in the same parts: they are sent with the next request.
 2. Neither the system prompt nor the instruction files are in the database.
-3. A compaction is a user's message with a part `compaction`, then an answer with `summary`. This is known
-   from the public source of opencode.
+3. A compaction is a user's message with a part `compaction`, then an answer with `summary`.
 4. The names of tools of MCP servers are `<server>_<tool>`: which part is the server's, the names do not say.
 """
 

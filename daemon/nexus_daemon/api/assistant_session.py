@@ -11,7 +11,6 @@ from nexus_context.assistant_sessions.followers import SessionFollowers, is_live
 from nexus_context.assistant_sessions.model import Place
 from nexus_context.assistant_sessions.report import DroppedItems, ReportedWindow, SessionReport
 from nexus_context.errors import RequestError
-from nexus_context.layers.walk import user_home
 from nexus_context.redact import redact
 from nexus_context.tokens.models import UNKNOWN_WINDOW
 from nexus_daemon import protocol
@@ -66,8 +65,8 @@ async def session(
 
 
 def _place(client: "Connection") -> Place:
-    environ = client.folders.load_inputs.environ
-    return Place(user_home(environ), environ)
+    inputs = client.folders.load_inputs
+    return Place(str(inputs.user_home), inputs.environ)
 
 
 def _check_assistant(name: str | None) -> None:

@@ -12,11 +12,12 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from os.path import join
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nexus_context.layers.walk import user_home, within
+from nexus_context.layers.walk import within
+from nexus_context.snapshot import LoadInputs
 
 if TYPE_CHECKING:  # most windows want no sessions
     from nexus_context.assistant_sessions.model import Place
@@ -44,10 +45,11 @@ class WatchedFolder(NamedTuple):
     environ: tuple[tuple[str, str], ...]
 
     @classmethod
-    def of(cls, uri: str, path: str, environ: Mapping[str, str]) -> "WatchedFolder":
-        """A folder of a client with these variables."""
+    def of(cls, uri: str, path: str, inputs: LoadInputs) -> "WatchedFolder":
+        """A folder of a client with these inputs."""
+        environ = inputs.environ
         chosen = tuple((name, environ[name]) for name in VARIABLES if name in environ)
-        return cls(uri, path, user_home(environ), chosen)
+        return cls(uri, path, str(inputs.user_home), chosen)
 
     @property
     def place(self) -> "Place":
@@ -120,7 +122,9 @@ class AssistantWatch:
                 await self._task
 
     def _matters(self, path: str) -> bool:
-        return any(within(path, root) for folder in self._listings for root in _roots(folder.place))
+        """Whether a path is below a directory of sessions or above it, as one that is created now."""
+        roots = (root for folder in self._listings for root in _roots(folder.place))
+        return any(within(path, root) or within(root, path) for root in roots)
 
     async def _run(self) -> None:
         loop, rest = asyncio.get_running_loop(), COLLECT_S
