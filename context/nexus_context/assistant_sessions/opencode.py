@@ -48,19 +48,25 @@ def sources(place: Place, folder: str | None) -> Iterator[SessionSource]:
 
 def read(path: str, folder: str | None) -> list[AssistantSession]:
     """The sessions of a folder and of those inside it; apsw.Error if the database cannot be read."""
+    connection = connect(path)
+    try:
+        connection.execute("BEGIN")
+        rows = [row for row in connection.execute(_SESSIONS) if is_within(row[2], folder)]
+        return [_session(connection, path, row) for row in rows]
+    finally:
+        connection.close()
+
+
+def connect(path: str) -> apsw.Connection:
+    """A connection that only reads; apsw.Error if the database cannot be read (rule 1)."""
     is_open = files.file_stamp(f"{path}-shm") is not None
     log = files.file_stamp(f"{path}-wal")
     if log is not None and log[2] and not is_open:
         raise apsw.CantOpenError("opencode ended without writing its log to the database: start it once")
     uri = f"file:{quote(path)}?mode=ro&{'readonly_shm=1' if is_open else 'immutable=1'}"
     connection = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
-    try:
-        connection.set_busy_timeout(_PATIENCE_MS)
-        connection.execute("BEGIN")
-        rows = [row for row in connection.execute(_SESSIONS) if is_within(row[2], folder)]
-        return [_session(connection, path, row) for row in rows]
-    finally:
-        connection.close()
+    connection.set_busy_timeout(_PATIENCE_MS)
+    return connection
 
 
 def _session(connection: apsw.Connection, path: str, row: tuple[Any, ...]) -> AssistantSession:
