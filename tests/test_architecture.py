@@ -48,6 +48,7 @@ ORDER = [
     "assembler",
     "agents",
     "assistant_sessions",
+    "mirror",
     "loader",
     "init",
 ]

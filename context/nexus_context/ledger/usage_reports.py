@@ -14,7 +14,8 @@ MOST_STORED = 256
 """Reports of a family. An anchor may be among those that are dropped: then the conversation has none."""
 
 _INSERT = """
-INSERT INTO report (family, thread, turn, reported, estimated, shown, anchors) VALUES (?, ?, ?, ?, ?, ?, ?)
+INSERT INTO report (family, thread, turn, reported, estimated, shown, anchors, created)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 """
 _TRIM = """
 DELETE FROM report WHERE family = ? AND id <=
@@ -30,7 +31,7 @@ SELECT {_FIELDS} FROM report WHERE turn >= ? AND turn < ? AND anchors ORDER BY t
 def write(connection: apsw.Connection, turn: int, report: UsageReport) -> None:
     """Store the report of the turn with this id."""
     figures = report.reported, report.estimated, report.shown, int(report.anchors)
-    connection.execute(_INSERT, (report.family, turn >> SHIFT, turn, *figures))
+    connection.execute(_INSERT, (report.family, turn >> SHIFT, turn, *figures, sessions.now()))
     connection.execute(_TRIM, (report.family, report.family, MOST_STORED))
 
 
