@@ -48,6 +48,7 @@ ORDER = [
     "assembler",
     "agents",
     "assistant_sessions",
+    "assistant_setup",
     "loader",
     "init",
 ]
@@ -90,7 +91,9 @@ DAEMON_ORDER = [
     "features",
     "workspace",
     "results",
+    "settings_writer",
     "sessions",
+    "hooks",
     "agents",
     "live_folder",
     "state",

@@ -15,6 +15,8 @@ COMMANDS = {
     "memory": "query, list and add to the memory of a folder's conversations",
     "knowledge": "search the knowledge base of a folder",
     "skill": "list, show and print the skills of a folder",
+    "setup": "write Nexus into the settings of Claude Code, Codex, opencode or Gemini CLI, or take it out",
+    "hook": "answer a hook of another assistant (its settings call this)",
     "statusline": "print the status line of Claude Code",
     "status": "show the state of a folder and of the ledger",
     "stop": "end the shared daemon",
