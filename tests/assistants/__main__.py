@@ -1,5 +1,7 @@
 """Runs the real assistants in all case folders, and compares what they send with the profiles.
 
+Then each program runs once with the hooks that `nexus setup` writes (`hook_runs`).
+
     python -m tests.assistants [--only NAME …] [--case TEXT] [--record]
 
 `--record` writes the table of docs/assistants.md, and `recorded.json`, which the fast tests compare with.
@@ -18,7 +20,7 @@ from typing import Any, TextIO
 TESTS = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(TESTS))
 
-from assistants import agreement, programs  # noqa: E402 - from the tests' directory
+from assistants import agreement, hook_runs, programs  # noqa: E402 - from the tests' directory
 from assistants.cases import CASES, Case  # noqa: E402
 from assistants.extraction import Extract, extract  # noqa: E402
 from assistants.provider_stand_in import ProviderStandIn  # noqa: E402
@@ -48,6 +50,8 @@ def main() -> int:
             return 2
         recorded[name] = result
         agreed &= result["agreements"] == result["cases"]
+        if not options.case:
+            agreed &= run_hooks(programs.PROGRAMS[name])
     if options.record and not options.case:
         RECORDED.write_text(json.dumps(recorded, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
         write_table(recorded)
@@ -72,6 +76,15 @@ def run_program(program: programs.Program, wanted: str) -> dict[str, Any]:
             output(f"    {line}")
     output(f"{program.name} {version}: {agreements} of {len(cases)} agree")
     return {"version": version, "cases": len(cases), "agreements": agreements, "records": records}
+
+
+def run_hooks(program: programs.Program) -> bool:
+    """Set up the hooks of a program, run it, and take them out again; whether all is as it should be."""
+    failures = hook_runs.run(program, programs.install(program))
+    output(f"{'agrees ' if not failures else 'DIFFERS'}  {program.name}  hooks and settings")
+    for failure in failures:
+        output(f"    {failure}")
+    return not failures
 
 
 class Comparison:

@@ -13,6 +13,8 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 ANSWER = "The gate is closed."
+SUMMARY = "<analysis>All of it.</analysis>\n<summary>The user asked about the gate.</summary>"
+"""The answer to Claude Code that asks for one."""
 LOOPBACK = "127.0.0.1"
 MODELS = b'{"data": [], "models": []}'
 
@@ -119,6 +121,7 @@ def _contents(path: str) -> bytes:
 
 
 def _messages(body: dict[str, Any]) -> bytes:
+    text = SUMMARY if "<summary>" in json.dumps(body.get("messages", [None])[-1]) else ANSWER
     message: dict[str, Any] = {
         "id": "msg_1",
         "type": "message",
@@ -130,11 +133,11 @@ def _messages(body: dict[str, Any]) -> bytes:
         "usage": {"input_tokens": 1, "output_tokens": 1},
     }
     if not body.get("stream"):
-        return _json({**message, "content": [{"type": "text", "text": ANSWER}], "stop_reason": "end_turn"})
+        return _json({**message, "content": [{"type": "text", "text": text}], "stop_reason": "end_turn"})
     return _events(
         {"type": "message_start", "message": message},
         {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
-        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": ANSWER}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}},
         {"type": "content_block_stop", "index": 0},
         {
             "type": "message_delta",
@@ -146,6 +149,7 @@ def _messages(body: dict[str, Any]) -> bytes:
 
 
 def _responses(body: dict[str, Any]) -> bytes:
+    sent = len(json.dumps(body)) // 4  # of which Codex compacts, if it was told to at so many
     text = {"type": "output_text", "text": ANSWER, "annotations": []}
     item = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [text]}
     response = {
@@ -155,11 +159,11 @@ def _responses(body: dict[str, Any]) -> bytes:
         "model": body.get("model"),
         "output": [item],
         "usage": {
-            "input_tokens": 1,
+            "input_tokens": sent,
             "input_tokens_details": {"cached_tokens": 0},
             "output_tokens": 1,
             "output_tokens_details": {"reasoning_tokens": 0},
-            "total_tokens": 2,
+            "total_tokens": sent + 1,
         },
     }
     if not body.get("stream"):

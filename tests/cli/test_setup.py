@@ -154,7 +154,7 @@ def test_the_preview_is_a_diff(home: Home) -> None:
     assert "\n".join(out.replace(str(home.path), "~").splitlines()[:12]) == snapshot("""\
 --- ~/.gemini/settings.json
 +++ ~/.gemini/settings.json
-@@ -1,3 +1,61 @@
+@@ -1,3 +1,49 @@
  {
 -  "apiKey": "**************************************"
 +  "apiKey": "**************************************",
@@ -195,6 +195,17 @@ def test_a_second_setup_changes_nothing(home: Home) -> None:
     code, out, _ = home.run("claude-code")
     assert (code, out) == (0, "Claude Code is set up already.\n")
     assert home.files() == before
+
+
+def test_what_a_program_moved_stays_where_it_is(home: Home) -> None:
+    home.run("claude-code", "--yes")
+    path = home.path / ".claude.json"
+    moved = {"first": 1, **value_of(path), "last": {}}
+    path.write_text(json.dumps(moved, indent=4))
+    code, out, _ = home.run("claude-code")
+    assert (code, out) == (0, "Claude Code is set up already.\n")
+    home.run("claude-code", "--undo", "--yes")
+    assert path.read_text() == '{\n    "first": 1,\n    "last": {}\n}'
 
 
 def test_a_later_setup_updates_the_entries(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,9 +55,10 @@ def parse_settings(path: str, text: str) -> JsonDocument:
 def first_leniency(path: str, text: str, syntax: Syntax) -> str | None:
     """Why the program refuses a file that can be edited: the place of its first comment or trailing comma."""
     body = text.removeprefix(BOM)
-    if syntax != "json" or not body.strip():
+    if syntax not in ("json", "commented") or not body.strip():
         return None
-    problems = [one for one in jsontext.parse(path, body).problems if one.severity is Severity.ERROR]
+    refused = LENIENT if syntax == "json" else ("json.trailing-comma",)
+    problems = [one for one in jsontext.parse(path, body).problems if one.code in refused]
     if not problems:
         return None
     line, _ = LineIndex(body).position(problems[0].span.start)

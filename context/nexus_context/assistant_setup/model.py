@@ -4,8 +4,10 @@ from typing import Any, Literal
 
 import msgspec
 
-Syntax = Literal["json", "jsonc", "toml", "text"]
-"""How a file is written: JSON, JSON with comments and trailing commas, TOML, or a file that is ours alone."""
+Syntax = Literal["json", "commented", "jsonc", "toml", "text"]
+"""JSON; JSON with comments; also with trailing commas; TOML; or a file that is ours alone.
+
+What its program does not load can be edited all the same."""
 
 Scope = Literal["user", "project"]
 Path = tuple[str, ...]
@@ -28,10 +30,7 @@ class SettingsEntry(msgspec.Struct, frozen=True):
 
 
 class SettingsFile(msgspec.Struct, frozen=True):
-    """A file of another program, by its absolute path, and the entries that it is to have.
-
-    `strict` tells whether that program refuses comments and trailing commas.
-    """
+    """A file of another program, by its absolute path, and the entries that it is to have."""
 
     path: str
     syntax: Syntax

@@ -78,6 +78,8 @@ def plan_setup(present: PresentFile, *, comment: str) -> SettingsChange:
     refusal = json_edits.first_leniency(file.path, text, file.syntax)
     if refusal is not None:
         notes.append(f"{refusal}: remove it, or nothing in the file has an effect.")
+    if record is not None and entries and _value(file, edited.text) == _value(file, text):
+        return present.change(present.data, record, notes)  # its program has only moved what is there
     new_record = FileRecord(
         file.path,
         file.syntax,

@@ -7,7 +7,8 @@
    the project. It runs a hook only after the user has trusted it.
 3. opencode 1.18.33: MCP servers in `~/.config/opencode/opencode.json` (`XDG_CONFIG_HOME`), or `opencode.json`
    of the project; hooks by a plugin, a JavaScript file.
-4. Gemini CLI 0.61.0: both in `~/.gemini/settings.json`, or in `.gemini` of the project.
+4. Gemini CLI 0.61.0: both in `~/.gemini/settings.json`, or in `.gemini` of the project. Its
+   `PreCompress` comes with every turn, so that it says nothing.
 """
 
 import json
@@ -50,9 +51,39 @@ CLAUDE_EVENTS = (
     "Stop",
 )
 CODEX_EVENTS = ("SessionStart", "SessionEnd", "PreCompact", "PostCompact", "Stop")
-GEMINI_EVENTS = ("SessionStart", "SessionEnd", "PreCompress", "AfterAgent")
+GEMINI_EVENTS = ("SessionStart", "SessionEnd", "AfterAgent")
 PROMPT_EVENTS = {"claude-code": "UserPromptSubmit", "codex": "UserPromptSubmit", "gemini": "BeforeAgent"}
 """The event before a prompt is sent, where its hook may add to the context."""
+
+
+PLUGIN_TEXT = """\
+// Written by `nexus setup opencode`; `nexus setup opencode --undo` removes it.
+import { spawn } from "node:child_process"
+
+const COMMAND = __COMMAND__
+const EVENTS = new Set(["session.created", "session.idle", "session.deleted"])
+const MOST_MS = 1000
+
+// tells the daemon of Nexus what happens; nobody waits for it
+function tell(event, payload) {
+  try {
+    const hook = spawn(COMMAND[0], [...COMMAND.slice(1), event], { stdio: ["pipe", "ignore", "ignore"] })
+    const timer = setTimeout(() => hook.kill("SIGKILL"), MOST_MS)
+    hook.on("error", () => clearTimeout(timer))
+    hook.on("close", () => clearTimeout(timer))
+    hook.stdin.on("error", () => {})
+    hook.stdin.end(JSON.stringify(payload))
+  } catch {}
+}
+
+export const Nexus = async ({ directory }) => ({
+  event: async ({ event }) => {
+    if (!EVENTS.has(event.type)) return
+    const session = event.properties?.sessionID ?? event.properties?.info?.id
+    tell(event.type, { session_id: session, cwd: directory, hook_event_name: event.type, pid: process.pid })
+  },
+})
+"""
 
 
 def claude_code(options: SetupChoices, place: SetupPlace) -> tuple[SettingsFile, ...]:
@@ -97,7 +128,7 @@ def gemini(options: SetupChoices, place: SetupPlace) -> tuple[SettingsFile, ...]
     ]
     directory = place.folder if options.scope == "project" else place.home
     entries = (*hooks, SettingsEntry(("mcpServers",), "nexus", _server(options)))
-    return (SettingsFile(join(directory, ".gemini", "settings.json"), "jsonc", entries),)
+    return (SettingsFile(join(directory, ".gemini", "settings.json"), "commented", entries),)
 
 
 def opencode(options: SetupChoices, place: SetupPlace) -> tuple[SettingsFile, ...]:
@@ -170,46 +201,3 @@ def _words(value: Any) -> list[str]:
         return shlex.split(value)
     except ValueError:
         return value.split()
-
-
-PLUGIN_TEXT = """\
-// Written by `nexus setup opencode`; `nexus setup opencode --undo` removes it.
-import { spawn } from "node:child_process"
-
-const COMMAND_LINE = __COMMAND__
-const MOST_MS = 1000
-
-function call(event, payload) {
-  return new Promise((resolve) => {
-    let text = ""
-    try {
-      const [command, ...words] = COMMAND_LINE
-      const hook = spawn(command, [...words, event], { stdio: ["pipe", "pipe", "ignore"] })
-      const timer = setTimeout(() => (hook.kill("SIGKILL"), resolve("")), MOST_MS)
-      hook.on("error", () => (clearTimeout(timer), resolve("")))
-      hook.on("close", () => (clearTimeout(timer), resolve(text)))
-      hook.stdout.on("data", (data) => (text += data))
-      hook.stdin.on("error", () => {})
-      hook.stdin.end(JSON.stringify(payload))
-    } catch {
-      resolve("")
-    }
-  })
-}
-
-const EVENTS = new Set(["session.created", "session.idle", "session.compacted", "session.deleted"])
-
-export const Nexus = async ({ directory }) => ({
-  event: async ({ event }) => {
-    if (!EVENTS.has(event.type)) return
-    const session = event.properties?.sessionID ?? event.properties?.info?.id
-    void call(event.type, { session_id: session, cwd: directory, hook_event_name: event.type })
-  },
-  "experimental.session.compacting": async (input, output) => {
-    const text = await call("session.compacting", {
-      session_id: input.sessionID, cwd: directory, hook_event_name: "session.compacting",
-    })
-    if (text) output.context.push(text)
-  },
-})
-"""

@@ -5,10 +5,12 @@
 2. `compacting`: the session is mirrored into the ledger, and what could be given back is read from the
    transcript. The assistant does not wait for either.
 3. `summary`: Claude Code ends the agent that summarizes, whose type is empty, with the summary as its last
-   message. It says so before `start`, while the transcript has no summary yet.
-4. `start` after a compaction answers with what the summary dropped. Without a summary there is no answer:
-   nothing says what it dropped.
-5. `loaded`: files are kept for `nexus show --for` (`loaded_files`), those of many events at once.
+   message. It says so before `start`, while the transcript has no summary yet. `compacted`: Codex has written
+   what is left.
+4. `start` after a compaction answers with what was dropped. Unless it is known what is left, there is no
+   answer: nothing says what was dropped.
+5. `prompt` answers with memory and knowledge, if the hook was set up so.
+6. `loaded`: files are kept for `nexus show --for` (`loaded_files`), those of many events at once.
 """
 
 import logging
@@ -26,11 +28,12 @@ from nexus_context import files
 from nexus_context.assistant_sessions.recall import SessionFacts, recall_dropped
 from nexus_context.errors import RequestError
 from nexus_context.tokens import TokenCounter, counter_for
+from nexus_daemon.hooks import memory_answer
 from nexus_daemon.hooks.hook_event import HookCall, HookPayload, read_payload
 from nexus_daemon.hooks.loaded_files import LoadedFile, LoadedSession, add_files
 from nexus_daemon.hooks.mirror import mirror_session
 from nexus_daemon.hooks.running import RUNNING, RunningSessions
-from nexus_daemon.hooks.session_facts import read_facts
+from nexus_daemon.hooks.session_facts import read_facts, read_present
 
 logger = logging.getLogger(__name__)
 
@@ -49,11 +52,11 @@ Answer = Callable[[], str]
 class _Session:
     """What is known of a session until the compaction is over."""
 
-    __slots__ = ("facts", "summary")
+    __slots__ = ("facts", "present")
 
     def __init__(self) -> None:
         self.facts: Future[SessionFacts | None] | None = None
-        self.summary = ""
+        self.present: Future[tuple[str, ...]] | None = None
 
 
 class HookHandler:
@@ -78,9 +81,13 @@ class HookHandler:
         elif call.kind == "compacting":
             self._begin_compaction(call, payload)
         elif call.kind == "summary" and payload.agent_type == "" and payload.last_assistant_message:
-            self._session(call, payload).summary = payload.last_assistant_message
+            self._session(call, payload).present = _done((payload.last_assistant_message,))
+        elif call.kind == "compacted" and payload.transcript_path:
+            self._end_compaction(call, payload)
         elif call.kind == "start" and payload.source == "compact":
             return self._answer_start(call, payload)
+        elif call.kind == "prompt" and call.memory:
+            return self._answer_prompt(call, payload)
         return None
 
     def close(self) -> None:
@@ -106,6 +113,7 @@ class HookHandler:
             folder=payload.folder,
             transcript=payload.transcript_path,
             state="waiting" if is_waiting else "working",
+            process=_process(call, payload),
         )
 
     def _session(self, call: HookCall, payload: HookPayload) -> _Session:
@@ -121,27 +129,49 @@ class HookHandler:
         if not path:
             return
         session = self._session(call, payload)
-        session.summary = ""
+        session.present = None
         session.facts = self._reading.submit(_read, path, call)
         # after that: it takes the processor for longer
         self._reading.submit(self._jobs.submit, partial(_mirror, path, payload.folder, call.environ))
 
+    def _end_compaction(self, call: HookCall, payload: HookPayload) -> None:
+        session = self._sessions.get((call.assistant, payload.session_id))
+        if session is not None and session.present is None and payload.transcript_path:
+            session.present = self._reading.submit(read_present, payload.transcript_path)
+
     def _answer_start(self, call: HookCall, payload: HookPayload) -> Answer | None:
         session = self._sessions.pop((call.assistant, payload.session_id), None)
-        if session is None or session.facts is None or not session.summary:
+        if session is None or session.facts is None or session.present is None:
             return None
-        facts, summary = session.facts, session.summary
+        facts, left = session.facts, session.present
         limit = min(TOKENS if call.tokens is None else call.tokens, MOST_TOKENS)
 
         def answer() -> str:
             try:
-                before = facts.result(timeout=WAIT_S)
+                before, present = facts.result(timeout=WAIT_S), left.result(timeout=WAIT_S)
             except (FutureTimeoutError, TimeoutError):
                 logger.info("a transcript takes too long to be read: nothing is given back")
                 return ""
-            if before is None:
+            if before is None or not present:
                 return ""
-            return _as_context(call.event, recall_dropped(before, (summary,), _counter(call), limit))
+            return _as_context(call.event, recall_dropped(before, present, _counter(call), limit))
+
+        return answer
+
+    def _answer_prompt(self, call: HookCall, payload: HookPayload) -> Answer:
+        limit = min(memory_answer.TOKENS if call.tokens is None else call.tokens, MOST_TOKENS)
+
+        def answer() -> str:
+            text = memory_answer.find_memory(
+                payload.prompt,
+                payload.folder,
+                call.environ,
+                _counter(call),
+                limit=limit,
+                besides=payload.session_id,
+            )
+            self._jobs.submit(_refresh, payload.folder, call.environ)
+            return _as_context(call.event, text)
 
         return answer
 
@@ -205,6 +235,25 @@ def _mirror(path: str, folder: str, environ: Mapping[str, str]) -> None:
         logger.exception("keeping a session of another assistant failed")
     else:
         logger.info("kept %d turns of a session of another assistant before its compaction", turns)
+
+
+def _process(call: HookCall, payload: HookPayload) -> int | None:
+    """The process of the program, if it says."""
+    number = call.environ.get("CLAUDE_PID", "") if call.assistant == "claude-code" else str(payload.pid)
+    return int(number) if number.isascii() and number.isdecimal() and 0 < int(number) < 1 << 31 else None
+
+
+def _refresh(folder: str, environ: Mapping[str, str]) -> None:
+    try:
+        memory_answer.refresh_knowledge(folder, environ)
+    except Exception:
+        logger.exception("the knowledge base of a folder cannot be brought up to date")
+
+
+def _done(value: tuple[str, ...]) -> Future[tuple[str, ...]]:
+    future: Future[tuple[str, ...]] = Future()
+    future.set_result(value)
+    return future
 
 
 def _counter(call: HookCall) -> TokenCounter:

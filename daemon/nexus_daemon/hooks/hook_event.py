@@ -20,11 +20,8 @@ KINDS: Mapping[str, Kind] = {
     "session.deleted": "end",
     "InstructionsLoaded": "loaded",
     "PreCompact": "compacting",
-    "PreCompress": "compacting",
-    "session.compacting": "compacting",
     "SubagentStop": "summary",
     "PostCompact": "compacted",
-    "session.compacted": "compacted",
     "UserPromptSubmit": "prompt",
     "BeforeAgent": "prompt",
 }
@@ -74,6 +71,7 @@ class HookPayload(msgspec.Struct, frozen=True):
     last_assistant_message: str | None = None
     compact_summary: str | None = None
     prompt: str = ""
+    pid: int = 0  # of the program, where it says
 
 
 def read_payload(data: bytes) -> HookPayload | None:

@@ -1,5 +1,6 @@
 """The sessions of other assistants that run now, as their hooks say."""
 
+import os
 import time
 from collections.abc import Callable
 from threading import Lock
@@ -14,7 +15,10 @@ SILENT_S = 12 * 3600.0  # after which a session counts as ended: its program was
 
 
 class RunningSession(msgspec.Struct, frozen=True):
-    """A session that runs. Times are seconds since 1970. It waits for the user after the end of a turn."""
+    """A session that runs. Times are seconds since 1970. It waits for the user after the end of a turn.
+
+    `process` is that of its program, if it is known: where that has ended, so has the session.
+    """
 
     assistant: str
     session: str
@@ -23,6 +27,7 @@ class RunningSession(msgspec.Struct, frozen=True):
     started: float
     changed: float
     state: State = "working"
+    process: int | None = None
 
 
 class RunningSessions:
@@ -34,7 +39,14 @@ class RunningSessions:
         self._lock = Lock()
 
     def note(
-        self, assistant: str, session: str, *, folder: str, transcript: str | None, state: State
+        self,
+        assistant: str,
+        session: str,
+        *,
+        folder: str,
+        transcript: str | None,
+        state: State,
+        process: int | None = None,
     ) -> None:
         """Something happened in a session."""
         now = self._now()
@@ -46,7 +58,11 @@ class RunningSessions:
                     assistant, session, folder, transcript, started=now, changed=now, state=state
                 )
             self._sessions[key] = replace(
-                earlier, changed=now, state=state, transcript=transcript or earlier.transcript
+                earlier,
+                changed=now,
+                state=state,
+                transcript=transcript or earlier.transcript,
+                process=process or earlier.process,
             )
             while len(self._sessions) > MOST:
                 del self._sessions[next(iter(self._sessions))]
@@ -60,7 +76,21 @@ class RunningSessions:
         """The sessions that run, the one that changed last first."""
         oldest = self._now() - SILENT_S
         with self._lock:
-            return [one for one in reversed(self._sessions.values()) if one.changed >= oldest]
+            sessions = list(reversed(self._sessions.values()))
+        return [one for one in sessions if one.changed >= oldest and _is_alive(one.process)]
+
+
+def _is_alive(process: int | None) -> bool:
+    """Whether a process may be there; always where that cannot be asked."""
+    if process is None or os.name == "nt":
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it is another user's
+        return True
+    return True
 
 
 RUNNING = RunningSessions()

@@ -29,13 +29,13 @@ QUIET_LIMIT_S = 0.25  # for all others
 MOST = 4 * 1024 * 1024  # bytes of a payload
 MOST_SPOOLED = 256 * 1024  # bytes of the spool
 LONGEST_SPOOLED = 16 * 1024  # bytes of a payload in it
-SPOOLED = ("InstructionsLoaded", "PreCompact", "PreCompress")
-STARTING = ("SessionStart", "PreCompact", "PreCompress", "session.created")
-ANSWERED = ("SessionStart", "UserPromptSubmit", "BeforeAgent", "session.compacting")
+SPOOLED = ("InstructionsLoaded", "PreCompact")
+STARTING = ("SessionStart", "PreCompact", "session.created")
+ANSWERED = ("SessionStart", "UserPromptSubmit", "BeforeAgent")
 _COMPACT = b"compact"  # in the payload of a session that goes on after a compaction
 _VARIABLES = (
     *("HOME", "USERPROFILE", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"),
-    *("NEXUS_HOME", "NEXUS_STATE", "XDG_STATE_HOME", "LOCALAPPDATA"),
+    *("NEXUS_HOME", "NEXUS_STATE", "XDG_STATE_HOME", "LOCALAPPDATA", "CLAUDE_PID"),
 )
 _READ = 64 * 1024  # bytes
 

@@ -12,7 +12,9 @@ import os
 import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from nexus_daemon.shared import hello
 from nexus_daemon.shared.hook_client import MOST_SPOOLED, spool_path
@@ -49,6 +51,14 @@ class HookRunner:
                     await loop.sock_sendall(connected, hello.encode(reply))
             except (OSError, TimeoutError):  # it does not wait any longer
                 logger.info("a hook's answer came too late")
+
+    def describe(self) -> list[dict[str, Any]]:
+        """The sessions of other assistants that run, as JSON."""
+        if self._handler is None:
+            return []
+        from nexus_daemon.hooks.running import RUNNING
+
+        return [msgspec.to_builtins(session) for session in RUNNING.all()]
 
     def close(self) -> None:
         """End the threads; what they do now is finished."""

@@ -272,7 +272,7 @@ class SharedDaemon:
 
         about = {"pid": os.getpid(), "version": __version__, "identity": self._place.facts.splitlines()}
         state = {} if self._daemon is None else msgspec.to_builtins(describe(self._daemon))
-        return framing.encode({**about, **state}).decode()
+        return framing.encode({**about, **state, "assistants": self._hooks.describe()}).decode()
 
     def _judge(self, fields: hello.Fields) -> tuple[str, str]:
         if self._token is not None and not _is_equal(fields.get("token"), self._token):

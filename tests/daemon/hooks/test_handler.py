@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from nexus_daemon.hooks import handler as handlers
 from nexus_daemon.hooks.handler import HookHandler
 from nexus_daemon.hooks.hook_event import HookCall, read_payload
 from nexus_daemon.hooks.loaded_files import LoadedFile, compare, find_session, read_sessions
+from nexus_daemon.hooks.mirror import mirror_session
 from nexus_daemon.hooks.running import RunningSessions
 
 PAYLOADS: dict[str, list[dict[str, Any]]] = json.loads(
@@ -109,6 +112,34 @@ def test_the_summary_of_another_agent_is_not_that_of_the_compaction(desk: Desk) 
     assert desk.compact() is not None
 
 
+def test_codex_says_in_its_transcript_what_is_left(desk: Desk) -> None:
+    def message(role: str, text: str) -> dict[str, Any]:
+        content = [{"type": "input_text" if role == "user" else "output_text", "text": text}]
+        return {"type": "message", "role": role, "content": content}
+
+    def write(*payloads: tuple[str, dict[str, Any]]) -> None:
+        meta = {"id": "s", "cwd": str(desk.folder)}
+        records = [
+            {"type": kind, "payload": payload} for kind, payload in (("session_meta", meta), *payloads)
+        ]
+        desk.transcript.write_text("".join(json.dumps(record) + "\n" for record in records))
+
+    words, report = (
+        message("user", "Never use tabs."),
+        message("assistant", "I still have to run tests/test_a.py."),
+    )
+    before = (("response_item", words), ("response_item", report))
+    write(*before)
+    desk.call("PreCompact", assistant="codex")
+    desk.handler.flush()
+    write(*before, ("compacted", {"message": "Summary.", "replacement_history": [words]}))
+    desk.call("PostCompact", assistant="codex")
+    answer = desk.call("SessionStart", assistant="codex", source="compact")
+    assert answer is not None
+    text = json.loads(answer)["hookSpecificOutput"]["additionalContext"]
+    assert text.splitlines()[1:] == ["", "Open tasks:", "- I still have to run tests/test_a.py."]
+
+
 def test_a_session_that_was_not_seen_before_its_compaction_gets_nothing(desk: Desk) -> None:
     assert desk.call("SessionStart", source="compact") is None
     assert desk.call("SessionStart", source="startup") is None
@@ -187,6 +218,19 @@ def test_a_program_that_was_killed_does_not_run_for_ever() -> None:
     assert running.all() == []
 
 
+def test_a_session_ends_with_its_program(desk: Desk) -> None:
+    desk.call("session.created", assistant="codex", session_id="a", pid=os.getpid())
+    desk.call("session.created", assistant="codex", session_id="b", pid=_ended_process())
+    desk.call("session.created", assistant="codex", session_id="c", pid=-1)
+    assert [one.session for one in desk.running.all()] == ["c", "a"]
+
+
+def _ended_process() -> int:
+    process = subprocess.Popen([sys.executable, "-S", "-c", ""])
+    process.wait()
+    return process.pid
+
+
 @pytest.mark.parametrize("payload", [one for each in PAYLOADS.values() for one in each], ids=str)
 def test_every_recorded_payload_is_read(payload: dict[str, Any]) -> None:
     read = read_payload(json.dumps(payload).encode())
@@ -216,3 +260,40 @@ def test_anything_else_is_ignored(desk: Desk, data: bytes) -> None:
 
 def test_an_unknown_event_is_ignored(desk: Desk) -> None:
     assert desk.call("Tea") is None
+
+
+# ---------------------------------------------------------------- memory and knowledge
+
+
+def test_a_prompt_gets_memory_only_where_that_is_switched_on(desk: Desk) -> None:
+    assert desk.call("UserPromptSubmit", prompt="When is the gate of the harbour closed?") is None
+
+
+def test_a_prompt_gets_knowledge_and_conversations_of_the_folder(desk: Desk) -> None:
+    prompt = "When is the gate of the harbour closed?"
+    (desk.folder / ".nexus3").mkdir()
+    settings = {"memory": {"knowledge": {"paths": ["docs"]}}}
+    (desk.folder / ".nexus3" / "config.json").write_text(json.dumps(settings))
+    (desk.folder / "docs").mkdir()
+    (desk.folder / "docs" / "gate.md").write_text("# Gate\n\nThe gate of the harbour is closed at night.\n")
+    assert desk.call("UserPromptSubmit", "--memory", prompt=prompt) == ""
+    desk.handler.flush()  # the index is made
+    desk.write("The harbour gate has the code name Alder.")
+    assert mirror_session(str(desk.transcript), str(desk.folder), desk.environ) == 1
+    answer = desk.call("UserPromptSubmit", "--memory", prompt=prompt)
+    assert answer is not None
+    text = json.loads(answer)["hookSpecificOutput"]["additionalContext"]
+    assert "The gate of the harbour is closed at night." in text
+    assert "code name Alder" in text
+    assert desk.call("UserPromptSubmit", "--memory", prompt="Paint some zebra stripes") == ""
+    assert desk.call("UserPromptSubmit", "--memory", "--tokens", "10", prompt=prompt) == ""
+    desk.handler.flush()
+
+
+def test_a_conversation_is_not_its_own_memory(desk: Desk) -> None:
+    desk.write("The harbour gate has the code name Alder.")
+    mirror_session(str(desk.transcript), str(desk.folder), desk.environ)
+    prompt = "What is the code name of the harbour gate?"
+    assert desk.call("UserPromptSubmit", "--memory", session_id="session", prompt=prompt) == ""
+    assert "Alder" in (desk.call("UserPromptSubmit", "--memory", session_id="other", prompt=prompt) or "")
+    desk.handler.flush()
