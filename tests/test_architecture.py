@@ -49,6 +49,7 @@ ORDER = [
     "agents",
     "assistant_sessions",
     "mirror",
+    "assistant_setup",
     "loader",
     "init",
 ]
@@ -91,7 +92,9 @@ DAEMON_ORDER = [
     "features",
     "workspace",
     "results",
+    "settings_writer",
     "sessions",
+    "hooks",
     "agents",
     "live_folder",
     "state",

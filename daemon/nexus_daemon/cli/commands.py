@@ -17,6 +17,8 @@ COMMANDS = {
     "knowledge": "search the knowledge base of a folder",
     "skill": "list, show and print the skills of a folder",
     "mcp": "serve what Nexus knows of a folder to other assistants (MCP on standard input and output)",
+    "setup": "write Nexus into the settings of Claude Code, Codex, opencode or Gemini CLI, or take it out",
+    "hook": "answer a hook of another assistant (its settings call this)",
     "statusline": "print the status line of Claude Code",
     "status": "show the state of a folder and of the ledger",
     "stop": "end the shared daemon",

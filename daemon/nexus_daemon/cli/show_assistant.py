@@ -3,6 +3,7 @@
 import argparse
 import shlex
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 from rich import box
@@ -19,6 +20,7 @@ from nexus_context.visible import visible_line
 from nexus_daemon.api.assistant import build_context
 from nexus_daemon.cli import invocation, output, tables
 from nexus_daemon.cli.assistant_option import ALL
+from nexus_daemon.hooks import loaded_files
 
 PLACES = {"system": "system prompt", "user": "first user message", "developer": "developer message"}
 _BAR = 20
@@ -46,7 +48,25 @@ def show_assistant(folder: Path, options: argparse.Namespace) -> int:
         _print_tokens(profile)
     if not (options.layers or options.tokens):
         _print_text(profile, with_source=options.source)
+    _print_comparison(profile, surroundings, is_wanted=options.layers or options.tokens or options.source)
     return 0
+
+
+def _print_comparison(profile: Profile, surroundings: Surroundings, *, is_wanted: bool) -> None:
+    """Say whether the last session here loaded these files, by its hooks; what differs, always."""
+    session = loaded_files.find_session(surroundings.environ, profile.assistant.name, surroundings.folder)
+    if session is None:
+        return
+    paths = [part.path for part in profile.parts if part.path is not None]
+    comparison = loaded_files.compare(session, paths)
+    at = output.local_time(datetime.fromtimestamp(session.at, UTC).isoformat())
+    for file in comparison.unexpected:
+        why = f"{file.reason}, from {file.parent}" if file.parent else file.reason
+        output.complain("show", f"the session of {at} loaded {file.path} ({why}), which is not expected.")
+    for path in comparison.absent:
+        output.complain("show", f"the session of {at} did not load {path}, which is expected.")
+    if comparison.agrees and is_wanted:
+        output.line(f"Confirmed by a session of {profile.assistant.title} at {at}: it loaded these files.")
 
 
 def _warn(profile: Profile, options: argparse.Namespace) -> None:
