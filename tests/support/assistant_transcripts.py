@@ -17,8 +17,10 @@ RULES = "# Rules\n\nNever log a secret."
 
 
 def lines(records: Iterable[Record | bytes]) -> bytes:
-    """The file of some records; bytes are a line as it is."""
-    encoded = (one if isinstance(one, bytes) else json.dumps(one).encode() for one in records)
+    """The file of some records, compact as the programs write them; bytes are a line as it is."""
+    encoded = (
+        one if isinstance(one, bytes) else json.dumps(one, separators=(",", ":")).encode() for one in records
+    )
     return b"".join(line + b"\n" for line in encoded)
 
 

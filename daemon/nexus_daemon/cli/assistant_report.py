@@ -129,7 +129,8 @@ def _window(report: SessionReport) -> Table:
         part = tokens / max(window.used, 1)
         bar = "█" * round(BAR * part) or "▏"
         name = "" if category == before else LABELS[category]
-        table.add_row(name, visible_line(label), f"≈{tokens:,}", f"{part:.0%}", bar, style=COLOURS[category])
+        cells = (name, visible_line(label), f"≈{tokens:,}", f"{part:.0%}", bar)
+        table.add_row(*cells, style=COLOURS[category])
         before = category
     return table
 
@@ -292,7 +293,7 @@ def _tools(report: SessionReport) -> Table:
         table.add_column(column, justify="right", no_wrap=True)
     for tool in report.tools[:MOST_TOOLS]:
         name = tool.tool if tool.server is None else f"{tool.server}: {tool.tool}"
-        table.add_row(
+        cells = (
             visible_line(name),
             f"{tool.calls:,}",
             f"{tool.errors:,}" if tool.errors else "–",
@@ -300,10 +301,11 @@ def _tools(report: SessionReport) -> Table:
             f"≈{tool.in_window:,}" if tool.in_window else "–",
             _dollars(tool.cost_usd),
         )
+        table.add_row(*cells)
     others = report.tools[MOST_TOOLS:]
     if others:
         costs = [tool.cost_usd for tool in others if tool.cost_usd is not None]
-        table.add_row(
+        cells = (
             f"{len(others)} others",
             f"{sum(tool.calls for tool in others):,}",
             f"{sum(tool.errors for tool in others):,}",
@@ -311,6 +313,7 @@ def _tools(report: SessionReport) -> Table:
             f"≈{sum(tool.in_window for tool in others):,}",
             _dollars(sum(costs) if costs else None),
         )
+        table.add_row(*cells)
     return table
 
 
@@ -322,18 +325,20 @@ def _agents(report: SessionReport) -> Table:
         table.add_column(column, justify="right", no_wrap=True)
     latest = sorted(report.agents, key=lambda agent: -agent.changed)
     for agent in latest[:MOST_AGENTS]:
-        table.add_row(
+        cells = (
             visible_line(redact(agent.title or agent.id)),
             visible_line(agent.model or "–"),
             f"{agent.window:,}",
             f"{agent.usage.sent:,}",
             _dollars(agent.cost_usd),
         )
+        table.add_row(*cells)
     others = latest[MOST_AGENTS:]
     if others:
         costs = [agent.cost_usd for agent in others if agent.cost_usd is not None]
         sent = sum(agent.usage.sent for agent in others)
-        table.add_row(f"{len(others)} others", "", "", f"{sent:,}", _dollars(sum(costs) if costs else None))
+        cells = (f"{len(others)} others", "", "", f"{sent:,}", _dollars(sum(costs) if costs else None))
+        table.add_row(*cells)
     return table
 
 
