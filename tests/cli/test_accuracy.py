@@ -13,7 +13,7 @@ from nexus_context.ledger.records import Counted, NewTurn
 from nexus_context.tokens.correction import UsageReport
 from nexus_daemon.cli import main
 
-TIME = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:[\d.]+Z)?")
+TIME = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:[\d.]+Z)?|\d{4}-\d\d-\d\d")
 
 
 @pytest.fixture(autouse=True)
@@ -44,13 +44,13 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> s
 @pytest.mark.usefixtures("_reports")
 def test_a_row_for_each_family(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "--accuracy") == snapshot("""\
-                                                                                \n\
-  models         talk…   fact…   err…     p90   cor…    p90   since             \n\
- ────────────────────────────────────────────────────────────────────────────── \n\
-  other models     1/1       –   1.0%    1.0%      –      –   <time>  \n\
-  claude           9/9    1.22   18.…   20.6%   1.7%   3.4%   <time>  \n\
-  gpt-5            1/1       –   0.0%    0.0%      –      –   <time>  \n\
-                                                                                \n\
+                                                                             \n\
+  models   samples   factor   error     p90   corrected    p90   since       \n\
+ ─────────────────────────────────────────────────────────────────────────── \n\
+  others       1/1        –    1.0%    1.0%           –      –   <time>  \n\
+  claude       9/9     1.22   18.0%   20.6%        1.7%   3.4%   <time>  \n\
+  gpt-5        1/1        –    0.0%    0.0%           –      –   <time>  \n\
+                                                                             \n\
 """)
     families = json.loads(run(capsys, "--accuracy", "--json"))["families"]
     assert families[1] == snapshot(

@@ -13,7 +13,7 @@ from nexus_context.visible import visible_line
 from nexus_daemon.cli import output
 from nexus_daemon.cli.sessions.open_session import ledger_for, load_folder
 
-DEFAULT_FAMILY = "other models"
+DEFAULT_FAMILY = "others"
 UNKNOWN = "–"
 
 
@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
 def _print(accuracies: Sequence[FamilyAccuracy]) -> None:
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("models", style="bold", no_wrap=True)
-    names = ("talks/requests", "factor", "error", "p90", "corrected", "p90")
+    names = ("samples", "factor", "error", "p90", "corrected", "p90")
     for name in names:
         table.add_column(name, justify="right")
     table.add_column("since", no_wrap=True)
@@ -48,7 +48,7 @@ def _print(accuracies: Sequence[FamilyAccuracy]) -> None:
         factor = UNKNOWN if one.factor is None else f"{one.factor / 1000:.2f}"
         errors = (one.uncorrected,) if one.factor is None else (one.uncorrected, one.corrected)
         shares = [f"{error / 10:.1f}%" for each in errors for error in (each.median, each.ninth_decile)]
-        since = UNKNOWN if one.since is None else output.local_time(one.since)
+        since = UNKNOWN if one.since is None else output.local_time(one.since)[:10]
         figures = (f"{one.conversations:,}/{one.requests:,}", factor, *shares)
         missing = [UNKNOWN] * (len(names) - len(figures))
         table.add_row(visible_line(one.family or DEFAULT_FAMILY), *figures, *missing, since)
