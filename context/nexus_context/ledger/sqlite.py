@@ -48,6 +48,7 @@ from nexus_context.ledger.records import (
     Verification,
 )
 from nexus_context.ledger.rows import DamagedError
+from nexus_context.tokens.accuracy import DatedReport
 from nexus_context.tokens.correction import Correction, UsageReport
 
 INDEX = 0.5
@@ -189,6 +190,10 @@ class SqliteLedger:
     def correction(self, family: str) -> Correction:
         with self._connections.reading() as connection:
             return usage_reports.correction(connection, family)
+
+    def usage_reports(self) -> list[DatedReport]:
+        with self._connections.reading() as connection:
+            return usage_reports.list_reports(connection)
 
     def render_anew(self, workspace: str, session: str) -> None:
         with self._connections.writing() as connection:

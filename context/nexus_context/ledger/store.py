@@ -28,6 +28,7 @@ from nexus_context.ledger.records import (
     Turn,
     Verification,
 )
+from nexus_context.tokens.accuracy import DatedReport
 from nexus_context.tokens.correction import Correction, UsageReport
 
 
@@ -157,6 +158,10 @@ class Ledger(Protocol):
 
     def correction(self, family: str) -> Correction:
         """What the reports of all workspaces say about a family of models; without an anchor."""
+        ...
+
+    def usage_reports(self) -> list[DatedReport]:
+        """What providers counted of requests beside what we estimated: the newest ones, the newest first."""
         ...
 
     def render_anew(self, workspace: str, session: str) -> None:

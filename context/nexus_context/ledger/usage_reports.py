@@ -8,6 +8,7 @@ import apsw
 from nexus_context.ledger import sessions
 from nexus_context.ledger.lineage import SHIFT, segments, turn_ranges
 from nexus_context.ledger.rows import row
+from nexus_context.tokens.accuracy import DatedReport
 from nexus_context.tokens.correction import Correction, UsageReport, learned
 
 MOST_STORED = 256
@@ -51,6 +52,12 @@ def correction(connection: apsw.Connection, family: str) -> Correction:
     """What was learned of a family of models."""
     rows = connection.execute(_BY_FAMILY, (family, MOST_STORED))
     return learned(family, [(thread, _report(*columns)) for thread, *columns in rows])
+
+
+def list_reports(connection: apsw.Connection) -> list[DatedReport]:
+    """All stored reports, the newest first."""
+    rows = connection.execute(f"SELECT thread, created, {_FIELDS} FROM report ORDER BY id DESC")  # noqa: S608
+    return [DatedReport(thread, _report(*columns), created) for thread, created, *columns in rows]
 
 
 def _report(family: str, reported: int, estimated: int, shown: int, anchors: int) -> UsageReport:
