@@ -363,6 +363,7 @@ def test_a_full_disk(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     assert err.endswith("setup.json cannot be written: No space left on device. Nothing was written.\n")
     assert home.files() == before
     assert sorted(each.name for each in path.parent.iterdir()) == ["settings.json"]
+    assert [each.name for each in (home.path / "state").iterdir()] == ["setup.json"]
 
 
 def test_a_plugin_of_the_user_stays(home: Home) -> None:
