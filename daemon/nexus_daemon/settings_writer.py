@@ -10,7 +10,7 @@
 import contextlib
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -77,14 +77,26 @@ def _check_unchanged(change: SettingsChange) -> None:
 
 def _replace(change: SettingsChange, data: bytes) -> None:
     descriptor, draft = tempfile.mkstemp(prefix=".nexus-", dir=os.path.dirname(change.real))
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+    with _removed_unless_moved(draft):
+        _fill(descriptor, data)
         _copy_permissions(change.real, draft)
         _check_unchanged(change)
         os.replace(draft, change.real)
+
+
+def _fill(descriptor: int, data: bytes) -> None:
+    """Write all bytes through to the disk, and close the file."""
+    with open(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextlib.contextmanager
+def _removed_unless_moved(draft: str) -> Iterator[None]:
+    """Remove a draft if what is done with it fails."""
+    try:
+        yield
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(draft)
@@ -147,11 +159,9 @@ class SetupRecords:
         try:
             make_directory(directory)
             descriptor, draft = tempfile.mkstemp(prefix=".setup-", dir=directory)  # for the user alone
-            with open(descriptor, "wb") as file:
-                file.write(data + b"\n")
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(draft, self.path)
+            with _removed_unless_moved(draft):
+                _fill(descriptor, data + b"\n")
+                os.replace(draft, self.path)
         except OSError as error:
             raise SettingsError(
                 f"{self.path} cannot be written: {error.strerror}. Nothing was written."

@@ -1,5 +1,6 @@
 """`nexus setup`: what it writes into the settings of each program, asks, refuses, and takes out again."""
 
+import errno
 import io
 import json
 import os
@@ -319,7 +320,7 @@ def test_a_file_that_changes_meanwhile_is_not_overwritten(
     path = home.write(CLAUDE, "{}\n")
 
     class Typing(io.StringIO):
-        def readline(self, *_: Any) -> str:
+        def readline(self, *_: Any) -> str:  # type: ignore[override]
             path.write_text('{"model": "opus"}\n')
             return "y\n"
 
@@ -347,14 +348,22 @@ def test_links_and_permissions_are_kept(home: Home) -> None:
     assert sorted(path.name for path in target.parent.iterdir()) == ["claude.json"]
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
-def test_a_directory_that_cannot_be_written(home: Home) -> None:
+def test_a_full_disk(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     path = home.write(CLAUDE, "{}\n")
-    path.parent.chmod(0o500)
+    home.run("claude-code", "--yes")
+    home.run("claude-code", "--undo", "--yes")
+    before = home.files()
+
+    def fail(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
     code, _, err = home.run("claude-code", "--yes")
-    path.parent.chmod(0o700)
     assert code == 1
-    assert "cannot be written" in err
+    assert err.endswith("setup.json cannot be written: No space left on device. Nothing was written.\n")
+    assert home.files() == before
+    assert sorted(each.name for each in path.parent.iterdir()) == ["settings.json"]
+    assert [each.name for each in (home.path / "state").iterdir()] == ["setup.json"]
 
 
 def test_a_plugin_of_the_user_stays(home: Home) -> None:

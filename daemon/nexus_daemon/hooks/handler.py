@@ -67,6 +67,7 @@ class HookHandler:
         self._sessions: OrderedDict[tuple[str, str], _Session] = OrderedDict()
         self._reading = ThreadPoolExecutor(1, thread_name_prefix="hook-reading")
         self._jobs = ThreadPoolExecutor(1, thread_name_prefix="hook-jobs")
+        self._waiting: set[tuple[str, str]] = set()  # jobs that have not begun
         self._loaded: list[tuple[Mapping[str, str], LoadedSession]] = []
         self._lock = Lock()
 
@@ -100,6 +101,20 @@ class HookHandler:
         self._reading.submit(int).result()
         self._jobs.submit(int).result()
 
+    def _submit_once(self, key: tuple[str, str], job: Callable[[], None]) -> None:
+        """Have a job done, unless the same one has not begun yet."""
+
+        def run() -> None:
+            with self._lock:
+                self._waiting.discard(key)
+            job()
+
+        with self._lock:
+            is_waiting = key in self._waiting
+            self._waiting.add(key)
+        if not is_waiting:
+            self._jobs.submit(run)
+
     # ------------------------------------------------------------ events
 
     def _note(self, call: HookCall, payload: HookPayload) -> None:
@@ -131,8 +146,9 @@ class HookHandler:
         session = self._session(call, payload)
         session.present = None
         session.facts = self._reading.submit(_read, path, call)
-        # after that: it takes the processor for longer
-        self._reading.submit(self._jobs.submit, partial(_mirror, path, payload.folder, call.environ))
+        # after the facts: it takes the processor for longer
+        mirror = partial(_mirror, path, payload.folder, call.environ)
+        self._reading.submit(self._submit_once, ("mirror", path), mirror)
 
     def _end_compaction(self, call: HookCall, payload: HookPayload) -> None:
         session = self._sessions.get((call.assistant, payload.session_id))
@@ -170,7 +186,8 @@ class HookHandler:
                 limit=limit,
                 besides=payload.session_id,
             )
-            self._jobs.submit(_refresh, payload.folder, call.environ)
+            refresh = partial(_refresh, payload.folder, call.environ)
+            self._submit_once(("refresh", payload.folder), refresh)
             return _as_context(call.event, text)
 
         return answer

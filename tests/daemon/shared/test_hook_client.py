@@ -229,7 +229,13 @@ def test_a_daemon_is_started_and_takes_what_was_spooled(home: SharedHome) -> Non
     assert not Path(spool_path(home.place)).exists()
 
 
-def test_a_real_daemon_answers_after_a_compaction(home: SharedHome) -> None:
+@pytest.mark.parametrize("transport", ["", "tcp"])
+def test_a_real_daemon_answers_after_a_compaction(tmp_path: Path, transport: str) -> None:
+    with shared_home(tmp_path / "home", transport) as home:
+        check_answer(home)
+
+
+def check_answer(home: SharedHome) -> None:
     transcript = home.home / "s.jsonl"
     record = {
         "type": "user",
