@@ -14,6 +14,7 @@ from nexus_context.assistants.profile import read_profile
 from nexus_context.tokens import counter_for
 from nexus_daemon.cli import main
 from nexus_daemon.cli.mcp import cost
+from nexus_daemon.cli.mcp.local_call import run_here
 from nexus_daemon.mcp_server import definitions
 from support import hostile
 from support.fixture import Fixture, write_fixture
@@ -36,6 +37,8 @@ Of sub.
 {"memory": {"knowledge": {"paths": ["docs"]}}}
 //- /home/work/broken/.nexus3/config.json
 {"tools": 1}
+//- /home/work-next/AGENTS.md
+Beside.
 //- /home/other/secret.md
 Outside.
 //- /home/.claude/CLAUDE.md
@@ -129,6 +132,17 @@ def test_the_tokens_are_those_of_the_profile(shell: Shell, assistant: str) -> No
     total = read_profile(assistant, surroundings).total
     assert sum(counts[: -1 if "problem" in lines[-1] else None]) == total > 0
     assert f"{total:,} tokens" in title
+
+
+def test_the_servers_of_an_assistant(shell: Shell) -> None:
+    Path(shell.tree.path("/home/work/.mcp.json")).write_text('{"mcpServers": {"gate": {"command": "x"}}}')
+    text = shell.call("show_context", assistant="claude-code")
+    assert [line for line in text.splitlines() if line.startswith("MCP")] == [
+        (
+            "MCP server gate (project, .mcp.json) waits for approval: Claude Code asks the user first; "
+            "`claude -p` starts it without asking."
+        )
+    ]
 
 
 def test_what_nexus_itself_sends(shell: Shell) -> None:
@@ -304,6 +318,11 @@ def test_a_long_item_is_cut(shell: Shell) -> None:
         ),
         (
             "show_context",
+            {"path": "../work-next"},
+            snapshot("`path` leads out of the workspace, /home/work. Name a path in it.\n"),
+        ),
+        (
+            "show_context",
             {"path": "../../../../../etc"},
             snapshot("`path` leads out of the workspace, /home/work. Name a path in it.\n"),
         ),
@@ -382,6 +401,34 @@ cursor, nexus, all.
 def test_a_wrong_call_says_what_to_do(shell: Shell, tool: str, arguments: dict[str, Any], text: str) -> None:
     os.symlink(shell.tree.path("/home/other"), shell.tree.path("/home/work/link"))
     assert shell.call(tool, code=1, **arguments) == text
+
+
+def test_a_secret_in_an_error_is_covered(shell: Shell) -> None:
+    assert SECRET not in shell.call("show_context", path=f"file {SECRET}", code=1)
+    assert SECRET not in shell.call("search_conversations", session=SECRET, code=1)
+
+
+def test_what_mattered_in_one_conversation(shell: Shell) -> None:
+    for name in ("talk", "walk"):
+        shell.import_turns(name)
+    assert "'walk'" in shell.call("query_memory")
+    one = shell.call("query_memory", session="talk")
+    assert "'talk'" in one
+    assert "'walk'" not in one
+    assert "has no conversation" in shell.call("query_memory", session="chalk", code=1)
+    assert shell.call("query_memory", session="talk") == one  # from what the first call has read
+    assert shell.call("query_memory", kind="summaries")
+
+
+def test_a_call_that_nobody_waits_for_ends(shell: Shell) -> None:
+    words = ["mcp", "--tool", "search_knowledge", "--arguments", '{"query": "gate"}', "--json"]
+    folder = shell.tree.path("/home/work")
+    assert run_here(words, folder, lambda: True) is None
+    printed = run_here(words, folder, lambda: False)
+    assert printed is not None
+    assert b"closes at nine" in printed[0]
+    words[2:5] = ["add_memory", "--arguments", '{"text": "x"}']
+    assert run_here(words, folder, lambda: True) is not None  # what writes is never interrupted
 
 
 @pytest.mark.parametrize("text", ["", "[]", "nul", "[" * 100_000, '{"page": 1' + "0" * 5_000 + "}"])

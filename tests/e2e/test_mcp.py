@@ -151,6 +151,7 @@ def test_notes_are_kept_with_write_only(home: SharedHome, tree: Fixture) -> None
     async def use(connected: mcp.Client) -> None:
         assert [tool.name for tool in (await connected.list_tools()).tools] == list(NAMES)
         await text_of(connected, "add_memory", text="The gate opens at six.")
+        assert not client.is_running(home.place)  # it runs only what reads
         assert "opens at six" in await text_of(connected, "query_memory", kind="notes")
 
     check(home, tree, use, "--write")
@@ -175,6 +176,19 @@ def test_the_folder_of_the_command_line(home: SharedHome, tree: Fixture) -> None
         )
 
     check(home, tree, use, "--folder", "../other", "--folder", ".")
+
+
+@pytest.mark.parametrize("option", ["--local", "--max-tokens=500"])
+def test_notices_are_part_of_the_answer(home: SharedHome, tree: Fixture, option: str) -> None:
+    settings = home.home / ".nexus3" / "config.json"
+    settings.parent.mkdir()
+    settings.write_text("{broken")
+
+    async def use(connected: mcp.Client) -> None:
+        text = await text_of(connected, "search_conversations", query="gate")
+        assert f"Note: nexus sessions: {settings} has errors and is ignored" in text
+
+    check(home, tree, use, option)
 
 
 # ---------------------------------------------------------------- clients that misbehave
@@ -246,6 +260,26 @@ def test_the_end_of_the_input_ends_the_server(home: SharedHome, tree: Fixture) -
     server.send(PING, call(1))
     assert server.end() == (0, "")
     assert [one["id"] for one in server.messages] == ["ping", 1]
+
+
+NOISY = """
+from nexus_daemon.cli import mcp
+from nexus_daemon.mcp_server import definitions, process
+listed = definitions.definitions
+def noisy(**options):
+    print("noise", flush=True)
+    return listed(**options)
+definitions.definitions = noisy
+process.serve(mcp.run_here)
+"""
+
+
+def test_only_messages_reach_standard_output(home: SharedHome, tree: Fixture) -> None:
+    server = Process(home, tree.path("/work"), command=(sys.executable, "-c", NOISY))
+    server.send({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, PING)
+    server.wait("ping")
+    assert server.end() == (0, "noise\n")
+    assert len(server.messages) == 2
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -6,7 +6,10 @@ The rules are those of the profiles, the costs those of the definitions of `nexu
 import re
 from pathlib import Path
 
-from nexus_context.assistants.model import Assistant
+from msgspec.structs import replace
+
+from nexus_context.assistants import mcp_servers
+from nexus_context.assistants.model import Assistant, Rule
 from nexus_context.assistants.profile import ASSISTANTS
 from nexus_daemon.cli.mcp import cost
 from nexus_daemon.mcp_server import definitions
@@ -41,9 +44,14 @@ def _costs() -> str:
 
 
 def _section(assistant: Assistant) -> str:
-    rules = "\n".join(f"- {_sentence(rule.text)} ({_source(rule.source)})" for rule in assistant.rules)
+    rules = "\n".join(f"- {_sentence(rule.text)} ({_source(rule.source)})" for rule in _rules(assistant))
     heading = VERIFIED[assistant.verified].format(title=assistant.title, version=assistant.version)
     return f"### {heading}\n\n{rules}\n"
+
+
+def _rules(assistant: Assistant) -> tuple[Rule, ...]:
+    servers = mcp_servers.RULES[assistant.name]
+    return (*assistant.rules, *(replace(rule, text=f"MCP servers: {rule.text}") for rule in servers))
 
 
 def _sentence(text: str) -> str:

@@ -27,6 +27,8 @@ Scope = Literal[
 ]
 Place = Literal["system", "user", "developer"]
 Kind = Literal["instructions", "skills", "agents"]
+Start = Literal["starts", "asks", "off"]
+"""Whether an MCP server is started with the assistant, after the user's approval, or not at all."""
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -129,10 +131,20 @@ class Sent(msgspec.Struct, frozen=True):
     problems: tuple[Problem, ...] = ()
 
 
+class AssistantServer(msgspec.Struct, frozen=True):
+    """An MCP server in the settings of an assistant; `reason` is a sentence where it does not just start."""
+
+    name: str
+    path: str
+    scope: Scope
+    start: Start = "starts"
+    reason: str | None = None
+
+
 class Profile(msgspec.Struct, frozen=True):
     """What an assistant reads in a user's folder. `total` is the sum of the parts; `exact` as of the counter.
 
-    `texts` are the texts that the spans of the problems are in.
+    `texts` are the texts that the spans of the problems are in. Of `servers` the tools are not known.
     """
 
     assistant: Assistant
@@ -146,6 +158,7 @@ class Profile(msgspec.Struct, frozen=True):
     total: int
     exact: bool
     counter: str
+    servers: tuple[AssistantServer, ...] = ()
 
     @property
     def parts(self) -> tuple[SentPart, ...]:

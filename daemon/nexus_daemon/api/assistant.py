@@ -136,6 +136,16 @@ def _context(profile: Profile, locate: convert.Locator) -> protocol.AssistantCon
         limit=assistant.limit,
         counter=profile.counter,
         problems=len(profile.problems),
+        servers=[
+            protocol.AssistantMcpServer(
+                name=each.name,
+                uri=convert.path_to_uri(each.path) if os.path.isabs(each.path) else each.path,
+                scope=each.scope,
+                start=each.start,
+                reason=each.reason,
+            )
+            for each in profile.servers
+        ],
     )
 
 

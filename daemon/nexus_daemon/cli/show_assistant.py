@@ -10,6 +10,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from nexus_context.assistants.mcp_servers import STARTS
 from nexus_context.assistants.model import Profile, SentBlock, SentPart, Surroundings
 from nexus_context.assistants.profile import read_profile
 from nexus_context.assistants.readers import AssistantUse, WhoReadsWhat, who_reads_what
@@ -166,9 +167,22 @@ def _print_layers(profile: Profile) -> None:
     out = output.console()
     tables.print_sentence(out, _title(profile))
     out.print(table)
+    _print_servers(profile)
     for ignored in profile.ignored:
         text = f"{profile.shorten(ignored.path)}: {ignored.reason}"
         out.print(Text.assemble(("not read ", "yellow"), visible_line(text)), soft_wrap=not out.is_terminal)
+
+
+def _print_servers(profile: Profile) -> None:
+    out = output.console()
+    for server in profile.servers:
+        reason = "" if server.reason is None else f": {server.reason}"
+        place = f"{server.name} ({server.scope}, {profile.shorten(server.path)})"
+        text = visible_line(f"{place} {STARTS[server.start]}{reason}")
+        out.print(Text.assemble(("MCP server ", "yellow"), text), soft_wrap=not out.is_terminal)
+    if profile.servers:
+        text = "The cost of their tools is not known without starting them, and Nexus never starts them."
+        out.print(text, soft_wrap=not out.is_terminal)
 
 
 def _print_all(surroundings: Surroundings, options: argparse.Namespace) -> int:

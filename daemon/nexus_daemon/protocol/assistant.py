@@ -6,6 +6,7 @@ from nexus_daemon.protocol.shapes import FolderParams, OneOf, Position, Sparse, 
 
 NAMES = OneOf("claude-code", "codex", "opencode", "gemini", "copilot", "cursor", open=True)
 VERIFIED = OneOf("run", "documentation")
+STARTS = OneOf("starts", "asks", "off")
 PLACES = OneOf("system", "user", "developer", "none")
 FIRST_SCOPES = ("managed", "user", "parent", "project", "local", "rule", "import")
 SCOPES = OneOf(*FIRST_SCOPES, "settings", "memory", "skill", "agent", "nested", "other", open=True)
@@ -58,6 +59,17 @@ class AssistantFile(Sparse, frozen=True, kw_only=True):
     imported_by: str | None = None  # the URI of the file that imports it
 
 
+class AssistantMcpServer(Sparse, frozen=True, kw_only=True):
+    """An MCP server in the settings of an assistant. Nexus does not start it: its tools are not known."""
+
+    name: str
+    uri: str  # the settings file that names it
+    scope: Annotated[str, SCOPES]  # of the settings, as of a file
+    # whether it `starts` with the assistant, after it `asks` the user, or not at all (`off`)
+    start: Annotated[str, STARTS]
+    reason: str | None = None  # what has to happen first, or why it is not started
+
+
 class AssistantContextResult(Wire, frozen=True):
     """What an assistant reads in a folder."""
 
@@ -72,6 +84,7 @@ class AssistantContextResult(Wire, frozen=True):
     limit: int | None  # bytes of the project's instructions that it reads at most; null: no limit
     counter: str  # what tokens are counted with
     problems: int  # what `nexus check --for` reports
+    servers: list[AssistantMcpServer]  # the MCP servers in its settings, by name
 
 
 class AssistantColumn(Wire, frozen=True):

@@ -373,6 +373,8 @@ export interface AssistantContextResult {
   counter: string;
   /** what `nexus check --for` reports */
   problems: number;
+  /** the MCP servers in its settings, by name */
+  servers: AssistantMcpServer[];
 }
 
 /** A file, or a stretch of one, and what the assistant does with it. */
@@ -441,6 +443,35 @@ export interface AssistantInfo {
 export interface AssistantListResult {
   /** in the order of columns */
   assistants: AssistantInfo[];
+}
+
+/** An MCP server in the settings of an assistant. Nexus does not start it: its tools are not known. */
+export interface AssistantMcpServer {
+  /**
+   */
+  name: string;
+  /** the settings file that names it */
+  uri: string;
+  /** of the settings, as of a file */
+  scope:
+    | "managed"
+    | "user"
+    | "parent"
+    | "project"
+    | "local"
+    | "rule"
+    | "import"
+    | "settings"
+    | "memory"
+    | "skill"
+    | "agent"
+    | "nested"
+    | "other"
+    | (string & {});
+  /** whether it `starts` with the assistant, after it `asks` the user, or not at all (`off`) */
+  start: "starts" | "asks" | "off";
+  /** what has to happen first, or why it is not started */
+  reason?: string;
 }
 
 /** A folder and an assistant. */

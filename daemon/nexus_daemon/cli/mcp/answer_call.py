@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from nexus_context import cancellation
 from nexus_context.errors import RequestError
 from nexus_context.files import exists, is_dir, real_path
 from nexus_context.redact import redact
@@ -55,7 +56,9 @@ def answer(options: argparse.Namespace) -> tuple[str, bool]:
     try:
         arguments = _arguments(options.tool, options.arguments)
         scope = _scope(options, arguments)
-        whole = _tool(options.tool)(scope)
+        tool = _tool(options.tool)
+        cancellation.check()
+        whole = tool(scope)
         text = page_text(
             whole, assistant=scope.assistant, most=options.max_tokens, page=arguments.get("page", 1)
         )

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from nexus_context.assistants.mcp_servers import STARTS
 from nexus_context.assistants.model import Profile, SentPart
 from nexus_context.assistants.profile import read_profile
 from nexus_context.assistants.readers import FileReaders, who_reads_what
@@ -56,6 +57,10 @@ def _lines(profile: Profile, folder: str) -> Iterator[str]:
         yield f"later: {place} ({_tokens(later.tokens, profile)} tokens), sent {later.when}"
     for ignored in profile.ignored:
         yield f"not read: {short_path(ignored.path, folder)}: {ignored.reason}"
+    for server in profile.servers:
+        reason = f": {server.reason}" if server.reason is not None else ""
+        place = f"{server.name} ({server.scope}, {short_path(server.path, folder)})"
+        yield f"MCP server {place} {STARTS[server.start]}{reason}"
     if profile.problems:
         count = output.counted(len(profile.problems), "problem")
         yield f"{count}: check_configuration lists them."
