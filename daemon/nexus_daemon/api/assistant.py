@@ -136,16 +136,7 @@ def _context(profile: Profile, locate: convert.Locator) -> protocol.AssistantCon
         limit=assistant.limit,
         counter=profile.counter,
         problems=len(profile.problems),
-        servers=[
-            protocol.AssistantMcpServer(
-                name=each.name,
-                uri=convert.path_to_uri(each.path) if os.path.isabs(each.path) else each.path,
-                scope=each.scope,
-                start=each.start,
-                reason=each.reason,
-            )
-            for each in profile.servers
-        ],
+        servers=assistant_views.build_servers(profile),
     )
 
 

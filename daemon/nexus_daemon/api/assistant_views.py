@@ -18,6 +18,7 @@ from nexus_context.assistants.model import Profile, Scope, SentBlock, SentPart
 from nexus_context.errors import Span
 from nexus_context.tokens import count_spans, counter_for, get_model_limits
 from nexus_daemon import protocol, results
+from nexus_daemon.lsp import convert
 from nexus_daemon.lsp.convert import Locator
 
 PLACES = {"system": "the system prompt", "user": "the first user message", "developer": "a developer message"}
@@ -188,7 +189,22 @@ def build_layers(profile: Profile, locate: Locator, revision: int) -> protocol.L
         skipped=[protocol.SkippedLayer(ignored.path, ignored.reason) for ignored in profile.ignored],
         problems=results.problems(locate, profile.problems),
         counter=protocol.Counter(profile.counter, profile.exact),
+        servers=build_servers(profile),
     )
+
+
+def build_servers(profile: Profile) -> list[protocol.AssistantMcpServer]:
+    """The MCP servers in an assistant's settings, by name."""
+    return [
+        protocol.AssistantMcpServer(
+            name=each.name,
+            uri=convert.path_to_uri(each.path) if os.path.isabs(each.path) else each.path,
+            scope=each.scope,
+            start=each.start,
+            reason=each.reason,
+        )
+        for each in profile.servers
+    ]
 
 
 def _is_sent(file: protocol.LayerFile) -> bool:

@@ -11,6 +11,8 @@ PLACES = OneOf("system", "user", "developer", "none")
 FIRST_SCOPES = ("managed", "user", "parent", "project", "local", "rule", "import")
 SCOPES = OneOf(*FIRST_SCOPES, "settings", "memory", "skill", "agent", "nested", "other", open=True)
 
+SERVER_SCOPES = OneOf("managed", "user", "parent", "project", "local", open=True)
+
 
 class AssistantInfo(Wire, frozen=True):
     """An assistant that Nexus has a profile of."""
@@ -62,9 +64,11 @@ class AssistantFile(Sparse, frozen=True, kw_only=True):
 class AssistantMcpServer(Sparse, frozen=True, kw_only=True):
     """An MCP server in the settings of an assistant. Nexus does not start it: its tools are not known."""
 
-    name: str
+    name: str  # its name there
     uri: str  # the settings file that names it
-    scope: Annotated[str, SCOPES]  # of the settings, as of a file
+    # whose settings: of the organization (`managed`), the `user`, a `parent` directory, the `project`, or
+    # `local` (the user's for this folder)
+    scope: Annotated[str, SERVER_SCOPES]
     # whether it `starts` with the assistant, after it `asks` the user, or not at all (`off`)
     start: Annotated[str, STARTS]
     reason: str | None = None  # what has to happen first, or why it is not started

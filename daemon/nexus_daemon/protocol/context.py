@@ -7,6 +7,7 @@ import msgspec
 from nexus_context.conversation.message import Message
 from nexus_daemon.protocol.agent import Role, ViewAs
 from nexus_daemon.protocol.assistant import NAMES as ASSISTANTS
+from nexus_daemon.protocol.assistant import AssistantMcpServer
 from nexus_daemon.protocol.shapes import (
     Counter,
     FolderParams,
@@ -278,6 +279,7 @@ class LayersResult(Sparse, frozen=True):
     skipped: list[SkippedLayer]  # what was left out
     problems: list[Problem]  # mistakes in the files
     counter: Counter  # the counter behind the figures
+    servers: list[AssistantMcpServer] | None = None  # of another assistant: the MCP servers in its settings
     # how changes on disk are noticed; absent if the files were read once, as by `nexus show`
     freshness: Freshness | None = None
 

@@ -122,6 +122,7 @@ def test_the_layers_are_the_scopes(tmp_path: Path) -> None:
         for path, text in FOR_CLAUDE.items():
             write(desk, path, text)
         write(desk, "/a/.claude/rules/src.md", "---\npaths: src/**\n---\nOnly there.\n")
+        write(desk, "/a/.mcp.json", '{"mcpServers": {"gate": {"command": "gate-mcp"}}}')
         result = await ask("context/layers", assistant="claude-code")
         spent = await ask("context/usage", assistant="claude-code")
         own = sum(row["tokens"] for row in spent["rows"] if "source" not in row)
@@ -141,6 +142,9 @@ def test_the_layers_are_the_scopes(tmp_path: Path) -> None:
             ("skill", "SKILL.md", "conditional", called),
         ]
         assert "AGENTS.md" in {one["path"].rpartition("/")[2] for one in result["skipped"]}
+        assert [(one["name"], one["start"]) for one in result["servers"]] == [("gate", "asks")]
+        assert result["servers"] == (await ask("assistant/context", assistant="claude-code"))["servers"]
+        assert "servers" not in await ask("context/layers")
 
     check(tmp_path, story)
 

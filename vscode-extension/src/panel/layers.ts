@@ -7,7 +7,7 @@
  * 4. A file that is stale, invalid, unreadable or too large is marked; so is one with errors or warnings.
  * 5. Files of one name say their directory, too.
  */
-import type { Fragment, Layer, LayerFile, LayersResult, McpServer, Problem } from "../protocol";
+import type { AssistantMcpServer, Fragment, Layer, LayerFile, LayersResult, McpServer, Problem } from "../protocol";
 import type { Icon, Node } from "./node";
 import { count, directoryOf, nameOf, pathOf, plain, plural, repeated, tokensOf } from "./wording";
 
@@ -86,6 +86,7 @@ export function layerNodes(given: LayersGiven): Node[] {
   const nodes = given.layers.layers.map((layer) => layerNode(layer, given, problems, where));
   const servers = given.servers ?? [];
   if (servers.length) nodes.push(serversNode(servers, given));
+  if (given.layers.servers?.length) nodes.push(assistantServersNode(given.layers.servers, given));
   if (given.layers.skipped.length) nodes.push(skippedNode(given));
   return nodes;
 }
@@ -264,6 +265,45 @@ function serverNode(server: McpServer, given: LayersGiven): Node {
     context: state ? "server.off" : "server.on",
     command: OPEN,
     subject: { source: { uri: server.uri, range: server.range } },
+  };
+}
+
+const STARTS: Readonly<Record<string, string>> = {
+  starts: "starts with the assistant",
+  asks: "waits for approval",
+  off: "off",
+};
+
+/** The MCP servers in the settings of another assistant. */
+function assistantServersNode(servers: readonly AssistantMcpServer[], given: LayersGiven): Node {
+  return {
+    id: "servers",
+    label: "MCP servers",
+    description: count(servers.length),
+    tooltip:
+      "Servers in the assistant's settings. None is started to show them, so the cost of their tools is not known.",
+    spoken: `MCP servers, ${servers.length}`,
+    icon: { name: "server-environment" },
+    context: "servers",
+    open: true,
+    children: servers.map((server) => {
+      const state = STARTS[server.start] ?? server.start;
+      const says = [state, layerTitle(server.scope)].join(" · ");
+      const reason = server.reason === undefined ? [] : [plain(server.reason)];
+      return {
+        id: `server:${server.scope}:${server.uri}:${server.name}`,
+        label: server.name,
+        description: says,
+        tooltip: [`**${plain(server.name)}**`, plain(says), ...reason, plain(pathOf(server.uri, given.folder))].join(
+          "\n\n",
+        ),
+        spoken: `server ${server.name}, ${says}`,
+        icon: server.start === "off" ? { name: "circle-slash", colour: "disabledForeground" } : { name: "server" },
+        context: server.start === "off" ? "server.off" : "server.on",
+        command: OPEN,
+        subject: { source: { uri: server.uri, range: TOP } },
+      };
+    }),
   };
 }
 

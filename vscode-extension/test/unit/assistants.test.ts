@@ -91,6 +91,26 @@ test("its layers are the scopes; a file that is sent later says when", () => {
   expect(rule?.tooltip).toContain("Sent after a file that matches src");
 });
 
+test("its MCP servers say whether they start", () => {
+  const uri = `${FOLDER}/.mcp.json`;
+  const servers = [
+    {
+      name: "gate",
+      uri,
+      scope: "project" as const,
+      start: "asks" as const,
+      reason: "Claude Code asks the user first.",
+    },
+    { name: "old", uri, scope: "user" as const, start: "off" as const },
+  ];
+  const node = layerNodes({ layers: { ...LAYERS, servers }, folder: FOLDER }).find(({ id }) => id === "servers");
+  expect(node?.children?.map(({ label, description }) => [label, description])).toEqual([
+    ["gate", "waits for approval · Project"],
+    ["old", "off · User"],
+  ]);
+  expect(node?.children?.[0]?.tooltip).toContain("Claude Code asks the user first");
+});
+
 test("layers of one name have ids of their own", () => {
   const parent = (path: string) => ({ name: "parent", path, tokens: 0, files: [] });
   const layers = { ...LAYERS, layers: [parent("/a"), parent("/a/b")] };

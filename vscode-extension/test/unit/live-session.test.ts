@@ -72,7 +72,7 @@ describe("the facts", () => {
   test("of the last compaction: its size and what it dropped", () => {
     expect(facts().Compaction).toMatchObject({
       text: expect.stringMatching(/ \(manual\): 23,040 → 19,410 tokens$/),
-      detail: "Dropped: 2 instructions, 2 paths, 3 identifiers, such as “Never change a published price.”.",
+      detail: "Dropped: 2 instructions, 1 path, 3 identifiers, such as “Never change a published price.”.",
     });
     expect(facts({ compactions: [] }).Compaction).toBeUndefined();
     const nothing = { instructions: [], tasks: [], paths: [], identifiers: [], counts: { paths: 0 } };

@@ -23,6 +23,7 @@ local TITLES = {
 local SHORT = { ['claude-code'] = 'Claude', gemini = 'Gemini', copilot = 'Copilot' }
 local NAMES = { 'claude-code', 'codex', 'opencode', 'gemini', 'copilot', 'cursor' }
 local WITH_SESSIONS = { ['claude-code'] = true, codex = true, opencode = true }
+local STARTS = { starts = 'starts with it', asks = 'waits for approval', off = 'is off' }
 local CAUSES = {
   idle = 'the cache had gone cold',
   model = 'another model',
@@ -174,6 +175,11 @@ local function add_files(shown, name, result)
   end
   if #sent > 0 then
     page.table(shown, { { title = 'scope' }, { title = 'file', tail = true }, { title = 'tokens' } }, sent)
+  end
+  for _, server in ipairs(result.servers) do
+    local reason = server.reason and ': ' .. server.reason or ''
+    local line = ('MCP server %s (%s) %s%s'):format(server.name, server.scope, STARTS[server.start], reason)
+    page.add(shown, line, nil, { uri = server.uri })
   end
   for _, file in ipairs(others) do
     local path = vim.startswith(file.uri, 'file:') and short_path(file.uri, shown.folder) or file.uri
