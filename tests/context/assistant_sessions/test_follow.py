@@ -121,13 +121,13 @@ def test_growth_is_shared_by_length(tmp_path: Path, claude: Claude) -> None:
         claude.answers(calls("Read", "a"), calls("mcp__shop__find", "b"), write=10_000, output=40),
         claude.returns("a", "x" * 3_000),
         claude.returns("b", "y" * 1_000),
-        claude.answers("Done", read=10_010, write=1_030, fresh=10),
+        claude.answers("Done", read=10_010, write=1_590, fresh=10),
     )
     window = parts(report)
-    # 1,040 new tokens: 40 of the answer by the provider, the results in proportion 3 to 1
+    # 1,590 new tokens, which is more than 1,040 by length: the results are in proportion 3 to 1
     assert window["results Read"] == pytest.approx(3 * window["results shop find"], rel=0.01)
-    assert sum(window.values()) == report.window.used == 11_050
-    assert window["results Read"] + window["results shop find"] == pytest.approx(1_000, abs=15)
+    assert sum(window.values()) == report.window.used == 11_610
+    assert window["results Read"] + window["results shop find"] == pytest.approx(1_600 * 1_000 / 1_040, abs=5)
 
 
 def test_definitions_divide_what_is_the_programs(tmp_path: Path, claude: Claude) -> None:
@@ -304,6 +304,16 @@ def test_what_a_summary_keeps_is_not_dropped(tmp_path: Path, claude: Claude) -> 
     assert dropped.paths == ("src/lock.py",)
 
 
+def test_messages_that_a_compaction_preserves_are_not_dropped(tmp_path: Path, claude: Claude) -> None:
+    records = [claude.asks("Look at src/gate.py."), *claude.answers("And src/lock.py.", write=9_000)]
+    boundary, summary = claude.compacts("Nothing.", before=9_100, after=20)
+    boundary["compactMetadata"]["preservedMessages"] = {"uuids": [records[1]["uuid"]]}
+    report = report_of(tmp_path, records, boundary, summary)
+    assert report.compactions[0].dropped is not None
+    assert report.compactions[0].dropped.paths == ("src/gate.py",)
+    assert parts(report)["answers"] > 0
+
+
 def test_secrets_are_no_dropped_items(tmp_path: Path, claude: Claude) -> None:
     secret = "sk-ant-api03-" + "Ab3" * 30
     records = [claude.asks(f"Always use the key {secret}."), *claude.answers("Yes.", write=9_000)]
@@ -471,7 +481,7 @@ def test_a_rollout(tmp_path: Path, has_records: bool) -> None:
         codex.returns("b", "y" * 300),
         codex.says("Done.", role="assistant"),
         codex.uses(10_400, cached=9_900, records=has_records),
-        codex.uses(0, output=0)[-1:],  # the same sums again
+        later(codex).uses(0, output=0)[-1:],  # the same sums again
         assistant="codex",
     )
     assert (report.requests, report.total) == (2, Usage(fresh=10_500, cache_read=9_900, output=40))
@@ -485,6 +495,11 @@ def test_a_rollout(tmp_path: Path, has_records: bool) -> None:
     assert causes(report) == [("first", 10_000)]
     assert report.cache is not None
     assert report.cache.cold_at is None
+
+
+def later(codex: Codex) -> Codex:
+    codex.minute += 1
+    return codex
 
 
 def test_a_compaction_of_codex(tmp_path: Path) -> None:
