@@ -148,7 +148,7 @@ def _claude(folder: str, number: int, turns: int) -> tuple[Path, list[dict[str, 
         claude.minute = turn
         name = f"toolu_{turn}"
         records.append(claude.asks(f"Question {turn}: {WORDS}"))
-        usage = {
+        usage: dict[str, Any] = {
             "fresh": 3 + turn,
             "read": 20_000 + 500 * turn,
             "write": 500 + number % 7,
@@ -255,7 +255,12 @@ class _Daemon:
             command, env=self._environ, cwd=self._folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
         body = {"jsonrpc": "2.0", "id": 1, "method": "initialize"}
-        params = {"processId": os.getpid(), "rootUri": None, "capabilities": {}, "workspaceFolders": []}
+        params: dict[str, Any] = {
+            "processId": os.getpid(),
+            "rootUri": None,
+            "capabilities": {},
+            "workspaceFolders": [],
+        }
         data = json.dumps({**body, "params": params}).encode()
         assert self._process.stdin is not None
         assert self._process.stdout is not None

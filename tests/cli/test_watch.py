@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -184,6 +185,41 @@ def test_a_session_that_begins_later_is_watched(home: Path) -> None:
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=10)
     assert (value["session"]["title"], process.returncode) == ("Hi", 0)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
+def test_on_a_terminal_only_changes_are_drawn_and_ctrl_c_ends(home: Path) -> None:
+    import pty
+
+    claude = Claude(str(home / "shop"))
+    path = write(claude.path(home), [claude.asks("Hi"), *claude.answers("A", write=9_000)])
+    child, terminal = pty.fork()
+    if not child:
+        environ = {**os.environ, "HOME": str(home), "TERM": "xterm-256color", "NEXUS_STATE": str(home / "s")}
+        command = [sys.executable, "-m", "nexus_daemon", "watch", str(home / "shop")]
+        os.execve(sys.executable, command, environ)  # noqa: S606 - the child on the terminal
+
+    def read_until(text: bytes, seconds: float = 15) -> bytes:
+        data, end = b"", time.monotonic() + seconds
+        while text not in data and time.monotonic() < end:
+            if select.select([terminal], [], [], 0.05)[0]:
+                try:
+                    data += os.read(terminal, 65_536)
+                except OSError:  # it has ended
+                    break
+        return data
+
+    assert b"9,010 of 200,000" in read_until(b"answered")
+    read_until(b"\0", 0.3)
+    assert read_until(b"\0", 1) == b""
+    with path.open("ab") as file:
+        file.write(lines(claude.answers("B", read=9_000, write=500)))
+    assert b"9,510 of 200,000" in read_until(b"9,510 of")
+    read_until(b"\0", 0.5)
+    os.write(terminal, b"\x03")
+    assert read_until(b"\0", 5).endswith(b"\x1b[?25h")  # the cursor is there again
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    os.close(terminal)
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 1. A call reads from where the last one ended. A file whose stamp is unchanged is not opened.
 2. A line that has no end yet waits for it.
-3. Reading starts over if the file is another one (inode), is shorter than what was read, or begins
-   differently: the first HEAD bytes are compared.
+3. Reading starts over if the file is another one (inode), is shorter than what was read, or has other bytes:
+   the first HEAD and the last END of those that were read are compared.
 4. A line of more than LONGEST bytes is left out and counted; its bytes are not kept.
 5. A file that is larger than `whole` is read from `tail` bytes before its end on, from the next line.
 """
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from nexus_context import files
 
-HEAD = 512  # bytes by which a rewritten file is recognized
+HEAD, END = 512, 128  # bytes by which a rewritten file is recognized
 LONGEST = 32 * 1024 * 1024  # bytes of a line; a transcript has images as base64
 BLOCK = 4 * 1024 * 1024
 WHOLE = 48 * 1024 * 1024  # bytes of a file that is read from its beginning
@@ -32,6 +32,7 @@ class AppendedLines:
         self._tail = TAIL if tail is None else tail
         self._stamp: tuple[int, ...] | None = None
         self._head = b""
+        self._end = b""  # the last bytes that were read
         self._offset = 0  # of what was read
         self._rest = bytearray()  # of the line whose end has not come
         self._is_skipping = False  # whether the line is too long, or its beginning was not read
@@ -64,6 +65,7 @@ class AppendedLines:
                     self._stamp = None  # replaced while it was read: the next call starts over
                     return
                 self._stamp, self._offset = stamp, start + len(block)
+                self._end = (self._end + block[-END:])[-END:]
                 yield from self._complete(block)
                 if len(block) < BLOCK:
                     return
@@ -74,7 +76,11 @@ class AppendedLines:
         before = self._stamp
         if not self.restarts or before is None or before[:2] != stamp[:2] or stamp[2] < self._offset:
             return True
-        return files.read_range(self.path, 0, len(self._head))[1] != self._head
+        start = self._offset - len(self._end)
+        return (
+            files.read_range(self.path, 0, len(self._head))[1] != self._head
+            or files.read_range(self.path, start, len(self._end))[1] != self._end
+        )
 
     def _restart(self, stamp: tuple[int, ...]) -> None:
         self.restarts += 1
@@ -83,6 +89,7 @@ class AppendedLines:
         self.skipped_bytes = self._offset = max(size - self._tail, 0) if size > self._whole else 0
         self._is_skipping = self._offset > 0
         self._rest.clear()
+        self._end = b""
         self._stamp = stamp
         self._head = files.read_range(self.path, 0, HEAD)[1]
 

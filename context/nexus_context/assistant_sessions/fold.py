@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from nexus_context.assistant_sessions.cache_misses import CacheSituation, FindChange, cache_state, lifetime_of
 from nexus_context.assistant_sessions.model import AssistantSession, Usage
 from nexus_context.assistant_sessions.prices import TokenPrices, limits_of, request_prices
-from nexus_context.assistant_sessions.receipt import dropped_items
+from nexus_context.assistant_sessions.receipt import CompactionReceipt
 from nexus_context.assistant_sessions.report import (
     CacheMiss,
     CompactionReport,
@@ -101,7 +101,7 @@ class SessionFold:
         self._memos: deque[Memo] = deque()
         self._characters = 0
         self._is_cut = is_partial  # whether messages since the last compaction are missing
-        self._replaced: tuple[Message, ...] = ()  # by the last compaction
+        self._receipt = CompactionReceipt(())  # of the last compaction
         self._history: list[Message] = []  # from the last compaction to the next request
         self._is_after_compaction = False  # until the next request
         self._dropped: tuple[int, DroppedItems] | None = None
@@ -230,7 +230,7 @@ class SessionFold:
             )
         )
         preserved = [memo for memo in self._memos if memo.record in compaction.preserved]
-        self._replaced = tuple(memo.message for memo in self._memos)
+        self._receipt = CompactionReceipt([memo.message for memo in self._memos])
         self._history = [memo.message for memo in preserved]
         self._dropped = None
         self._answer = []
@@ -411,7 +411,7 @@ class SessionFold:
             return ()
         *earlier, last = self._compactions
         if self._dropped is None or self._dropped[0] != len(self._history):
-            self._dropped = len(self._history), dropped_items(self._replaced, self._history, folder)
+            self._dropped = len(self._history), self._receipt.compare(self._history, folder)
         return (*earlier, replace(last, dropped=self._dropped[1]))
 
 

@@ -290,13 +290,15 @@ class _Database:
 
 
 def _rows(connection: apsw.Connection, name: str) -> list[MessageParts]:
-    messages = connection.execute(
+    messages: list[tuple[Any, ...]] = connection.execute(
         "SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created DESC, id DESC LIMIT ?",
         (name, MOST_ROWS),
     ).fetchall()
-    parts: dict[str, list[dict[str, Any]]] = {}
+    parts: dict[Any, list[dict[str, Any]]] = {}
     for message, data in connection.execute(
         "SELECT message_id, data FROM part WHERE session_id = ? ORDER BY message_id, id", (name,)
     ):
         parts.setdefault(message, []).append(opencode.decode(data))
-    return [MessageParts(one, opencode.decode(data), parts.get(one, ())) for one, data in reversed(messages)]
+    return [
+        MessageParts(str(one), opencode.decode(data), parts.get(one, ())) for one, data in reversed(messages)
+    ]

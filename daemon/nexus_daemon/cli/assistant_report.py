@@ -119,7 +119,7 @@ def _window(report: SessionReport) -> Table:
         title_justify="left",
         box=box.SIMPLE_HEAD,
     )
-    table.add_column("in the window", no_wrap=True)
+    table.add_column("in the window", no_wrap=True, min_width=max(map(len, LABELS.values())))
     table.add_column("what", overflow="ellipsis", no_wrap=True)
     table.add_column("tokens", justify="right", no_wrap=True, min_width=len("≈1,000,000"))
     table.add_column("share", justify="right", no_wrap=True, min_width=len("share"))

@@ -152,7 +152,8 @@ def _show_live(watch: _Watch, report: SessionReport | None) -> None:
 
     waiting = Text(f"No session in {watch.folder} yet; waiting for one. Ctrl-C ends.", "dim")
     out = output.console()
-    with Live(waiting, console=out, auto_refresh=False, vertical_overflow="crop") as live:
+    first = waiting if report is None else screen(report, time.time())
+    with Live(first, console=out, auto_refresh=False, vertical_overflow="crop") as live:
         drawn: object = None
         while True:
             now = time.time()

@@ -75,6 +75,24 @@ def test_another_file_is_read_from_its_beginning(path: Path, change: object, exp
     assert (list(lines.read()), lines.restarts) == (expected, 2)
 
 
+def test_a_file_that_lost_its_end_is_read_again(path: Path) -> None:
+    path.write_bytes(b"x" * 600 + b"\none\ntwo\n")
+    lines = AppendedLines(str(path))
+    assert len(list(lines.read())) == 3
+    os.truncate(path, 604)
+    append(path, b"1\n")
+    assert (list(lines.read())[1:], lines.restarts) == ([b"one1"], 2)
+
+
+def test_a_file_whose_end_was_replaced_by_a_longer_one(path: Path) -> None:
+    path.write_bytes(b"x" * 600 + b"\none\ntwo\n")
+    lines = AppendedLines(str(path))
+    list(lines.read())
+    os.truncate(path, 601)
+    append(path, b"another\nand more\n")
+    assert (list(lines.read())[1:], lines.restarts) == ([b"another", b"and more"], 2)
+
+
 def test_a_file_that_is_removed_and_comes_back(path: Path) -> None:
     path.write_bytes(b"one\n")
     lines = AppendedLines(str(path))

@@ -16,7 +16,7 @@ from nexus_context.assistant_sessions import AssistantSession, Usage, appended, 
 from nexus_context.assistant_sessions.follow import SessionFollower
 from nexus_context.assistant_sessions.followers import SessionFollowers
 from nexus_context.assistant_sessions.model import Place
-from nexus_context.assistant_sessions.report import CacheMiss, SessionReport
+from nexus_context.assistant_sessions.report import SessionReport
 from support.assistant_transcripts import (
     BEGUN,
     FOLDER,
@@ -121,13 +121,13 @@ def test_growth_is_shared_by_length(tmp_path: Path, claude: Claude) -> None:
         claude.answers(calls("Read", "a"), calls("mcp__shop__find", "b"), write=10_000, output=40),
         claude.returns("a", "x" * 3_000),
         claude.returns("b", "y" * 1_000),
-        claude.answers("Done", read=10_010, write=1_030, fresh=10),
+        claude.answers("Done", read=10_010, write=1_590, fresh=10),
     )
     window = parts(report)
-    # 1,040 new tokens: 40 of the answer by the provider, the results in proportion 3 to 1
+    # 1,590 new tokens, which is more than 1,040 by length: the results are in proportion 3 to 1
     assert window["results Read"] == pytest.approx(3 * window["results shop find"], rel=0.01)
-    assert sum(window.values()) == report.window.used == 11_050
-    assert window["results Read"] + window["results shop find"] == pytest.approx(1_000, abs=15)
+    assert sum(window.values()) == report.window.used == 11_610
+    assert window["results Read"] + window["results shop find"] == pytest.approx(1_600 * 1_000 / 1_040, abs=5)
 
 
 def test_definitions_divide_what_is_the_programs(tmp_path: Path, claude: Claude) -> None:
@@ -198,15 +198,49 @@ def test_the_cause_of_a_miss(
         [] if cause is None else [(cause, 9_000, detail)]
     )
     if cause == "idle":
-        assert misses == (
-            CacheMiss(
-                at=T0 + 360,
-                cause="idle",
-                tokens=9_000,
-                cost_usd=pytest.approx(9_000 * (((9_100 * 3.75 + 10 * 3) / 9_110) - 0.3) / 1e6, rel=1e-6),
-                idle_s=360.0,
-            ),
-        )
+        (miss,) = misses
+        assert (miss.at, miss.idle_s) == (T0 + 360, 360.0)
+        assert miss.cost_usd == pytest.approx(9_000 * ((9_100 * 3.75 + 10 * 3) / 9_110 - 0.3) / 1e6)
+
+
+def test_a_little_less_from_the_cache_is_no_miss(tmp_path: Path, claude: Claude) -> None:
+    first = claude.answers("A", write=9_000)
+    for lost, expected in ((1_000, []), (1_100, [("rewritten", 1_100)])):
+        later = claude.answers("B", read=9_000 - lost, write=100 + lost)
+        assert causes(report_of(tmp_path, claude.asks("Hi"), first, later))[1:] == expected
+
+
+@pytest.mark.parametrize(("read", "price"), [(10_140, 0.3), (0, 3.75), (5_070, (0.3 + 3.75) / 2)])
+def test_what_a_tool_costs(tmp_path: Path, claude: Claude, read: int, price: float) -> None:
+    records = [
+        claude.asks("Hi"),
+        *claude.answers(calls("Read", "t", path="x"), write=10_000, fresh=0, output=40),
+        claude.returns("t", "x" * 400),
+        *claude.answers("A", read=10_000, write=140, fresh=0, output=10),
+    ]
+    (tool,) = report_of(tmp_path, records).tools
+    assert (tool.calls, tool.tokens, tool.in_window) == (1, 100, 100)
+    # 40 tokens of the answer, then they and the result are new
+    cost = 40 * 15 + 140 * 3.75
+    assert tool.cost_usd == pytest.approx(cost / 1e6)
+    more = claude.answers("B", read=read, write=10_150 - read, fresh=0)
+    (tool,) = report_of(tmp_path, records, more).tools
+    assert tool.cost_usd == pytest.approx((cost + 140 * price) / 1e6, rel=1e-3)
+
+
+def test_a_call_that_failed(tmp_path: Path, claude: Claude) -> None:
+    records = [claude.asks("Hi"), *claude.answers(calls("Read", "t"), write=9_000)]
+    report = report_of(tmp_path, records, claude.returns("t", "no such file", is_error=True))
+    assert [(tool.calls, tool.errors) for tool in report.tools] == [(1, 1)]
+
+
+def test_a_model_without_prices(tmp_path: Path) -> None:
+    claude = Claude(model="local-model")
+    report = report_of(tmp_path, claude.asks("Hi"), claude.answers(calls("Read"), write=9_000))
+    assert (report.cost_usd, report.cost_origin, report.window.size) == (None, None, None)
+    assert [tool.cost_usd for tool in report.tools] == [None]
+    assert report.cache is not None
+    assert (report.cache.cold_usd, report.cache.cold_at) == (None, None)
 
 
 def test_an_instruction_file_that_was_written_meanwhile(tmp_path: Path, claude: Claude) -> None:
@@ -268,6 +302,16 @@ def test_what_a_summary_keeps_is_not_dropped(tmp_path: Path, claude: Claude) -> 
     assert dropped.tasks == ("Write tests for the gate",)
     assert "Always use tabs." in dropped.instructions
     assert dropped.paths == ("src/lock.py",)
+
+
+def test_messages_that_a_compaction_preserves_are_not_dropped(tmp_path: Path, claude: Claude) -> None:
+    records = [claude.asks("Look at src/gate.py."), *claude.answers("And src/lock.py.", write=9_000)]
+    boundary, summary = claude.compacts("Nothing.", before=9_100, after=20)
+    boundary["compactMetadata"]["preservedMessages"] = {"uuids": [records[1]["uuid"]]}
+    report = report_of(tmp_path, records, boundary, summary)
+    assert report.compactions[0].dropped is not None
+    assert report.compactions[0].dropped.paths == ("src/gate.py",)
+    assert parts(report)["answers"] > 0
 
 
 def test_secrets_are_no_dropped_items(tmp_path: Path, claude: Claude) -> None:
@@ -342,7 +386,7 @@ def test_a_report_follows_what_is_appended(tmp_path: Path, claude: Claude) -> No
 def test_odd_lines_are_counted_and_harm_nothing(
     tmp_path: Path, claude: Claude, line: bytes, expected: dict[str, Any]
 ) -> None:
-    records = [claude.asks("Hi"), line, *claude.answers("A", write=9_000)]
+    records: list[Any] = [claude.asks("Hi"), line, *claude.answers("A", write=9_000)]
     report = report_of(tmp_path, *records)
     assert {name: getattr(report, name) for name in expected} == expected
     assert report.requests >= 1
@@ -437,7 +481,7 @@ def test_a_rollout(tmp_path: Path, has_records: bool) -> None:
         codex.returns("b", "y" * 300),
         codex.says("Done.", role="assistant"),
         codex.uses(10_400, cached=9_900, records=has_records),
-        codex.uses(0, output=0)[-1:],  # the same sums again
+        later(codex).uses(0, output=0)[-1:],  # the same sums again
         assistant="codex",
     )
     assert (report.requests, report.total) == (2, Usage(fresh=10_500, cache_read=9_900, output=40))
@@ -451,6 +495,11 @@ def test_a_rollout(tmp_path: Path, has_records: bool) -> None:
     assert causes(report) == [("first", 10_000)]
     assert report.cache is not None
     assert report.cache.cold_at is None
+
+
+def later(codex: Codex) -> Codex:
+    codex.minute += 1
+    return codex
 
 
 def test_a_compaction_of_codex(tmp_path: Path) -> None:
