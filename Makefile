@@ -80,6 +80,7 @@ bench: $(STAMP)
 	$(BIN)/python -m benchmarks.folders
 	$(BIN)/python -m benchmarks.conversation
 	$(BIN)/python -m benchmarks.ledger
+	$(BIN)/python -m benchmarks.keep
 	$(BIN)/python -m benchmarks.agents
 	$(BIN)/python -m benchmarks.knowledge
 
