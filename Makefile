@@ -82,6 +82,7 @@ bench: $(STAMP)
 	$(BIN)/python -m benchmarks.hooks
 	$(BIN)/python -m benchmarks.conversation
 	$(BIN)/python -m benchmarks.ledger
+	$(BIN)/python -m benchmarks.keep
 	$(BIN)/python -m benchmarks.agents
 	$(BIN)/python -m benchmarks.knowledge
 	$(BIN)/python -m benchmarks.mcp_server

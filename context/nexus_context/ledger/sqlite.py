@@ -4,7 +4,7 @@ The work of a method is a function of a connection, in `sessions`, `turn_writer`
 `usage_reports`, `mirrors`, `excerpt`, `search`, `direct_messages` or `agents`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -254,7 +254,7 @@ class SqliteLedger:
         with self._connections.reading() as connection:
             return mirrors.list_imported(connection)
 
-    def mirror(self, changes: Iterable[MirrorTurns], files: Iterable[MirroredFile] = ()) -> None:
+    def mirror(self, changes: Sequence[MirrorTurns], files: Iterable[MirroredFile] = ()) -> None:
         with self._connections.writing() as connection:
             mirrors.write(connection, changes, files)
 

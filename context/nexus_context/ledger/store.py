@@ -4,7 +4,7 @@ Every method may block on the disk, may be called from any thread, and raises Le
 method returns, its data survives the end of the process and a power cut.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from nexus_context.ledger.records import (
@@ -226,7 +226,7 @@ class Ledger(Protocol):
         """Sessions that were imported from files and are not kept: workspace and name, by program's id."""
         ...
 
-    def mirror(self, changes: Iterable[MirrorTurns], files: Iterable[MirroredFile] = ()) -> None:
+    def mirror(self, changes: Sequence[MirrorTurns], files: Iterable[MirroredFile] = ()) -> None:
         """Write new turns of other assistants' sessions, and how far files were read: all or nothing.
 
         HeadMovedError if somebody else has written to one of the sessions since the writer looked.

@@ -2,7 +2,8 @@
 
 1. Another program's requests had prompts that nobody here knows, so only growth is compared: what the
    provider counted more in a later request than in an earlier one, and our count of the messages in between.
-2. Exact counting is slow. So a stretch of at most SAMPLE tokens is counted, the last one that says something.
+2. Exact counting is slow. So a stretch of about SAMPLE tokens is counted: one of the last ones of which the
+   estimates by length say that the figures may be of the same text.
 """
 
 from collections.abc import Sequence
@@ -13,25 +14,39 @@ from nexus_context.conversation.transcripts import Answer, Conversation
 from nexus_context.tokens import TokenCounter, count_message, family_of_counter
 from nexus_context.tokens.correction import UsageReport
 
-SAMPLE = 40_000
+SAMPLE = 12_000
 """Estimated tokens of the messages that are counted of one conversation."""
+
+MOST_STRETCHES = 8
+"""Stretches of a conversation that are looked at."""
+
+UNLIKELY = 3
+"""A stretch is not counted if the provider's growth and the estimate by length differ by more than this."""
 
 
 def measure_growth(
     conversation: Conversation, counts: Sequence[int], counter: TokenCounter
 ) -> UsageReport | None:
     """The report of a conversation; None if its usages say nothing. `counts` estimate its messages."""
-    end = len(conversation.answers)
-    while end > 1:
-        start = _start_of_stretch(conversation.answers, counts, end)
-        if end - start > 1:
-            report = _measure(conversation, conversation.answers[start:end], counter)
-            if report is not None:
-                return report
-        end = min(start + 1, end - 1) if end - start > 1 else end - 1
-        if sum(counts[: conversation.answers[end - 1].message]) < LEAST_GROWTH // 2:
-            return None
+    answers = conversation.answers
+    end = len(answers)
+    for _ in range(MOST_STRETCHES):
+        start = _start_of_stretch(answers, counts, end)
+        if end - start > 1 and _is_likely(answers[start], answers[end - 1], counts):
+            return _measure(conversation, answers[start:end], counter)
+        end = start + 1 if end - start > 1 else end - 1
+        if end < 2:
+            break
     return None
+
+
+def _is_likely(first: Answer, last: Answer, counts: Sequence[int]) -> bool:
+    """Whether the growth between two answers says something, by estimates of the messages between them."""
+    estimate = sum(counts[first.message : last.message])
+    if first.outcome.usage is None or last.outcome.usage is None or estimate < LEAST_GROWTH // 2:
+        return False
+    grown = last.outcome.usage.request_tokens - first.outcome.usage.request_tokens
+    return estimate <= UNLIKELY * grown and grown <= UNLIKELY * estimate
 
 
 def _start_of_stretch(answers: Sequence[Answer], counts: Sequence[int], end: int) -> int:
@@ -41,7 +56,7 @@ def _start_of_stretch(answers: Sequence[Answer], counts: Sequence[int], end: int
         earlier, later = answers[start - 1], answers[start]
         tokens += sum(counts[earlier.message : later.message])
         usages = earlier.outcome.usage, later.outcome.usage
-        if tokens > SAMPLE or usages[0] is None or usages[1] is None:
+        if (tokens > SAMPLE and start < end - 1) or usages[0] is None or usages[1] is None:
             break
         if usages[1].request_tokens < usages[0].request_tokens:
             break

@@ -47,8 +47,8 @@ TOGETHER = 8 << 20
 MOST_TOGETHER = 200
 """Files that are written in one transaction."""
 
-MOST_MEASURED = 64
-"""Conversations of a family of models whose growth is measured in one run: no more count."""
+MOST_MEASURED = 32
+"""Conversations of a family of models whose growth is measured in one run."""
 
 ATTEMPTS = 4
 
