@@ -48,6 +48,7 @@ ORDER = [
     "assembler",
     "agents",
     "assistant_sessions",
+    "mirror",
     "assistant_setup",
     "loader",
     "init",
@@ -101,6 +102,7 @@ DAEMON_ORDER = [
     "api",
     "server",
     "shared",
+    "mcp_server",
     "cli",
     "__main__",
 ]
@@ -271,7 +273,13 @@ def test_the_working_directory_never_matters_below_the_command_line() -> None:
         if isinstance(node, ast.Attribute)
         and node.attr in ("cwd", "getcwd", "chdir")
         and not name.startswith("cli")
-        and name not in ("__main__", "shared.process", "shared.command_client")  # which see to it
+        and name
+        not in (
+            "__main__",
+            "mcp_server.process",
+            "shared.process",
+            "shared.command_client",
+        )  # which see to it
     ]
     assert found == [("loader", line) for name, line in found if name == "loader"]
 

@@ -43,6 +43,11 @@ def main() -> int:
         from nexus_daemon.cli import statusline
 
         os._exit(statusline.run())
+    if sys.argv[1:] == ["mcp"] and not os.isatty(0):
+        from nexus_daemon.cli import mcp
+        from nexus_daemon.mcp_server import process
+
+        process.serve(mcp.run_here)
     import atexit
 
     from nexus_daemon import cli

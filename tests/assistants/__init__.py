@@ -6,4 +6,6 @@ case_folders        a fixture string with links, repetitions and modes → a fol
 cases               the folders
 extraction          a request → the blocks of instructions in it
 agreement           a request beside a profile
+server_cases        folders with MCP servers, and which of them are started
+mcp_call            a call of `nexus mcp` by each of them
 """

@@ -1,6 +1,7 @@
 """Runs the real assistants in all case folders, and compares what they send with the profiles.
 
-Then each program runs once with the hooks that `nexus setup` writes (`hook_runs`).
+It also compares the MCP servers that they start. Then each of them calls a tool of `nexus mcp`, and has to
+send the answer with its next request. At last each runs once with the hooks that `nexus setup` writes.
 
     python -m tests.assistants [--only NAME …] [--case TEXT] [--record]
 
@@ -20,7 +21,13 @@ from typing import Any, TextIO
 TESTS = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(TESTS))
 
-from assistants import agreement, hook_runs, programs  # noqa: E402 - from the tests' directory
+from assistants import (  # noqa: E402 - from the tests' directory
+    agreement,
+    hook_runs,
+    mcp_call,
+    programs,
+    server_cases,
+)
 from assistants.cases import CASES, Case  # noqa: E402
 from assistants.extraction import Extract, extract  # noqa: E402
 from assistants.provider_stand_in import ProviderStandIn  # noqa: E402
@@ -50,6 +57,9 @@ def main() -> int:
             return 2
         recorded[name] = result
         agreed &= result["agreements"] == result["cases"]
+        agreed &= check_servers(name, options.case)
+        if name in mcp_call.SETTINGS and options.case in mcp_call.CASE:
+            agreed &= check_mcp(programs.PROGRAMS[name])
         if not options.case:
             agreed &= run_hooks(programs.PROGRAMS[name])
     if options.record and not options.case:
@@ -76,6 +86,28 @@ def run_program(program: programs.Program, wanted: str) -> dict[str, Any]:
             output(f"    {line}")
     output(f"{program.name} {version}: {agreements} of {len(cases)} agree")
     return {"version": version, "cases": len(cases), "agreements": agreements, "records": records}
+
+
+def check_servers(name: str, wanted: str) -> bool:
+    """Whether a program starts the MCP servers that the profile says."""
+    agreed = True
+    for case in server_cases.CASES:
+        if case.program == name and wanted in case.name:
+            differences = server_cases.differences(case)
+            output(f"{'DIFFERS' if differences else 'agrees '}  {name}  servers: {case.name}")
+            for line in differences:
+                output(f"    {line}")
+            agreed &= not differences
+    return agreed
+
+
+def check_mcp(program: programs.Program) -> bool:
+    """Whether a program calls `nexus mcp` and sends its answer."""
+    differences = mcp_call.differences(program)
+    output(f"{'DIFFERS' if differences else 'agrees '}  {program.name}  {mcp_call.CASE}")
+    for line in differences:
+        output(f"    {line}")
+    return not differences
 
 
 def run_hooks(program: programs.Program) -> bool:

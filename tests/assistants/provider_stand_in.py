@@ -3,10 +3,13 @@
 1. It listens on 127.0.0.1 at a port that the system chooses.
 2. It answers Anthropic's messages, OpenAI's Responses and chat completions, and Gemini's contents, streamed
    or not, as far as the assistants need it to end a turn.
-3. It ends with its `with` block; its threads never keep a process alive.
+3. With a `ScriptedCall` it answers with that call of a tool first, and with the sentence once the result is
+   in the request.
+4. It ends with its `with` block; its threads never keep a process alive.
 """
 
 import json
+import re
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -17,6 +20,9 @@ SUMMARY = "<analysis>All of it.</analysis>\n<summary>The user asked about the ga
 """The answer to Claude Code that asks for one."""
 LOOPBACK = "127.0.0.1"
 MODELS = b'{"data": [], "models": []}'
+CALL_ID, SEARCH_ID = "toolu_call", "toolu_search"
+_SEARCH = "ToolSearch"
+_CHAT_USAGE = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
 
 
 class RecordedRequest(NamedTuple):
@@ -26,10 +32,25 @@ class RecordedRequest(NamedTuple):
     body: dict[str, Any]
 
 
+class ScriptedCall(NamedTuple):
+    """A call that a model makes once: of the tool whose name ends like this, if a request offers it."""
+
+    tool: str
+    arguments: dict[str, Any]
+
+
+class OfferedTool(NamedTuple):
+    """A tool of a request. Codex has the tools of each MCP server in a namespace."""
+
+    name: str
+    namespace: str | None = None
+
+
 class ProviderStandIn:
     """The server. `requests` are the bodies of all requests so far that were JSON, in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, call: ScriptedCall | None = None) -> None:
+        self._call = call
         self.requests: list[RecordedRequest] = []
         self._server = ThreadingHTTPServer((LOOPBACK, 0), self._handler())
         self._server.daemon_threads = True
@@ -52,7 +73,7 @@ class ProviderStandIn:
         self._thread.join()
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
-        requests = self.requests
+        requests, call = self.requests, self._call
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -76,7 +97,7 @@ class ProviderStandIn:
                     return
                 requests.append(RecordedRequest(path, body))
                 kind = "text/event-stream" if is_streamed(path, body) else "application/json"
-                self._reply(answer(path, body), kind)
+                self._reply(answer(path, body, call), kind)
 
             def _reply(self, data: bytes, kind: str) -> None:
                 self.send_response(200)
@@ -95,10 +116,18 @@ def is_streamed(path: str, body: dict[str, Any]) -> bool:
     return bool(body.get("stream")) and not path.endswith("/count_tokens")
 
 
-def answer(path: str, body: dict[str, Any]) -> bytes:
+def answer(path: str, body: dict[str, Any], call: ScriptedCall | None = None) -> bytes:
     """The answer of the provider whose API has this path."""
     if path.endswith("/count_tokens"):
         return _json({"input_tokens": 1})
+    if call is not None and result_of(body) is None:
+        tool = offered_tool(body, call.tool)
+        if tool is not None:
+            return _call(path, body, tool, json.dumps(call.arguments))
+        deferred = _deferred_name(body, call.tool)
+        if deferred is not None:
+            search = {"query": f"select:{deferred}", "max_results": 1}
+            return _call(path, body, OfferedTool(_SEARCH), json.dumps(search))
     if path.endswith("/messages"):
         return _messages(body)
     if path.endswith("/responses"):
@@ -108,6 +137,61 @@ def answer(path: str, body: dict[str, Any]) -> bytes:
     if path.endswith((":streamGenerateContent", ":generateContent")):
         return _contents(path)
     return b"{}"
+
+
+def offered_tool(body: dict[str, Any], name: str) -> OfferedTool | None:
+    """The tool of a request whose name ends like this."""
+    for tool in body.get("tools") or []:
+        described = tool.get("function", tool)
+        if tool.get("type") == "namespace":
+            if any(each["name"] == name for each in tool["tools"]):
+                return OfferedTool(name, tool["name"])
+        elif str(described.get("name")).endswith(name):
+            return OfferedTool(described["name"])
+    return None
+
+
+def result_of(body: dict[str, Any]) -> str | None:
+    """The text of the result of the scripted call in a request; None if it has none."""
+    items = [*(body.get("messages") or []), *(body.get("input") or [])]
+    contents = (item["content"] for item in items if isinstance(item.get("content"), list))
+    parts = [part for content in contents for part in content if part.get("type") == "tool_result"]
+    for item in (*items, *parts):
+        if CALL_ID in (item.get("call_id"), item.get("tool_call_id"), item.get("tool_use_id")):
+            result = item.get("output", item.get("content"))
+            if result is not None:
+                return result if isinstance(result, str) else "".join(each.get("text", "") for each in result)
+    return None
+
+
+def _deferred_name(body: dict[str, Any], name: str) -> str | None:
+    """The whole name of a tool whose definition Claude Code sends only when it is searched for."""
+    if not any(tool.get("name") == _SEARCH for tool in body.get("tools") or []):
+        return None
+    match = re.search(rf"mcp__\w+?__{name}\b", json.dumps(body["messages"]))
+    return None if match is None else match[0]
+
+
+def _call(path: str, body: dict[str, Any], tool: OfferedTool, arguments: str) -> bytes:
+    """An answer that calls a tool, streamed: all assistants ask for that."""
+    if path.endswith("/messages"):
+        call_id = SEARCH_ID if tool.name == _SEARCH else CALL_ID
+        block = {"type": "tool_use", "id": call_id, "name": tool.name, "input": {}}
+        delta = {"type": "input_json_delta", "partial_json": arguments}
+        return _message_events(body, block, delta, "tool_use")
+    if path.endswith("/responses"):
+        item = {
+            "type": "function_call",
+            "id": "fc_1",
+            "call_id": CALL_ID,
+            "name": tool.name,
+            "arguments": arguments,
+            **({} if tool.namespace is None else {"namespace": tool.namespace}),
+        }
+        return _response_events(body, item, {**item, "arguments": ""})
+    function = {"name": tool.name, "arguments": arguments}
+    calls = [{"index": 0, "id": CALL_ID, "type": "function", "function": function}]
+    return _chat_events(body, {"role": "assistant", "content": None, "tool_calls": calls}, "tool_calls")
 
 
 def _contents(path: str) -> bytes:
@@ -122,7 +206,15 @@ def _contents(path: str) -> bytes:
 
 def _messages(body: dict[str, Any]) -> bytes:
     text = SUMMARY if "<summary>" in json.dumps(body.get("messages", [None])[-1]) else ANSWER
-    message: dict[str, Any] = {
+    if not body.get("stream"):
+        content = [{"type": "text", "text": text}]
+        return _json({**_message(body), "content": content, "stop_reason": "end_turn"})
+    block, delta = {"type": "text", "text": ""}, {"type": "text_delta", "text": text}
+    return _message_events(body, block, delta, "end_turn")
+
+
+def _message(body: dict[str, Any]) -> dict[str, Any]:
+    return {
         "id": "msg_1",
         "type": "message",
         "role": "assistant",
@@ -132,16 +224,17 @@ def _messages(body: dict[str, Any]) -> bytes:
         "stop_sequence": None,
         "usage": {"input_tokens": 1, "output_tokens": 1},
     }
-    if not body.get("stream"):
-        return _json({**message, "content": [{"type": "text", "text": text}], "stop_reason": "end_turn"})
+
+
+def _message_events(body: dict[str, Any], block: dict[str, Any], delta: dict[str, Any], reason: str) -> bytes:
     return _events(
-        {"type": "message_start", "message": message},
-        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
-        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}},
+        {"type": "message_start", "message": _message(body)},
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        {"type": "content_block_delta", "index": 0, "delta": delta},
         {"type": "content_block_stop", "index": 0},
         {
             "type": "message_delta",
-            "delta": {"stop_reason": "end_turn", "stop_sequence": None},
+            "delta": {"stop_reason": reason, "stop_sequence": None},
             "usage": {"output_tokens": 1},
         },
         {"type": "message_stop"},
@@ -149,10 +242,16 @@ def _messages(body: dict[str, Any]) -> bytes:
 
 
 def _responses(body: dict[str, Any]) -> bytes:
-    sent = len(json.dumps(body)) // 4  # of which Codex compacts, if it was told to at so many
     text = {"type": "output_text", "text": ANSWER, "annotations": []}
     item = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [text]}
-    response = {
+    if not body.get("stream"):
+        return _json(_response(body, item))
+    return _response_events(body, item, {**item, "content": []})
+
+
+def _response(body: dict[str, Any], item: dict[str, Any]) -> dict[str, Any]:
+    sent = len(json.dumps(body)) // 4  # of which Codex compacts, if it was told to at so many
+    return {
         "id": "resp_1",
         "object": "response",
         "status": "completed",
@@ -166,27 +265,32 @@ def _responses(body: dict[str, Any]) -> bytes:
             "total_tokens": sent + 1,
         },
     }
-    if not body.get("stream"):
-        return _json(response)
+
+
+def _response_events(body: dict[str, Any], item: dict[str, Any], begun_item: dict[str, Any]) -> bytes:
+    response = _response(body, item)
     begun = {**response, "status": "in_progress", "output": []}
     return _events(
         {"type": "response.created", "response": begun},
-        {"type": "response.output_item.added", "output_index": 0, "item": {**item, "content": []}},
+        {"type": "response.output_item.added", "output_index": 0, "item": begun_item},
         {"type": "response.output_item.done", "output_index": 0, "item": item},
         {"type": "response.completed", "response": response},
     )
 
 
 def _chat_completions(body: dict[str, Any]) -> bytes:
-    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
-    whole = {"id": "chat_1", "created": 1, "model": body.get("model")}
     message = {"role": "assistant", "content": ANSWER}
     if not body.get("stream"):
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
-        return _json({**whole, "object": "chat.completion", "choices": [choice], "usage": usage})
-    chunk = {**whole, "object": "chat.completion.chunk"}
-    first = {**chunk, "choices": [{"index": 0, "delta": message, "finish_reason": None}]}
-    last = {**chunk, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}], "usage": usage}
+        whole = {"id": "chat_1", "created": 1, "model": body.get("model")}
+        return _json({**whole, "object": "chat.completion", "choices": [choice], "usage": _CHAT_USAGE})
+    return _chat_events(body, message, "stop")
+
+
+def _chat_events(body: dict[str, Any], delta: dict[str, Any], reason: str) -> bytes:
+    chunk = {"id": "chat_1", "created": 1, "model": body.get("model"), "object": "chat.completion.chunk"}
+    first = {**chunk, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+    last = {**chunk, "choices": [{"index": 0, "delta": {}, "finish_reason": reason}], "usage": _CHAT_USAGE}
     lines = [f"data: {json.dumps(each)}\n\n" for each in (first, last)]
     return ("".join(lines) + "data: [DONE]\n\n").encode()
 

@@ -1,5 +1,6 @@
 """What commands import before they do their work: most of the time that start-up takes."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -107,6 +108,34 @@ def test_the_status_line_of_claude_code() -> None:
     ours = {name for name in names if name.startswith("nexus_")}
     assert ours == {"nexus_daemon", "nexus_daemon.cli", "nexus_daemon.cli.statusline"}
     assert not names & (SLOW - {"json"} | {"msgspec", "argparse", "typing"})
+
+
+def test_the_mcp_server_until_its_list_of_tools() -> None:
+    command = [sys.executable, "-P", "-X", "importtime", "-m", "nexus_daemon", "mcp"]
+    methods = ({"id": 1, "method": "initialize"}, {"id": 2, "method": "tools/list"})
+    lines = "".join(json.dumps(one) + "\n" for one in methods)
+    done = subprocess.run(command, input=lines, capture_output=True, text=True, check=True)
+    assert len(done.stdout.splitlines()) == 2
+    names = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    ours = {name for name in names if name.startswith("nexus_")}
+    assert ours == {
+        *(
+            "nexus_context",
+            "nexus_daemon",
+            "nexus_daemon.cli",
+            "nexus_daemon.cli.mcp",
+            "nexus_daemon.version",
+        ),
+        *(
+            "nexus_daemon.mcp_server",
+            "nexus_daemon.mcp_server.call_runner",
+            "nexus_daemon.mcp_server.clients",
+        ),
+        *("nexus_daemon.mcp_server.definitions", "nexus_daemon.mcp_server.line_reader"),
+        *("nexus_daemon.mcp_server.process", "nexus_daemon.mcp_server.stdio_server"),
+        "nexus_daemon.mcp_server.workspace_folders",
+    }
+    assert not names & (SLOW - {"json"} | {"msgspec", "argparse", "typing", "traceback"})
 
 
 def test_a_check_of_agents_builds_no_request(tmp_path: Path) -> None:

@@ -56,6 +56,33 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
     return lambda *arguments: check(tmp_path, capsys, *arguments, monkeypatch=monkeypatch)
 
 
+def test_mcp_servers_are_listed_and_not_started(
+    run: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("show", "--for", "codex")
+    servers = {"mcpServers": {"gate": {"command": "secret-command"}, "wall\x1b[2J": {}}}
+    path = tmp_path.resolve() / "home" / "a" / ".mcp.json"
+    path.write_text(json.dumps(servers))
+    code, out, _ = run("show", "--for", "claude-code", "--layers")
+    assert (code, "secret" in out, "\x1b" in out) == (0, False, False)
+    lines = [line.partition(": ")[0] for line in out.splitlines() if "MCP server" in line or "tools" in line]
+    assert lines == [
+        "MCP server gate (project, .mcp.json) waits for approval",
+        "MCP server wall␛[2J (project, .mcp.json) waits for approval",
+        "The cost of their tools is not known without starting them, and Nexus never starts them.",
+    ]
+    code, out, _ = run("show", "--for", "claude-code", "--format", "json")
+    assert json.loads(out)["servers"][0] == snapshot(
+        {
+            "name": "gate",
+            "uri": "file:///home/a/.mcp.json",
+            "scope": "project",
+            "start": "asks",
+            "reason": "Claude Code asks the user first; `claude -p` starts it without asking.",
+        }
+    )
+
+
 def test_the_exact_text(run: Any) -> None:
     assert run("show", "--for", "codex") == snapshot(
         (

@@ -66,11 +66,19 @@ HERE: list[tuple[str, ...]] = [
     ("diff", "HEAD", "a"),
     ("diff", "HEAD", "r", "--format", "markdown"),
     ("tokens", "a/NEXUS.md", "a/../a/sub/AGENTS.md", "none"),
+    ("tokens", "--accuracy"),
+    ("tokens", "--accuracy", "--json"),
     ("skill", "list", "--folder", "a"),
     ("skill", "show", "größe", "--folder", "a", "--json"),
     ("skill", "use", "nope", "--folder", "a"),
     ("memory", "list", "--folder", "a"),
     ("memory", "query", "ja", "--folder", "a"),
+    ("mcp", "--tool", "show_context", "--folder", "a"),
+    ("mcp", "--tool", "show_context", "--folder", "a/sub", "--for", "codex", "--json"),
+    ("mcp", "--tool", "check_configuration", "--folder", "a", "--max-tokens", "200"),
+    ("mcp", "--tool", "search_conversations", "--folder", "a", "--arguments", '{"query": "ja"}'),
+    ("mcp", "--tool", "query_memory", "--folder", "a", "--arguments", "{"),
+    ("mcp", "--tool", "search_knowledge", "--folder", "a", "--arguments", '{"query": "Grüße"}'),
     ("sessions", "list", "--folder", "a"),
     ("sessions", "list", "--all", "--json"),
     ("sessions", "list", "--assistants", "--all"),
@@ -335,6 +343,12 @@ def test_two_commands_at_the_same_time(tmp_path: Path, capfd: pytest.CaptureFixt
     assert together == expected
     assert process_state() == before
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_note_of_an_assistant_is_not_written_by_the_daemon(tmp_path: Path) -> None:
+    words = ("mcp", "--tool", "add_memory", "--write", "--arguments", '{"text": "x"}')
+    assert run_warm(request(tmp_path, plain(tmp_path), words)) == (None, b"", b"")
+    assert not list(tmp_path.rglob("ledger.db"))
 
 
 def test_every_warm_command_is_compared_with_a_process() -> None:

@@ -50,12 +50,17 @@ class _Record(msgspec.Struct):
 
 def sources(place: Place, folder: str | None) -> Iterator[SessionSource]:
     """The sessions of a folder and of those inside it; without one, all."""
-    root = place.environ.get("CODEX_HOME") or join(place.home, ".codex")
+    root = root_of(place)
     for name in ("sessions", "archived_sessions"):
         for path in _rollouts(join(root, name), DEEPEST):
             stamp = files.file_stamp(path)
             if stamp is not None:
                 yield SessionSource(path, stamp, lambda path=path: read(path, folder))  # type: ignore[misc]
+
+
+def root_of(place: Place) -> str:
+    """The directory of Codex."""
+    return place.environ.get("CODEX_HOME") or join(place.home, ".codex")
 
 
 def _rollouts(directory: str, depth: int) -> Iterator[str]:
@@ -102,8 +107,8 @@ def _from_end(session: AssistantSession, last: Iterable[_Record]) -> AssistantSe
             changes.setdefault("changed", record.timestamp)
         if payload.type == "token_count" and payload.info and "last" not in changes:
             changes |= {
-                "last": _usage(payload.info.get("last_token_usage")),
-                "total": _usage(payload.info.get("total_token_usage")),
+                "last": usage_of(payload.info.get("last_token_usage")),
+                "total": usage_of(payload.info.get("total_token_usage")),
                 "window": count(payload.info, "model_context_window") or None,
             }
         if record.type == "turn_context" and payload.model:
@@ -113,7 +118,8 @@ def _from_end(session: AssistantSession, last: Iterable[_Record]) -> AssistantSe
     return msgspec.structs.replace(session, **changes)
 
 
-def _usage(values: Any) -> Usage | None:
+def usage_of(values: Any) -> Usage | None:
+    """The usage of a request or of all; None if there is none."""
     if not isinstance(values, dict):
         return None
     cached, written = count(values, "cached_input_tokens"), count(values, "cache_write_input_tokens")

@@ -26,6 +26,7 @@ class Disk:
         self._data: dict[str, bytes | None] = {
             path: text.encode("utf-8", "replace") for path, text in overlays.items()
         }
+        self.overlays = overlays
         self._remaining = MOST_BYTES
         self.refused: list[str] = []
         self._entries: dict[str, list[tuple[str, Entry]]] = {}

@@ -94,7 +94,7 @@ def read_gemini(disk: Disk, surroundings: Surroundings) -> Sent:
     )
     marker_list = context.get("memoryBoundaryMarkers")
     markers = texts_of(marker_list) if isinstance(marker_list, list) else list(MARKERS)
-    home = os.path.join(_home(surroundings), ".gemini")
+    home = os.path.join(home_directory(surroundings), ".gemini")
     user = [path for path in (os.path.join(home, name) for name in names) if disk.exists(path)]
     chain = parents(surroundings.folder)
     root = _root(disk, surroundings.folder, markers) or surroundings.folder
@@ -128,7 +128,7 @@ def _parts(
         pieces = _file_pieces(disk, path, markers, problems)
         directory = os.path.dirname(path)
         scope: Scope = "project" if directory == surroundings.folder else "parent"
-        scope = "user" if is_within(path, os.path.join(_home(surroundings), ".gemini")) else scope
+        scope = "user" if is_within(path, os.path.join(home_directory(surroundings), ".gemini")) else scope
         for index, piece in enumerate(pieces):
             start = f"{separator}--- Context from: {path} ---\n" if index == 0 else ""
             end = f"\n--- End of Context from: {path} ---" if index == len(pieces) - 1 else ""
@@ -140,14 +140,15 @@ def _parts(
             separator = "\n\n"
 
 
-def _home(surroundings: Surroundings) -> str:
+def home_directory(surroundings: Surroundings) -> str:
+    """The directory with the user's `.gemini`."""
     return surroundings.environ.get("GEMINI_CLI_HOME") or surroundings.user_home
 
 
 def _context_settings(disk: Disk, surroundings: Surroundings) -> dict[str, Any]:
     """The settings `context` of the user and the folder; the folder's win."""
     merged: dict[str, Any] = {}
-    for directory in (_home(surroundings), surroundings.folder):
+    for directory in (home_directory(surroundings), surroundings.folder):
         context = read_json(disk, os.path.join(directory, ".gemini", "settings.json")).get("context")
         merged.update(context if isinstance(context, dict) else {})
     return merged

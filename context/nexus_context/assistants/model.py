@@ -1,5 +1,6 @@
 """The values of a profile: what an assistant sends of a folder's files, what it leaves out, and why."""
 
+import os
 from collections.abc import Mapping
 from typing import Literal
 
@@ -26,6 +27,8 @@ Scope = Literal[
 ]
 Place = Literal["system", "user", "developer"]
 Kind = Literal["instructions", "skills", "agents"]
+Start = Literal["starts", "asks", "off"]
+"""Whether an MCP server is started with the assistant, after the user's approval, or not at all."""
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -128,14 +131,25 @@ class Sent(msgspec.Struct, frozen=True):
     problems: tuple[Problem, ...] = ()
 
 
-class Profile(msgspec.Struct, frozen=True):
-    """What an assistant reads in a folder. `total` is the sum of the parts; `exact` as of the counter.
+class AssistantServer(msgspec.Struct, frozen=True):
+    """An MCP server in the settings of an assistant; `reason` is a sentence where it does not just start."""
 
-    `texts` are the texts that the spans of the problems are in.
+    name: str
+    path: str
+    scope: Scope
+    start: Start = "starts"
+    reason: str | None = None
+
+
+class Profile(msgspec.Struct, frozen=True):
+    """What an assistant reads in a user's folder. `total` is the sum of the parts; `exact` as of the counter.
+
+    `texts` are the texts that the spans of the problems are in. Of `servers` the tools are not known.
     """
 
     assistant: Assistant
     folder: str
+    user_home: str
     blocks: tuple[SentBlock, ...]
     later: tuple[LaterFile, ...]
     ignored: tuple[IgnoredFile, ...]
@@ -144,8 +158,18 @@ class Profile(msgspec.Struct, frozen=True):
     total: int
     exact: bool
     counter: str
+    servers: tuple[AssistantServer, ...] = ()
 
     @property
     def parts(self) -> tuple[SentPart, ...]:
         """All parts, in the order of the request."""
         return tuple(part for block in self.blocks for part in block.parts)
+
+    def shorten(self, path: str) -> str:
+        """A path from the folder, from the user's home with `~`, or from a directory above with `..`."""
+        for directory, prefix in ((self.folder, ""), (self.user_home, f"~{os.sep}")):
+            if path.startswith(directory + os.sep):
+                return prefix + path[len(directory) + 1 :]
+        parent = os.path.dirname(path)
+        is_above = self.folder.startswith(parent.rstrip(os.sep) + os.sep)
+        return os.path.relpath(path, self.folder) if is_above else path

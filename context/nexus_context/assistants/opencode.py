@@ -161,6 +161,11 @@ def _project_files(
             ignored.extend(IgnoredFile(path, reason) for path in existing)
 
 
+def settings_documents(disk: Disk, surroundings: Surroundings) -> Iterator[JsonDocument]:
+    """The settings of opencode in a folder, the least important first."""
+    return _settings(disk, surroundings, _directories(disk, surroundings))
+
+
 def _entries(disk: Disk, surroundings: Surroundings, directories: list[str]) -> dict[str, _Entry]:
     """The entries of `instructions` in all settings, each once, in their order."""
     entries: dict[str, _Entry] = {}

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from nexus_context.assistants import ASSISTANT_NAMES, claude_code, codex, copilot, cursor, gemini, opencode
 from nexus_context.assistants.disk import MOST_BYTES, Disk
 from nexus_context.assistants.instruction_files import InstructionFiles, find_instruction_files
+from nexus_context.assistants.mcp_servers import read_servers
 from nexus_context.assistants.model import (
     Assistant,
     IgnoredFile,
@@ -92,6 +93,7 @@ def read_profile(
     return Profile(
         assistant=assistant,
         folder=surroundings.folder,
+        user_home=surroundings.user_home,
         blocks=blocks,
         later=tuple(replace(each, tokens=counter.count(disk.text(each.path) or "")) for each in later),
         ignored=ignored,
@@ -104,6 +106,7 @@ def read_profile(
         total=sum(part.tokens for block in blocks for part in block.parts),
         exact=counter.exact,
         counter=counter.name,
+        servers=read_servers(name, surroundings, disk.overlays),
     )
 
 

@@ -82,6 +82,12 @@ class Levels:
         self._working: dict[tuple[str, str], WorkingMemory] = {}
         self._picked: dict[tuple[str, str], tuple[Head, Summary | None]] = {}
 
+    def over(self, ledger: Ledger) -> "Levels":
+        """These levels over another connection to the same ledger: both know what one of them has read."""
+        levels = Levels(ledger)
+        levels._lock, levels._working, levels._picked = self._lock, self._working, self._picked
+        return levels
+
     def recent(self, workspace: str, session: str | None, *, limit: int) -> list[Entry]:
         """L1: the newest `limit` messages, oldest first, without tool results."""
         return [

@@ -11,10 +11,12 @@ COMMANDS = {
     "show": "print what the model will see in a folder",
     "tokens": "count the tokens of files",
     "sessions": "list, search, export, import, compact and verify conversations",
+    "watch": "watch the session that another assistant has in a folder",
     "agents": "list, start, message and end the agents of a folder",
     "memory": "query, list and add to the memory of a folder's conversations",
     "knowledge": "search the knowledge base of a folder",
     "skill": "list, show and print the skills of a folder",
+    "mcp": "serve what Nexus knows of a folder to other assistants (MCP on standard input and output)",
     "setup": "write Nexus into the settings of Claude Code, Codex, opencode or Gemini CLI, or take it out",
     "hook": "answer a hook of another assistant (its settings call this)",
     "statusline": "print the status line of Claude Code",
@@ -35,6 +37,7 @@ WARM = {
     "skill": None,
     "sessions": ("list", "show", "search"),
     "memory": ("query", "list"),
+    "mcp": ("--tool",),
 }
 """Commands that only read, and so may run in the shared daemon: all their actions, or these."""
 

@@ -6,6 +6,7 @@ from nexus_daemon.protocol.shapes import FolderParams, OneOf, Position, Sparse, 
 
 NAMES = OneOf("claude-code", "codex", "opencode", "gemini", "copilot", "cursor", open=True)
 VERIFIED = OneOf("run", "documentation")
+STARTS = OneOf("starts", "asks", "off")
 PLACES = OneOf("system", "user", "developer", "none")
 FIRST_SCOPES = ("managed", "user", "parent", "project", "local", "rule", "import")
 SCOPES = OneOf(*FIRST_SCOPES, "settings", "memory", "skill", "agent", "nested", "other", open=True)
@@ -58,6 +59,17 @@ class AssistantFile(Sparse, frozen=True, kw_only=True):
     imported_by: str | None = None  # the URI of the file that imports it
 
 
+class AssistantMcpServer(Sparse, frozen=True, kw_only=True):
+    """An MCP server in the settings of an assistant. Nexus does not start it: its tools are not known."""
+
+    name: str
+    uri: str  # the settings file that names it
+    scope: Annotated[str, SCOPES]  # of the settings, as of a file
+    # whether it `starts` with the assistant, after it `asks` the user, or not at all (`off`)
+    start: Annotated[str, STARTS]
+    reason: str | None = None  # what has to happen first, or why it is not started
+
+
 class AssistantContextResult(Wire, frozen=True):
     """What an assistant reads in a folder."""
 
@@ -72,3 +84,42 @@ class AssistantContextResult(Wire, frozen=True):
     limit: int | None  # bytes of the project's instructions that it reads at most; null: no limit
     counter: str  # what tokens are counted with
     problems: int  # what `nexus check --for` reports
+    servers: list[AssistantMcpServer]  # the MCP servers in its settings, by name
+
+
+class AssistantColumn(Wire, frozen=True):
+    """An assistant in the table of who reads what."""
+
+    # `claude-code`, `codex`, `opencode`, `gemini`, `copilot` or `cursor`
+    name: Annotated[str, NAMES]
+    title: str  # its name for people
+    # `run` or `documentation`, as in `nexus/assistant/list`
+    verified: Annotated[str, VERIFIED]
+    tokens: int  # of the folder's files in every request
+    exact: bool  # false: an estimate
+
+
+class FileReader(Sparse, frozen=True):
+    """What an assistant does with a file."""
+
+    # `claude-code`, `codex`, `opencode`, `gemini`, `copilot` or `cursor`
+    assistant: Annotated[str, NAMES]
+    # `sent` with every request; `cut`: a part of it is; `later`: when something happens; or `unread`
+    use: Annotated[str, OneOf("sent", "cut", "later", "unread")]
+    tokens: int  # of it in every request
+    exact: bool = False  # false: an estimate
+    reason: str | None = None  # why it is not read or cut, or when it is sent
+
+
+class FileReaders(Wire, frozen=True):
+    """A file in the table of who reads what."""
+
+    uri: str  # the file
+    readers: list[FileReader]  # one for each assistant, in the order of columns
+
+
+class AssistantReadersResult(Wire, frozen=True):
+    """Who reads what."""
+
+    assistants: list[AssistantColumn]  # the columns
+    files: list[FileReaders]  # the rows: the user's files, those above and in the folder, those below

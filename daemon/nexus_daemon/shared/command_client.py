@@ -5,7 +5,7 @@
 2. None is possible only until the first output. If the daemon ends after that, so does the command.
 3. The daemon sends frames: `o <length>\\n` and that many bytes for standard output, `e <length>\\n` and bytes
    for standard error, `x <exit code>\\n` at the end. It sends an empty one at once and every second.
-4. Where no daemon runs this costs a look at a path. Nothing here starts a daemon.
+4. Where no daemon runs, `run` costs a look at a path. Only `connect_for_output` may start a daemon.
 """
 
 import os
@@ -25,6 +25,7 @@ FIRST_S = 2.0  # that the daemon may take to begin
 SILENT_S = 10.0  # that it may be silent after that
 _READ = 256 * 1024  # bytes
 _NO_SIZE = "0 0"
+_COLLECTED = "utf-8 replace 0 0 0 65536"  # a stream, as `_stream` describes it
 
 
 def run(arguments: "Sequence[str]") -> int | None:
@@ -63,6 +64,41 @@ def _connect(arguments: "Sequence[str]") -> "socket.socket | None":
         greeted.socket.close()
         return None
     return greeted.socket
+
+
+def connect_for_output(arguments: "Sequence[str]", directory: str) -> "socket.socket | None":
+    """A connection to a daemon that runs the command in a directory, for `collect`.
+
+    One is started where none runs. None if it is of another version; NoSharedDaemonError if there is none.
+    """
+    from nexus_daemon.shared import client
+
+    place = find_place(os.environ)
+    streams = (("stdout", _COLLECTED), ("stderr", _COLLECTED), ("size", _NO_SIZE))
+    about = (("cwd", directory), ("encoding", sys.getfilesystemencoding()), ("program", program()), *streams)
+    more = (*(("argument", argument) for argument in arguments), *about)
+    hello = client.fields_for(PURPOSE, place, os.environ, more=more)
+    greeted = client.connect(place, hello, timeout_s=FIRST_S) or client.connect_or_start(place, hello)
+    if greeted.reply.get("version") != __version__:
+        greeted.socket.close()
+        return None
+    return greeted.socket
+
+
+def collect(connected: "socket.socket") -> tuple[int, bytes, bytes] | None:
+    """The exit code of a command and what it prints; None if the daemon ends before, or does not run it."""
+    connected.settimeout(FIRST_S)
+    frames = _Frames(connected)
+    printed = {"o": bytearray(), "e": bytearray()}
+    while True:
+        try:
+            kind, number = frames.read_head()
+            if kind == "x":
+                return number, bytes(printed["o"]), bytes(printed["e"])
+            printed[kind] += frames.read(number)
+        except (OSError, EOFError, ValueError):  # too late, closed, or not a frame
+            return None
+        connected.settimeout(SILENT_S)
 
 
 def fields(arguments: "Sequence[str]") -> "tuple[tuple[str, str], ...] | None":

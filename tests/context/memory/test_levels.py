@@ -61,6 +61,31 @@ def append(ledger: Ledger, session: str, *messages: Message, folder: str = FOLDE
     ledger.append(folder, session, NewTurn(messages=counted, counter="test"))
 
 
+def test_levels_over_another_connection_know_what_was_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = []
+
+    def begin(thread: str) -> WorkingMemory:
+        begun.append(thread)
+        return WorkingMemory(thread)
+
+    monkeypatch.setattr("nexus_context.memory.levels.WorkingMemory", begin)
+    path = str(tmp_path / "ledger.db")
+    one, two = open_ledger(path), open_ledger(path)
+    append(one, "a", user("No, never touch prod."), says("I will not."))
+    levels = Levels(one)
+    entries = levels.important(FOLDER, limit=5)
+    assert entries
+    one.close()
+    other = levels.over(two)
+    assert other.important(FOLDER, limit=5) == entries
+    append(two, "a", user("No, always use tabs."), says("I will."))
+    assert len(other.important(FOLDER, limit=5)) > len(entries)
+    assert len(begun) == 1
+    two.close()
+
+
 def compact(ledger: Ledger, session: str, name: str, text: str) -> None:
     head = ledger.head(FOLDER, session) or Head("")
     summary = create_summary_message(text, datetime(2026, 11, 20), head.messages)

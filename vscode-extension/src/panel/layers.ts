@@ -36,6 +36,25 @@ const STATUS: Readonly<Record<string, { icon: string; colour: string; says: stri
   missing: { icon: "circle-outline", colour: "disabledForeground", says: "not there" },
 };
 
+/** Titles of layers, and of the scopes of another assistant's files. */
+const TITLES: Readonly<Record<string, string>> = {
+  defaults: "Defaults",
+  global: "Global",
+  local: "This folder",
+  ancestor: "Ancestor",
+  managed: "Organization",
+  user: "User",
+  parent: "Parent",
+  project: "Project",
+  rule: "Rules",
+  import: "Imports",
+  settings: "Named by settings",
+  memory: "Notes it keeps",
+  skill: "Skills",
+  agent: "Agents",
+  nested: "Below this folder",
+};
+
 /** The layer of what Nexus brings: nobody looks for its files on the disk. */
 const SHIPPED = "defaults";
 
@@ -74,7 +93,7 @@ export function layerNodes(given: LayersGiven): Node[] {
 /** `ancestor:company` → `Ancestor: company`. */
 export function layerTitle(name: string): string {
   const [kind, ...rest] = name.split(":");
-  const known = { defaults: "Defaults", global: "Global", local: "This folder", ancestor: "Ancestor" }[kind ?? ""];
+  const known = TITLES[kind ?? ""];
   return known ? [known, ...rest].join(": ") : name;
 }
 
@@ -87,7 +106,9 @@ function layerNode(layer: Layer, given: LayersGiven, problems: ReadonlyMap<strin
   const says = present.length ? (tokens ? cost(tokens, given) : "no tokens") : "nothing there";
   const absent = present.length && missing.length ? missing.map((file) => nameOf(file.uri)).join(", ") : "";
   return {
-    id: `layer:${layer.name}`,
+    id: given.layers.layers.some((one) => one !== layer && one.name === layer.name)
+      ? `layer:${layer.name}:${layer.path}`
+      : `layer:${layer.name}`,
     label: title,
     description: says,
     ...(tokens ? { figure: figure(tokens, given) } : {}),
@@ -97,7 +118,7 @@ function layerNode(layer: Layer, given: LayersGiven, problems: ReadonlyMap<strin
     spoken: `layer ${title}, ${says}`,
     icon: { name: present.length ? "layers" : "circle-outline" },
     context: `layer.${layer.name.split(":")[0]}`,
-    open: layer.name === "local",
+    open: layer.name === "local" || layer.name === "project",
     children: [
       ...shownFiles(layer).map((file) => fileNode(layer, file, given, problems.get(file.uri) ?? [], where)),
       ...imports,
@@ -150,7 +171,8 @@ function fileNode(layer: Layer, file: LayerFile, given: LayersGiven, problems: r
     ...narrowFigure(file, wrong, given),
     tooltip: [
       `**${plain(pathOf(file.uri, given.folder))}**`,
-      `${plain(file.kind)}${status ? `: ${status.says}` : ""}${file.appliesTo === undefined ? "" : ` (${plain(file.appliesTo)})`}${file.tokens === undefined ? "" : `, ${cost(file.tokens, given)}`}`,
+      `${plain(file.kind)}${status && file.reason === undefined ? `: ${status.says}` : ""}${file.appliesTo === undefined ? "" : ` (${plain(file.appliesTo)})`}${file.tokens === undefined ? "" : `, ${cost(file.tokens, given)}`}`,
+      ...(file.reason === undefined ? [] : [plain(file.reason)]),
       ...problems
         .slice(0, 5)
         .map((problem) => `$(${problem.severity === 1 ? "error" : "warning"}) ${plain(problem.message)}`),
@@ -174,6 +196,7 @@ function narrowFigure(file: LayerFile, wrong: number, given: LayersGiven): { fig
 
 /** A file's status, for people; of one for some files only, for which. */
 function stateOf(file: LayerFile): string {
+  if (file.reason !== undefined && file.status === "conditional") return "later";
   return file.appliesTo === undefined ? file.status : `for ${file.appliesTo}`;
 }
 

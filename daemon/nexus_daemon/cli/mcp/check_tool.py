@@ -1,0 +1,50 @@
+"""`check_configuration`: the problems that `nexus check` and `nexus check --for` find in a folder."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from nexus_context.assistants import ASSISTANT_NAMES
+from nexus_context.assistants.profile import read_profile
+from nexus_context.errors import Problem, RequestError, Severity
+from nexus_context.files import is_dir
+from nexus_daemon.cli.check_agents import check_agents
+from nexus_daemon.cli.folder import load_inputs, read
+from nexus_daemon.cli.mcp.answer_call import CallScope
+from nexus_daemon.cli.mcp.pages import ToolAnswer
+from nexus_daemon.cli.mcp.places import describe_problem, surroundings_at
+from nexus_daemon.mcp_server.definitions import ALL, NEXUS
+
+
+def check_configuration(scope: CallScope) -> ToolAnswer:
+    """The answer: problems from warnings up, errors first."""
+    if not is_dir(scope.path):
+        raise RequestError("`path` must be a directory. Name the one that has the file.", code="bad-argument")
+    name = scope.arguments.get("assistant")
+    problems = dict[Problem, str]()
+    readers = []
+    for reader, checked, texts in _checks(scope, name):
+        readers.append(reader)
+        for problem in checked:
+            if problem.severity <= Severity.WARNING:
+                problems.setdefault(problem, describe_problem(problem, texts, scope.folder))
+    ordered = sorted(problems, key=lambda problem: (problem.severity, problem.path, problem.span))
+    count = "1 problem" if len(ordered) == 1 else f"{len(ordered) or 'No'} problems"
+    title = f"{count} in {scope.path} in what {' and '.join(readers)} read"
+    return ToolAnswer(f"{title}{':' if ordered else '.'}", tuple(problems[problem] for problem in ordered))
+
+
+def _checks(
+    scope: CallScope, name: str | None
+) -> Iterator[tuple[str, tuple[Problem, ...], Mapping[str, str]]]:
+    """The reader, the problems, and the texts that they are in: of Nexus, and of assistants."""
+    if name in (None, NEXUS):
+        checked = check_agents(read(Path(scope.path)), load_inputs())
+        yield "Nexus", checked.snapshot.problems, checked.snapshot.layers.texts
+    names: tuple[str, ...] = ()
+    if name == ALL:
+        names = ASSISTANT_NAMES
+    elif name != NEXUS:
+        names = tuple(each for each in (name or scope.assistant,) if each is not None)
+    for each in names:
+        profile = read_profile(each, surroundings_at(scope.path))
+        yield profile.assistant.title, profile.problems, profile.texts

@@ -1,0 +1,184 @@
+"""`search_conversations`, `query_memory` and `add_memory`: what was said before in a folder.
+
+1. The conversations are those of the folder and of the folders beneath it, also those of other assistants
+   that the ledger has.
+2. What mattered in long conversations is worked out once, and then from what was added.
+3. A search is that of the memory's fourth level: a message must have all words; if none does, most of them.
+"""
+
+import threading
+from collections.abc import Iterator
+from itertools import islice
+
+from nexus_context.conversation.message import Message, text_of
+from nexus_context.conversation.summary import readable
+from nexus_context.errors import RequestError
+from nexus_context.ledger.records import Session
+from nexus_context.ledger.search_query import expression
+from nexus_context.ledger.store import Ledger
+from nexus_context.memory.item import brief
+from nexus_context.memory.levels import Levels, session_names
+from nexus_context.memory.working import Entry
+from nexus_daemon.cli.mcp.answer_call import CallScope
+from nexus_daemon.cli.mcp.pages import ToolAnswer
+from nexus_daemon.cli.mcp.places import short_path
+from nexus_daemon.cli.memory import NOTES
+from nexus_daemon.cli.sessions.open_session import ledger_for, load_folder, workspace_of
+from nexus_daemon.mcp_server.workspace_folders import is_beneath
+
+MOST_HITS = 60
+MOST_ENTRIES = 50
+MOST_MESSAGES = 200
+MOST_FOLDERS = 50
+LONGEST_MESSAGE = 2_000  # characters
+MOST_LEDGERS = 4
+_LEVELS: dict[str, Levels] = {}  # by the ledger's location
+_LOCK = threading.Lock()
+_NOTHING = "This folder has no conversations yet."
+
+
+def search_conversations(scope: CallScope) -> ToolAnswer:
+    """The answer: hits, best first; or the messages of one conversation; or the list of conversations."""
+    query, name = scope.arguments.get("query"), scope.arguments.get("session")
+    if query is not None and expression(query) is None:
+        raise RequestError(f"`query` {query[:60]!r} has no word to search for.", code="bad-argument")
+    with ledger_for(load_folder(scope.folder)) as ledger:
+        sessions = _sessions(ledger, scope)
+        session = None if name is None else _session(sessions, name)
+        if query is None:
+            return _list(sessions, scope) if session is None else _read(ledger, session, scope)
+        return _search(ledger, sessions if session is None else [session], scope, only=name)
+
+
+def query_memory(scope: CallScope) -> ToolAnswer:
+    """The answer: the exchanges that mattered, the summaries, or the notes, of the folder itself."""
+    kind, name = scope.arguments.get("kind", "important"), scope.arguments.get("session")
+    workspace = workspace_of(scope.folder)
+    with ledger_for(load_folder(scope.folder)) as ledger:
+        if name is not None:
+            _session(ledger.sessions(workspace), name)
+        levels = _levels(ledger)
+        if kind == "important":
+            entries = levels.important(workspace, name, limit=MOST_ENTRIES)
+        elif kind == "summaries":
+            entries = levels.summaries(workspace, name, limit=MOST_ENTRIES)
+        else:
+            entries = levels.recent(workspace, name or NOTES, limit=MOST_ENTRIES)
+    if not entries:
+        return ToolAnswer(f"Nothing of the kind `{kind}` is remembered here yet.")
+    titles = {"important": "Exchanges that mattered:", "summaries": "Summaries:", "notes": "Notes:"}
+    return ToolAnswer(titles[kind], tuple(_entry(each) for each in entries))
+
+
+def add_memory(scope: CallScope) -> ToolAnswer:
+    """Add a note, as `nexus memory add` does."""
+    from nexus_daemon import protocol
+    from nexus_daemon.api import session
+    from nexus_daemon.cli.local_daemon import answer
+
+    note = Message("user", scope.arguments["text"], meta={"pinned": True})
+    appended = answer(
+        "memory", scope.folder, session.append, lambda uri: protocol.AppendParams(uri, NOTES, messages=[note])
+    )
+    return ToolAnswer(f"The note is kept in the session {appended.session!r} of this folder.")
+
+
+def _levels(ledger: Ledger) -> Levels:
+    """The levels of a ledger, which know what earlier calls have read."""
+    with _LOCK:
+        levels = _LEVELS.setdefault(ledger.location, Levels(ledger)).over(ledger)
+        if len(_LEVELS) > MOST_LEDGERS:
+            del _LEVELS[next(iter(_LEVELS))]
+    return levels
+
+
+# ---------------------------------------------------------------- sessions
+
+
+def _sessions(ledger: Ledger, scope: CallScope) -> list[Session]:
+    """The sessions of the folder, then those beneath it; of each the last changed one first."""
+    workspace = workspace_of(scope.folder)
+    around = [each for each in ledger.sessions() if is_beneath(each.workspace, workspace)]
+    return sorted(around, key=lambda session: session.workspace != workspace)
+
+
+def _session(sessions: list[Session], name: str) -> Session:
+    session = next((each for each in sessions if each.name == name), None)
+    if session is None:
+        names = session_names(sessions)
+        raise RequestError(
+            f"This folder has no conversation {name[:60]!r}. It has: {names}.", code="unknown-session"
+        )
+    return session
+
+
+def _list(sessions: list[Session], scope: CallScope) -> ToolAnswer:
+    if not sessions:
+        return ToolAnswer(_NOTHING)
+    lines = (
+        f"{each.name!r}{_place(each, scope)}: {each.head.seq} turns, {each.sent_tokens:,} tokens, "
+        f"changed {each.updated[:16]}"
+        for each in sessions
+    )
+    return ToolAnswer("Conversations of this folder; give `query`, or `session` to read one:", tuple(lines))
+
+
+def _place(session: Session, scope: CallScope) -> str:
+    workspace = workspace_of(scope.folder)
+    return "" if session.workspace == workspace else f" in {short_path(session.workspace, workspace)}"
+
+
+# ---------------------------------------------------------------- search
+
+
+def _search(ledger: Ledger, sessions: list[Session], scope: CallScope, *, only: str | None) -> ToolAnswer:
+    levels = Levels(ledger)
+    folders = dict.fromkeys(session.workspace for session in sessions)
+    blocks = []
+    for folder in islice(folders, MOST_FOLDERS):
+        place = "" if folder == workspace_of(scope.folder) else f", {short_path(folder, scope.folder)}"
+        entries = levels.across(folder, scope.arguments["query"], limit=MOST_HITS, only=only)
+        blocks += [_entry(each, place) for each in entries]
+    if not blocks:
+        return ToolAnswer(
+            "No message of an earlier conversation in this folder matches. Try fewer or other words."
+            if sessions
+            else _NOTHING
+        )
+    return ToolAnswer("Messages that match; `session` and `turn` read on from there:", tuple(blocks))
+
+
+def _entry(entry: Entry, place: str = "") -> str:
+    turn = f", turn {entry.seq}" if entry.seq else ""
+    created = f", {entry.created[:16]}" if entry.created else ""
+    return f"[session {entry.session!r}{turn}{created}{place}] {entry.text.strip()}"
+
+
+# ---------------------------------------------------------------- reading
+
+
+def _read(ledger: Ledger, session: Session, scope: CallScope) -> ToolAnswer:
+    first = scope.arguments.get("turn", 1)
+    if first > session.head.seq:
+        raise RequestError(
+            f"The conversation {session.name!r} has {session.head.seq} turns.", code="bad-argument"
+        )
+    messages = list(islice(_messages(ledger, session, first), MOST_MESSAGES + 1))
+    lines = [f"[turn {seq}] {message.role}: {_line(message)}" for seq, message in messages[:MOST_MESSAGES]]
+    if len(messages) > MOST_MESSAGES:
+        lines.append(f"More follows: read on from turn {messages[MOST_MESSAGES][0]}.")
+    return ToolAnswer(f"The conversation {session.name!r} from turn {first} on:", tuple(lines))
+
+
+def _messages(ledger: Ledger, session: Session, first: int) -> Iterator[tuple[int, Message]]:
+    """The messages from a turn on, each with the number of its turn."""
+    for turn in ledger.turns(session.workspace, session.name, last=session.head.seq - first + 1):
+        for message in turn.messages:
+            yield turn.seq, message
+
+
+def _line(message: Message) -> str:
+    """A message in few words: its text, shortened, and the names of the tools that it calls."""
+    words = [brief(text_of(readable(message)), LONGEST_MESSAGE)]
+    words += [f"[calls {call.name}]" for call in message.tool_calls]
+    return " ".join(filter(None, words)) or "(no text)"

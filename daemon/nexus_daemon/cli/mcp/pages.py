@@ -1,0 +1,80 @@
+"""Pages of an answer: as many of its items as fit the tokens of a result.
+
+1. An item is never parted, unless it alone is longer than a page: then its end is left out, with a mark.
+2. The same items give the same pages, so that a model can ask for the next one.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from nexus_context.assistants.profile import ASSISTANTS
+from nexus_context.errors import RequestError
+from nexus_context.redact import redact_message
+from nexus_context.tokens import TokenCounter, counter_for
+from nexus_context.visible import visible
+
+MAX_TOKENS = 2_000
+_FOOTER = 40  # tokens of the last line
+_LONGEST = 200_000  # characters of an item
+_CUT = "… (cut)"
+_OTHER_MODEL = "gpt-5"  # of a client without a profile
+
+
+class ToolAnswer(msgspec.Struct, frozen=True):
+    """The answer of a tool: a title for every page, and items, each a text of whole lines."""
+
+    title: str
+    items: tuple[str, ...] = ()
+
+
+def page_text(answer: ToolAnswer, *, assistant: str | None, most: int, page: int) -> str:
+    """A page, counted for the model of the assistant. RequestError if there is no such page."""
+    counter = counter_for(_model(assistant))
+    title = _harmless(answer.title)
+    room = max(most - counter.count(title) - _FOOTER, 1)
+    pages = list(_pages(answer, counter, room))
+    if page > len(pages):
+        raise RequestError(f"There is no page {page}. The last one is {len(pages)}.", code="bad-argument")
+    parts = [title, *pages[page - 1]]
+    if len(pages) > 1:
+        more = f" Call again with page {page + 1} for more." if page < len(pages) else ""
+        parts.append(f"Page {page} of {len(pages)}.{more}")
+    return "\n".join(part for part in parts if part)
+
+
+def _pages(answer: ToolAnswer, counter: TokenCounter, room: int) -> Iterator[list[str]]:
+    items: list[str] = []
+    size = 0
+    for item in answer.items:
+        text = _harmless(item[:_LONGEST])
+        tokens = counter.count(text) + 1
+        if tokens > room:
+            text = _shortened(text, counter, room)
+            tokens = room
+        if items and size + tokens > room:
+            yield items
+            items, size = [], 0
+        items.append(text)
+        size += tokens
+    yield items
+
+
+def _shortened(text: str, counter: TokenCounter, room: int) -> str:
+    """The beginning of a text that fits, with a mark."""
+    least, most = 0, len(text)
+    while least < most:
+        middle = (least + most + 1) // 2
+        if counter.count(text[:middle] + _CUT) + 1 <= room:
+            least = middle
+        else:
+            most = middle - 1
+    return text[:least] + _CUT
+
+
+def _harmless(text: str) -> str:
+    return visible(redact_message(text)).rstrip("\n")
+
+
+def _model(assistant: str | None) -> str:
+    return next((each.model for each in ASSISTANTS if each.name == assistant), _OTHER_MODEL)

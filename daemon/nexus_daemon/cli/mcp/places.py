@@ -1,0 +1,37 @@
+"""Files and problems in the text of an answer: where they are, in few tokens."""
+
+import os
+from collections.abc import Mapping
+
+from nexus_context.assistants.model import Surroundings
+from nexus_context.errors import Problem
+from nexus_context.layers.walk import user_home
+from nexus_context.lines import LineIndex
+from nexus_context.visible import visible_line
+from nexus_daemon.cli import invocation
+
+
+def surroundings_at(directory: str) -> Surroundings:
+    """Where an assistant runs, with the variables of the client's process."""
+    environ = invocation.current().environ
+    return Surroundings(directory, user_home(environ), environ)
+
+
+def short_path(path: str, folder: str) -> str:
+    """A path below the folder without that, one below the home with `~`, in one line."""
+    home = surroundings_at(folder).user_home
+    for directory, prefix in ((folder, ""), (home, f"~{os.sep}")):
+        if path.startswith(directory.rstrip(os.sep) + os.sep):
+            return visible_line(prefix + path[len(directory.rstrip(os.sep)) + 1 :])
+    return visible_line(path)
+
+
+def describe_problem(problem: Problem, texts: Mapping[str, str], folder: str) -> str:
+    """A problem as a line: severity, file, line and column from 1, what is wrong, how to fix it."""
+    place = short_path(problem.path, folder)
+    text = texts.get(problem.path)
+    if text is not None:
+        line, column = LineIndex(text).position(problem.span.start)
+        place += f":{line + 1}:{column + 1}"
+    fix = f" Fix: {problem.fix.title}." if problem.fix is not None else ""
+    return f"{problem.severity.name.lower()} {place}: {problem.message} ({problem.code}){fix}"

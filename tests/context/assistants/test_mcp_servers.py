@@ -1,0 +1,145 @@
+"""The MCP servers in the settings of assistants: which are started in a folder; nothing else is told."""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from assistants.server_cases import CASES, ServerCase, write_case
+from nexus_context.assistants import ASSISTANT_NAMES, claude_code
+from nexus_context.assistants.mcp_servers import RULES, read_servers
+from nexus_context.assistants.model import AssistantServer, Surroundings
+from nexus_context.assistants.profile import read_profile
+from support.fixture import write_fixture
+
+S = '{"command": "secret-command", "args": ["--token", "secret"], "env": {"A": "secret"}, "url": "secret"}'
+
+
+def check(
+    fixture: str, name: str, root: Path, *, environ: Mapping[str, str] | None = None
+) -> list[tuple[str, str, str, str]]:
+    """Name, file, scope and start of each server in the folder `/work`."""
+    tree = write_fixture(fixture.replace("$S", S), root)
+    surroundings = Surroundings(tree.path("/work"), tree.path("/home"), environ or {})
+    servers = read_servers(name, surroundings)
+    assert "secret" not in repr(servers)
+    return [(each.name, each.path.removeprefix(tree.root), each.scope, each.start) for each in servers]
+
+
+@pytest.mark.parametrize("case", [pytest.param(each, id=f"{each.program}: {each.name}") for each in CASES])
+def test_the_servers_are_those_that_the_program_starts(case: ServerCase, tmp_path: Path) -> None:
+    root = tmp_path.resolve()
+    environ = write_case(case, root)
+    profile = read_profile(case.program, Surroundings(str(root / "work"), str(root / "home"), environ))
+    # `claude -p` does not ask
+    started = [each.name for each in profile.servers if each.start != "off"]
+    assert tuple(started) == case.started
+
+
+def test_a_file_of_the_project_needs_approval(tmp_path: Path) -> None:
+    fixture = """
+//- /work/.mcp.json
+{"mcpServers": {"one": $S, "two": $S}}
+//- /.mcp.json
+{"mcpServers": {"one": $S, "three": $S}}
+//- /work/.claude/settings.json
+{"enabledMcpjsonServers": ["two"]}
+"""
+    assert check(fixture, "claude-code", tmp_path) == [
+        ("one", "/work/.mcp.json", "project", "asks"),
+        ("three", "/.mcp.json", "parent", "asks"),
+        ("two", "/work/.mcp.json", "project", "starts"),
+    ]
+
+
+def test_the_servers_of_an_organization_are_the_only_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claude_code, "managed_directory", lambda: str(tmp_path / "managed"))
+    fixture = """
+//- /managed/managed-mcp.json
+{"mcpServers": {"theirs": $S}}
+//- /home/.claude.json
+{"mcpServers": {"mine": $S}}
+//- /work/x
+"""
+    assert check(fixture, "claude-code", tmp_path) == [
+        ("mine", "/home/.claude.json", "user", "off"),
+        ("theirs", "/managed/managed-mcp.json", "managed", "starts"),
+    ]
+
+
+def test_codex_without_trust(tmp_path: Path) -> None:
+    fixture = """
+//- /work/.codex/config.toml
+[mcp_servers.one]
+command = "secret"
+"""
+    assert check(fixture, "codex", tmp_path) == [("one", "/work/.codex/config.toml", "project", "off")]
+
+
+def test_gemini_copilot_and_cursor(tmp_path: Path) -> None:
+    fixture = """
+//- /home/.gemini/settings.json
+{"mcpServers": {"one": $S, "two": $S, "four": $S}, "mcp": {"excluded": ["two"]}}
+//- /work/.gemini/settings.json
+{"mcpServers": {"three": $S, "one": $S}, "mcp": {"allowed": ["one", "two", "three"]}}
+//- /work/.vscode/mcp.json
+{"servers": {"code": $S}, "inputs": []}
+//- /work/.cursor/mcp.json
+{"mcpServers": {"near": $S}}
+//- /home/.cursor/mcp.json
+{"mcpServers": {"far": $S}}
+"""
+    assert check(fixture, "gemini", tmp_path) == [
+        ("four", "/home/.gemini/settings.json", "user", "off"),
+        ("one", "/work/.gemini/settings.json", "project", "starts"),
+        ("three", "/work/.gemini/settings.json", "project", "starts"),
+        ("two", "/home/.gemini/settings.json", "user", "off"),
+    ]
+    assert check(fixture, "copilot", tmp_path) == [("code", "/work/.vscode/mcp.json", "project", "asks")]
+    assert check(fixture, "cursor", tmp_path) == [
+        ("far", "/home/.cursor/mcp.json", "user", "starts"),
+        ("near", "/work/.cursor/mcp.json", "project", "starts"),
+    ]
+
+
+@pytest.mark.parametrize("name", ASSISTANT_NAMES)
+@pytest.mark.parametrize(
+    "content", ["", "[]", '{"mcpServers": 5, "mcp": [], "servers": "x"}', "[" * 9_999, "\0", "{"]
+)
+def test_settings_that_make_no_sense_name_no_server(name: str, content: str, tmp_path: Path) -> None:
+    for path in (
+        *("home/.claude.json", "work/.mcp.json", "home/.codex/config.toml", "work/opencode.json"),
+        *("work/.gemini/settings.json", "work/.vscode/mcp.json", "work/.cursor/mcp.json"),
+    ):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(content)
+    surroundings = Surroundings(str(tmp_path / "work"), str(tmp_path / "home"), {})
+    assert read_servers(name, surroundings) == ()
+
+
+def test_a_large_state_of_claude_code_takes_nothing_from_the_files(tmp_path: Path) -> None:
+    tree = write_fixture("//- /work/CLAUDE.md\nRules.\n//- /home/x\n", tmp_path)
+    state = {"history": "x" * 6_000_000, "mcpServers": {"one": {}}}
+    Path(tree.path("/home/.claude.json")).write_text(json.dumps(state))
+    Path(tree.path("/work/other.md")).write_text("x" * 3_000_000)
+    profile = read_profile("claude-code", Surroundings(tree.path("/work"), tree.path("/home"), {}))
+    assert [part.path for part in profile.parts if part.path] == [tree.path("/work/CLAUDE.md")]
+    assert [each.name for each in profile.servers] == ["one"]
+
+
+def test_unsaved_settings_count(tmp_path: Path) -> None:
+    path = str(tmp_path / "work" / ".mcp.json")
+    os.makedirs(tmp_path / "work")
+    surroundings = Surroundings(str(tmp_path / "work"), str(tmp_path / "home"), {})
+    servers = read_servers("claude-code", surroundings, {path: '{"mcpServers": {"new": {}}}'})
+    assert [msgspec.structs.astuple(each)[:2] for each in servers] == [("new", path)]
+
+
+def test_every_assistant_has_rules() -> None:
+    assert tuple(RULES) == ASSISTANT_NAMES
+    assert AssistantServer.__struct_fields__ == ("name", "path", "scope", "start", "reason")
