@@ -87,3 +87,11 @@ def test_secrets_are_not_given_back() -> None:
 def test_it_is_the_same_each_time() -> None:
     texts = {recall_dropped(SessionFacts(SESSION), ("gate",), COUNTER, 300) for _ in range(3)}
     assert len(texts) == 1
+
+
+def test_many_instructions_leave_room_for_names() -> None:
+    rules = " ".join(f"Never change the function number{at} of the module." for at in range(200))
+    facts = SessionFacts([*SESSION, Message("user", rules)])
+    text = recall_dropped(facts, ("",), COUNTER, 400)
+    assert "Never change" in text
+    assert "Files: " in text

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from nexus_daemon.hooks import handler as handlers
+from nexus_daemon.hooks import loaded_files, running
 from nexus_daemon.hooks.handler import HookHandler
 from nexus_daemon.hooks.hook_event import HookCall, read_payload
 from nexus_daemon.hooks.loaded_files import LoadedFile, compare, find_session, read_sessions
@@ -140,6 +141,26 @@ def test_codex_says_in_its_transcript_what_is_left(desk: Desk) -> None:
     assert text.splitlines()[1:] == ["", "Open tasks:", "- I still have to run tests/test_a.py."]
 
 
+def test_a_second_compaction_needs_a_summary_of_its_own(desk: Desk) -> None:
+    desk.write("Never use tabs.")
+    desk.call("PreCompact")
+    desk.call("SubagentStop", last_assistant_message=SUMMARY)
+    desk.call("PreCompact")
+    assert desk.call("SessionStart", source="compact") is None
+
+
+def test_what_an_earlier_compaction_dropped_is_not_given_back(desk: Desk) -> None:
+    desk.write("Never use tabs.")
+    old = desk.transcript.read_text()
+    desk.write("Never use spaces.")
+    boundary = {"type": "system", "subtype": "compact_boundary", "uuid": "b", "sessionId": "s"}
+    desk.transcript.write_text(old + json.dumps(boundary) + "\n" + desk.transcript.read_text())
+    answer = desk.compact()
+    assert answer is not None
+    assert "Never use spaces." in answer
+    assert "Never use tabs." not in answer
+
+
 def test_a_session_that_was_not_seen_before_its_compaction_gets_nothing(desk: Desk) -> None:
     assert desk.call("SessionStart", source="compact") is None
     assert desk.call("SessionStart", source="startup") is None
@@ -229,6 +250,22 @@ def _ended_process() -> int:
     process = subprocess.Popen([sys.executable, "-S", "-c", ""])
     process.wait()
     return process.pid
+
+
+def test_what_is_kept_has_limits(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loaded_files, "MOST_FILES", 3)
+    monkeypatch.setattr(loaded_files, "MOST_FOLDERS", 2)
+    monkeypatch.setattr(running, "MOST", 2)
+    for number in range(4):
+        desk.call("InstructionsLoaded", file_path=f"/{number}")
+        folder = desk.folder / str(number)
+        folder.mkdir()
+        desk.call("InstructionsLoaded", session_id=str(number), cwd=str(folder), file_path="/a")
+        desk.handler.flush()
+    sessions = read_sessions(desk.environ)
+    assert [Path(one.folder).name for one in sessions] == ["company", "3"]
+    assert [file.path for file in sessions[0].files] == ["/1", "/2", "/3"]
+    assert [one.session for one in desk.running.all()] == ["3", "s"]
 
 
 @pytest.mark.parametrize("payload", [one for each in PAYLOADS.values() for one in each], ids=str)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from nexus_daemon.shared import hello
-from nexus_daemon.shared.hook_client import LONGEST_SPOOLED, MOST_SPOOLED, spool, spool_path
+from nexus_daemon.shared.hook_client import LONGEST_SPOOLED, MOST_SPOOLED, is_own, spool, spool_path
 from support.shared import SharedHome, shared_home
 from support.waiting import block_until
 
@@ -267,3 +267,12 @@ def test_a_stopped_daemon_holds_nobody_up(home: SharedHome) -> None:
             assert call(home, event, COMPACT) == SILENT
     finally:
         os.kill(pid, signal.SIGCONT)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems keep others out by the directory")
+def test_a_socket_of_another_user_gets_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        assert is_own(ours)
+        monkeypatch.setattr(os, "getuid", lambda: 4_711)
+        assert not is_own(ours)
