@@ -6,6 +6,7 @@ from nexus_daemon.protocol.shapes import FolderParams, OneOf, Position, Sparse, 
 
 NAMES = OneOf("claude-code", "codex", "opencode", "gemini", "copilot", "cursor", open=True)
 VERIFIED = OneOf("run", "documentation")
+SERVER_SCOPES = OneOf("managed", "user", "parent", "project", "local", open=True)
 STARTS = OneOf("starts", "asks", "off")
 PLACES = OneOf("system", "user", "developer", "none")
 FIRST_SCOPES = ("managed", "user", "parent", "project", "local", "rule", "import")
@@ -62,9 +63,11 @@ class AssistantFile(Sparse, frozen=True, kw_only=True):
 class AssistantMcpServer(Sparse, frozen=True, kw_only=True):
     """An MCP server in the settings of an assistant. Nexus does not start it: its tools are not known."""
 
-    name: str
+    name: str  # its name there
     uri: str  # the settings file that names it
-    scope: Annotated[str, SCOPES]  # of the settings, as of a file
+    # whose settings these are: of the organization (`managed`), the `user`, a `parent` directory, the
+    # `project`, or the user's of this project (`local`)
+    scope: Annotated[str, SERVER_SCOPES]
     # whether it `starts` with the assistant, after it `asks` the user, or not at all (`off`)
     start: Annotated[str, STARTS]
     reason: str | None = None  # what has to happen first, or why it is not started

@@ -429,27 +429,15 @@ export interface AssistantListResult {
 
 /** An MCP server in the settings of an assistant. Nexus does not start it: its tools are not known. */
 export interface AssistantMcpServer {
-  /**
-   */
+  /** its name there */
   name: string;
   /** the settings file that names it */
   uri: string;
-  /** of the settings, as of a file */
-  scope:
-    | "managed"
-    | "user"
-    | "parent"
-    | "project"
-    | "local"
-    | "rule"
-    | "import"
-    | "settings"
-    | "memory"
-    | "skill"
-    | "agent"
-    | "nested"
-    | "other"
-    | (string & {});
+  /**
+   * whose settings these are: of the organization (`managed`), the `user`, a `parent` directory, the `project`, or the
+   * user's of this project (`local`)
+   */
+  scope: "managed" | "user" | "parent" | "project" | "local" | (string & {});
   /** whether it `starts` with the assistant, after it `asks` the user, or not at all (`off`) */
   start: "starts" | "asks" | "off";
   /** what has to happen first, or why it is not started */
