@@ -9,7 +9,7 @@
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from nexus_context.assistants import claude_code, codex, gemini, opencode
@@ -63,6 +63,7 @@ STARTS: Mapping[Start, str] = {
 }
 """What is said of a server, behind its name."""
 _NOT_TRUSTED = "Codex reads the settings of a folder only if the user trusts it."
+_TRUST = "VS Code asks the user to trust it first."
 _ASKS = "Claude Code asks the user first; `claude -p` starts it without asking."
 
 
@@ -110,7 +111,7 @@ def _claude_code(disk: Disk, surroundings: Surroundings) -> Iterator[AssistantSe
                 start, reason = "off", "The user switched it off in this folder."
             if only_managed:
                 start, reason = "off", "The organization allows only the servers of managed-mcp.json."
-            yield AssistantServer(name, path, scope, start, reason)
+            yield AssistantServer(name, path, scope, start=start, reason=reason)
 
 
 def _claude_project(disk: Disk, surroundings: Surroundings, state: dict[str, Any]) -> dict[str, Any]:
@@ -159,7 +160,7 @@ def _codex(disk: Disk, surroundings: Surroundings) -> Iterator[AssistantServer]:
         for path in paths:
             if path != user_path:
                 for name in _names(read_toml(disk, path), "mcp_servers"):
-                    yield AssistantServer(name, path, "project", "off", _NOT_TRUSTED)
+                    yield AssistantServer(name, path, "project", start="off", reason=_NOT_TRUSTED)
 
 
 def _is_trusted(disk: Disk, user: dict[str, Any], folder: str, root: str) -> bool:
@@ -171,26 +172,28 @@ def _is_trusted(disk: Disk, user: dict[str, Any], folder: str, root: str) -> boo
 
 
 def _opencode(disk: Disk, surroundings: Surroundings) -> Iterator[AssistantServer]:
-    documents = opencode.settings_documents(disk, surroundings)
-    home = opencode.config_home(surroundings)
-    yield from _merged(
-        (
-            (
-                document.path,
-                "user" if document.path.startswith((home, opencode.CONTENT)) else "project",
-                document.value.get("mcp") if isinstance(document.value, dict) else None,
-            )
-            for document in documents
-        ),
-        "opencode",
-    )
+    layers: list[tuple[str, Scope, Any]] = []
+    for document in opencode.settings_documents(disk, surroundings):
+        servers = document.value.get("mcp") if isinstance(document.value, dict) else None
+        layers.append((document.path, _opencode_scope(document.path, surroundings), servers))
+    yield from _merged(layers, "opencode")
+
+
+def _opencode_scope(path: str, surroundings: Surroundings) -> Scope:
+    directory = os.path.dirname(path)
+    if os.path.basename(directory) == ".opencode":
+        directory = os.path.dirname(directory)
+    if directory == surroundings.folder:
+        return "project"
+    is_above = directory in parents(surroundings.folder) and directory != surroundings.user_home
+    return "parent" if is_above else "user"
 
 
 def _gemini(disk: Disk, surroundings: Surroundings) -> Iterator[AssistantServer]:
-    places: tuple[tuple[str, Scope], ...]
-    places = ((surroundings.folder, "project"), (gemini.home_directory(surroundings), "user"))
-    files = [(os.path.join(directory, ".gemini", "settings.json"), scope) for directory, scope in places]
-    settings = [(path, scope, read_json(disk, path)) for path, scope in files]
+    settings: list[tuple[str, Scope, dict[str, Any]]] = []
+    for directory, scope in _places(surroundings.folder, gemini.home_directory(surroundings)):
+        path = os.path.join(directory, ".gemini", "settings.json")
+        settings.append((path, scope, read_json(disk, path)))
     chosen = [each["mcp"] for _, _, each in settings if isinstance(each.get("mcp"), dict)]
     excluded = {name for each in chosen for name in texts_of(each.get("excluded"))}
     allowed = next(
@@ -203,19 +206,18 @@ def _gemini(disk: Disk, surroundings: Surroundings) -> Iterator[AssistantServer]
                 reason = "`mcp.excluded` leaves it out."
             elif allowed is not None and name not in allowed:
                 reason = "`mcp.allowed` does not name it."
-            yield AssistantServer(name, path, scope, "starts" if reason is None else "off", reason)
+            start: Start = "starts" if reason is None else "off"
+            yield AssistantServer(name, path, scope, start=start, reason=reason)
 
 
 def _copilot(disk: Disk, surroundings: Surroundings) -> Iterator[AssistantServer]:
     path = os.path.join(surroundings.folder, ".vscode", "mcp.json")
     for name in _names(read_json(disk, path), "servers"):
-        yield AssistantServer(name, path, "project", "asks", "VS Code asks the user to trust it first.")
+        yield AssistantServer(name, path, "project", start="asks", reason=_TRUST)
 
 
 def _cursor(disk: Disk, surroundings: Surroundings) -> Iterator[AssistantServer]:
-    places: tuple[tuple[str, Scope], ...]
-    places = ((surroundings.folder, "project"), (surroundings.user_home, "user"))
-    for directory, scope in places:
+    for directory, scope in _places(surroundings.folder, surroundings.user_home):
         path = os.path.join(directory, ".cursor", "mcp.json")
         for name in _names(read_json(disk, path)):
             yield AssistantServer(name, path, scope)
@@ -244,7 +246,13 @@ def _names(settings: dict[str, Any], key: str = "mcpServers") -> list[str]:
     )
 
 
-def _merged(layers: Iterator[tuple[str, Scope, Any]], title: str) -> Iterator[AssistantServer]:
+def _places(folder: str, user_home: str) -> list[tuple[str, Scope]]:
+    """The directories of settings, the nearest first."""
+    places: list[tuple[str, Scope]] = [(folder, "project"), (user_home, "user")]
+    return places[1:] if folder == user_home else places
+
+
+def _merged(layers: Iterable[tuple[str, Scope, Any]], title: str) -> Iterator[AssistantServer]:
     """The servers of layers, the least important first: a later one changes single fields."""
     fields: dict[str, dict[str, Any]] = {}
     places: dict[str, tuple[str, Scope]] = {}
@@ -257,7 +265,7 @@ def _merged(layers: Iterator[tuple[str, Scope, Any]], title: str) -> Iterator[As
         path, scope = places[name]
         is_off = values.get("enabled") is False
         reason = f"{title} leaves it out: `enabled` is false." if is_off else None
-        yield AssistantServer(name, path, scope, "off" if is_off else "starts", reason)
+        yield AssistantServer(name, path, scope, start="off" if is_off else "starts", reason=reason)
 
 
 def _read_strict(disk: Disk, path: str) -> dict[str, Any]:

@@ -6,12 +6,12 @@ from nexus_daemon.protocol.shapes import FolderParams, OneOf, Position, Sparse, 
 
 NAMES = OneOf("claude-code", "codex", "opencode", "gemini", "copilot", "cursor", open=True)
 VERIFIED = OneOf("run", "documentation")
+SERVER_SCOPES = OneOf("managed", "user", "parent", "project", "local", open=True)
 STARTS = OneOf("starts", "asks", "off")
 PLACES = OneOf("system", "user", "developer", "none")
 FIRST_SCOPES = ("managed", "user", "parent", "project", "local", "rule", "import")
 SCOPES = OneOf(*FIRST_SCOPES, "settings", "memory", "skill", "agent", "nested", "other", open=True)
 
-SERVER_SCOPES = OneOf("managed", "user", "parent", "project", "local", open=True)
 
 
 class AssistantInfo(Wire, frozen=True):
@@ -66,8 +66,8 @@ class AssistantMcpServer(Sparse, frozen=True, kw_only=True):
 
     name: str  # its name there
     uri: str  # the settings file that names it
-    # whose settings: of the organization (`managed`), the `user`, a `parent` directory, the `project`, or
-    # `local` (the user's for this folder)
+    # whose settings these are: of the organization (`managed`), the `user`, a `parent` directory, the
+    # `project`, or the user's of this project (`local`)
     scope: Annotated[str, SERVER_SCOPES]
     # whether it `starts` with the assistant, after it `asks` the user, or not at all (`off`)
     start: Annotated[str, STARTS]

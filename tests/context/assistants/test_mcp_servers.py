@@ -72,6 +72,23 @@ def test_the_servers_of_an_organization_are_the_only_ones(
     ]
 
 
+def test_the_scopes_of_opencode(tmp_path: Path) -> None:
+    fixture = """
+//- /home/.config/opencode/opencode.json
+{"mcp": {"a": $S}}
+//- /home/.opencode/opencode.json
+{"mcp": {"b": $S}}
+//- /opencode.json
+{"mcp": {"c": $S}}
+//- /.opencode/opencode.json
+{"mcp": {"d": $S}}
+//- /work/.opencode/opencode.json
+{"mcp": {"e": $S}}
+"""
+    scopes = [scope for _, _, scope, _ in check(fixture, "opencode", tmp_path)]
+    assert scopes == ["user", "user", "parent", "parent", "project"]
+
+
 def test_codex_without_trust(tmp_path: Path) -> None:
     fixture = """
 //- /work/.codex/config.toml

@@ -452,8 +452,8 @@ export interface AssistantMcpServer {
   /** the settings file that names it */
   uri: string;
   /**
-   * whose settings: of the organization (`managed`), the `user`, a `parent` directory, the `project`, or `local` (the
-   * user's for this folder)
+   * whose settings these are: of the organization (`managed`), the `user`, a `parent` directory, the `project`, or the
+   * user's of this project (`local`)
    */
   scope: "managed" | "user" | "parent" | "project" | "local" | (string & {});
   /** whether it `starts` with the assistant, after it `asks` the user, or not at all (`off`) */
