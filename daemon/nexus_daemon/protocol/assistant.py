@@ -13,7 +13,6 @@ FIRST_SCOPES = ("managed", "user", "parent", "project", "local", "rule", "import
 SCOPES = OneOf(*FIRST_SCOPES, "settings", "memory", "skill", "agent", "nested", "other", open=True)
 
 
-
 class AssistantInfo(Wire, frozen=True):
     """An assistant that Nexus has a profile of."""
 
