@@ -663,9 +663,9 @@ def test_sub_agents_of_codex_are_sessions_with_a_parent(tmp_path: Path) -> None:
     parent, child = Codex(session="p1"), Codex(session="c1")
     records = [*parent.begins(), parent.says("Hi"), parent.says("A", role="assistant"), *parent.uses(1_000)]
     write(parent.path(tmp_path), records)
-    first, *rest = [*child.begins(), child.says("Look around"), *child.uses(400, cached=300)]
-    first["payload"]["parent_thread_id"] = "p1"
-    path = write(child.path(tmp_path), [first, *rest])
+    spawned = [*child.begins(), child.says("Look around"), *child.uses(400, cached=300)]
+    spawned[0]["payload"]["parent_thread_id"] = "p1"
+    path = write(child.path(tmp_path), spawned)
     followers, place = SessionFollowers(), Place(str(tmp_path), {})
 
     def report() -> SessionReport:
