@@ -289,12 +289,25 @@ def test_next_to_nothing_is_imported() -> None:
         text=True,
         check=True,
     )
-    assert result.stdout.split() == [
+    imported = set(result.stdout.split())
+    assert sorted(name for name in imported if name.startswith("nexus")) == [
         "nexus_daemon",
         "nexus_daemon.shared",
         "nexus_daemon.shared.hello",
         "nexus_daemon.shared.hook_client",
         "nexus_daemon.shared.identity",
         "nexus_daemon.version",
-        "zlib",
     ]
+    slow = {
+        "collections",
+        "contextlib",
+        "enum",
+        "functools",
+        "json",
+        "re",
+        "signal",
+        "socket",
+        "struct",
+        "typing",
+    }
+    assert imported & slow == set()
