@@ -2,9 +2,11 @@
 
 import json
 import re
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 from inline_snapshot import snapshot
 
@@ -148,6 +150,18 @@ def test_a_full_disk_keeps_what_was_written(shell: Shell, monkeypatch: pytest.Mo
             "continues there.\n"
         )
     assert shell.keep().startswith("1 session kept")
+
+
+def test_a_locked_ledger_is_said(shell: Shell) -> None:
+    log = shell.claude()
+    log.user("Where?")
+    shell.keep()
+    log.answer("There.")
+    with closing(apsw.Connection(str(shell.folder.parent / "state/ledger.db"))) as holder:
+        holder.execute("BEGIN IMMEDIATE")
+        assert "the next nexus sessions keep continues there" in shell.keep(code=1)
+        holder.execute("ROLLBACK")
+    assert shell.keep() == snapshot("1 session continued, 1 turn with 1 message written.\n")
 
 
 def test_where_a_session_comes_from_is_shown(shell: Shell) -> None:

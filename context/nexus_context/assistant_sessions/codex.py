@@ -2,7 +2,8 @@
 
 1. `$CODEX_HOME` or `~/.codex`, then `sessions/<year>/<month>/<day>/rollout-*.jsonl` and
    `archived_sessions/`. A file can have gigabytes: only its ends are read.
-2. The first record (`session_meta`) names the folder. `turn_context` names the model of a turn.
+2. The first record (`session_meta`) names the folder, and of a sub-agent the thread that started it.
+   `turn_context` names the model of a turn.
 3. `token_count` has the usage of the last request, that of all, and the size of the window. `input_tokens`
    include what was read from the cache.
 """
@@ -35,6 +36,8 @@ class _Payload(msgspec.Struct):
     working_directory: str | None = msgspec.field(name="cwd", default=None)
     timestamp: str | None = None
     cli_version: str | None = None
+    parent_thread_id: str | None = None
+    source: Any = None
     model: str | None = None
     info: dict[str, Any] | None = None
     role: str | None = None
@@ -92,6 +95,7 @@ def _from_start(path: str, first: Iterable[_Record], changed: str) -> AssistantS
                 version=payload.cli_version,
                 started=payload.timestamp or record.timestamp,
                 changed=changed,
+                parent=payload.parent_thread_id or _parent(payload.source),
             )
         prompt = _words(payload) if session is not None and payload.role == "user" else None
         if session is not None and prompt is not None:
@@ -125,6 +129,13 @@ def usage_of(values: Any) -> Usage | None:
     cached, written = count(values, "cached_input_tokens"), count(values, "cache_write_input_tokens")
     fresh = max(count(values, "input_tokens") - cached - written, 0)
     return Usage(fresh=fresh, cache_read=cached, cache_write=written, output=count(values, "output_tokens"))
+
+
+def _parent(source: Any) -> str | None:
+    """The thread that started a sub-agent, as versions before 0.169.0 have it."""
+    for name in ("subagent", "thread_spawn", "parent_thread_id"):
+        source = source.get(name) if isinstance(source, dict) else None
+    return text(source)
 
 
 def _words(payload: _Payload) -> str | None:

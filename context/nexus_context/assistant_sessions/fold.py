@@ -353,6 +353,7 @@ class SessionFold:
             requests=self.requests,
             window=ReportedWindow(sum(part.tokens for part in listed), size, listed, self.parts.sent == 0),
             last=None if last is None else last.usage,
+            last_at=0.0 if last is None else last.at,
             total=total,
             total_origin=total_origin,
             cost_usd=cost,

@@ -116,10 +116,10 @@ class SubAgent(msgspec.Struct, frozen=True, kw_only=True):
 class SessionReport(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a session after its last step. Times are seconds since 1970, costs US dollars.
 
-    `total` and `cost_usd` include sub-agents; who summed them up, `total_origin` and `cost_origin` say.
-    `requests` counts those of the session alone, without what `skipped_bytes` of the file hold. `unread` has
-    kinds of records that Nexus does not know, `damaged` counts lines that are not records, `long_lines` those
-    that are too long to be read.
+    `last` and `last_at` are the usage and the time of the last request. `total` and `cost_usd` include
+    sub-agents; who summed them up, `total_origin` and `cost_origin` say. `requests` counts those of the
+    session alone, without what `skipped_bytes` of the file hold. `unread` has kinds of records that Nexus does
+    not know. `damaged` counts lines that are not records, `long_lines` those that are too long to be read.
     """
 
     assistant: str
@@ -134,6 +134,7 @@ class SessionReport(msgspec.Struct, frozen=True, kw_only=True):
     requests: int
     window: ReportedWindow
     last: Usage | None
+    last_at: float
     total: Usage
     total_origin: CostOrigin
     cost_usd: float | None

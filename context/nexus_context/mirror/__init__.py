@@ -9,9 +9,11 @@ differences       a conversation beside what the ledger has of it
 growth            what the provider's usages say about our counts
 session_turns     conversations as turns for the ledger
 existing_turns    what a conversation adds to its session
+session_writer    what is new into the ledger
 runs              all files, or one session, into a ledger
 """
 
-from nexus_context.mirror.runs import FileOutcome, MirrorSummary, mirror_files, mirror_session
+from nexus_context.mirror.runs import MirrorSummary, mirror_files, mirror_session
+from nexus_context.mirror.session_writer import FileOutcome
 
 __all__ = ["FileOutcome", "MirrorSummary", "mirror_files", "mirror_session"]

@@ -75,20 +75,12 @@ def event_line(report: SessionReport) -> str:
         words.append(f"{last.cache_read / last.sent:.0%} cached")
     if report.cost_usd is not None:
         words.append(_dollars(report.cost_usd))
-    if report.misses and last is not None:
+    if report.misses and report.misses[-1].at == report.last_at:
         miss = report.misses[-1]
-        if report.cache is not None and miss.at and abs(miss.at - _last_at(report)) < 1:
-            words.append(f"cache missed: {_cause(miss)}, {miss.tokens:,} tokens written again")
+        words.append(f"cache missed: {_written(miss)}")
     if report.compactions and window.is_estimate:
         words.append(_compaction(report.compactions[-1]))
     return visible_line(" · ".join(words))
-
-
-def _last_at(report: SessionReport) -> float:
-    cache = report.cache
-    if cache is None or cache.cold_at is None or cache.lifetime_s is None:
-        return 0.0
-    return cache.cold_at - cache.lifetime_s
 
 
 def _head(report: SessionReport) -> Text:
@@ -175,9 +167,7 @@ def _facts(report: SessionReport, now: float) -> Table:
 def _listed_facts(report: SessionReport, now: float) -> Iterator[tuple[str, Text]]:
     yield from _cache(report, now)
     for at, miss in enumerate(report.misses[-LAST_MISSES:]):
-        words = f"{_clock(miss.at)}  {_cause(miss)}: {miss.tokens:,} tokens written"
-        if miss.cause != "first":
-            words += " again"
+        words = f"{_clock(miss.at)}  {_written(miss)}"
         if miss.cost_usd:
             words += f", {_dollars(miss.cost_usd)} more than from the cache"
         yield ("" if at else "missed"), Text(visible_line(words), "" if miss.cause == "first" else "yellow")
@@ -208,6 +198,11 @@ def _cache(report: SessionReport, now: float) -> Iterator[tuple[str, Text]]:
     if cache.warm_usd is not None and cache.cold_usd is not None:
         words += f": {_dollars(cache.warm_usd)} from a warm cache, {_dollars(cache.cold_usd)} from a cold one"
     yield "", Text(words)
+
+
+def _written(miss: CacheMiss) -> str:
+    again = "" if miss.cause == "first" else " again"
+    return f"{_cause(miss)}: {miss.tokens:,} tokens written{again}"
 
 
 def _cause(miss: CacheMiss) -> str:

@@ -31,7 +31,7 @@ from nexus_context.tokens import TokenCounter, counter_for
 from nexus_daemon.hooks import memory_answer
 from nexus_daemon.hooks.hook_event import HookCall, HookPayload, read_payload
 from nexus_daemon.hooks.loaded_files import LoadedFile, LoadedSession, add_files
-from nexus_daemon.hooks.mirror import mirror_session
+from nexus_daemon.hooks.mirror import keep_session
 from nexus_daemon.hooks.running import RUNNING, RunningSessions
 from nexus_daemon.hooks.session_facts import read_facts, read_present
 
@@ -147,7 +147,7 @@ class HookHandler:
         session.present = None
         session.facts = self._reading.submit(_read, path, call)
         # after the facts: it takes the processor for longer
-        mirror = partial(_mirror, path, payload.folder, call.environ)
+        mirror = partial(_mirror, path, payload.folder, call)
         self._reading.submit(self._submit_once, ("mirror", path), mirror)
 
     def _end_compaction(self, call: HookCall, payload: HookPayload) -> None:
@@ -184,7 +184,7 @@ class HookHandler:
                 call.environ,
                 _counter(call),
                 limit=limit,
-                besides=payload.session_id,
+                besides=(call.assistant, payload.session_id),
             )
             refresh = partial(_refresh, payload.folder, call.environ)
             self._submit_once(("refresh", payload.folder), refresh)
@@ -243,9 +243,9 @@ def _read(path: str, call: HookCall) -> SessionFacts | None:
     return facts
 
 
-def _mirror(path: str, folder: str, environ: Mapping[str, str]) -> None:
+def _mirror(path: str, folder: str, call: HookCall) -> None:
     try:
-        turns = mirror_session(path, folder, environ)
+        turns = keep_session(path, call.assistant, folder, call.environ)
     except RequestError as error:
         logger.warning("a session of another assistant cannot be kept: %s", error)
     except Exception:

@@ -31,11 +31,17 @@ _SHORTEST = 3  # words of a prompt that something is looked up for
 
 
 def find_memory(
-    prompt: str, folder: str, environ: Mapping[str, str], counter: TokenCounter, *, limit: int, besides: str
+    prompt: str,
+    folder: str,
+    environ: Mapping[str, str],
+    counter: TokenCounter,
+    *,
+    limit: int,
+    besides: tuple[str, str],
 ) -> str:
     """What matches a prompt, in at most `limit` tokens; empty if nothing does.
 
-    `besides` is the name under which the session itself may be in the ledger.
+    `besides` is the session itself, which the ledger may have: the assistant and the id.
     """
     words = query_terms(prompt)
     if len(words) < _SHORTEST or not is_dir(folder):
@@ -101,8 +107,10 @@ def _entries(words: str, snapshot: Snapshot, environ: Mapping[str, str], *, besi
         return []
     try:
         workspace = opening.workspace_of(snapshot.folder)
-        entries = Levels(ledger).across(workspace, words, limit=2 * MOST_ENTRIES, besides=besides)
-        return [entry for entry in entries if entry.session != besides][:MOST_ENTRIES]
+        mirrored = ledger.mirrored_session(*besides)
+        name = None if mirrored is None else mirrored.session
+        entries = Levels(ledger).across(workspace, words, limit=2 * MOST_ENTRIES, besides=name)
+        return [entry for entry in entries if entry.session != name][:MOST_ENTRIES]
     except RequestError:
         return []
     finally:

@@ -1,33 +1,30 @@
-"""Keeps a session of another assistant in the ledger: the one seam to where sessions are mirrored."""
+"""Keeps a session of another assistant in the ledger, as `nexus sessions keep` does."""
 
+import logging
 from collections.abc import Mapping
 
-from nexus_context import assembly, files
-from nexus_context.ledger import importers, open_ledger, opening
+from nexus_context.ledger import open_ledger
+from nexus_context.mirror import mirror_session
 from nexus_context.snapshot import load
 from nexus_daemon.workspace.inputs import load_inputs
 
-LARGEST = 256 << 20  # bytes of a transcript
+logger = logging.getLogger(__name__)
 
 
-def mirror_session(path: str, folder: str, environ: Mapping[str, str]) -> int:
-    """Add what the ledger does not have of a transcript; the number of turns that were written.
+def keep_session(path: str, assistant: str, folder: str, environ: Mapping[str, str]) -> int:
+    """Mirror what the ledger does not have of a transcript; the number of turns that were written.
 
-    LedgerError if the ledger cannot be written.
+    The ledger is that of the folder's settings. LedgerError if it cannot be written.
     """
-    data = files.read_bytes(path, limit=LARGEST).data
-    if not data:
-        return 0
-    contents = importers.read(data, path)
-    if not contents.sessions:
-        return 0
     snapshot = load(folder, load_inputs(environ))
     ledger = open_ledger(snapshot.effective.get("/ledger/path"), environ=environ)
     try:
         if not ledger.persists:
             return 0
-        workspace = opening.workspace_of(folder)
-        importer = importers.Importer(ledger, workspace, lambda model: assembly.model_of(snapshot, model)[1])
-        return sum(importer.add(session).turns for session in contents.sessions)
+        summary = mirror_session(ledger, path, assistant)
     finally:
         ledger.close()
+    for file in summary.files:
+        if file.failure is not None:
+            logger.warning("a transcript of %s cannot be kept: %s", assistant, file.failure)
+    return int(summary.total("turns"))

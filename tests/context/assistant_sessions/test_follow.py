@@ -657,3 +657,26 @@ def test_followers_remember_the_sessions_that_are_wanted(tmp_path: Path) -> None
     assert followers.report(listed[-1], place, listed) is reports[-1]
     followers.close()
     assert followers.report(listed[-1], place, listed) == reports[-1]
+
+
+def test_sub_agents_of_codex_are_sessions_with_a_parent(tmp_path: Path) -> None:
+    parent, child = Codex(session="p1"), Codex(session="c1")
+    records = [*parent.begins(), parent.says("Hi"), parent.says("A", role="assistant"), *parent.uses(1_000)]
+    write(parent.path(tmp_path), records)
+    spawned = [*child.begins(), child.says("Look around"), *child.uses(400, cached=300)]
+    spawned[0]["payload"]["parent_thread_id"] = "p1"
+    path = write(child.path(tmp_path), spawned)
+    followers, place = SessionFollowers(), Place(str(tmp_path), {})
+
+    def report() -> SessionReport:
+        listed = find_sessions(str(tmp_path), {}, FOLDER).sessions
+        return followers.report(next(one for one in listed if one.id == "p1"), place, listed)
+
+    before = report()
+    assert [(each.id, each.title, each.window) for each in before.agents] == [("c1", "Look around", 400)]
+    assert before.total == Usage(fresh=1_100, cache_read=300, output=40)
+    assert (before.total_origin, before.requests) == ("both", 1)
+    assert before.cost_usd == pytest.approx((1_100 * 1.25 + 300 * 0.125 + 40 * 10) / 1e6)
+    with path.open("ab") as file:
+        file.write(lines(child.uses(500)))
+    assert report().total.sent == before.total.sent + 500

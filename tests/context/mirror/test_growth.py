@@ -9,7 +9,7 @@ import pytest
 
 from nexus_context.ledger import open_ledger
 from nexus_context.ledger.store import Ledger
-from nexus_context.mirror import mirror_files, runs
+from nexus_context.mirror import mirror_files, session_writer
 from nexus_context.tokens import count_message, counter_for
 from nexus_context.tokens.accuracy import measure_accuracy
 from support.assistant_logs import MODEL, ClaudeLog, use
@@ -113,7 +113,7 @@ def test_what_a_compaction_cut_is_not_taken_for_growth(ledger: Ledger, home: Pat
 def test_only_so_many_are_counted_in_a_run(
     ledger: Ledger, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runs, "MOST_MEASURED", 2)
+    monkeypatch.setattr(session_writer, "MOST_MEASURED", 2)
     for number in range(4):
         Talk(home, f"s{number}", 1.2, seed=number).begin(12)
     run(ledger, home)

@@ -15,7 +15,14 @@ from nexus_context.ledger import importers, open_ledger
 from nexus_context.ledger.importers import Importer
 from nexus_context.ledger.records import Counted, NewTurn
 from nexus_context.ledger.store import Ledger
-from nexus_context.mirror import MirrorSummary, excerpts, file_pieces, mirror_files, mirror_session
+from nexus_context.mirror import (
+    MirrorSummary,
+    excerpts,
+    file_pieces,
+    mirror_files,
+    mirror_session,
+    session_writer,
+)
 from nexus_context.tokens import counter_for
 from support.assistant_logs import FOLDER, ClaudeLog, CodexLog, OpencodeDatabase, use
 
@@ -574,6 +581,49 @@ def test_a_file_that_cannot_be_read_is_a_failure(ledger: Ledger, home: Path) -> 
     log.path.chmod(0)
     (file,) = run(ledger, home).files
     assert file.failure == "it cannot be read: Permission denied"
+
+
+@pytest.mark.parametrize("folder", ["shop", "", "/wo\0rk", "\ud800", 7])
+def test_an_impossible_folder_is_the_users_home(
+    ledger: Ledger, home: Path, monkeypatch: pytest.MonkeyPatch, folder: Any
+) -> None:
+    monkeypatch.setenv("HOME", str(home))
+    log = ClaudeLog(home, "s1")
+    log.put("user", message={"role": "user", "content": "Where?"}, cwd=folder)
+    run(ledger, home)
+    assert [session.workspace for session in ledger.sessions()] == [str(home.resolve())]
+
+
+def test_an_error_in_nexus_is_a_failure_of_one_file(
+    ledger: Ledger, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(conversation: Any, _: Any) -> str:
+        if conversation.id == "s1":
+            raise ZeroDivisionError
+        return str(conversation.id)
+
+    monkeypatch.setattr(session_writer, "name_of", fails)
+    for name in ("s1", "s2"):
+        ClaudeLog(home, name).user("Where?")
+    database = OpencodeDatabase(home)
+    database.session("o1")
+    database.message("o1", "user", "Who?")
+    summary = run(ledger, home)
+    assert [file.failure is not None for file in summary.files] == [True, False, False]
+    check(ledger, ("s2", "u:Where?"), ("o1", "u:Who?"))
+    monkeypatch.undo()
+    assert run(ledger, home).total("new") == 1
+
+
+def test_a_session_of_opencode_that_the_user_cleared_goes_on(ledger: Ledger, home: Path) -> None:
+    database = OpencodeDatabase(home)
+    database.session("o1")
+    database.message("o1", "user", "One")
+    run(ledger, home)
+    ledger.clear(FOLDER, "opencode: One")
+    database.message("o1", "assistant", "Two")
+    run(ledger, home)
+    check(ledger, ("opencode: One", ""), ("opencode: One (2)", "u:One a:Two"))
 
 
 def test_a_broken_database_is_a_failure(ledger: Ledger, home: Path) -> None:

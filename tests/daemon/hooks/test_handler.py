@@ -14,7 +14,7 @@ from nexus_daemon.hooks import loaded_files, running
 from nexus_daemon.hooks.handler import HookHandler
 from nexus_daemon.hooks.hook_event import HookCall, read_payload
 from nexus_daemon.hooks.loaded_files import LoadedFile, compare, find_session, read_sessions
-from nexus_daemon.hooks.mirror import mirror_session
+from nexus_daemon.hooks.mirror import keep_session
 from nexus_daemon.hooks.running import RunningSessions
 
 PAYLOADS: dict[str, list[dict[str, Any]]] = json.loads(
@@ -30,21 +30,28 @@ class Desk:
         self.environ = {"NEXUS_STATE": str(directory / "state"), "HOME": str(directory)}
         self.folder = directory / "company"
         self.folder.mkdir()
-        self.transcript = directory / "session.jsonl"
+        self.transcript = directory / "s.jsonl"
         self.mirrored: list[tuple[str, str]] = []
         self.running = RunningSessions()
         self.handler = HookHandler(self.running)
         monkeypatch.setattr(handlers, "GATHER_S", 0.0)
-        monkeypatch.setattr(handlers, "mirror_session", self._mirror)
+        monkeypatch.setattr(handlers, "keep_session", self._mirror)
 
-    def _mirror(self, path: str, folder: str, _: object) -> int:
+    def _mirror(self, path: str, _: str, folder: str, __: object) -> int:
         self.mirrored.append((path, folder))
         return 1
 
     def write(self, *texts: str) -> None:
         """A transcript with messages of the user."""
         records = [
-            {"type": "user", "uuid": str(at), "sessionId": "s", "message": {"role": "user", "content": text}}
+            {
+                "type": "user",
+                "uuid": str(at),
+                "parentUuid": str(at - 1) if at else None,
+                "sessionId": "s",
+                "cwd": str(self.folder),
+                "message": {"role": "user", "content": text},
+            }
             for at, text in enumerate(texts)
         ]
         self.transcript.write_text("".join(json.dumps(record) + "\n" for record in records))
@@ -62,6 +69,10 @@ class Desk:
         call = HookCall(assistant, event, options, json.dumps(payload).encode(), self.environ)
         answer = self.handler.take(call)
         return None if answer is None else answer()
+
+    def keep(self) -> int:
+        """Keep the transcript in the ledger; the number of its turns."""
+        return keep_session(str(self.transcript), "claude-code", str(self.folder), self.environ)
 
     def compact(self, *options: str, summary: str = SUMMARY) -> str | None:
         self.call("PreCompact")
@@ -316,8 +327,8 @@ def test_a_prompt_gets_knowledge_and_conversations_of_the_folder(desk: Desk) -> 
     assert desk.call("UserPromptSubmit", "--memory", prompt=prompt) == ""
     desk.handler.flush()  # the index is made
     desk.write("The harbour gate has the code name Alder.")
-    assert mirror_session(str(desk.transcript), str(desk.folder), desk.environ) == 1
-    answer = desk.call("UserPromptSubmit", "--memory", prompt=prompt)
+    assert desk.keep() == 1
+    answer = desk.call("UserPromptSubmit", "--memory", session_id="other", prompt=prompt)
     assert answer is not None
     text = json.loads(answer)["hookSpecificOutput"]["additionalContext"]
     assert "The gate of the harbour is closed at night." in text
@@ -329,8 +340,8 @@ def test_a_prompt_gets_knowledge_and_conversations_of_the_folder(desk: Desk) -> 
 
 def test_a_conversation_is_not_its_own_memory(desk: Desk) -> None:
     desk.write("The harbour gate has the code name Alder.")
-    mirror_session(str(desk.transcript), str(desk.folder), desk.environ)
+    desk.keep()
     prompt = "What is the code name of the harbour gate?"
-    assert desk.call("UserPromptSubmit", "--memory", session_id="session", prompt=prompt) == ""
+    assert desk.call("UserPromptSubmit", "--memory", prompt=prompt) == ""
     assert "Alder" in (desk.call("UserPromptSubmit", "--memory", session_id="other", prompt=prompt) or "")
     desk.handler.flush()

@@ -276,3 +276,38 @@ def test_a_socket_of_another_user_gets_nothing(monkeypatch: pytest.MonkeyPatch) 
         assert is_own(ours)
         monkeypatch.setattr(os, "getuid", lambda: 4_711)
         assert not is_own(ours)
+
+
+def test_next_to_nothing_is_imported() -> None:
+    program = (
+        "import sys; before = set(sys.modules); from nexus_daemon.shared import hook_client;"
+        "print(*sorted(set(sys.modules) - before))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", f"import sys; sys.path[1:1] = {sys.path!r}; {program}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    imported = set(result.stdout.split())
+    assert sorted(name for name in imported if name.startswith("nexus")) == [
+        "nexus_daemon",
+        "nexus_daemon.shared",
+        "nexus_daemon.shared.hello",
+        "nexus_daemon.shared.hook_client",
+        "nexus_daemon.shared.identity",
+        "nexus_daemon.version",
+    ]
+    slow = {
+        "collections",
+        "contextlib",
+        "enum",
+        "functools",
+        "json",
+        "re",
+        "signal",
+        "socket",
+        "struct",
+        "typing",
+    }
+    assert imported & slow == set()
