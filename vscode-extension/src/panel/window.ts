@@ -173,7 +173,7 @@ export interface WindowGiven {
 const LITTLE = 3;
 
 /** How many problems of another assistant's files are remarks. */
-const MOST_PROBLEMS = 5;
+const MOST_PROBLEMS = 2;
 
 const NO_MODEL = "No model is set, and none was picked in the chat yet";
 
@@ -295,7 +295,10 @@ function remarksOf(given: WindowGiven, level: Level): Remark[] {
     });
   }
   if (given.running) remarks.push(runningRemark(given.running));
-  return [...remarks, ...(given.assistant ? assistantRemarks(given.layers) : layerRemarks(given.layers))];
+  return [
+    ...remarks,
+    ...(given.assistant ? assistantRemarks(given.layers, given.assistant.name) : layerRemarks(given.layers)),
+  ];
 }
 
 /** What is not sent, and why so much is free beside it: a cut makes room for more than the next turn. */
@@ -339,12 +342,17 @@ function runningRemark({ session, title }: RunningSession): Remark {
 }
 
 /** What the files of another assistant have: the Problems view shows those of Nexus. */
-function assistantRemarks(layers: LayersResult | undefined): Remark[] {
+function assistantRemarks(layers: LayersResult | undefined, name: string): Remark[] {
   const problems = layers?.problems.filter(({ severity }) => severity <= 2) ?? [];
-  return problems.slice(0, MOST_PROBLEMS).map(({ message, uri, range, severity }) => ({
-    tone: severity === 1 ? "error" : "warning",
-    text: `${nameOf(uri)}:${range.start.line + 1}: ${message}`,
-  }));
+  const remarks = problems.slice(0, MOST_PROBLEMS).map(
+    ({ message, uri, range, severity }): Remark => ({
+      tone: severity === 1 ? "error" : "warning",
+      text: `${nameOf(uri)}:${range.start.line + 1}: ${message}`,
+    }),
+  );
+  const rest = problems.length - remarks.length;
+  if (rest <= 0) return remarks;
+  return [...remarks, { tone: "info", text: `${plural(rest, "more problem")}: nexus check --for ${name}` }];
 }
 
 function assistantFacts({ name, info }: ViewedAssistant): Fact[] {

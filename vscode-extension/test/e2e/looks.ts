@@ -245,3 +245,16 @@ test(
   },
   LONG_MS,
 );
+
+test("the settings", async () => {
+  const folder = path.join(monorepo(world(), "settings"), "packages/api");
+  const bench = await open(folder, path.join(folder, "AGENTS.md"));
+  await bench.command("Preferences: Open Settings (UI)");
+  await bench.page.locator(".settings-editor .settings-header").waitFor();
+  await bench.type("nexus.server");
+  await bench.page.locator(".settings-header .action-label", { hasText: "Remote" }).click(); // those of the machine
+  await bench.page.locator(".settings-editor", { hasText: "Shared" }).waitFor();
+  await bench.page.waitForTimeout(SETTLE_MS);
+  await look(bench, "settings");
+  await bench.close();
+});

@@ -75,6 +75,13 @@ describe("the window of another assistant", () => {
   test("has its problems as remarks, and nothing of Nexus's own", () => {
     expect(model().remarks).toEqual([{ tone: "warning", text: "CLAUDE.md:7: There is no docs/old.md." }]);
     expect(model().facts.map(({ label }) => label)).not.toContain("Cache");
+    const [problem] = LAYERS.problems;
+    const layers = { ...LAYERS, problems: problem ? [problem, problem, problem, problem] : [] };
+    const assistant = { name: "claude-code" };
+    expect(windowModel({ folder, session: "main", usage, layers, assistant }).remarks.at(-1)).toEqual({
+      tone: "info",
+      text: "2 more problems: nexus check --for claude-code",
+    });
   });
 
   test("is there before its name and its readers are known", () => {
