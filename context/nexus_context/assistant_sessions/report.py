@@ -117,9 +117,9 @@ class SessionReport(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a session after its last step. Times are seconds since 1970, costs US dollars.
 
     `last` and `last_at` are the usage and the time of the last request. `total` and `cost_usd` include
-    sub-agents; who summed them up, `total_origin` and `cost_origin` say. `requests` counts those of the session
-    alone, without what `skipped_bytes` of the file hold. `unread` has kinds of records that Nexus does not know.
-    `damaged` counts lines that are not records, `long_lines` those that are too long to be read.
+    sub-agents; who summed them up, `total_origin` and `cost_origin` say. `requests` counts those of the
+    session alone, without what `skipped_bytes` of the file hold. `unread` has kinds of records that Nexus
+    does not know. `damaged` counts lines that are not records, `long_lines` those too long to be read.
     """
 
     assistant: str
