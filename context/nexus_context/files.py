@@ -320,7 +320,7 @@ def list_directory(path: str | int, most: int | None = None) -> list[tuple[str, 
 class Lines:
     """The lines of a file that another program may be writing, without those of its middle.
 
-    `first` are the complete lines of its first `HEAD` bytes. Iteration gives complete lines from the end of
+    `first` are the complete lines of its first `head` bytes. Iteration gives complete lines from the end of
     the file on, without what comes after the last line end, and stops after `most` bytes; a longer line ends
     it, too. OSError if there is no regular file.
     """
@@ -328,13 +328,13 @@ class Lines:
     HEAD = 64 * 1024
     BLOCK = 64 * 1024
 
-    def __init__(self, path: str, *, most: int) -> None:
+    def __init__(self, path: str, *, most: int, head: int = HEAD) -> None:
         self._path = path
         self._most = most
         descriptor = _open_regular(self._path)
         try:
             self.stamp = _identity(os.fstat(descriptor))
-            self.first = _read_at_most(descriptor, self.HEAD).split(b"\n")[:-1]
+            self.first = _read_at_most(descriptor, head).split(b"\n")[:-1]
         finally:
             _close(descriptor)
 

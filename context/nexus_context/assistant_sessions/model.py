@@ -10,6 +10,7 @@ import msgspec
 from nexus_context.files import Lines
 
 MOST = 8 * 1024 * 1024  # bytes from the end of a file that are looked at
+LONG_HEAD = 2 * 1024 * 1024  # bytes from its beginning, where a folder is sought
 T = TypeVar("T")
 
 
@@ -92,6 +93,10 @@ def read_file(
     try:
         lines = Lines(path, most=MOST)
         session = begin(records(lines.first, record_type, damaged), utc(lines.stamp[3]))
+        if session is None and lines.stamp[2] > Lines.HEAD:  # the first records may hold what somebody pasted
+            damaged.clear()
+            lines = Lines(path, most=MOST, head=LONG_HEAD)
+            session = begin(records(lines.first, record_type, damaged), utc(lines.stamp[3]))
         if session is None or not is_within(session.folder, folder):
             return []
         session = complete(session, records(lines, record_type, damaged))

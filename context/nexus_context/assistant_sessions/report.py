@@ -118,8 +118,8 @@ class SessionReport(msgspec.Struct, frozen=True, kw_only=True):
 
     `last` and `last_at` are the usage and the time of the last request. `total` and `cost_usd` include
     sub-agents; who summed them up, `total_origin` and `cost_origin` say. `requests` counts those of the
-    session alone, without what `skipped_bytes` of the file hold. `unread` has kinds of records that Nexus does
-    not know. `damaged` counts lines that are not records, `long_lines` those that are too long to be read.
+    session alone, without what `skipped_bytes` of the file hold. `unread` has kinds of records that Nexus
+    does not know. `damaged` counts lines that are not records, `long_lines` those too long to be read.
     """
 
     assistant: str

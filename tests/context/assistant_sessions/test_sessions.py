@@ -148,6 +148,13 @@ def test_the_words_of_the_user(home: Path, records: list[Any], prompt: str | Non
     check(only(home), prompt=prompt)
 
 
+def test_a_session_that_begins_with_a_long_text_is_listed(home: Path) -> None:
+    pasted = "x" * 2 * Lines.HEAD
+    queue = {"type": "queue-operation", "operation": "enqueue", "content": pasted}
+    claude(home, queue, asks(pasted), answers(3), COST)
+    check(only(home), folder=FOLDER, prompt=pasted, cost_usd=0.3, damaged=0)
+
+
 def test_a_line_that_is_being_written_is_not_damaged(home: Path) -> None:
     path = claude(home, asks("Hello"), answers(3))
     with path.open("ab") as file:
