@@ -99,7 +99,9 @@ def _passages(
     return "\n\n".join(blocks)
 
 
-def _entries(words: str, snapshot: Snapshot, environ: Mapping[str, str], *, besides: str) -> list[Entry]:
+def _entries(
+    words: str, snapshot: Snapshot, environ: Mapping[str, str], *, besides: tuple[str, str]
+) -> list[Entry]:
     """Exchanges of the folder's conversations that match."""
     try:
         ledger = open_ledger(snapshot.effective.get("/ledger/path"), environ=environ)

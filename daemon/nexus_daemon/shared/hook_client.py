@@ -108,7 +108,7 @@ def _send(place: "Place", message: bytes, *, is_answered: bool) -> bool:
             connected.connect(place.socket)
         except OSError:
             return False
-        if not is_own(connected):
+        if not is_users_process(connected):
             return True
     else:
         import socket
@@ -128,7 +128,7 @@ def _send(place: "Place", message: bytes, *, is_answered: bool) -> bool:
     return True
 
 
-def is_own(connected: "Socket") -> bool:
+def is_users_process(connected: "Socket") -> bool:
     """Whether the process at the other end is the user's, where the system can tell: it gets a prompt."""
     if sys.platform != "linux":
         return True  # the socket is in a directory that only the user can enter
