@@ -48,6 +48,8 @@ ORDER = [
     "assembler",
     "agents",
     "assistant_sessions",
+    "mirror",
+    "assistant_setup",
     "loader",
     "init",
 ]
@@ -90,7 +92,9 @@ DAEMON_ORDER = [
     "features",
     "workspace",
     "results",
+    "settings_writer",
     "sessions",
+    "hooks",
     "agents",
     "live_folder",
     "state",

@@ -331,7 +331,7 @@ class Lines:
     def __init__(self, path: str, *, most: int) -> None:
         self._path = path
         self._most = most
-        descriptor = self._open()
+        descriptor = _open_regular(self._path)
         try:
             self.stamp = _identity(os.fstat(descriptor))
             self.first = _read_at_most(descriptor, self.HEAD).split(b"\n")[:-1]
@@ -339,7 +339,7 @@ class Lines:
             _close(descriptor)
 
     def __iter__(self) -> Iterator[bytes]:
-        descriptor = self._open()
+        descriptor = _open_regular(self._path)
         try:
             end = os.fstat(descriptor).st_size
             least = max(end - self._most, 0)
@@ -361,13 +361,24 @@ class Lines:
         finally:
             _close(descriptor)
 
-    def _open(self) -> int:
-        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-        descriptor = os.open(self._path, flags)
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            _close(descriptor)
-            raise OSError(errno.EINVAL, "This is not a regular file", self._path)
-        return descriptor
+
+def read_range(path: str, start: int, size: int) -> tuple[tuple[int, ...], bytes]:
+    """The stamp of a regular file and at most `size` bytes of it from `start` on; OSError for others."""
+    descriptor = _open_regular(path)
+    try:
+        stamp = _identity(os.fstat(descriptor))
+        os.lseek(descriptor, start, os.SEEK_SET)
+        return stamp, _read_at_most(descriptor, size)
+    finally:
+        _close(descriptor)
+
+
+def _open_regular(path: str) -> int:
+    descriptor = os.open(path, _OPEN_FLAGS)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        _close(descriptor)
+        raise OSError(errno.EINVAL, "This is not a regular file", path)
+    return descriptor
 
 
 def list_as_stored(path: str, most: int) -> list[tuple[str, Entry]]:

@@ -26,6 +26,10 @@ def main() -> int:
     Python's own exit frees every object first, a tenth of the time of `nexus check`.
     """
     clean_path()
+    if sys.argv[1:2] == ["hook"] and not {"-h", "--help"}.intersection(sys.argv):
+        from nexus_daemon.shared import hook_client
+
+        os._exit(hook_client.run(sys.argv[2:]))
     import gc
 
     gc.set_threshold(GC_THRESHOLD, 20, 50)

@@ -142,6 +142,12 @@ class Connection:
         return params is not None and params.capability("experimental.nexus.modelComplete") is True
 
     @property
+    def wants_assistant_sessions(self) -> bool:
+        """Whether the client takes `nexus/assistant/didChange`."""
+        params = self.server.client
+        return params is not None and params.capability("experimental.nexus.assistantSessions") is True
+
+    @property
     def creates_files(self) -> bool:
         """Whether the client can create files as part of an edit."""
         params = self.server.client

@@ -46,9 +46,7 @@ METHODS: dict[str, Method] = {
     ),
     "nexus/context/preview": _method(protocol.PreviewParams, protocol.Preview, lambda: api.context.preview),
     "nexus/context/usage": _method(protocol.UsageParams, protocol.TokenUsage, lambda: api.context.usage),
-    "nexus/context/layers": _method(
-        protocol.AgentViewParams, protocol.LayersResult, lambda: api.context.layers
-    ),
+    "nexus/context/layers": _method(protocol.LayersParams, protocol.LayersResult, lambda: api.context.layers),
     "nexus/config/effective": _method(
         protocol.AgentViewParams, protocol.EffectiveResult, lambda: api.config.effective
     ),
@@ -111,8 +109,21 @@ METHODS: dict[str, Method] = {
     "nexus/assistant/list": _method(
         protocol.NoParams, protocol.AssistantListResult, lambda: api.assistant.list_assistants
     ),
+    "nexus/assistant/readers": _method(
+        protocol.FolderParams, protocol.AssistantReadersResult, lambda: api.assistant.readers
+    ),
     "nexus/assistant/context": _method(
         protocol.AssistantParams, protocol.AssistantContextResult, lambda: api.assistant.context
+    ),
+    "nexus/assistant/sessions": _method(
+        protocol.AssistantSessionsParams,
+        protocol.AssistantSessionsResult,
+        lambda: api.assistant_session.sessions,
+    ),
+    "nexus/assistant/session": _method(
+        protocol.AssistantSessionParams,
+        protocol.AssistantSessionResult,
+        lambda: api.assistant_session.session,
     ),
     "nexus/event/publish": _method(protocol.PublishParams, protocol.PublishResult, lambda: api.event.publish),
     "nexus/event/list": _method(
@@ -152,6 +163,8 @@ _TITLES = {
     "nexus/knowledge": "Searching the knowledge base",
     "nexus/skill": "Reading a skill",
     "nexus/agent": "Directing agents",
+    "nexus/assistant/session": "Reading a session of an assistant",
+    "nexus/assistant/sessions": "Reading sessions of assistants",
     "nexus/assistant": "Reading what an assistant reads",
     "nexus/event": "Reading events",
     "nexus/tokens": "Counting tokens",

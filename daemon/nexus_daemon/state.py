@@ -14,7 +14,7 @@ import os
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nexus_context.config.picked_model import leaves_model_to_editor
@@ -26,6 +26,7 @@ from nexus_daemon.live_folder import REASONS, LiveFolder
 from nexus_daemon.lsp import lsp_types
 from nexus_daemon.sessions.conversations import Conversations
 from nexus_daemon.sessions.ledger_writer import Change, FolderLedger, LedgerWriter
+from nexus_daemon.workspace.assistant_watch import AssistantWatch, SessionChange, WatchedFolder
 from nexus_daemon.workspace.folders import Folder, FolderEvents, FolderTable
 from nexus_daemon.workspace.git_state import WorkingTrees
 from nexus_daemon.workspace.publish import Client
@@ -35,6 +36,7 @@ from nexus_daemon.workspace.watcher import Freshness, Subscriber, Watcher
 from nexus_daemon.workspace.workers import Workers
 
 if TYPE_CHECKING:  # most folders have no agents
+    from nexus_context.assistant_sessions.followers import SessionFollowers
     from nexus_context.memory.events import Event
     from nexus_daemon.agents.registry import AgentNews, AgentRegistry
 
@@ -67,9 +69,16 @@ class Daemon:
             self._agent_files_changed,
             show_work=lambda folder, title: folder.client.show_work(title),
         )
+        self.assistant_watch = AssistantWatch(
+            self._assistant_folders,
+            self.workers.read,
+            self._session_of_assistant_changed,
+            lambda: self.watcher.refresh(),
+        )
         self.watcher = Watcher(
             Subscriber(self._watched_paths, self._files_changed, self._files_reread),
             Subscriber(self._knowledge_paths, self._knowledge_changed),
+            Subscriber(self.assistant_watch.paths, self.assistant_watch.changed),
             executor=self.workers.executor,
             report=self._watching_changed,
         )
@@ -103,6 +112,13 @@ class Daemon:
             same = sum(other.name == client.name for other in names)
             names[client] = f"{client.name} ({same + 1})" if same else client.name
         return names
+
+    @cached_property
+    def followers(self) -> "SessionFollowers":
+        """The sessions of other assistants that are followed."""
+        from nexus_context.assistant_sessions.followers import SessionFollowers  # most clients want none
+
+        return SessionFollowers()
 
     @property
     def folders(self) -> tuple[LiveFolder, ...]:
@@ -146,6 +162,8 @@ class Daemon:
             self._close_folder(folder)
         if folders:
             self.watcher.refresh()
+        if client.wants_assistant_sessions:
+            self.assistant_watch.look()
 
     @contextlib.contextmanager
     def _show_work(self, title: str) -> Iterator[None]:
@@ -173,6 +191,8 @@ class Daemon:
             self.follow_choice(folder)
         if any(window.agents is not None for window in others):
             self._open_agents_later(folder)
+        if client.wants_assistant_sessions:
+            self.assistant_watch.look()
 
     def remove_folder(self, client: Client, uri: str) -> None:
         folder = self._tables[client].remove(uri)
@@ -209,6 +229,7 @@ class Daemon:
         if self._polling is not None:
             self._polling.cancel()
         await self.watcher.close()
+        await self.assistant_watch.close()
         for folder in self.folders:
             self._close_later(folder.close())
         if self._closing:
@@ -506,6 +527,21 @@ class Daemon:
     def _knowledge_changed(self, paths: set[str] | None) -> None:
         for folder in self.folders:
             folder.knowledge.changed(paths)
+
+    def _assistant_folders(self) -> Iterator[WatchedFolder]:
+        """The folders of clients that want to know of sessions of other assistants."""
+        for client, table in self._tables.items():
+            if client.wants_assistant_sessions:
+                inputs = table.load_inputs
+                yield from (WatchedFolder.of(folder.uri, folder.path, inputs) for folder in table)
+
+    def _session_of_assistant_changed(self, change: SessionChange) -> None:
+        for folder in self.folders:
+            if folder.uri == change.folder.uri and folder.client.wants_assistant_sessions:
+                folder.client.notify(
+                    "nexus/assistant/didChange",
+                    protocol.AssistantDidChange(folder.uri, change.assistant, change.id, change.reason),
+                )
 
     def _files_changed(self, paths: set[str] | None) -> None:
         for table in self._tables.values():

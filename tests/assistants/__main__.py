@@ -1,7 +1,7 @@
 """Runs the real assistants in all case folders, and compares what they send with the profiles.
 
 It also compares the MCP servers that they start. Then each of them calls a tool of `nexus mcp`, and has to
-send the answer with its next request.
+send the answer with its next request. At last each runs once with the hooks that `nexus setup` writes.
 
     python -m tests.assistants [--only NAME …] [--case TEXT] [--record]
 
@@ -21,7 +21,13 @@ from typing import Any, TextIO
 TESTS = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(TESTS))
 
-from assistants import agreement, mcp_call, programs, server_cases  # noqa: E402 - from the tests' directory
+from assistants import (  # noqa: E402 - from the tests' directory
+    agreement,
+    hook_runs,
+    mcp_call,
+    programs,
+    server_cases,
+)
 from assistants.cases import CASES, Case  # noqa: E402
 from assistants.extraction import Extract, extract  # noqa: E402
 from assistants.provider_stand_in import ProviderStandIn  # noqa: E402
@@ -54,6 +60,8 @@ def main() -> int:
         agreed &= check_servers(name, options.case)
         if name in mcp_call.SETTINGS and options.case in mcp_call.CASE:
             agreed &= check_mcp(programs.PROGRAMS[name])
+        if not options.case:
+            agreed &= run_hooks(programs.PROGRAMS[name])
     if options.record and not options.case:
         RECORDED.write_text(json.dumps(recorded, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
         write_table(recorded)
@@ -100,6 +108,15 @@ def check_mcp(program: programs.Program) -> bool:
     for line in differences:
         output(f"    {line}")
     return not differences
+
+
+def run_hooks(program: programs.Program) -> bool:
+    """Set up the hooks of a program, run it, and take them out again; whether all is as it should be."""
+    failures = hook_runs.run(program, programs.install(program))
+    output(f"{'agrees ' if not failures else 'DIFFERS'}  {program.name}  hooks and settings")
+    for failure in failures:
+        output(f"    {failure}")
+    return not failures
 
 
 class Comparison:

@@ -16,6 +16,8 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 ANSWER = "The gate is closed."
+SUMMARY = "<analysis>All of it.</analysis>\n<summary>The user asked about the gate.</summary>"
+"""The answer to Claude Code that asks for one."""
 LOOPBACK = "127.0.0.1"
 MODELS = b'{"data": [], "models": []}'
 CALL_ID, SEARCH_ID = "toolu_call", "toolu_search"
@@ -203,10 +205,11 @@ def _contents(path: str) -> bytes:
 
 
 def _messages(body: dict[str, Any]) -> bytes:
+    text = SUMMARY if "<summary>" in json.dumps(body.get("messages", [None])[-1]) else ANSWER
     if not body.get("stream"):
-        content = [{"type": "text", "text": ANSWER}]
+        content = [{"type": "text", "text": text}]
         return _json({**_message(body), "content": content, "stop_reason": "end_turn"})
-    block, delta = {"type": "text", "text": ""}, {"type": "text_delta", "text": ANSWER}
+    block, delta = {"type": "text", "text": ""}, {"type": "text_delta", "text": text}
     return _message_events(body, block, delta, "end_turn")
 
 
@@ -247,6 +250,7 @@ def _responses(body: dict[str, Any]) -> bytes:
 
 
 def _response(body: dict[str, Any], item: dict[str, Any]) -> dict[str, Any]:
+    sent = len(json.dumps(body)) // 4  # of which Codex compacts, if it was told to at so many
     return {
         "id": "resp_1",
         "object": "response",
@@ -254,11 +258,11 @@ def _response(body: dict[str, Any], item: dict[str, Any]) -> dict[str, Any]:
         "model": body.get("model"),
         "output": [item],
         "usage": {
-            "input_tokens": 1,
+            "input_tokens": sent,
             "input_tokens_details": {"cached_tokens": 0},
             "output_tokens": 1,
             "output_tokens_details": {"reasoning_tokens": 0},
-            "total_tokens": 2,
+            "total_tokens": sent + 1,
         },
     }
 

@@ -137,9 +137,12 @@ def test_the_tokens_are_those_of_the_profile(shell: Shell, assistant: str) -> No
 def test_the_servers_of_an_assistant(shell: Shell) -> None:
     Path(shell.tree.path("/home/work/.mcp.json")).write_text('{"mcpServers": {"gate": {"command": "x"}}}')
     text = shell.call("show_context", assistant="claude-code")
-    assert (
-        "\nMCP server gate (project, .mcp.json) waits for approval: Claude Code asks the user first" in text
-    )
+    assert [line for line in text.splitlines() if line.startswith("MCP")] == [
+        (
+            "MCP server gate (project, .mcp.json) waits for approval: Claude Code asks the user first; "
+            "`claude -p` starts it without asking."
+        )
+    ]
 
 
 def test_what_nexus_itself_sends(shell: Shell) -> None:

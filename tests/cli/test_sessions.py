@@ -643,13 +643,23 @@ def test_no_sessions_of_assistants(place: Place) -> None:
     assert place.run("list", "--assistants") == ("", expected)
     expected = "nexus sessions: Claude Code, Codex and opencode have no sessions on this machine.\n"
     assert place.run("list", "--assistants", "--all") == ("", expected)
-    assert place.json("list", "--assistants") == {"sessions": []}
+    assert place.json("list", "--assistants") == {"sessions": [], "totals": []}
 
 
 def test_secrets_in_sessions_of_assistants_are_masked(place: Place) -> None:
     write_assistant_session(place, prompt="Use sk-ant-api03-" + "x1Y2" * 12 + " now")
     assert "x1Y2" not in place.run("list", "--assistants", "--all")[0]
-    (session,) = place.json("list", "--assistants")["sessions"]
+    listed = place.json("list", "--assistants")
+    assert listed["totals"] == [
+        {
+            "assistant": "claude-code",
+            "sessions": 1,
+            "unsummed": 0,
+            "total": {"fresh": 0, "cacheRead": 0, "cacheWrite": 0, "output": 0},
+            "costUsd": 1.5,
+        }
+    ]
+    (session,) = listed["sessions"]
     assert str(session.pop("path")).endswith("/5e55.jsonl")
     assert session == {
         "assistant": "claude-code",

@@ -66,6 +66,8 @@ HERE: list[tuple[str, ...]] = [
     ("diff", "HEAD", "a"),
     ("diff", "HEAD", "r", "--format", "markdown"),
     ("tokens", "a/NEXUS.md", "a/../a/sub/AGENTS.md", "none"),
+    ("tokens", "--accuracy"),
+    ("tokens", "--accuracy", "--json"),
     ("skill", "list", "--folder", "a"),
     ("skill", "show", "größe", "--folder", "a", "--json"),
     ("skill", "use", "nope", "--folder", "a"),

@@ -315,6 +315,46 @@ folder layers errors warnings sessions changes
     }
 
 
+def test_other_assistants(tmp_path: Path) -> None:
+    observed = {name: evened(value) for name, value in check("assistants.lua", tmp_path).items()}
+    session = observed.pop("session")
+    assert observed.pop("readers").splitlines()[0] == "file Claude Codex opencode Gemini Copilot Cursor"
+    read = """\
+Claude Code 2.1.330, by its own requests: ≈<n> tokens of files in every request
+
+scope file tokens
+project CLAUDE.md ≈<n> tokens
+program text of Claude Code ≈<n> tokens
+~/company/backend/AGENTS.md: Claude Code reads it only where there is no CLAUDE.md. Import it there: \
+`@AGENTS.md`."""
+    assert session.endswith(read)
+    assert session.startswith("── running: Where is the gate? ─\n19,000 of 200,000 (9.5 %), 2 requests\n")
+    assert re.search(r"\ncache: 100 % of the last request, cold at \d\d:\d\d\n", session)
+    assert re.search(r"\nnext turn: \$[\d.]+ with a warm cache, \$[\d.]+ with a cold one\n", session)
+    assert "instructions CLAUDE.md" in session
+    assert observed == {
+        "complete": ["claude-code", "codex", "copilot", "cursor"],
+        "unknown": 'nexus: there is no assistant "codecs". There are: claude-code, codex, opencode, gemini, '
+        "copilot, cursor",
+        "read": read,
+        "items": [
+            "Claude Code ≈<n> tokens of files in every request",
+            "Codex reads nothing here",
+            "opencode ≈<n> tokens of files in every request",
+            "Gemini CLI reads nothing here",
+            "GitHub Copilot <n> tokens of files in every request",
+            "Cursor reads nothing here",
+        ],
+        "picked": """\
+Codex 0.169.0, by its own requests: <n> tokens of files in every request
+
+~/company/backend/AGENTS.md: Codex does not read AGENTS.md in this place.
+CLAUDE.md: Codex reads AGENTS.md, not CLAUDE.md.""",
+        "followed": f"{{company}}/{AUTH}/CLAUDE.md:1",
+        "announced": "nexus: Claude Code runs in auth-service: :NexusAssistant claude-code",
+    }
+
+
 def evened(value: Any) -> Any:
     """Without columns, rules, times and numbers of tokens, which depend on the length of the paths."""
     if isinstance(value, dict):

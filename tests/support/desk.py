@@ -34,6 +34,7 @@ class Nobody:
 
     name = "nobody"
     position_encoding = "utf-16"
+    wants_assistant_sessions = False
     running = unread = 0
 
     def now(self) -> datetime:

@@ -44,7 +44,7 @@ def make_old(path: Path, version: int) -> None:
         DROP TABLE session_options; DROP TABLE workspace_options; DROP INDEX message_counter;
         DROP TABLE ledger; DROP TABLE mark; DROP TABLE part; DROP TABLE part_missing;
         DROP TRIGGER message_lost;
-        ALTER TABLE turn DROP COLUMN outcome;
+        ALTER TABLE turn DROP COLUMN outcome; ALTER TABLE report DROP COLUMN created;
         ALTER TABLE turn DROP COLUMN sum;
         CREATE TRIGGER message_lost AFTER DELETE ON message BEGIN
             INSERT INTO found (found, rowid, said) VALUES ('delete', old.id, old.said);

@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import nexus_context
+from nexus_context.assistant_sessions.claude_code import directory_name
 from nexus_daemon.lsp.convert import path_to_uri
 from nexus_daemon.version import PROTOCOL, __version__
+from support.assistant_transcripts import example_session, write
 from support.client import Client, ReplyError
 from support.waiting import block_until
 
@@ -149,6 +151,8 @@ class _Recorder:
         self.service = path_to_uri(str(home / "company" / "backend" / "auth-service"))
         self.web = path_to_uri(str(home / "company" / "web"))
         self.config = home / "company" / "backend" / "auth-service" / ".nexus3" / "config.json"
+        self.claude = example_session(str(home / "company" / "backend" / "auth-service"))
+        write(self.claude[0].path(home), self.claude[1], minute=14)
         self.examples: Examples = {"requests": {}, "notifications": {}, "questions": {}, "errors": {}}
 
     def introduce(self) -> None:
@@ -156,7 +160,9 @@ class _Recorder:
             "processId": None,
             "capabilities": {
                 "general": {"positionEncodings": ["utf-8", "utf-16"]},
-                "experimental": {"nexus": {"protocol": PROTOCOL, "modelComplete": True}},
+                "experimental": {
+                    "nexus": {"protocol": PROTOCOL, "modelComplete": True, "assistantSessions": True}
+                },
             },
             "workspaceFolders": [
                 {"uri": self.service, "name": "auth-service"},
@@ -184,6 +190,7 @@ class _Recorder:
         self.ask("nexus/context/assemble", {**main, **turn})
         readme = path_to_uri(str(self.config.with_name("NEXUS.md")))
         self.ask_agents(folder)
+        self.ask_assistant_sessions(folder)
         self.ask("nexus/tokens/count", {"texts": [QUESTION, ""], "uris": [readme], "model": "gpt-4.1"})
         self.wait_until_watched()
         self.ask("nexus/debug/trace", {"seconds": 0.05})
@@ -243,6 +250,17 @@ class _Recorder:
         self.ask("nexus/skill/read", {**folder, "arguments": {"name": "rotate-key"}})
         self.ask("nexus/assistant/list", {})
         self.ask("nexus/assistant/context", {**folder, "assistant": "codex"})
+        self.ask("nexus/assistant/readers", folder)
+
+    def ask_assistant_sessions(self, folder: Json) -> None:
+        """Ask about a session of Claude Code, which then goes on."""
+        claude, records = self.claude
+        self.wait_until_watched()
+        self.ask("nexus/assistant/sessions", folder)
+        self.ask("nexus/assistant/session", {**folder, "assistant": "claude-code", "id": claude.session})
+        write(claude.path(self.home), [*records, claude.asks("Thank you.")], minute=15)
+        told = self.told(self.service, "changed", "nexus/assistant/didChange")
+        self.examples["notifications"]["nexus/assistant/didChange"] = told
 
     def ask_knowledge(self, folder: Json) -> None:
         """Search a file that is indexed meanwhile; the settings that name it are unsaved text."""
@@ -373,6 +391,7 @@ def steadier(home: Path) -> Callable[[Json], Json]:
         text = THREAD.sub(thread, text)
         text = MOMENT.sub("2026-11-20T12:00:00+00:00", text)
         text = INSTANT.sub("2026-11-20T12:00:00.000Z", text)
+        text = text.replace(directory_name(str(home)), directory_name(HOME))
         return TIME.sub(NOON, text.replace(str(home), HOME).replace(PACKAGE, INSTALLED))
 
     return steady

@@ -121,7 +121,10 @@ CODES = {
     "unknown-folder": "the URI is in no workspace folder; the message lists the workspace folders",
     "unknown-format": "there is no such format; the message lists the known ones",
     "unknown-session": "the folder has no such conversation",
-    "unknown-assistant": "Nexus has no profile of that assistant; the message lists the names",
+    "unknown-assistant": "Nexus has no profile of that assistant, or reads no sessions of it; the message "
+    "lists the names",
+    "unknown-assistant-session": "the assistant has no such session in the folder, or the file of it "
+    "cannot be read",
     "unknown-skill": "there is no such skill; the message lists the existing ones",
     "unknown-tool": "there is no such memory tool; the message lists the existing ones",
     "unknown-turn": "the conversation has no such turn",

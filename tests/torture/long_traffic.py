@@ -30,7 +30,7 @@ from torture.traffic import ACTIONS, Desk, make_folder
 
 NAME = "long traffic"
 USERS = 3
-FOLDERS = 2  # each of which soon has as many conversations in memory as the daemon keeps there
+FOLDERS = 4
 SAMPLE_S = 0.5
 LEAST_SAMPLES = 240  # with fewer the caches are still filling: too short for a verdict
 LEAVE_S = 20.0
@@ -45,6 +45,7 @@ class _Run(NamedTuple):
     """What came of the traffic."""
 
     samples: list[Resources]
+    seconds: float
     before: Resources  # with one window
     after: Resources
     survived: bool
@@ -133,20 +134,21 @@ def _traffic(
     window.ask("context/usage", roots[0])
     before, samples = resources_of(pid), list[Resources]()
     users = [User(home, roots, dice_of(dice.random())) for _ in range(USERS)]
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    begun = time.monotonic()
+    while time.monotonic() < begun + seconds:
         time.sleep(SAMPLE_S)
         samples.append(resources_of(pid))
         window.ask("context/usage", roots[0])
         window.received.clear()
         window.unread.clear()
+    lasted_s = time.monotonic() - begun
     for user in users:
         user.stop()
         wrong += user.failures
         counts += user.counts
     block_until(lambda: window.request("nexus/status", {})["connections"] == 1, LEAVE_S)
     time.sleep(COLLECT_S)
-    return _Run(samples, before, settled_resources(pid, before, LEAVE_S), home.pid() == pid)
+    return _Run(samples, lasted_s, before, settled_resources(pid, before, LEAVE_S), home.pid() == pid)
 
 
 def _figures(run: _Run, counts: Counter[str]) -> tuple[Figure, ...]:
@@ -163,7 +165,7 @@ def _figures(run: _Run, counts: Counter[str]) -> tuple[Figure, ...]:
     memory = statistics.median(one.resident for one in second)
     is_long = len(run.samples) >= LEAST_SAMPLES
     return (
-        Figure("minutes", len(run.samples) * SAMPLE_S / 60),
+        Figure("minutes", run.seconds / 60),
         Figure("windows", counts["windows"], at_least=1),
         Figure("requests", counts["requests"], at_least=1),
         Figure("turns", counts["chat"]),

@@ -11,7 +11,7 @@ from typing import Any
 from support.editor import Editor, named, uri_of
 from support.shared import SharedHome
 
-TURNS_MOST = 6  # of one session
+TURNS_MOST = 12  # of one session
 COMMANDS = (["check", "."], ["show", "."], ["tokens", "NEXUS.md"], ["sessions", "list"])
 COMMAND_S = 60.0
 _numbers = itertools.count(1)
@@ -103,7 +103,7 @@ def chat(desk: Desk) -> None:
     if desk.turns >= TURNS_MOST:
         if desk.dice.random() < 0.5:
             desk.ask_of_session("session/compact")
-        if desk.dice.random() < 0.3:
+        if desk.dice.random() < 0.7:
             desk.ask_of_session("session/delete")
         desk.session, desk.turns = f"session {next(_numbers)}", 0
 

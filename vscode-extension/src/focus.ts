@@ -1,9 +1,9 @@
 /**
- * What the user looks at: a folder, a conversation, an agent.
+ * What the user looks at: a folder, a conversation, an agent, another assistant.
  *
  * 1. The folder is that of the active editor, else the last one, else the first of the workspace. One that was chosen
  *    stays until an editor of another folder becomes active. Folders that are not on the disk do not count.
- * 2. Each folder remembers its conversation and its agent; the conversation outlives the window.
+ * 2. Each folder remembers its conversation, its agent and its assistant; an agent is forgotten with the window.
  * 3. A conversation that the user picked is told apart from one that merely is in focus, until a chat went on in it.
  */
 import * as vscode from "vscode";
@@ -11,6 +11,7 @@ import type { Focus, Nexus } from "./nexus";
 
 export const MAIN = "main";
 const KEY = "nexus.session:";
+const ASSISTANT_KEY = "nexus.assistant:";
 
 export function makeFocus(memory: vscode.Memento): Focus & vscode.Disposable {
   const changed = new vscode.EventEmitter<void>();
@@ -21,6 +22,14 @@ export function makeFocus(memory: vscode.Memento): Focus & vscode.Disposable {
   function look(next: vscode.Uri | undefined): void {
     if (next?.toString() === folder?.toString()) return;
     folder = next;
+    changed.fire();
+  }
+
+  /** One of both is looked at, or neither. */
+  function view(viewed: vscode.Uri, agent: string | undefined, assistant: string | undefined): void {
+    if (agent === undefined) agents.delete(viewed.toString());
+    else agents.set(viewed.toString(), agent);
+    void memory.update(ASSISTANT_KEY + viewed.toString(), assistant);
     changed.fire();
   }
 
@@ -40,6 +49,9 @@ export function makeFocus(memory: vscode.Memento): Focus & vscode.Disposable {
     get agent() {
       return folder && agents.get(folder.toString());
     },
+    get assistant() {
+      return folder && memory.get<string>(ASSISTANT_KEY + folder.toString());
+    },
     setFolder: look,
     setSession(session) {
       if (!folder || session === this.session) return;
@@ -58,10 +70,10 @@ export function makeFocus(memory: vscode.Memento): Focus & vscode.Disposable {
       return picked !== undefined && picked === this.session;
     },
     setAgent(agent) {
-      if (!folder || agent === this.agent) return;
-      if (agent === undefined) agents.delete(folder.toString());
-      else agents.set(folder.toString(), agent);
-      changed.fire();
+      if (folder && (agent !== this.agent || this.assistant !== undefined)) view(folder, agent, undefined);
+    },
+    setAssistant(assistant) {
+      if (folder && assistant !== this.assistant) view(folder, undefined, assistant);
     },
     dispose() {
       for (const one of [...listening, changed]) one.dispose();

@@ -2,6 +2,7 @@
 import type * as vscode from "vscode";
 import type {
   AgentDidChange,
+  AssistantDidChange,
   ContextDidChange,
   ModelCompleteParams,
   ModelCompleteResult,
@@ -29,6 +30,8 @@ export interface Nexus {
   readonly onDidChangeContext: vscode.Event<ContextDidChange>;
   readonly onDidChangeSession: vscode.Event<SessionDidChange>;
   readonly onDidChangeAgent: vscode.Event<AgentDidChange>;
+  /** A session of another program in a folder appeared or went on. */
+  readonly onDidChangeAssistant: vscode.Event<AssistantDidChange>;
   /** Rejects with NexusError (message says what to do; `code` is the daemon's data.code) and when not ready. */
   request<M extends keyof Requests>(
     method: M,
@@ -50,6 +53,8 @@ export interface Focus {
   readonly session: string;
   /** "View as" a live agent. */
   readonly agent: string | undefined;
+  /** The name of another assistant whose context is looked at, such as `claude-code`; kept per folder. */
+  readonly assistant: string | undefined;
   readonly onDidChange: vscode.Event<void>;
   setFolder(folder: vscode.Uri): void;
   setSession(session: string): void;
@@ -57,7 +62,10 @@ export interface Focus {
   pickSession(session: string): void;
   /** Whether the conversation in focus was picked since this was last called for it. */
   takePick(): boolean;
+  /** Ends the look at an assistant, also without an agent: back to the folder's own view. */
   setAgent(agent: string | undefined): void;
+  /** Ends the look at an agent. */
+  setAssistant(assistant: string | undefined): void;
 }
 
 /** What is known of the next chat message before it is written. */

@@ -59,7 +59,7 @@ class _Record(msgspec.Struct, rename="camel"):
 
 def sources(place: Place, folder: str | None) -> Iterator[SessionSource]:
     """The sessions of a folder and of those inside it; without one, all."""
-    root = join(place.environ.get("CLAUDE_CONFIG_DIR") or join(place.home, ".claude"), "projects")
+    root = root_of(place)
     prefix = "" if folder is None else directory_name(folder)
     for name, kind in files.list_directory(root) or ():
         if kind == "file" or not name.startswith(prefix):
@@ -71,6 +71,11 @@ def sources(place: Place, folder: str | None) -> Iterator[SessionSource]:
             stamp = files.file_stamp(path)
             if stamp is not None:
                 yield SessionSource(path, stamp, lambda path=path: read(path, folder))  # type: ignore[misc]
+
+
+def root_of(place: Place) -> str:
+    """The directory that holds a directory for each folder."""
+    return join(place.environ.get("CLAUDE_CONFIG_DIR") or join(place.home, ".claude"), "projects")
 
 
 def directory_name(folder: str) -> str:
@@ -116,7 +121,7 @@ def _from_end(session: AssistantSession, last: Iterable[_Record]) -> AssistantSe
         if record.timestamp and "changed" not in changes:
             changes |= {"changed": record.timestamp, "version": record.version or session.version}
         if record.total_cost_usd is not None and "cost_usd" not in changes:
-            changes |= {"cost_usd": record.total_cost_usd, "total": _sum(record.model_usage or {})}
+            changes |= {"cost_usd": record.total_cost_usd, "total": usage_of_models(record.model_usage or {})}
         if record.last_prompt and session.prompt is None:
             changes.setdefault("prompt", record.last_prompt)
         if record.subtype == "compact_boundary" and "last" not in changes:
@@ -124,7 +129,7 @@ def _from_end(session: AssistantSession, last: Iterable[_Record]) -> AssistantSe
         if record.type == "assistant" and not record.is_sidechain and _is_answer(record.message):
             message = record.message
             assert message is not None  # noqa: S101 - an answer has one
-            changes.setdefault("last", _usage(message.usage or {}))
+            changes.setdefault("last", usage_of(message.usage or {}))
             changes["model"] = message.model
             break
     return msgspec.structs.replace(session, **changes)
@@ -135,7 +140,8 @@ def _is_answer(message: _Message | None) -> bool:
     return message is not None and bool(message.usage) and message.model != "<synthetic>"
 
 
-def _usage(values: dict[str, Any]) -> Usage:
+def usage_of(values: dict[str, Any]) -> Usage:
+    """The usage of an answer."""
     return Usage(
         fresh=count(values, "input_tokens"),
         cache_read=count(values, "cache_read_input_tokens"),
@@ -144,7 +150,9 @@ def _usage(values: dict[str, Any]) -> Usage:
     )
 
 
-def _sum(models: dict[str, dict[str, Any]]) -> Usage:
+def usage_of_models(models: dict[str, dict[str, Any]]) -> Usage:
+    """The sum of the usages in a `cost-state`."""
+
     def total(name: str) -> int:
         return sum(count(values, name) for values in models.values())
 

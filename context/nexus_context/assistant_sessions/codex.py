@@ -2,7 +2,8 @@
 
 1. `$CODEX_HOME` or `~/.codex`, then `sessions/<year>/<month>/<day>/rollout-*.jsonl` and
    `archived_sessions/`. A file can have gigabytes: only its ends are read.
-2. The first record (`session_meta`) names the folder. `turn_context` names the model of a turn.
+2. The first record (`session_meta`) names the folder, and of a sub-agent the thread that started it.
+   `turn_context` names the model of a turn.
 3. `token_count` has the usage of the last request, that of all, and the size of the window. `input_tokens`
    include what was read from the cache.
 """
@@ -35,6 +36,8 @@ class _Payload(msgspec.Struct):
     working_directory: str | None = msgspec.field(name="cwd", default=None)
     timestamp: str | None = None
     cli_version: str | None = None
+    parent_thread_id: str | None = None
+    source: Any = None
     model: str | None = None
     info: dict[str, Any] | None = None
     role: str | None = None
@@ -50,12 +53,17 @@ class _Record(msgspec.Struct):
 
 def sources(place: Place, folder: str | None) -> Iterator[SessionSource]:
     """The sessions of a folder and of those inside it; without one, all."""
-    root = place.environ.get("CODEX_HOME") or join(place.home, ".codex")
+    root = root_of(place)
     for name in ("sessions", "archived_sessions"):
         for path in _rollouts(join(root, name), DEEPEST):
             stamp = files.file_stamp(path)
             if stamp is not None:
                 yield SessionSource(path, stamp, lambda path=path: read(path, folder))  # type: ignore[misc]
+
+
+def root_of(place: Place) -> str:
+    """The directory of Codex."""
+    return place.environ.get("CODEX_HOME") or join(place.home, ".codex")
 
 
 def _rollouts(directory: str, depth: int) -> Iterator[str]:
@@ -87,6 +95,7 @@ def _from_start(path: str, first: Iterable[_Record], changed: str) -> AssistantS
                 version=payload.cli_version,
                 started=payload.timestamp or record.timestamp,
                 changed=changed,
+                parent=payload.parent_thread_id or _parent(payload.source),
             )
         prompt = _words(payload) if session is not None and payload.role == "user" else None
         if session is not None and prompt is not None:
@@ -102,8 +111,8 @@ def _from_end(session: AssistantSession, last: Iterable[_Record]) -> AssistantSe
             changes.setdefault("changed", record.timestamp)
         if payload.type == "token_count" and payload.info and "last" not in changes:
             changes |= {
-                "last": _usage(payload.info.get("last_token_usage")),
-                "total": _usage(payload.info.get("total_token_usage")),
+                "last": usage_of(payload.info.get("last_token_usage")),
+                "total": usage_of(payload.info.get("total_token_usage")),
                 "window": count(payload.info, "model_context_window") or None,
             }
         if record.type == "turn_context" and payload.model:
@@ -113,12 +122,20 @@ def _from_end(session: AssistantSession, last: Iterable[_Record]) -> AssistantSe
     return msgspec.structs.replace(session, **changes)
 
 
-def _usage(values: Any) -> Usage | None:
+def usage_of(values: Any) -> Usage | None:
+    """The usage of a request or of all; None if there is none."""
     if not isinstance(values, dict):
         return None
     cached, written = count(values, "cached_input_tokens"), count(values, "cache_write_input_tokens")
     fresh = max(count(values, "input_tokens") - cached - written, 0)
     return Usage(fresh=fresh, cache_read=cached, cache_write=written, output=count(values, "output_tokens"))
+
+
+def _parent(source: Any) -> str | None:
+    """The thread that started a sub-agent, as versions before 0.169.0 have it."""
+    for name in ("subagent", "thread_spawn", "parent_thread_id"):
+        source = source.get(name) if isinstance(source, dict) else None
+    return text(source)
 
 
 def _words(payload: _Payload) -> str | None:

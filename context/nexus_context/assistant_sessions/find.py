@@ -1,6 +1,6 @@
 """All sessions of other assistants that work in a folder."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from threading import Lock
 
 import apsw
@@ -31,14 +31,20 @@ _known: dict[tuple[str, str | None], tuple[tuple[int, ...], list[AssistantSessio
 _lock = Lock()
 
 
-def find_sessions(home: str, environ: Mapping[str, str], folder: str | None = None) -> AssistantSessions:
+def find_sessions(
+    home: str,
+    environ: Mapping[str, str],
+    folder: str | None = None,
+    *,
+    assistants: Collection[str] = ASSISTANTS.keys(),
+) -> AssistantSessions:
     """The sessions in a folder and in those inside it, or everywhere.
 
     A file that has not changed since the last call is not read again by this process.
     """
     sessions: list[AssistantSession] = []
     failures: list[tuple[str, str]] = []
-    for list_sources in ASSISTANTS.values():
+    for list_sources in (ASSISTANTS[name] for name in assistants):
         for source in list_sources(Place(home, environ), folder):
             try:
                 sessions += map(_with_window, _read(source, folder))

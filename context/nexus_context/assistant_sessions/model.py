@@ -127,3 +127,11 @@ def utc(nanoseconds: int) -> str:
     """A file's time as the records of assistants write them."""
     time = datetime.fromtimestamp(nanoseconds / 1e9, UTC)
     return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def seconds(time: Any) -> float:
+    """The seconds since 1970 of a record's time; 0 if it has none."""
+    try:
+        return datetime.fromisoformat(time).timestamp() if isinstance(time, str) else 0.0
+    except (ValueError, OverflowError, OSError):
+        return 0.0

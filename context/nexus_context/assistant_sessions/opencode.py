@@ -31,6 +31,9 @@ _PATIENCE_MS = 250
 _SESSIONS = """
 SELECT id, parent_id, directory, title, version, model, cost, tokens_input, tokens_output, tokens_cache_read,
     tokens_cache_write, time_created, time_updated FROM session"""
+_LATEST = """
+SELECT (SELECT max(time_updated) FROM message WHERE session_id = ?),
+    (SELECT max(time_updated) FROM part WHERE session_id = ?)"""
 _ANSWERS = """
 SELECT data FROM message WHERE session_id = ? AND data LIKE '%"assistant"%'
 ORDER BY time_created DESC LIMIT 5"""
@@ -38,24 +41,22 @@ ORDER BY time_created DESC LIMIT 5"""
 
 def sources(place: Place, folder: str | None) -> Iterator[SessionSource]:
     """The database, if there is one."""
-    data = place.environ.get("XDG_DATA_HOME") or join(place.home, ".local", "share")
-    path = join(data, "opencode", "opencode.db")
+    path = join(root_of(place), "opencode.db")
     stamp = files.file_stamp(path)
     if stamp is not None:
         log = files.file_stamp(path + "-wal") or ()
         yield SessionSource(path, (*stamp, *log), lambda: read(path, folder))
 
 
+def root_of(place: Place) -> str:
+    """The directory of the database."""
+    return join(place.environ.get("XDG_DATA_HOME") or join(place.home, ".local", "share"), "opencode")
+
+
 def read(path: str, folder: str | None) -> list[AssistantSession]:
     """The sessions of a folder and of those inside it; apsw.Error if the database cannot be read."""
-    is_open = files.file_stamp(f"{path}-shm") is not None
-    log = files.file_stamp(f"{path}-wal")
-    if log is not None and log[2] and not is_open:
-        raise apsw.CantOpenError("opencode ended without writing its log to the database: start it once")
-    uri = f"file:{quote(path)}?mode=ro&{'readonly_shm=1' if is_open else 'immutable=1'}"
-    connection = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+    connection = connect(path)
     try:
-        connection.set_busy_timeout(_PATIENCE_MS)
         connection.execute("BEGIN")
         rows = [row for row in connection.execute(_SESSIONS) if is_within(row[2], folder)]
         return [_session(connection, path, row) for row in rows]
@@ -63,11 +64,34 @@ def read(path: str, folder: str | None) -> list[AssistantSession]:
         connection.close()
 
 
+def connect(path: str) -> apsw.Connection:
+    """A connection that only reads; apsw.Error if the database cannot be read (rule 1)."""
+    is_open = files.file_stamp(f"{path}-shm") is not None
+    log = files.file_stamp(f"{path}-wal")
+    if log is not None and log[2] and not is_open:
+        raise apsw.CantOpenError("opencode ended without writing its log to the database: start it once")
+    uri = f"file:{quote(path)}?mode=ro&{'readonly_shm=1' if is_open else 'immutable=1'}"
+    connection = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+    connection.set_busy_timeout(_PATIENCE_MS)
+    return connection
+
+
+def read_session(
+    connection: apsw.Connection, path: str, name: str
+) -> tuple[tuple[Any, ...] | None, AssistantSession | None]:
+    """What changes whenever the session does, and the session; None for both if there is none."""
+    row = connection.execute(f"{_SESSIONS} WHERE id = ?", (name,)).fetchone()
+    if row is None:
+        return None, None
+    latest = connection.execute(_LATEST, (name, name)).fetchone() or ()
+    return (*row, *latest), _session(connection, path, row)
+
+
 def _session(connection: apsw.Connection, path: str, row: tuple[Any, ...]) -> AssistantSession:
     name, parent, directory, title, version, model, cost, fresh, output, read_, write, created, updated = row
-    answers = [_decode(data) for (data,) in connection.execute(_ANSWERS, (name,))]
+    answers = [decode(data) for (data,) in connection.execute(_ANSWERS, (name,))]
     last = next((one["tokens"] for one in answers if isinstance(one.get("tokens"), dict)), None)
-    chosen = _decode(model)
+    chosen = decode(model)
     return AssistantSession(
         assistant=NAME,
         id=name,
@@ -78,14 +102,15 @@ def _session(connection: apsw.Connection, path: str, row: tuple[Any, ...]) -> As
         version=version,
         started=utc(created * 1_000_000),
         changed=utc(updated * 1_000_000),
-        last=None if last is None else _usage(last),
+        last=None if last is None else usage_of(last),
         total=Usage(fresh=fresh, cache_read=read_, cache_write=write, output=output),
         cost_usd=cost or None,  # 0 for a model without prices
         parent=parent,
     )
 
 
-def _usage(tokens: dict[str, Any]) -> Usage:
+def usage_of(tokens: dict[str, Any]) -> Usage:
+    """The usage of an answer."""
     cache = tokens.get("cache")
     cached = cache if isinstance(cache, dict) else {}
     return Usage(
@@ -96,7 +121,7 @@ def _usage(tokens: dict[str, Any]) -> Usage:
     )
 
 
-def _decode(data: object) -> dict[str, Any]:
+def decode(data: object) -> dict[str, Any]:
     """A JSON object of the database; empty for anything else."""
     try:
         value = msgspec.json.decode(data) if isinstance(data, str | bytes) else None

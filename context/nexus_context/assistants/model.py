@@ -1,5 +1,6 @@
 """The values of a profile: what an assistant sends of a folder's files, what it leaves out, and why."""
 
+import os
 from collections.abc import Mapping
 from typing import Literal
 
@@ -141,13 +142,14 @@ class AssistantServer(msgspec.Struct, frozen=True):
 
 
 class Profile(msgspec.Struct, frozen=True):
-    """What an assistant reads in a folder. `total` is the sum of the parts; `exact` as of the counter.
+    """What an assistant reads in a user's folder. `total` is the sum of the parts; `exact` as of the counter.
 
     `texts` are the texts that the spans of the problems are in. Of `servers` the tools are not known.
     """
 
     assistant: Assistant
     folder: str
+    user_home: str
     blocks: tuple[SentBlock, ...]
     later: tuple[LaterFile, ...]
     ignored: tuple[IgnoredFile, ...]
@@ -162,3 +164,12 @@ class Profile(msgspec.Struct, frozen=True):
     def parts(self) -> tuple[SentPart, ...]:
         """All parts, in the order of the request."""
         return tuple(part for block in self.blocks for part in block.parts)
+
+    def shorten(self, path: str) -> str:
+        """A path from the folder, from the user's home with `~`, or from a directory above with `..`."""
+        for directory, prefix in ((self.folder, ""), (self.user_home, f"~{os.sep}")):
+            if path.startswith(directory + os.sep):
+                return prefix + path[len(directory) + 1 :]
+        parent = os.path.dirname(path)
+        is_above = self.folder.startswith(parent.rstrip(os.sep) + os.sep)
+        return os.path.relpath(path, self.folder) if is_above else path

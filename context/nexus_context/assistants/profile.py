@@ -93,6 +93,7 @@ def read_profile(
     return Profile(
         assistant=assistant,
         folder=surroundings.folder,
+        user_home=surroundings.user_home,
         blocks=blocks,
         later=tuple(replace(each, tokens=counter.count(disk.text(each.path) or "")) for each in later),
         ignored=ignored,

@@ -41,9 +41,11 @@ class WhoReadsWhat(msgspec.Struct, frozen=True):
     profiles: tuple[Profile, ...]
 
 
-def who_reads_what(surroundings: Surroundings, names: Sequence[str] = ASSISTANT_NAMES) -> WhoReadsWhat:
+def who_reads_what(
+    surroundings: Surroundings, names: Sequence[str] = ASSISTANT_NAMES, *, disk: Disk | None = None
+) -> WhoReadsWhat:
     """The table of a folder."""
-    disk = Disk()
+    disk = disk or Disk()
     surroundings = msgspec.structs.replace(surroundings, folder=disk.real(surroundings.folder))
     files = find_instruction_files(disk, surroundings)
     profiles = tuple(read_profile(name, surroundings, disk=disk, around=files) for name in names)

@@ -36,12 +36,14 @@ def fork_late_turn(
     """Begin a session after `parent`, for a turn whose writer had not seen the newest one."""
     base = None if parent is None else base_of(connection, position, parent)
     agent = sessions.agent_of(connection, position)
-    name = _free(connection, workspace, position.name)
+    name = free_name(connection, workspace, position.name, is_taken=True)
     return sessions.begin(connection, workspace, name, agent=agent, origin=position.session, base=base)
 
 
-def _free(connection: apsw.Connection, workspace: str, session: str) -> str:
-    """The first free name of "name (2)", "name (3)", …"""
+def free_name(connection: apsw.Connection, workspace: str, session: str, *, is_taken: bool = False) -> str:
+    """The name if it is free, else, or if it `is_taken`, the first free one of "name (2)", "name (3)", …"""
+    if not is_taken and sessions.find(connection, workspace, session) is None:
+        return session
     stem = _NUMBERED.sub("", session)
     number = 2
     while sessions.find(connection, workspace, sessions.fitting(stem, f" ({number})")) is not None:

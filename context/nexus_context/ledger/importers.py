@@ -116,7 +116,7 @@ def read(data: bytes, path: str) -> FileContents:
             event["id"] = conversation.id
         if several or conversation.name not in ("", "1"):
             event["conversation"] = conversation.name
-        turns = tuple(_turns(conversation, event))
+        turns = tuple(turns_of(conversation, event))
         sessions.append(FileSession(_tidy(name), turns, sound=sound, agent=conversation.agent))
     return FileContents(
         transcript.format,
@@ -162,7 +162,8 @@ def _unpacked(data: bytes, path: str) -> tuple[bytes, list[Problem]]:
     ]
 
 
-def _turns(conversation: Conversation, event: Any) -> Iterator[Turn]:
+def turns_of(conversation: Conversation, event: Any) -> Iterator[Turn]:
+    """The turns of a conversation (rule 1), not counted; the first has the event, system prompt and tools."""
     context = {"system": conversation.system, "tools": list(conversation.tools)}
     present: Any = {name: value for name, value in context.items() if value} or None
     outcomes = {answer.message: answer.outcome for answer in conversation.answers}

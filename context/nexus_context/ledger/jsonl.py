@@ -29,7 +29,7 @@ from nexus_context.conversation.transcripts.read_limits import LONGEST_LINE, MOS
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.files import foreign_encoding
 from nexus_context.jsontext import pointer_text
-from nexus_context.ledger.records import Ranges, Turn, TurnType
+from nexus_context.ledger.records import Ranges, SessionOrigin, Turn, TurnType
 from nexus_context.ledger.rows import json_text, unwritable, value_of
 
 FORMAT = "nexus-session"
@@ -56,6 +56,7 @@ class _Header(msgspec.Struct, frozen=True, omit_defaults=True):
     version: int
     session: str
     parameters: dict[str, Any] = {}
+    origin: SessionOrigin | None = None  # for readers; an import does not make a session of ours a mirror
 
 
 class _Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -90,9 +91,14 @@ _WORDS = ("created", "model", "role", "compaction", "counter")
 _FIELDS = tuple(field.name for field in msgspec.structs.fields(_Line))
 
 
-def lines(session: str, turns: Iterable[Turn], parameters: Mapping[str, Any] = {}) -> Iterator[str]:
+def lines(
+    session: str,
+    turns: Iterable[Turn],
+    parameters: Mapping[str, Any] = {},
+    origin: SessionOrigin | None = None,
+) -> Iterator[str]:
     """The lines of a session, each with its line end."""
-    yield json_text(_Header(FORMAT, VERSION, session, dict(parameters))) + "\n"
+    yield json_text(_Header(FORMAT, VERSION, session, dict(parameters), origin=origin)) + "\n"
     for turn in turns:
         line = _Line(**{name: getattr(turn, name) for name in _FIELDS})
         yield _text(line) + "\n"

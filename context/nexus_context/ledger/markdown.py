@@ -15,7 +15,7 @@ import msgspec
 
 from nexus_context.conversation.compaction.receipt import opaque_provider
 from nexus_context.conversation.message import Message, ToolCall, content_of
-from nexus_context.ledger.records import Turn
+from nexus_context.ledger.records import SessionOrigin, Turn
 
 ROLES = {"user": "User", "assistant": "Assistant", "tool": "Tool result", "system": "System"}
 
@@ -26,9 +26,11 @@ _LINE_END = re.compile(r"\r\n?|\n")
 _HTML = re.compile(r"(?:^|\r) {0,3}<", re.MULTILINE)
 
 
-def pieces(session: str, turns: Iterable[Turn]) -> Iterator[str]:
+def pieces(session: str, turns: Iterable[Turn], origin: SessionOrigin | None = None) -> Iterator[str]:
     """The page in pieces."""
     yield f"# {_inline(session)}\n"
+    if origin is not None:
+        yield f"\nKept from {_inline(origin.assistant)}: {_inline(origin.id)} ({_inline(origin.path)})\n"
     for turn in turns:
         yield from _turn(turn)
 

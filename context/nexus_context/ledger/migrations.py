@@ -9,7 +9,7 @@ import apsw
 
 from nexus_context.files import PROMPT_LIMIT, read_text
 
-VERSION = 10
+VERSION = 11
 """The newest version that this program supports."""
 
 APPLICATION = 0x4E58554C  # "NXUL": distinguishes a ledger from another program's database

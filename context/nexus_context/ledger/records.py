@@ -33,6 +33,20 @@ class Head(msgspec.Struct, frozen=True):
     tokens: int = 0  # of all messages, by the counters that counted them
 
 
+class SessionOrigin(msgspec.Struct, frozen=True):
+    """Which session of another assistant a session was kept from.
+
+    `id` is that of its program, `path` the file that had it. `parent`: of a sub-agent, the id of the session
+    that started it. `parent_session` is the name of what was kept of that one, if anything was.
+    """
+
+    assistant: str
+    id: str
+    path: str
+    parent: str | None = None
+    parent_session: str | None = None
+
+
 class Session(msgspec.Struct, frozen=True):
     """One session; its head is that of its current thread and counts shared turns."""
 
@@ -46,6 +60,7 @@ class Session(msgspec.Struct, frozen=True):
     parameters: Mapping[str, Any] = {}  # of the model, as the session was created with
     sent_tokens: int = 0  # that the next request would send if they fit: without what is compacted
     counters: frozenset[str] = frozenset()  # names of those that counted the `sent_tokens`
+    origin: SessionOrigin | None = None  # of a session of another assistant
 
 
 class SessionOptions(msgspec.Struct, frozen=True):
@@ -203,6 +218,49 @@ def as_new_turn(turn: Turn, counts: Iterable[int]) -> NewTurn:
     )
 
 
+class MirroredSession(msgspec.Struct, frozen=True):
+    """What the ledger has of a session of another assistant.
+
+    `session` is its name; None: the user deleted it. `turn` is the last one that its program wrote, `head`
+    the end of the session, where others may have written since. `is_reported`: its usages have been compared
+    with our counts.
+    """
+
+    origin: SessionOrigin
+    workspace: str
+    session: str | None
+    turn: str | None
+    head: Head | None
+    is_reported: bool = False
+
+
+class MirrorTurns(msgspec.Struct, frozen=True, kw_only=True):
+    """New turns of a session of another assistant.
+
+    They go to a new session called `name`; or, with `after`, behind the head that the writer saw; or, with
+    `base`, to a fork that shares the turns of `after` up to that one. `existing` is what the writer found in
+    the ledger, whatever it does with it.
+    """
+
+    origin: SessionOrigin
+    workspace: str
+    name: str
+    turns: tuple[NewTurn, ...]
+    after: MirroredSession | None = None
+    base: str | None = None
+    existing: MirroredSession | None = None
+    is_reported: bool = False
+    changed: str | None = None  # ISO 8601, UTC: when its program wrote; None: now
+
+
+class MirroredFile(msgspec.Struct, frozen=True):
+    """How far a file of another assistant was read: its stamp then, and what its reader noted, as JSON."""
+
+    path: str
+    stamp: tuple[int, ...]
+    progress: str
+
+
 class ExcerptTurn(msgspec.Struct, frozen=True, kw_only=True):
     """One turn of an excerpt: `messages` messages from the position `first` on; `stored` are on the page."""
 
@@ -253,6 +311,7 @@ class Hit(msgspec.Struct, frozen=True):
     role: str
     snippet: str
     created: str
+    assistant: str | None = None  # from which the session was kept
 
 
 class DirectMessage(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@
 5. Messages in scripts without spaces between words are matched by parts (`part_index`), in a separate
    index. The matches of both indexes are merged by rank: their scores are not comparable.
 6. A search that exceeds DEADLINE is stopped: a short prefix may match every word.
+7. Secrets in a snippet are covered, also those of which it has only a part. The ledger has them as they are.
 """
 
 import json
@@ -25,6 +26,7 @@ from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.lineage import SHIFT, Range, message_ranges, segments, turn_name
 from nexus_context.ledger.records import Hit
 from nexus_context.ledger.rows import value
+from nexus_context.redact import redact_message
 
 BEFORE, AFTER = "«", "»"
 """Marks around a match in a snippet."""
@@ -37,6 +39,9 @@ SNIPPET = 24
 
 EXCERPT = 120
 """Characters of a snippet of text without spaces."""
+
+AROUND = 2_000
+"""Characters on each side of a snippet in which a secret may begin or end."""
 
 LOOKED_AT = 200_000
 """Characters of a message that are searched for a snippet."""
@@ -80,12 +85,15 @@ SELECT rowid, snippet(found, 0, ?, ?, '…', ?) FROM found
 WHERE found MATCH ? AND rowid >= ? AND rowid <= ? AND +rowid IN (SELECT value FROM json_each(?))
 """
 _ABOUT = """
-SELECT session.workspace, session.name, thread.key, message.turn, message.role, turn.created
+SELECT session.workspace, session.name, thread.key, message.turn, message.role, turn.created,
+    origin.assistant
 FROM message JOIN thread ON thread.id = message.id >> 32 JOIN session ON session.id = thread.session
 JOIN turn ON turn.id = (message.id >> 32 << 32) + message.turn
+LEFT JOIN origin ON origin.session = session.id
 WHERE message.id = ?
 """
 _ALL = Range(0, (1 << 63) - 1)
+_MARKS = frozenset((BEFORE, AFTER))
 
 
 def search(
@@ -219,9 +227,26 @@ def _search_scope(
     return _SearchScope(first, end, f" AND ({_IN_SESSION} OR {_SHARED})", (session, workspace, ends))
 
 
+def _without_secrets(connection: apsw.Connection, number: int, snippet: str) -> str:
+    """A snippet with the secrets of its message covered; the marks stay."""
+    marks = [at for at, char in enumerate(snippet) if char in _MARKS]
+    text = "".join(char for char in snippet if char not in _MARKS)
+    content: str = value(connection, "SELECT said FROM message WHERE id = ?", number)
+    inner = text.removeprefix("…").removesuffix("…")
+    start = content.find(inner)
+    if start < 0:  # it has marks of its own
+        return redact_message(snippet)
+    first = max(start - AROUND, 0)
+    around = redact_message(content[first : start + len(inner) + AROUND])
+    covered = text.replace(inner, around[start - first : start - first + len(inner)], 1)
+    for at in marks:  # in ascending order: the marks before are in place already
+        covered = covered[:at] + snippet[at] + covered[at:]
+    return covered
+
+
 def _hit(connection: apsw.Connection, number: int, snippet: str, session: str | None) -> Hit:
     about: tuple[Any, ...] = connection.execute(_ABOUT, (number,)).fetchall()[0]
-    workspace, owner, key, seq, role, created = about
+    workspace, owner, key, seq, role, created, assistant = about
     return Hit(
         workspace=workspace,
         session=owner if session is None else session,
@@ -229,6 +254,7 @@ def _hit(connection: apsw.Connection, number: int, snippet: str, session: str | 
         seq=seq,
         position=number & ((1 << SHIFT) - 1),
         role=role,
-        snippet=snippet,
+        snippet=_without_secrets(connection, number, snippet),
         created=created,
+        assistant=assistant,
     )

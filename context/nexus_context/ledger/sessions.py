@@ -30,7 +30,7 @@ from nexus_context.ledger.lineage import (
     turn_name,
     turn_ranges,
 )
-from nexus_context.ledger.records import Head, Session, SessionOptions
+from nexus_context.ledger.records import Head, Session, SessionOptions, SessionOrigin
 from nexus_context.ledger.rows import optional_json, optional_value, row, value, value_of
 
 PURGED = 200
@@ -51,12 +51,16 @@ LEFT JOIN thread AS owner ON owner.id = iif(thread.seq > thread.base_seq, thread
 _SESSION = """
 SELECT session.workspace, session.name, session.created, session.updated, session.agent, given.parameters,
     origin.name, thread.key, owner.key, thread.seq, thread.messages, thread.tokens, thread.id,
-    last.in_force, last.undone
+    last.in_force, last.undone,
+    source.assistant, source.id, source.path, source.parent, (
+        SELECT above.name FROM mirror JOIN session AS above ON above.id = mirror.session
+        WHERE mirror.assistant = source.assistant AND mirror.id = source.parent)
 FROM session JOIN thread ON thread.id = session.thread
 LEFT JOIN thread AS owner ON owner.id = iif(thread.seq > thread.base_seq, thread.id, thread.parent)
 LEFT JOIN turn AS last ON last.id = (owner.id << 32) + thread.seq
 LEFT JOIN session AS origin ON origin.id = session.forked_from
 LEFT JOIN session_parameters AS given ON given.session = session.id
+LEFT JOIN origin AS source ON source.session = session.id
 """
 
 
@@ -327,6 +331,7 @@ def now() -> str:
 
 
 def _session(connection: apsw.Connection, columns: tuple[Any, ...]) -> Session:
+    *columns, assistant, program_id, path, above, above_name = columns  # type: ignore[assignment]
     *names, agent, parameters, origin, key, owner, seq, messages, tokens, thread, in_force, undone = columns
     last = None if owner is None else turn_name(owner, seq)
     head = Head(thread=key, turn=last, seq=seq, messages=messages, tokens=tokens)
@@ -346,6 +351,9 @@ def _session(connection: apsw.Connection, columns: tuple[Any, ...]) -> Session:
         forked_from=origin,
         sent_tokens=sent.tokens,
         counters=_counters(connection, sent.messages),
+        origin=None
+        if assistant is None
+        else SessionOrigin(assistant, program_id, path, parent=above, parent_session=above_name),
     )
 
 

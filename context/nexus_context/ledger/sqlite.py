@@ -1,10 +1,10 @@
 """The ledger in SQLite: each method of `store.Ledger` is one transaction.
 
 The work of a method is a function of a connection, in `sessions`, `turn_writer`, `read_history`,
-`usage_reports`, `excerpt`, `search`, `direct_messages` or `agents`.
+`usage_reports`, `mirrors`, `excerpt`, `search`, `direct_messages` or `agents`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -16,6 +16,7 @@ from nexus_context.ledger import (
     compacted_turn,
     direct_messages,
     forks,
+    mirrors,
     part_index,
     read_history,
     sessions,
@@ -32,6 +33,9 @@ from nexus_context.ledger.records import (
     Head,
     Hit,
     LiveAgent,
+    MirroredFile,
+    MirroredSession,
+    MirrorTurns,
     NewAgent,
     NewCompaction,
     NewTurn,
@@ -44,6 +48,7 @@ from nexus_context.ledger.records import (
     Verification,
 )
 from nexus_context.ledger.rows import DamagedError
+from nexus_context.tokens.accuracy import DatedReport
 from nexus_context.tokens.correction import Correction, UsageReport
 
 INDEX = 0.5
@@ -186,6 +191,10 @@ class SqliteLedger:
         with self._connections.reading() as connection:
             return usage_reports.correction(connection, family)
 
+    def usage_reports(self) -> list[DatedReport]:
+        with self._connections.reading() as connection:
+            return usage_reports.list_reports(connection)
+
     def render_anew(self, workspace: str, session: str) -> None:
         with self._connections.writing() as connection:
             turn_writer.render_anew(connection, workspace, session)
@@ -230,6 +239,24 @@ class SqliteLedger:
         self._fill_index()
         with self._connections.reading() as connection:
             return search(connection, query, workspace=workspace, session=session, limit=limit)
+
+    # ------------------------------------------------------------ sessions of other assistants
+
+    def mirrored_files(self) -> dict[str, MirroredFile]:
+        with self._connections.reading() as connection:
+            return mirrors.list_files(connection)
+
+    def mirrored_session(self, assistant: str, program_id: str) -> MirroredSession | None:
+        with self._connections.reading() as connection:
+            return mirrors.find(connection, assistant, program_id)
+
+    def imported_sessions(self) -> dict[str, tuple[str, str]]:
+        with self._connections.reading() as connection:
+            return mirrors.list_imported(connection)
+
+    def mirror(self, changes: Sequence[MirrorTurns], files: Iterable[MirroredFile] = ()) -> None:
+        with self._connections.writing() as connection:
+            mirrors.write(connection, changes, files)
 
     # ------------------------------------------------------------ the whole ledger
 

@@ -4,7 +4,7 @@ Every method may block on the disk, may be called from any thread, and raises Le
 method returns, its data survives the end of the process and a power cut.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from nexus_context.ledger.records import (
@@ -14,6 +14,9 @@ from nexus_context.ledger.records import (
     Head,
     Hit,
     LiveAgent,
+    MirroredFile,
+    MirroredSession,
+    MirrorTurns,
     NewAgent,
     NewCompaction,
     NewTurn,
@@ -25,6 +28,7 @@ from nexus_context.ledger.records import (
     Turn,
     Verification,
 )
+from nexus_context.tokens.accuracy import DatedReport
 from nexus_context.tokens.correction import Correction, UsageReport
 
 
@@ -156,6 +160,10 @@ class Ledger(Protocol):
         """What the reports of all workspaces say about a family of models; without an anchor."""
         ...
 
+    def usage_reports(self) -> list[DatedReport]:
+        """What providers counted of requests beside what we estimated: the newest ones, the newest first."""
+        ...
+
     def render_anew(self, workspace: str, session: str) -> None:
         """Let the session's next request begin with what is present then: `frozen` is None from now on.
 
@@ -201,6 +209,27 @@ class Ledger(Protocol):
         """Messages in which all words of a query occur, best first.
 
         `"two words"` is a phrase, `word*` a prefix, `-word` must not occur. There are no syntax errors.
+        """
+        ...
+
+    # ------------------------------------------------------------ sessions of other assistants
+
+    def mirrored_files(self) -> dict[str, MirroredFile]:
+        """How far each file of another assistant was read, by path."""
+        ...
+
+    def mirrored_session(self, assistant: str, program_id: str) -> MirroredSession | None:
+        """What there is of a session of another assistant, by the id that its program gave it."""
+        ...
+
+    def imported_sessions(self) -> dict[str, tuple[str, str]]:
+        """Sessions that were imported from files and are not kept: workspace and name, by program's id."""
+        ...
+
+    def mirror(self, changes: Sequence[MirrorTurns], files: Iterable[MirroredFile] = ()) -> None:
+        """Write new turns of other assistants' sessions, and how far files were read: all or nothing.
+
+        HeadMovedError if somebody else has written to one of the sessions since the writer looked.
         """
         ...
 

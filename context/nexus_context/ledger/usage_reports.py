@@ -8,13 +8,15 @@ import apsw
 from nexus_context.ledger import sessions
 from nexus_context.ledger.lineage import SHIFT, segments, turn_ranges
 from nexus_context.ledger.rows import row
+from nexus_context.tokens.accuracy import DatedReport
 from nexus_context.tokens.correction import Correction, UsageReport, learned
 
 MOST_STORED = 256
 """Reports of a family. An anchor may be among those that are dropped: then the conversation has none."""
 
 _INSERT = """
-INSERT INTO report (family, thread, turn, reported, estimated, shown, anchors) VALUES (?, ?, ?, ?, ?, ?, ?)
+INSERT INTO report (family, thread, turn, reported, estimated, shown, anchors, created)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 """
 _TRIM = """
 DELETE FROM report WHERE family = ? AND id <=
@@ -30,7 +32,7 @@ SELECT {_FIELDS} FROM report WHERE turn >= ? AND turn < ? AND anchors ORDER BY t
 def write(connection: apsw.Connection, turn: int, report: UsageReport) -> None:
     """Store the report of the turn with this id."""
     figures = report.reported, report.estimated, report.shown, int(report.anchors)
-    connection.execute(_INSERT, (report.family, turn >> SHIFT, turn, *figures))
+    connection.execute(_INSERT, (report.family, turn >> SHIFT, turn, *figures, sessions.now()))
     connection.execute(_TRIM, (report.family, report.family, MOST_STORED))
 
 
@@ -50,6 +52,12 @@ def correction(connection: apsw.Connection, family: str) -> Correction:
     """What was learned of a family of models."""
     rows = connection.execute(_BY_FAMILY, (family, MOST_STORED))
     return learned(family, [(thread, _report(*columns)) for thread, *columns in rows])
+
+
+def list_reports(connection: apsw.Connection) -> list[DatedReport]:
+    """All stored reports, the newest first."""
+    rows = connection.execute(f"SELECT thread, created, {_FIELDS} FROM report ORDER BY id DESC")  # noqa: S608
+    return [DatedReport(thread, _report(*columns), created) for thread, created, *columns in rows]
 
 
 def _report(family: str, reported: int, estimated: int, shown: int, anchors: int) -> UsageReport:

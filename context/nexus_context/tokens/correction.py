@@ -5,7 +5,7 @@
    several requests, another unit or a lie. Small requests say nothing; their reports are dropped, too.
 2. The *factor* of a family of models is the median of its last reports, at most PER_CONVERSATION of one
    conversation, from LEAST_REPORTS on, within FACTORS. So a report moves it by one place in their order, and
-   nothing moves it past the bounds.
+   nothing moves it past the bounds. It is 1 where the median error of these reports is less without it.
 3. The newest report of a conversation is its *anchor*. As much of a request as was reported counts as its
    provider counted it, and what came after as the estimate times the factor. If less is sent than then,
    because messages were cut or compacted, it counts in proportion.
@@ -109,18 +109,37 @@ def checked_report(report: UsageReport) -> UsageReport | None:
 
 def learned(family: str, reports: Iterable[tuple[Hashable, UsageReport]]) -> Correction:
     """The correction of a family by its reports, the newest first, each with its conversation."""
+    counted = [report for _, report in counted_reports(family, reports)]
+    if len(counted) < LEAST_REPORTS:
+        return Correction(family)
+    least, most = FACTORS
+    factor = min(max(median_low(report.ratio for report in counted), least), most)
+    before, after = (median_low(deviations(counted, each)) for each in (1000, factor))
+    if after > before:
+        factor = 1000
+    return Correction(family, factor, median_low(report.deviation for report in counted))
+
+
+def counted_reports(
+    family: str, reports: Iterable[tuple[Hashable, UsageReport]]
+) -> list[tuple[Hashable, UsageReport]]:
+    """The reports of a family that count (rule 2), the newest first, each with its conversation."""
     counts: dict[Hashable, int] = {}
-    used: list[UsageReport] = []
+    counted: list[tuple[Hashable, UsageReport]] = []
     for conversation, report in reports:
-        if len(used) == MOST_REPORTS:
+        if len(counted) == MOST_REPORTS:
             break
         if checked_report(report) is None or report.family != family:
             continue
         counts[conversation] = counts.get(conversation, 0) + 1
         if counts[conversation] <= PER_CONVERSATION:
-            used.append(report)
-    if len(used) < LEAST_REPORTS:
-        return Correction(family)
-    least, most = FACTORS
-    factor = min(max(median_low(report.ratio for report in used), least), most)
-    return Correction(family, factor, median_low(report.deviation for report in used))
+            counted.append((conversation, report))
+    return counted
+
+
+def deviations(reports: Iterable[UsageReport], factor: int) -> list[int]:
+    """How far the estimates times a factor are off, each in thousandths of the provider's figure."""
+    return [
+        round(1000 * abs(report.estimated * factor // 1000 - report.reported) / report.reported)
+        for report in reports
+    ]

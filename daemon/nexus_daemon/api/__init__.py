@@ -14,6 +14,7 @@ from nexus_daemon.lazy import submodules
 if TYPE_CHECKING:
     from nexus_daemon.api import agent as agent
     from nexus_daemon.api import assistant as assistant
+    from nexus_daemon.api import assistant_session as assistant_session
     from nexus_daemon.api import config as config
     from nexus_daemon.api import context as context
     from nexus_daemon.api import debug as debug
@@ -32,6 +33,7 @@ else:  # 100 ms that the reply to `initialize` must not wait for
         *(
             "agent",
             "assistant",
+            "assistant_session",
             "config",
             "context",
             "debug",

@@ -1,22 +1,27 @@
 """`nexus/assistant/*`: what other assistants read in a folder."""
 
 import os
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from nexus_context.assistants import ASSISTANT_NAMES
 from nexus_context.assistants.disk import Disk
 from nexus_context.assistants.instruction_files import settings_files
 from nexus_context.assistants.model import Profile, Surroundings
 from nexus_context.assistants.profile import ASSISTANTS, COMMANDS, read_profile
+from nexus_context.assistants.readers import who_reads_what
 from nexus_context.errors import RequestError, Span
 from nexus_context.files import which
 from nexus_context.layers.walk import user_home
 from nexus_daemon import protocol
+from nexus_daemon.api import assistant_views, resolve
 from nexus_daemon.lsp import convert
 
 if TYPE_CHECKING:
     from nexus_daemon.connection import Connection
+
+T = TypeVar("T")
 
 
 async def list_assistants(
@@ -32,15 +37,64 @@ async def context(client: "Connection", params: protocol.AssistantParams) -> pro
 
     An open document's unsaved text wins over the disk, as if it were saved. An unknown name is an error.
     """
-    if params.assistant not in ASSISTANT_NAMES:
+    return await _of_profile(client, params.workspace_folder, params.assistant, _context)
+
+
+async def readers(client: "Connection", params: protocol.FolderParams) -> protocol.AssistantReadersResult:
+    """Who reads what: the instruction files around a folder, and what each assistant does with them.
+
+    An open document's unsaved text wins over the disk, as if it were saved.
+    """
+    surroundings, disk = _surroundings(client, params.workspace_folder)
+    return await client.read(_readers, surroundings, disk)
+
+
+async def preview(client: "Connection", workspace_folder: str, name: str) -> protocol.Preview:
+    """`nexus/context/preview` of an assistant."""
+    revision = await _revision(client, workspace_folder)
+    job = partial(assistant_views.build_preview, revision=revision)
+    return await _of_profile(client, workspace_folder, name, job)
+
+
+async def usage(client: "Connection", workspace_folder: str, name: str) -> protocol.TokenUsage:
+    """`nexus/context/usage` of an assistant."""
+    return await _of_profile(client, workspace_folder, name, assistant_views.build_usage)
+
+
+async def layers(client: "Connection", workspace_folder: str, name: str) -> protocol.LayersResult:
+    """`nexus/context/layers` of an assistant."""
+    revision = await _revision(client, workspace_folder)
+    job = partial(assistant_views.build_layers, revision=revision)
+    return await _of_profile(client, workspace_folder, name, job)
+
+
+async def _revision(client: "Connection", workspace_folder: str) -> int:
+    folder = client.folders.at(workspace_folder)
+    return (await resolve.snapshot_of(client, folder, None)).revision
+
+
+async def _of_profile(
+    client: "Connection", workspace_folder: str, name: str, job: Callable[[Profile, convert.Locator], T]
+) -> T:
+    """The result of a job on an assistant's profile of a folder; RequestError for an unknown name."""
+    if name not in ASSISTANT_NAMES:
         names = ", ".join(ASSISTANT_NAMES)
-        message = f"There is no assistant {params.assistant!r}. There are: {names}."
+        message = f"There is no assistant {name!r}. There are: {names}."
         raise RequestError(message, code="unknown-assistant")
-    folder = client.folders.at(params.workspace_folder)
+    surroundings, disk = _surroundings(client, workspace_folder)
+    encoding = client.position_encoding
+
+    def run() -> T:
+        profile = read_profile(name, surroundings, disk=disk)
+        return job(profile, convert.Locator(profile, encoding))
+
+    return await client.read(run)
+
+
+def _surroundings(client: "Connection", workspace_folder: str) -> tuple[Surroundings, Disk]:
+    folder = client.folders.at(workspace_folder)
     inputs = client.folders.load_inputs
-    surroundings = Surroundings(folder.path, inputs.user_home, inputs.environ)
-    disk, encoding = Disk(dict(client.folders.overlays)), client.position_encoding
-    return await client.read(_context, params.assistant, surroundings, disk, encoding=encoding)
+    return Surroundings(folder.path, inputs.user_home, inputs.environ), Disk(dict(client.folders.overlays))
 
 
 def build_list(environ: Mapping[str, str]) -> protocol.AssistantListResult:
@@ -66,41 +120,27 @@ def build_list(environ: Mapping[str, str]) -> protocol.AssistantListResult:
     )
 
 
-def _context(
-    name: str, surroundings: Surroundings, disk: Disk, *, encoding: str
-) -> protocol.AssistantContextResult:
-    return build_context(read_profile(name, surroundings, disk=disk), encoding)
+def build_context(profile: Profile) -> protocol.AssistantContextResult:
+    """A profile as it crosses the wire, in the default encoding of positions."""
+    return _context(profile, convert.Locator(profile, convert.DEFAULT_ENCODING))
 
 
-def build_context(
-    profile: Profile, encoding: str = convert.DEFAULT_ENCODING
-) -> protocol.AssistantContextResult:
-    """A profile as it crosses the wire."""
+def _context(profile: Profile, locate: convert.Locator) -> protocol.AssistantContextResult:
     assistant = profile.assistant
     return protocol.AssistantContextResult(
         assistant=assistant.name,
         version=assistant.version,
         verified=assistant.verified,
-        files=[*_sent(profile, encoding), *_later(profile), *_ignored(profile)],
+        files=[*_sent(profile, locate), *_later(profile), *_ignored(profile)],
         total=profile.total,
         limit=assistant.limit,
         counter=profile.counter,
         problems=len(profile.problems),
-        servers=[
-            protocol.AssistantMcpServer(
-                name=each.name,
-                uri=convert.path_to_uri(each.path) if os.path.isabs(each.path) else each.path,
-                scope=each.scope,
-                start=each.start,
-                reason=each.reason,
-            )
-            for each in profile.servers
-        ],
+        servers=assistant_views.build_servers(profile),
     )
 
 
-def _sent(profile: Profile, encoding: str) -> list[protocol.AssistantFile]:
-    locate = convert.Locator(profile, encoding)
+def _sent(profile: Profile, locate: convert.Locator) -> list[protocol.AssistantFile]:
     parts = [(block, part) for block in profile.blocks for part in block.parts]
     files: list[protocol.AssistantFile] = []
     for block, part in parts:
@@ -152,3 +192,29 @@ def _ignored(profile: Profile) -> list[protocol.AssistantFile]:
         )
         for each in profile.ignored
     ]
+
+
+def _readers(surroundings: Surroundings, disk: Disk) -> protocol.AssistantReadersResult:
+    table = who_reads_what(surroundings, disk=disk)
+    return protocol.AssistantReadersResult(
+        assistants=[
+            protocol.AssistantColumn(
+                name=profile.assistant.name,
+                title=profile.assistant.title,
+                verified=profile.assistant.verified,
+                tokens=profile.total,
+                exact=profile.exact,
+            )
+            for profile in table.profiles
+        ],
+        files=[
+            protocol.FileReaders(
+                convert.path_to_uri(row.path),
+                [
+                    protocol.FileReader(name, use.use, use.tokens, exact=use.exact, reason=use.reason)
+                    for name, use in row.uses.items()
+                ],
+            )
+            for row in table.files
+        ],
+    )

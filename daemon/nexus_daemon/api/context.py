@@ -13,7 +13,7 @@ from nexus_context.prompt.blocks import blocks_of, paths_of
 from nexus_context.prompt.imports import Import
 from nexus_context.prompt.token_attribution import fragment_tokens, tokens_by_path
 from nexus_context.snapshot import Snapshot, prompt_for
-from nexus_daemon import protocol, results
+from nexus_daemon import api, protocol, results
 from nexus_daemon.api import resolve
 from nexus_daemon.lsp.convert import Locator
 from nexus_daemon.sessions import turns
@@ -71,7 +71,13 @@ async def usage(client: "Connection", params: protocol.UsageParams) -> protocol.
     the user's message and the passages that match it: tools, time, git state, memory and the editor's
     attachments. Its `options` apply until the conversation has had a turn; after that, the options of that
     turn apply.
+
+    With `assistant` it is what the folder's files cost in each request of that program, by the profile of
+    `nexus/assistant/context`; its own system prompt and tools are not part of it.
     """
+    if params.assistant is not None:
+        _refuse_agent(params.agent)
+        return await api.assistant.usage(client, params.workspace_folder, params.assistant)
     async with resolve.using_agent_session(client, params) as scope:
         if scope.agent is None:
             folder = client.folders.at(params.workspace_folder)
@@ -85,8 +91,12 @@ async def preview(client: "Connection", params: protocol.PreviewParams) -> proto
     """The system prompt as the model sees it, with the source of every part.
 
     `agent` selects a live agent. `viewAs` describes an agent that is not started; if it could not be started,
-    the error is that of `nexus/agent/spawn`.
+    the error is that of `nexus/agent/spawn`. `assistant` selects another program: the preview then has the
+    texts of its requests that hold the folder's files.
     """
+    if params.assistant is not None:
+        _refuse_agent(params.agent or params.view_as)
+        return await api.assistant.preview(client, params.workspace_folder, params.assistant)
     if params.view_as is None:
         return await of_snapshot(client, params, partial(build_preview, now=client.now()))
     if params.agent is not None:
@@ -100,8 +110,14 @@ async def preview(client: "Connection", params: protocol.PreviewParams) -> proto
     return await client.read(build_preview, agent.snapshot, _locator(client, agent.snapshot), client.now())
 
 
-async def layers(client: "Connection", params: protocol.AgentViewParams) -> protocol.LayersResult:
-    """The layers and files of a folder or agent directory, what was skipped and why, and all problems."""
+async def layers(client: "Connection", params: protocol.LayersParams) -> protocol.LayersResult:
+    """The layers and files of a folder or agent directory, what was skipped and why, and all problems.
+
+    With `assistant` they are the files that this program reads, by scope.
+    """
+    if params.assistant is not None:
+        _refuse_agent(params.agent)
+        return await api.assistant.layers(client, params.workspace_folder, params.assistant)
     folder = client.folders.at(params.workspace_folder)
     result = await of_snapshot(client, params, partial(build_layers, now=client.now()))
     return msgspec.structs.replace(result, freshness=results.freshness(client.daemon.freshness(folder)))
@@ -113,6 +129,14 @@ async def of_snapshot(
     folder = client.folders.at(params.workspace_folder)
     snapshot = await resolve.snapshot_of(client, folder, params.agent)
     return await client.read(job, snapshot, _locator(client, snapshot))
+
+
+def _refuse_agent(agent: object) -> None:
+    if agent is not None:
+        raise RequestError(
+            "`assistant` is another program, and agents are those of Nexus. Set only one of them.",
+            code="bad-option",
+        )
 
 
 def _locator(client: "Connection", snapshot: Snapshot) -> Locator:

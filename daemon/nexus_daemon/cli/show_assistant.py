@@ -1,9 +1,9 @@
 """`nexus show --for`: what another assistant reads in a folder, and the table of who reads what."""
 
 import argparse
-import os
 import shlex
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 from rich import box
@@ -21,6 +21,7 @@ from nexus_context.visible import visible_line
 from nexus_daemon.api.assistant import build_context
 from nexus_daemon.cli import invocation, output, tables
 from nexus_daemon.cli.assistant_option import ALL
+from nexus_daemon.hooks import loaded_files
 
 PLACES = {"system": "system prompt", "user": "first user message", "developer": "developer message"}
 _BAR = 20
@@ -43,12 +44,30 @@ def show_assistant(folder: Path, options: argparse.Namespace) -> int:
         return 0
     _warn(profile, options)
     if options.layers:
-        _print_layers(profile, surroundings)
+        _print_layers(profile)
     if options.tokens:
-        _print_tokens(profile, surroundings)
+        _print_tokens(profile)
     if not (options.layers or options.tokens):
         _print_text(profile, with_source=options.source)
+    _print_comparison(profile, surroundings, is_wanted=options.layers or options.tokens or options.source)
     return 0
+
+
+def _print_comparison(profile: Profile, surroundings: Surroundings, *, is_wanted: bool) -> None:
+    """Say whether the last session here loaded these files, by its hooks; what differs, always."""
+    session = loaded_files.find_session(surroundings.environ, profile.assistant.name, surroundings.folder)
+    if session is None:
+        return
+    paths = [part.path for part in profile.parts if part.path is not None]
+    comparison = loaded_files.compare(session, paths)
+    at = output.local_time(datetime.fromtimestamp(session.at, UTC).isoformat())
+    for file in comparison.unexpected:
+        why = f"{file.reason}, from {file.parent}" if file.parent else file.reason
+        output.complain("show", f"the session of {at} loaded {file.path} ({why}), which is not expected.")
+    for path in comparison.absent:
+        output.complain("show", f"the session of {at} did not load {path}, which is expected.")
+    if comparison.agrees and is_wanted:
+        output.line(f"Confirmed by a session of {profile.assistant.title} at {at}: it loaded these files.")
 
 
 def _warn(profile: Profile, options: argparse.Namespace) -> None:
@@ -110,7 +129,7 @@ def _place(profile: Profile, part: SentPart) -> str:
     return visible_line(f"{part.path}:1-{max(last, 1)} ({part.scope}{importer}{cut})")
 
 
-def _print_tokens(profile: Profile, surroundings: Surroundings) -> None:
+def _print_tokens(profile: Profile) -> None:
     mark = "" if profile.exact else "≈"
     table = Table(box=box.SIMPLE_HEAD, show_footer=True)
     table.add_column("scope", footer="total")
@@ -120,18 +139,18 @@ def _print_tokens(profile: Profile, surroundings: Surroundings) -> None:
     table.add_column("", min_width=_BAR)
     for part in profile.parts:
         share = part.tokens / max(profile.total, 1)
-        name = profile.assistant.title if part.path is None else _short(part.path, surroundings)
+        name = profile.assistant.title if part.path is None else profile.shorten(part.path)
         cells = (part.scope, name, f"{mark}{part.tokens:,}", f"{share:.0%}")
         table.add_row(*cells, Text("█" * round(_BAR * share)))
     out = output.console()
     tables.print_sentence(out, _title(profile))
     out.print(table)
     for later in profile.later:
-        text = f"{_short(later.path, surroundings)} ({mark}{later.tokens:,} tokens) is sent {later.when}"
+        text = f"{profile.shorten(later.path)} ({mark}{later.tokens:,} tokens) is sent {later.when}"
         out.print(Text.assemble(("later ", "yellow"), visible_line(text)), soft_wrap=not out.is_terminal)
 
 
-def _print_layers(profile: Profile, surroundings: Surroundings) -> None:
+def _print_layers(profile: Profile) -> None:
     mark = "" if profile.exact else "≈"
     table = Table(box=box.SIMPLE_HEAD)
     for name in ("scope", "file", "status"):
@@ -140,25 +159,25 @@ def _print_layers(profile: Profile, surroundings: Surroundings) -> None:
     for part in profile.parts:
         if part.path is not None:
             status = "sent" if part.cut is None else f"cut from line {part.cut.first_line:,} on"
-            name = _short(part.path, surroundings)
+            name = profile.shorten(part.path)
             table.add_row(part.scope, f"@{name}" if part.importer else name, status, f"{mark}{part.tokens:,}")
     for later in profile.later:
-        name = _short(later.path, surroundings)
+        name = profile.shorten(later.path)
         table.add_row(later.scope, name, f"sent {later.when}", f"{mark}{later.tokens:,}")
     out = output.console()
     tables.print_sentence(out, _title(profile))
     out.print(table)
-    _print_servers(profile, surroundings)
+    _print_servers(profile)
     for ignored in profile.ignored:
-        text = f"{_short(ignored.path, surroundings)}: {ignored.reason}"
+        text = f"{profile.shorten(ignored.path)}: {ignored.reason}"
         out.print(Text.assemble(("not read ", "yellow"), visible_line(text)), soft_wrap=not out.is_terminal)
 
 
-def _print_servers(profile: Profile, surroundings: Surroundings) -> None:
+def _print_servers(profile: Profile) -> None:
     out = output.console()
     for server in profile.servers:
         reason = "" if server.reason is None else f": {server.reason}"
-        place = f"{server.name} ({server.scope}, {_short(server.path, surroundings)})"
+        place = f"{server.name} ({server.scope}, {profile.shorten(server.path)})"
         text = visible_line(f"{place} {STARTS[server.start]}{reason}")
         out.print(Text.assemble(("MCP server ", "yellow"), text), soft_wrap=not out.is_terminal)
     if profile.servers:
@@ -178,20 +197,20 @@ def _print_all(surroundings: Surroundings, options: argparse.Namespace) -> int:
         table.add_column(profile.assistant.title, footer=f"{mark}{profile.total:,}", justify="right")
     for row in result.files:
         cells = (_cell(row.uses[profile.assistant.name]) for profile in result.profiles)
-        table.add_row(visible_line(_short(row.path, surroundings)), *cells)
+        table.add_row(visible_line(result.profiles[0].shorten(row.path)), *cells)
     out = output.console()
     out.print(table)
     out.print("–: not read · later: sent when something happens · cut: only in part", soft_wrap=True)
     documented = [each.assistant.title for each in result.profiles if each.assistant.verified != "run"]
     out.print(f"By documentation, not by their own requests: {', '.join(documented)}.", soft_wrap=True)
     if options.source:
-        _print_reasons(result, surroundings)
+        _print_reasons(result)
     return 0
 
 
-def _print_reasons(result: WhoReadsWhat, surroundings: Surroundings) -> None:
+def _print_reasons(result: WhoReadsWhat) -> None:
     for row in result.files:
-        output.line(f"── {_short(row.path, surroundings)}")
+        output.line(f"── {result.profiles[0].shorten(row.path)}")
         for profile in result.profiles:
             use = row.uses[profile.assistant.name]
             if use.reason is not None:
@@ -204,12 +223,3 @@ def _cell(use: AssistantUse) -> str:
         return "–"
     tokens = f"{mark}{use.tokens:,}" if use.tokens else ""
     return tokens if use.use == "sent" else f"{use.use} {tokens}".rstrip()
-
-
-def _short(path: str, surroundings: Surroundings) -> str:
-    """A path below the folder without that, one below the home with `~`."""
-    folder = os.path.realpath(surroundings.folder)
-    for directory, prefix in ((folder, ""), (surroundings.user_home, f"~{os.sep}")):
-        if path.startswith(directory + os.sep):
-            return prefix + path[len(directory) + 1 :]
-    return path

@@ -90,6 +90,8 @@ def _describe_daemon(state: dict[str, Any]) -> Iterator[tuple[str, str]]:
         waits += [f"{one['unreadBytes']:,} bytes unread"] if one["unreadBytes"] else []
         folders = ", ".join(urllib.parse.unquote(uri.removeprefix("file://")) for uri in one["folders"])
         yield "  window", ": ".join(filter(None, (one["name"], folders or "no folder", *waits)))
+    for one in state.get("assistants", ()):
+        yield "  session", f"{one['assistant']}, {one['state']}: {one['folder']}"
 
 
 def _state(snapshot: Snapshot) -> dict[str, Any]:

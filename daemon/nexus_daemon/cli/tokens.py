@@ -1,4 +1,8 @@
-"""Count the tokens of files: exactly if the model's vocabulary is known, else as a labelled estimate."""
+"""Count the tokens of files: exactly if the model's vocabulary is known, else as a labelled estimate.
+
+With --accuracy: how wrong the counts of requests have been, for each family of models, by what providers
+counted.
+"""
 
 import argparse
 import sys
@@ -13,7 +17,11 @@ NOT_EXACT = "The count is an estimate: it covers only what could be read."
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
-    command.add_argument("files", nargs="+", metavar="FILE", help="a text file, or - for standard input")
+    command.add_argument("files", nargs="*", metavar="FILE", help="a text file, or - for standard input")
+    command.add_argument(
+        "--accuracy", action="store_true", help="show how wrong our counts of requests have been"
+    )
+    command.add_argument("--json", action="store_true", help="print JSON (with --accuracy)")
     which = command.add_mutually_exclusive_group()
     which.add_argument("--model", help="count for this model (default: o200k_base)")
     which.add_argument(
@@ -22,6 +30,14 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.accuracy and not options.files:
+        from nexus_daemon.cli import accuracy  # a count of files needs no ledger
+
+        return accuracy.run(options)
+    if options.accuracy or options.json or not options.files:
+        message = "--accuracy takes no FILE" if options.accuracy else "name a FILE, or use --accuracy"
+        output.complain("tokens", f"{message}; see nexus tokens --help.")
+        return 2
     if options.model:
         counter = counter_for(options.model)
     else:

@@ -35,6 +35,7 @@ _KEYS: dict[str, tuple[str, ...]] = {
     "nexus/context/didChange": ("workspace_folder", "reason"),
     "nexus/session/didChange": ("workspace_folder", "session", "reason"),
     "nexus/agent/didChange": ("workspace_folder", "agent_id", "reason"),
+    "nexus/assistant/didChange": ("workspace_folder", "assistant", "id", "reason"),
     "nexus/event/published": ("workspace_folder",),
 }
 """The fields of a method's key; for any other method the key is the encoded notification."""

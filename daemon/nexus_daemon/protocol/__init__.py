@@ -9,6 +9,8 @@ docs/protocol.md shows each with a real example.
 from nexus_daemon.protocol.agent import *
 from nexus_daemon.protocol.agent import AgentDidChange
 from nexus_daemon.protocol.assistant import *
+from nexus_daemon.protocol.assistant_session import *
+from nexus_daemon.protocol.assistant_session import AssistantDidChange
 from nexus_daemon.protocol.config import *
 from nexus_daemon.protocol.context import *
 from nexus_daemon.protocol.context import ContextDidChange
@@ -36,6 +38,7 @@ NOTIFICATIONS: dict[str, type[Wire]] = {
     "nexus/context/didChange": ContextDidChange,
     "nexus/session/didChange": SessionDidChange,
     "nexus/agent/didChange": AgentDidChange,
+    "nexus/assistant/didChange": AssistantDidChange,
     "nexus/event/published": EventPublished,
 }
 """Every notification of the daemon: its parameters."""

@@ -88,3 +88,41 @@ class AssistantContextResult(Wire, frozen=True):
     counter: str  # what tokens are counted with
     problems: int  # what `nexus check --for` reports
     servers: list[AssistantMcpServer]  # the MCP servers in its settings, by name
+
+
+class AssistantColumn(Wire, frozen=True):
+    """An assistant in the table of who reads what."""
+
+    # `claude-code`, `codex`, `opencode`, `gemini`, `copilot` or `cursor`
+    name: Annotated[str, NAMES]
+    title: str  # its name for people
+    # `run` or `documentation`, as in `nexus/assistant/list`
+    verified: Annotated[str, VERIFIED]
+    tokens: int  # of the folder's files in every request
+    exact: bool  # false: an estimate
+
+
+class FileReader(Sparse, frozen=True):
+    """What an assistant does with a file."""
+
+    # `claude-code`, `codex`, `opencode`, `gemini`, `copilot` or `cursor`
+    assistant: Annotated[str, NAMES]
+    # `sent` with every request; `cut`: a part of it is; `later`: when something happens; or `unread`
+    use: Annotated[str, OneOf("sent", "cut", "later", "unread")]
+    tokens: int  # of it in every request
+    exact: bool = False  # false: an estimate
+    reason: str | None = None  # why it is not read or cut, or when it is sent
+
+
+class FileReaders(Wire, frozen=True):
+    """A file in the table of who reads what."""
+
+    uri: str  # the file
+    readers: list[FileReader]  # one for each assistant, in the order of columns
+
+
+class AssistantReadersResult(Wire, frozen=True):
+    """Who reads what."""
+
+    assistants: list[AssistantColumn]  # the columns
+    files: list[FileReaders]  # the rows: the user's files, those above and in the folder, those below

@@ -6,6 +6,8 @@ import msgspec
 
 from nexus_context.conversation.message import Message
 from nexus_daemon.protocol.agent import Role, ViewAs
+from nexus_daemon.protocol.assistant import NAMES as ASSISTANTS
+from nexus_daemon.protocol.assistant import AssistantMcpServer
 from nexus_daemon.protocol.shapes import (
     Counter,
     FolderParams,
@@ -28,8 +30,15 @@ class AgentViewParams(FolderParams, frozen=True):
     agent: str | None = None  # a live agent; null: the folder's own, `main`
 
 
-class PreviewParams(AgentViewParams, frozen=True):
-    """A folder, from the point of view of an agent that is live or could be started."""
+class LayersParams(AgentViewParams, frozen=True):
+    """A folder, from the point of view of one of its agents or of another assistant."""
+
+    # instead of `agent`: `claude-code`, `codex`, `opencode`, `gemini`, `copilot` or `cursor`
+    assistant: Annotated[str, ASSISTANTS] | None = None
+
+
+class PreviewParams(LayersParams, frozen=True):
+    """A folder, as another assistant sees it, or an agent that is live or could be started."""
 
     view_as: ViewAs | None = None  # instead of `agent`: an agent that is not started
 
@@ -92,6 +101,9 @@ class UsageParams(ConversationParams, frozen=True):
     """A folder, one of its agents, a conversation and its next turn."""
 
     next_turn: NextTurnParams | None = None  # null: the usage without what only a turn adds
+    # another assistant: the usage is that of the folder's files in each request of `claude-code`, `codex`,
+    # `opencode`, `gemini`, `copilot` or `cursor`
+    assistant: Annotated[str, ASSISTANTS] | None = None
 
 
 class AssembleParams(ConversationParams, frozen=True):
@@ -179,7 +191,9 @@ class AssembledContext(Sparse, frozen=True):
 class Fragment(Wire, frozen=True):
     """A run of the prompt's text and its source."""
 
-    section: str  # the section of the prompt
+    # the section of the prompt; of another assistant `instructions`, `skills`, `agents`, or `heading`: a line
+    # that is not sent
+    section: str
     # the layer that it comes from, named as in `nexus/context/layers` for the same agent; null for Nexus's
     # own text, and for text that a parent agent has from a directory that is not a layer of this agent
     layer: str | None
@@ -191,7 +205,7 @@ class Fragment(Wire, frozen=True):
 
 
 class Preview(Wire, frozen=True):
-    """The system prompt with the source of every character."""
+    """The system prompt with the source of every character; of another assistant, what it sends of files."""
 
     revision: int  # revision of the folder's snapshot
     text: str  # the system prompt
@@ -235,6 +249,7 @@ class LayerFile(Sparse, frozen=True):
     # the files that it imports, each followed by its own imports
     imports: list[ImportedFile] | None = None
     applies_to: str | None = None  # the globs of a `conditional` file, separated by commas
+    reason: str | None = None  # in the layers of another assistant: what is cut, or when the file is sent
     name: str | None = None  # of a skill in force: its name
     description: str | None = None  # of a skill in force: what it does and when to use it
 
@@ -242,7 +257,8 @@ class LayerFile(Sparse, frozen=True):
 class Layer(Wire, frozen=True):
     """One directory that contributes to the context."""
 
-    name: str  # `defaults`, `global`, `ancestor:<directory>` or `local`
+    # `defaults`, `global`, `ancestor:<directory>` or `local`; of another assistant the `scope` of its files
+    name: str
     path: str  # the directory of its configuration
     files: list[LayerFile]  # its files, existing or not
     tokens: int  # tokens in the prompt of its files, with their imports and definitions
@@ -263,6 +279,7 @@ class LayersResult(Sparse, frozen=True):
     skipped: list[SkippedLayer]  # what was left out
     problems: list[Problem]  # mistakes in the files
     counter: Counter  # the counter behind the figures
+    servers: list[AssistantMcpServer] | None = None  # of another assistant: the MCP servers in its settings
     # how changes on disk are noticed; absent if the files were read once, as by `nexus show`
     freshness: Freshness | None = None
 

@@ -4,7 +4,8 @@
    may come several times. Environment variables contain any byte but NUL.
 2. No HTTP request and no frame of the language server protocol begins like that.
 3. The client's fields: `purpose` (`editor`: frames of the protocol follow; `command`: a command is run for
-   the client; `stop`: the daemon ends; `status`: the reply is all), `version`, `protocol`, `facts`
+   the client; `hook`: the payload of another assistant's hook, whose answer is the reply; `stop`: the daemon
+   ends; `status`: the reply is all), `version`, `protocol`, `facts`
    (`identity`), `umask`, `pid`, `token` where the transport cannot tell whose process the client is,
    `environ` once for each variable, and those of the purpose.
 4. The daemon's fields: `status` (one of `STATUSES`), `version`, `protocol`, `pid`, `message` (for people),

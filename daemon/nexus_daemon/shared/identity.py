@@ -11,7 +11,6 @@
    sockets; on Windows it is always so.
 """
 
-import contextlib
 import os
 import stat
 import sys
@@ -143,8 +142,10 @@ def _make_private(directory: str) -> str | None:
         if os.name == "nt":
             os.makedirs(directory, exist_ok=True)
             return None
-        with contextlib.suppress(FileExistsError):
+        try:  # noqa: SIM105 - a hook has no time to import contextlib
             os.mkdir(directory, 0o700)
+        except FileExistsError:
+            pass
         info = os.lstat(directory)
     except OSError as error:
         return f"{directory} cannot be used: {error.strerror}"

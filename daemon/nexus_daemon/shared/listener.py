@@ -33,6 +33,7 @@ from nexus_daemon.lsp.stdio import serve_stream
 from nexus_daemon.shared import client, hello, process
 from nexus_daemon.shared.command_runner import CommandRunner, RunCommand
 from nexus_daemon.shared.goodbye import CLOSED, REPLACED, STOPPED, goodbye
+from nexus_daemon.shared.hook_runner import HookRunner
 from nexus_daemon.shared.identity import Place
 from nexus_daemon.version import PROTOCOL, __version__
 
@@ -79,6 +80,7 @@ class SharedDaemon:
         self._lock = lock
         self._token = None if place.has_socket else client.read_token(place)[1]
         self._commands = None if run_command is None else CommandRunner(run_command)
+        self._hooks = HookRunner(place)
         self._log = contextlib.ExitStack()
         self._has_log = False
         self._daemon: Daemon | None = None
@@ -108,6 +110,7 @@ class SharedDaemon:
             starting_log.cancel()
             if self._daemon is not None:
                 await self._daemon.close()
+            self._hooks.close()
             self._log.close()
             if self._lock is not None:
                 os.close(self._lock)
@@ -215,6 +218,8 @@ class SharedDaemon:
             connected.close()
         elif purpose == "command" and fields is not None and self._commands is not None:
             await self._commands.serve(connected, fields)
+        elif purpose == "hook" and fields is not None:
+            await self._hooks.serve(connected, fields)
         else:
             await self._serve_editor(connected, fields, rest)
 
@@ -250,6 +255,8 @@ class SharedDaemon:
     async def _welcome(self, connected: socket.socket, fields: hello.Fields) -> bool:
         """Reply to a client's first message; whether it may go on."""
         status, message = self._judge(fields)
+        if status == "ok" and fields.get("purpose") == "hook":
+            return True  # its answer is the reply
         windows = sum(link is not None for link in self._clients.values())
         about = (("version", __version__), ("protocol", str(PROTOCOL)), ("pid", str(os.getpid())))
         more = [("message", message), ("windows", str(windows))]
@@ -265,7 +272,7 @@ class SharedDaemon:
 
         about = {"pid": os.getpid(), "version": __version__, "identity": self._place.facts.splitlines()}
         state = {} if self._daemon is None else msgspec.to_builtins(describe(self._daemon))
-        return framing.encode({**about, **state}).decode()
+        return framing.encode({**about, **state, "assistants": self._hooks.describe()}).decode()
 
     def _judge(self, fields: hello.Fields) -> tuple[str, str]:
         if self._token is not None and not _is_equal(fields.get("token"), self._token):
@@ -282,7 +289,7 @@ class SharedDaemon:
             return "replaced", f"version {__version__} makes way"
         if purpose == "command" and (self._commands is None or fields.get("version") != __version__):
             return "refused", f"this daemon, version {__version__}, runs no commands of this client"
-        if purpose not in ("editor", "command", "stop"):
+        if purpose not in ("editor", "command", "hook", "stop"):
             return "refused", f"version {__version__} does not know the purpose {purpose!r}"
         return "ok", ""
 

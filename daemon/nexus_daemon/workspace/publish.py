@@ -57,6 +57,11 @@ class Client(Protocol):
     @property
     def position_encoding(self) -> str: ...
 
+    @property
+    def wants_assistant_sessions(self) -> bool:
+        """Whether to notify it of changed sessions of other assistants."""
+        ...
+
     def now(self) -> datetime:
         """The client's local time, with its zone."""
         ...

@@ -18,7 +18,7 @@ return {
     end
   end,
   -- The number of the protocol that this plugin speaks: the daemon says what to update if it speaks another.
-  capabilities = { experimental = { nexus = { protocol = 1 } } },
+  capabilities = { experimental = { nexus = { protocol = 1, assistantSessions = true } } },
   reuse_client = nexus.reuse_client,
   on_init = nexus.on_init,
   commands = {
@@ -26,5 +26,10 @@ return {
       require('nexus.view').lens(command)
     end,
   },
-  handlers = { ['nexus/context/didChange'] = nexus.on_context_change },
+  handlers = {
+    ['nexus/context/didChange'] = nexus.on_context_change,
+    ['nexus/assistant/didChange'] = function(...)
+      require('nexus.assistants').on_change(...)
+    end,
+  },
 }

@@ -35,6 +35,18 @@ command('NexusPreview', 'preview', { desc = 'The system prompt, and the file tha
 command('NexusLayers', 'layers', { desc = 'Layers of this folder: files, status, problems' })
 command('NexusUsage', 'usage', { desc = 'Token table of the session' })
 command('NexusInit', 'init', { nargs = '?', complete = 'dir', desc = 'Create .nexus3/; never overwrites' })
+vim.api.nvim_create_user_command('NexusAssistant', function(call)
+  require('nexus.assistants').assistant(call)
+end, {
+  nargs = '?',
+  desc = 'What Claude Code, Codex or another assistant reads here, and its running session',
+  complete = function(typed)
+    return require('nexus.assistants').complete(typed)
+  end,
+})
+vim.api.nvim_create_user_command('NexusReaders', function(call)
+  require('nexus.assistants').readers(call)
+end, { desc = 'Which assistant reads which file' })
 manage('NexusSkills', 'skills', { desc = 'Skills of this folder' })
 manage(
   'NexusSkill',

@@ -231,6 +231,24 @@ META = item(
 TURN = item("turn_context", model="gpt-5", cwd=FOLDER)
 
 
+SPAWNED = {"subagent": {"thread_spawn": {"parent_thread_id": "01a1", "depth": 1}}}
+
+
+@pytest.mark.parametrize(
+    ("about", "parent"),
+    [
+        ({}, None),
+        ({"source": "exec"}, None),
+        ({"source": {"subagent": "review"}}, None),
+        ({"source": SPAWNED}, "01a1"),
+        ({"source": "exec", "parent_thread_id": "01a0"}, "01a0"),
+    ],
+)
+def test_the_parent_of_a_sub_agent_of_codex(home: Path, about: dict[str, Any], parent: str | None) -> None:
+    codex(home, {**META, "payload": {**META["payload"], **about}}, TURN, says("Hello"))
+    check(only(home), parent=parent)
+
+
 def says(text: str) -> dict[str, Any]:
     return item("response_item", type="message", role="user", content=[{"type": "input_text", "text": text}])
 

@@ -85,7 +85,8 @@ def test_a_ledger_of_the_version_before_gets_them(tmp_path: Path) -> None:
         append(ledger, "u1")
     connection = apsw.Connection(str(path))
     connection.execute(
-        "ALTER TABLE turn DROP COLUMN outcome; DROP TABLE session_options; DROP INDEX message_counter; "
+        "ALTER TABLE turn DROP COLUMN outcome; ALTER TABLE report DROP COLUMN created; "
+        "DROP TABLE session_options; DROP INDEX message_counter; "
         "DROP TABLE workspace_options; PRAGMA user_version = 4"
     )
     connection.close()

@@ -1,5 +1,7 @@
 """Totals corrected by what providers counted: the rules, and what lies cannot do."""
 
+from statistics import median_low
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +15,8 @@ from nexus_context.tokens.correction import (
     Correction,
     UsageReport,
     checked_report,
+    counted_reports,
+    deviations,
     learned,
 )
 
@@ -136,8 +140,23 @@ def test_a_report_moves_a_factor_by_one_place_at_most(ratios: list[int], lie: Us
     assert after is not None
     ordered = sorted({*ratios, before, lie.ratio if checked_report(lie) else before})
     places = abs(ordered.index(before) - ordered.index(after)) if after in ordered else 0
-    assert places <= 1
-    assert after in ordered or after in FACTORS
+    assert places <= 1 or 1000 in (before, after)
+    assert after in (*ordered, *FACTORS, 1000)
+
+
+@given(st.lists(PAIRS, min_size=LEAST_REPORTS, max_size=120))
+def test_a_factor_never_makes_the_median_error_of_its_reports_worse(
+    reports: list[tuple[int, UsageReport]],
+) -> None:
+    factor = learned("claude", reports).factor
+    counted = [each for _, each in counted_reports("claude", reports)]
+    if factor is not None:
+        assert median_low(deviations(counted, factor)) <= median_low(deviations(counted, 1000))
+
+
+def test_a_factor_that_would_make_it_worse_is_none() -> None:
+    figures = (600, 600, 700, 700, 1000, 1000, 1000, 1000)
+    assert check(*figures) == (1000, 0)
 
 
 CORRECTIONS = st.builds(

@@ -11,6 +11,8 @@ export interface Subject {
   readonly folder?: string;
   readonly session?: string;
   readonly agent?: string;
+  /** Another assistant, such as `codex`. */
+  readonly assistant?: string;
   /** Id of a turn of the conversation. */
   readonly turn?: string;
   /** Id of a compaction of the conversation. */
@@ -57,6 +59,7 @@ export function subjectOf(argument: unknown): Subject {
     ...text("folder"),
     ...text("session"),
     ...text("agent"),
+    ...text("assistant"),
     ...text("turn"),
     ...text("compaction"),
     ...message,

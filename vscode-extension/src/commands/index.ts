@@ -5,7 +5,7 @@ import * as vscode from "vscode";
 import type { Documents, Kind } from "../documents";
 import { foldersOnDisk } from "../focus";
 import type { Focus, NextTurn, Nexus } from "../nexus";
-import type { CountResult } from "../protocol";
+import type { AssistantColumn, CountResult } from "../protocol";
 import { pythonPage } from "../server/remedies";
 import type { Transcripts } from "../transcript";
 import { exactly, plural } from "../usage/figures";
@@ -62,6 +62,7 @@ function viewCommands(tools: Tools): Commands {
 function folderCommands(tools: Tools): Commands {
   return {
     "nexus.switchFolder": () => switchFolder(tools),
+    "nexus.pickAssistant": (arg) => pickAssistant(tools, subjectOf(arg)),
     "nexus.init": (arg) => initialize(tools, subjectOf(arg)),
     "nexus.openGlobalConfig": openGlobalConfig,
   };
@@ -87,7 +88,8 @@ async function showDocument(tools: Tools, subject: Subject, kind: Kind): Promise
   const place = await tools.place(subject);
   const agent = subject.agent ?? tools.focus.agent;
   const session = subject.session ?? tools.focus.session;
-  const who = agent ? { agent } : kind.startsWith("request") ? { session } : {};
+  const assistant = kind === "prompt" && subject.agent === undefined ? tools.focus.assistant : undefined;
+  const who = assistant ? { assistant } : agent ? { agent } : kind.startsWith("request") ? { session } : {};
   await tools.documents.show({ kind, folder: place.workspaceFolder, ...who }, place.name);
 }
 
@@ -110,6 +112,39 @@ async function switchFolder(tools: Tools): Promise<void> {
     uri: folder.uri,
   }));
   tools.focus.setFolder((await pick(items, "Switch Folder", "Whose context?")).uri);
+}
+
+/** Whose context the panel shows: that of Nexus, or what another assistant reads. */
+async function pickAssistant(tools: Tools, subject: Subject): Promise<void> {
+  const place = await tools.place(subject);
+  const { workspaceFolder } = place;
+  if (subject.assistant !== undefined) return tools.focus.setAssistant(subject.assistant);
+  const [{ assistants }, { assistants: columns }] = await Promise.all([
+    tools.request("asking for assistants", "nexus/assistant/list", {}),
+    tools.request("asking who reads what", "nexus/assistant/readers", { workspaceFolder }),
+  ]);
+  const current = tools.focus.assistant;
+  const own = { label: "Nexus", description: "what @nexus sends", name: undefined as string | undefined };
+  const others = assistants.map(({ name, title, installed, verified }) => {
+    const column = columns.find((one) => one.name === name);
+    const cost = column ? costOf(column) : "";
+    const facts = [cost, installed ? "" : "not installed", verified === "documentation" ? "by documentation" : ""];
+    return { label: title, description: facts.filter(Boolean).join(" · "), name: name as string | undefined };
+  });
+  const items = [own, ...others].map((item) => ({
+    ...item,
+    label: `${item.name === current ? "$(check) " : ""}${item.label}`,
+  }));
+  const chosen = await pick(items, `Assistant · ${place.name}`, "Whose context?");
+  tools.focus.setFolder(place.folder);
+  if (chosen.name === undefined) tools.focus.setAgent(undefined);
+  else tools.focus.setAssistant(chosen.name);
+}
+
+function costOf({ tokens, exact }: AssistantColumn): string {
+  return tokens === 0
+    ? "reads nothing here"
+    : `${exact ? "" : "≈ "}${plural(tokens, "token")} of files in every request`;
 }
 
 async function initialize(tools: Tools, subject: Subject): Promise<void> {

@@ -29,6 +29,8 @@ export interface About {
   readonly folder: string;
   readonly session?: string;
   readonly agent?: string;
+  /** Of a prompt: another assistant whose texts it has. */
+  readonly assistant?: string;
   /** Of a receipt: the compaction's id. */
   readonly compaction?: string;
 }
@@ -50,7 +52,7 @@ const NAMES: Record<Kind, string> = {
 };
 
 export function uriOf(about: About, folderName: string): vscode.Uri {
-  const of = about.kind === "receipt" ? about.session : about.agent;
+  const of = about.kind === "receipt" ? about.session : (about.assistant ?? about.agent);
   const who = of ? ` (${of})` : "";
   const name = NAMES[about.kind].replace(/(?=\.\w+$)/, who.replaceAll("/", "-"));
   return vscode.Uri.from({ scheme: SCHEME, path: `/${folderName}/${name}`, query: JSON.stringify(about) });
@@ -133,7 +135,8 @@ async function read(nexus: Nexus, about: About): Promise<[string, Known]> {
   const session = about.session && !about.agent ? { session: about.session } : {};
   switch (about.kind) {
     case "prompt": {
-      const preview = await nexus.request("nexus/context/preview", { workspaceFolder, ...agent });
+      const who = about.assistant ? { assistant: about.assistant } : agent;
+      const preview = await nexus.request("nexus/context/preview", { workspaceFolder, ...who });
       return [preview.text, { preview }];
     }
     case "effective": {

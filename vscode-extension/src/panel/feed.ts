@@ -6,12 +6,15 @@
  *    agent that ends.
  * 3. Another folder, conversation or agent: the old figures stay until the new ones are there.
  */
-import type * as vscode from "vscode";
+import * as vscode from "vscode";
 import { isFolder, MAIN } from "../focus";
 import type { Focus, NextTurn, Nexus } from "../nexus";
 import type {
   AgentDidChange,
   AgentInfo,
+  AssistantInfo,
+  AssistantReadersResult,
+  AssistantSessionInfo,
   ContextDidChange,
   EffectiveResult,
   FolderParams,
@@ -36,6 +39,9 @@ interface Parts {
   config: EffectiveResult;
   sessions: readonly SessionInfo[];
   agents: readonly AgentInfo[];
+  assistants: readonly AssistantInfo[];
+  readers: AssistantReadersResult;
+  live: readonly AssistantSessionInfo[];
 }
 type Part = keyof Parts;
 
@@ -51,16 +57,26 @@ export interface Feed extends vscode.Disposable {
 
 /** What each view is made of, the part that it waits for first. */
 export const NEEDS: Readonly<Record<View, readonly Part[]>> = {
-  window: ["usage", "layers", "config"],
+  window: ["usage", "layers", "config", "assistants", "readers", "live"],
   rows: ["usage", "config"],
   layers: ["layers", "config", "preview"],
-  sessions: ["sessions"],
+  sessions: ["sessions", "live", "assistants"],
   agents: ["agents"],
 };
 const ALL = Object.keys(NEEDS) as View[];
 
+/** What only the view of another assistant needs; names also where a session of one runs. */
+const OF_ASSISTANTS: ReadonlySet<Part> = new Set<Part>(["assistants", "readers"]);
+
+/** Files that other assistants read, and the daemon perhaps does not watch. */
+const ASSISTANT_FILES =
+  "**/{AGENTS.md,AGENTS.override.md,CLAUDE.md,CLAUDE.local.md,GEMINI.md,CONTEXT.md,.cursorrules,.claude/**,.cursor/rules/**,.github/copilot-instructions.md,.github/instructions/**,.codex/**,.gemini/**,.opencode/**,opencode.json,.mcp.json}";
+
 /** Changes that leave the settings as they are: of several at once, the daemon names one that does not. */
 const TEXT: ReadonlySet<string> = new Set(["instructions", "tokens"]);
+
+/** A document that is typed in: the server counts unsaved text as saved. */
+const INSTRUCTIONS = /\.(?:md|mdc)$/;
 
 /** `show` is called with the views whose parts have changed. */
 export function feed(nexus: Nexus, focus: Focus, nextTurn: NextTurn, show: (views: readonly View[]) => void): Feed {
@@ -68,7 +84,10 @@ export function feed(nexus: Nexus, focus: Focus, nextTurn: NextTurn, show: (view
   const compactions = new Map<string, LastCompaction>();
   let shownPlace = keyOf(scopeOf(focus));
 
-  const tell = (part: Part) => show(ALL.filter((view) => NEEDS[view].includes(part)));
+  const tell = (part: Part) => {
+    if (part === "live") look();
+    show(ALL.filter((view) => NEEDS[view].includes(part)));
+  };
   const costs = focusedUsage(nexus, focus, nextTurn, () => tell("usage"));
   const parts = { usage: costs.cost, ...makeParts(nexus, focus, nextTurn, tell) } satisfies {
     [P in Part]: Poller<Parts[P]>;
@@ -83,7 +102,9 @@ export function feed(nexus: Nexus, focus: Focus, nextTurn: NextTurn, show: (view
     for (const part of Object.keys(parts) as Part[]) {
       const needed = [...looking].some((view) => NEEDS[view].includes(part));
       const viewing = part === "agents" && focus.agent !== undefined && looking.has("window"); // its conversation
-      parts[part].setVisible(answers && (needed || viewing));
+      const named = part === "assistants" && (parts.live.value?.length ?? 0) > 0;
+      const unused = OF_ASSISTANTS.has(part) && focus.assistant === undefined && !named;
+      parts[part].setVisible(answers && ((needed && !unused) || viewing));
     }
   }
 
@@ -91,7 +112,7 @@ export function feed(nexus: Nexus, focus: Focus, nextTurn: NextTurn, show: (view
     const place = scopeOf(focus);
     if (!place || !isFolder(change.workspaceFolder, focus.folder)) return;
     if (change.reason === "session" || change.reason === "compaction") return;
-    poke("layers", "preview");
+    poke("layers", "preview", "readers");
     if (change.reason !== "tokens") poke("agents");
     if (!TEXT.has(change.reason)) poke("config");
   }
@@ -137,7 +158,20 @@ export function feed(nexus: Nexus, focus: Focus, nextTurn: NextTurn, show: (view
     show(ALL);
   }
 
+  /** What another assistant reads may have changed. */
+  function fileChanged(): void {
+    if (focus.assistant !== undefined) poke("usage", "layers", "preview", "readers");
+  }
+
+  const assistantFiles = vscode.workspace.createFileSystemWatcher(ASSISTANT_FILES);
   const listening = [
+    assistantFiles,
+    assistantFiles.onDidChange(fileChanged),
+    assistantFiles.onDidCreate(fileChanged),
+    assistantFiles.onDidDelete(fileChanged),
+    vscode.workspace.onDidChangeTextDocument(({ document }) => {
+      if (document.isDirty && INSTRUCTIONS.test(document.uri.path)) fileChanged();
+    }),
     nexus.onDidChangeState(() => {
       for (const part of every) if (nexus.state === "ready") part.renew();
       look();
@@ -146,6 +180,9 @@ export function feed(nexus: Nexus, focus: Focus, nextTurn: NextTurn, show: (view
     nexus.onDidChangeContext(contextChanged),
     nexus.onDidChangeSession(sessionChanged),
     nexus.onDidChangeAgent(agentChanged),
+    nexus.onDidChangeAssistant((change) => {
+      if (isFolder(change.workspaceFolder, focus.folder)) poke("live");
+    }),
     nextTurn.onDidChange(() => poke("agents")),
     focus.onDidChange(focusChanged),
   ];
@@ -184,11 +221,17 @@ function makeParts(nexus: Nexus, focus: Focus, nextTurn: NextTurn, tell: (part: 
     return makePoller<Parts[P]>(run, () => tell(name));
   }
   return {
-    layers: part("layers", (place, request) => request("nexus/context/layers", inFolder(place))),
-    preview: part("preview", (place, request) => request("nexus/context/preview", inFolder(place))),
+    layers: part("layers", (place, request) => request("nexus/context/layers", asViewed(place))),
+    preview: part("preview", (place, request) => request("nexus/context/preview", asViewed(place))),
     config: part("config", (place, request) => request("nexus/config/effective", inFolder(place))),
     sessions: part("sessions", async (place, request) => (await request("nexus/session/list", folder(place))).sessions),
     agents: part("agents", (place, request) => listAgents({ request }, nextTurn, place.folder.uri)),
+    assistants: part("assistants", async (_, request) => (await request("nexus/assistant/list", {})).assistants),
+    readers: part("readers", (place, request) => request("nexus/assistant/readers", folder(place))),
+    live: part(
+      "live",
+      async (place, request) => (await request("nexus/assistant/sessions", { ...folder(place), live: true })).sessions,
+    ),
   };
 }
 
@@ -204,4 +247,9 @@ function folder(place: UsageScope): FolderParams {
 
 function inFolder(place: UsageScope): FolderParams & { agent?: string } {
   return { ...folder(place), ...(place.agent === undefined ? {} : { agent: place.agent }) };
+}
+
+/** As the user views the folder: as an agent of it, or as another assistant. */
+function asViewed(place: UsageScope): FolderParams & { agent?: string; assistant?: string } {
+  return place.assistant === undefined ? inFolder(place) : { ...folder(place), assistant: place.assistant };
 }

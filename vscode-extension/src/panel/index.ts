@@ -16,12 +16,13 @@ import { REMEDIES } from "../server/remedies";
 import { agentNodes } from "./agents";
 import { type Feed, feed, NEEDS, type View } from "./feed";
 import { layerNodes } from "./layers";
+import { liveNodes } from "./liveSession";
 import type { Node } from "./node";
 import { noticeOf, READING, troubleNotice } from "./notice";
 import { nodeOfPart, rowTrees } from "./rows";
 import { PAGE, sessionNodes } from "./sessions";
 import { type Element, staleDecorations, type Tree, tree } from "./tree";
-import { type ActionId, type WindowModel, windowModel } from "./window";
+import { type ActionId, type RunningSession, type ViewedAssistant, type WindowModel, windowModel } from "./window";
 import { windowView } from "./windowView";
 import { pathOf } from "./wording";
 
@@ -43,6 +44,7 @@ const COMMANDS: Readonly<Partial<Record<ActionId, readonly [command: string, ...
   switchFolder: ["nexus.switchFolder"],
   pickModel: ["nexus.pickModel"],
   stopViewingAs: ["nexus.panel.stopViewingAs"],
+  pickAssistant: ["nexus.pickAssistant"],
   retry: ["nexus.panel.refresh"],
   ...remedyCommands(),
 };
@@ -51,6 +53,8 @@ function remedyCommands(): Partial<Record<ActionId, readonly [command: string, .
   const entries = Object.entries(REMEDIES).map(([id, { command, args = [] }]) => [id, [command, ...args]] as const);
   return Object.fromEntries(entries);
 }
+
+const TOP = { start: { line: 0, character: 0 }, end: { line: 0, character: 0 } };
 
 /** What the trees remember from one time to the next. */
 interface Shape {
@@ -84,9 +88,16 @@ export function registerPanel(
       else if (message.type === "width") {
         shape.narrow = message.narrow;
         show(TREES);
-      } else revealPart(message.part);
+      } else if (message.type === "open") openReader(message.uri);
+      else revealPart(message.part);
     },
   });
+
+  /** A file of the table of readers. */
+  function openReader(uri: string): void {
+    const isListed = known.get("readers").value?.files.some((file) => file.uri === uri);
+    if (isListed) void openSource({ source: { uri, range: TOP } });
+  }
 
   function revealPart(part: string): void {
     showTree(trees.rows, known, "rows", shape); // it may never have been opened
@@ -115,14 +126,18 @@ export function registerPanel(
   async function showInPrompt(element?: Element): Promise<void> {
     const { place } = known;
     if (!place || !element?.source) return;
-    const { folder, agent } = place;
-    const who = agent === undefined ? {} : { agent };
+    const { folder, agent, assistant } = place;
+    const who = assistant !== undefined ? { assistant } : agent === undefined ? {} : { agent };
     const preview = await nexus.request("nexus/context/preview", { workspaceFolder: folder.uri, ...who });
     const range = placeIn(preview.fragments, element.source);
     await documents.show({ kind: "prompt", folder: folder.uri, ...who }, folder.name, range && rangeOf(range));
   }
 
   function act(id: ActionId): void {
+    const running = runningSession(known);
+    if (id === "viewRunning" && running) {
+      void vscode.commands.executeCommand("nexus.pickAssistant", { assistant: running.session.assistant });
+    }
     const source = known.get("usage").value?.usage.cache?.broke?.source;
     if (id === "cacheSource" && source) void openSource({ source });
     const found = Object.hasOwn(COMMANDS, id) ? COMMANDS[id] : undefined;
@@ -142,7 +157,7 @@ export function registerPanel(
       } else due.add(view);
     }
     if (due.size > 0) timer ??= setTimeout(showTrees, 0);
-    const viewing = focus.agent !== undefined;
+    const viewing = focus.agent !== undefined || focus.assistant !== undefined;
     if (told !== viewing) void vscode.commands.executeCommand("setContext", "nexus.viewingAs", viewing);
     told = viewing;
   }
@@ -200,13 +215,35 @@ function windowNow(known: Feed): WindowModel | undefined {
   if (!usage.value) return usage.trouble ? troubleNotice(usage.trouble) : READING;
   return windowModel({
     ...usage.value.scope,
+    assistant: viewedAssistant(known, usage.value.scope.assistant),
     usage: usage.value.usage,
+    report: usage.value.report,
+    running: runningSession(known),
+    now: new Date(),
     layers: fresh(known, "layers"),
     config: fresh(known, "config"),
     compaction: known.compaction,
     trouble: stale === undefined ? usage.trouble : undefined,
     stale,
   });
+}
+
+function viewedAssistant(known: Feed, name: string | undefined): ViewedAssistant | undefined {
+  if (name === undefined) return undefined;
+  const info = known.get("assistants").value?.find((one) => one.name === name);
+  return { name, info, readers: fresh(known, "readers") };
+}
+
+/** The session of another program that runs here, while Nexus itself is looked at. */
+function runningSession(known: Feed): RunningSession | undefined {
+  const session = fresh(known, "live")?.find(({ parent }) => parent === undefined);
+  if (!session || known.place?.assistant !== undefined) return undefined;
+  return { session, title: titleOf(known, session.assistant) };
+}
+
+/** The name of an assistant for people. */
+function titleOf(known: Feed, name: string): string {
+  return known.get("assistants").value?.find((one) => one.name === name)?.title ?? name;
 }
 
 function fresh<P extends Parameters<Feed["get"]>[0]>(known: Feed, part: P) {
@@ -222,16 +259,20 @@ function showTree(shown: Tree, known: Feed, name: TreeName, shape: Shape): void 
   const stale = place !== undefined && main.value !== undefined && isOnItsWay(known.nexus.state);
   if ((ready || stale) && main.stale) return;
   const nodes = ready || stale ? nodesOf(known, name, shape) : undefined;
-  view.description = stale ? "from before" : agentText(known, name);
+  view.description = stale ? "from before" : viewText(known, name);
   view.message = ready && main.trouble ? main.trouble : "";
   if (nodes) shown.show(nodes, { stale, narrow: shape.narrow });
   else if (!ready || main.trouble) shown.show([]);
 }
 
-/** Whose view a tree is, where it is an agent's. */
-function agentText({ nexus, place }: Feed, name: TreeName): string {
-  const isAgents = place?.agent !== undefined && name !== "sessions" && nexus.state === "ready";
-  return isAgents ? `as ${place.agent}` : "";
+/** Whose view a tree is, where it is an agent's or another assistant's. */
+function viewText(known: Feed, name: TreeName): string {
+  const { nexus, place } = known;
+  if (!place || nexus.state !== "ready" || name === "sessions") return "";
+  if (place.assistant !== undefined) {
+    return name === "agents" ? "" : titleOf(known, place.assistant);
+  }
+  return place.agent === undefined ? "" : `as ${place.agent}`;
 }
 
 /** The nodes of a tree; none while nothing is known. */
@@ -240,7 +281,7 @@ function nodesOf(known: Feed, name: TreeName, shape: Shape): Node[] | undefined 
   if (!place) return undefined;
   const folder = place.folder.uri;
   const home = homedir();
-  const servers = fresh(known, "config")?.mcpServers;
+  const servers = place.assistant === undefined ? fresh(known, "config")?.mcpServers : undefined;
   switch (name) {
     case "rows": {
       const usage = known.get("usage").value?.usage;
@@ -256,9 +297,12 @@ function nodesOf(known: Feed, name: TreeName, shape: Shape): Node[] | undefined 
     }
     case "sessions": {
       const all = known.get("sessions").value;
-      return (
-        all && sessionNodes({ sessions: all, folder, current: place.session, shown: shape.sessions, now: new Date() })
-      );
+      if (!all) return undefined;
+      const now = new Date();
+      const titles = new Map(known.get("assistants").value?.map(({ name: each, title }) => [each as string, title]));
+      const live = liveNodes(fresh(known, "live") ?? [], { titles, viewed: place.assistant, now });
+      const own = sessionNodes({ sessions: all, folder, current: place.session, shown: shape.sessions, now });
+      return [...live, ...own];
     }
     case "agents": {
       const agents = known.get("agents").value;

@@ -7,7 +7,7 @@
  * 4. A file that is stale, invalid, unreadable or too large is marked; so is one with errors or warnings.
  * 5. Files of one name say their directory, too.
  */
-import type { Fragment, Layer, LayerFile, LayersResult, McpServer, Problem } from "../protocol";
+import type { AssistantMcpServer, Fragment, Layer, LayerFile, LayersResult, McpServer, Problem } from "../protocol";
 import type { Icon, Node } from "./node";
 import { count, directoryOf, nameOf, pathOf, plain, plural, repeated, tokensOf } from "./wording";
 
@@ -34,6 +34,25 @@ const STATUS: Readonly<Record<string, { icon: string; colour: string; says: stri
   conditional: { icon: "filter", colour: "descriptionForeground", says: "sent with messages about some files" },
   excluded: { icon: "circle-slash", colour: "disabledForeground", says: "left out by the settings" },
   missing: { icon: "circle-outline", colour: "disabledForeground", says: "not there" },
+};
+
+/** Titles of layers, and of the scopes of another assistant's files. */
+const TITLES: Readonly<Record<string, string>> = {
+  defaults: "Defaults",
+  global: "Global",
+  local: "This folder",
+  ancestor: "Ancestor",
+  managed: "Organization",
+  user: "User",
+  parent: "Parent",
+  project: "Project",
+  rule: "Rules",
+  import: "Imports",
+  settings: "Named by settings",
+  memory: "Notes it keeps",
+  skill: "Skills",
+  agent: "Agents",
+  nested: "Below this folder",
 };
 
 /** The layer of what Nexus brings: nobody looks for its files on the disk. */
@@ -67,6 +86,7 @@ export function layerNodes(given: LayersGiven): Node[] {
   const nodes = given.layers.layers.map((layer) => layerNode(layer, given, problems, where));
   const servers = given.servers ?? [];
   if (servers.length) nodes.push(serversNode(servers, given));
+  if (given.layers.servers?.length) nodes.push(assistantServersNode(given.layers.servers, given));
   if (given.layers.skipped.length) nodes.push(skippedNode(given));
   return nodes;
 }
@@ -74,7 +94,7 @@ export function layerNodes(given: LayersGiven): Node[] {
 /** `ancestor:company` → `Ancestor: company`. */
 export function layerTitle(name: string): string {
   const [kind, ...rest] = name.split(":");
-  const known = { defaults: "Defaults", global: "Global", local: "This folder", ancestor: "Ancestor" }[kind ?? ""];
+  const known = TITLES[kind ?? ""];
   return known ? [known, ...rest].join(": ") : name;
 }
 
@@ -87,7 +107,9 @@ function layerNode(layer: Layer, given: LayersGiven, problems: ReadonlyMap<strin
   const says = present.length ? (tokens ? cost(tokens, given) : "no tokens") : "nothing there";
   const absent = present.length && missing.length ? missing.map((file) => nameOf(file.uri)).join(", ") : "";
   return {
-    id: `layer:${layer.name}`,
+    id: given.layers.layers.some((one) => one !== layer && one.name === layer.name)
+      ? `layer:${layer.name}:${layer.path}`
+      : `layer:${layer.name}`,
     label: title,
     description: says,
     ...(tokens ? { figure: figure(tokens, given) } : {}),
@@ -97,7 +119,7 @@ function layerNode(layer: Layer, given: LayersGiven, problems: ReadonlyMap<strin
     spoken: `layer ${title}, ${says}`,
     icon: { name: present.length ? "layers" : "circle-outline" },
     context: `layer.${layer.name.split(":")[0]}`,
-    open: layer.name === "local",
+    open: layer.name === "local" || layer.name === "project",
     children: [
       ...shownFiles(layer).map((file) => fileNode(layer, file, given, problems.get(file.uri) ?? [], where)),
       ...imports,
@@ -150,7 +172,8 @@ function fileNode(layer: Layer, file: LayerFile, given: LayersGiven, problems: r
     ...narrowFigure(file, wrong, given),
     tooltip: [
       `**${plain(pathOf(file.uri, given.folder))}**`,
-      `${plain(file.kind)}${status ? `: ${status.says}` : ""}${file.appliesTo === undefined ? "" : ` (${plain(file.appliesTo)})`}${file.tokens === undefined ? "" : `, ${cost(file.tokens, given)}`}`,
+      `${plain(file.kind)}${status && file.reason === undefined ? `: ${status.says}` : ""}${file.appliesTo === undefined ? "" : ` (${plain(file.appliesTo)})`}${file.tokens === undefined ? "" : `, ${cost(file.tokens, given)}`}`,
+      ...(file.reason === undefined ? [] : [plain(file.reason)]),
       ...problems
         .slice(0, 5)
         .map((problem) => `$(${problem.severity === 1 ? "error" : "warning"}) ${plain(problem.message)}`),
@@ -174,6 +197,7 @@ function narrowFigure(file: LayerFile, wrong: number, given: LayersGiven): { fig
 
 /** A file's status, for people; of one for some files only, for which. */
 function stateOf(file: LayerFile): string {
+  if (file.reason !== undefined && file.status === "conditional") return "later";
   return file.appliesTo === undefined ? file.status : `for ${file.appliesTo}`;
 }
 
@@ -241,6 +265,45 @@ function serverNode(server: McpServer, given: LayersGiven): Node {
     context: state ? "server.off" : "server.on",
     command: OPEN,
     subject: { source: { uri: server.uri, range: server.range } },
+  };
+}
+
+const STARTS: Readonly<Record<string, string>> = {
+  starts: "starts with the assistant",
+  asks: "waits for approval",
+  off: "off",
+};
+
+/** The MCP servers in the settings of another assistant. */
+function assistantServersNode(servers: readonly AssistantMcpServer[], given: LayersGiven): Node {
+  return {
+    id: "servers",
+    label: "MCP servers",
+    description: count(servers.length),
+    tooltip:
+      "Servers in the assistant's settings. None is started to show them, so the cost of their tools is not known.",
+    spoken: `MCP servers, ${servers.length}`,
+    icon: { name: "server-environment" },
+    context: "servers",
+    open: true,
+    children: servers.map((server) => {
+      const state = STARTS[server.start] ?? server.start;
+      const says = [state, layerTitle(server.scope)].join(" · ");
+      const reason = server.reason === undefined ? [] : [plain(server.reason)];
+      return {
+        id: `server:${server.scope}:${server.uri}:${server.name}`,
+        label: server.name,
+        description: says,
+        tooltip: [`**${plain(server.name)}**`, plain(says), ...reason, plain(pathOf(server.uri, given.folder))].join(
+          "\n\n",
+        ),
+        spoken: `server ${server.name}, ${says}`,
+        icon: server.start === "off" ? { name: "circle-slash", colour: "disabledForeground" } : { name: "server" },
+        context: server.start === "off" ? "server.off" : "server.on",
+        command: OPEN,
+        subject: { source: { uri: server.uri, range: TOP } },
+      };
+    }),
   };
 }
 

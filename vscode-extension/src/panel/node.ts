@@ -12,6 +12,8 @@ export interface Subject {
   readonly folder?: string;
   readonly session?: string;
   readonly agent?: string;
+  /** Another assistant, such as `codex`. */
+  readonly assistant?: string;
   readonly source?: Location;
   /** Number of a message of the conversation. */
   readonly message?: number;
@@ -121,6 +123,7 @@ function sameSubject(old: Subject | undefined, now: Subject | undefined): boolea
     old?.folder === now?.folder &&
     old?.session === now?.session &&
     old?.agent === now?.agent &&
+    old?.assistant === now?.assistant &&
     old?.message === now?.message &&
     sameLocation(old?.source, now?.source)
   );

@@ -9,7 +9,7 @@
  */
 
 import type { TokenUsage, UsageRow } from "../protocol";
-import { firstRow } from "../usage/parts";
+import { firstRow, isPart } from "../usage/parts";
 import { type Icon, type Node, sameLocation } from "./node";
 import {
   CATEGORIES,
@@ -77,7 +77,7 @@ export function categoryId(category: string): string {
 /** The id of the node at which a part of the bar begins: a row's in the system prompt, else a category's. */
 export function nodeOfPart(part: string, { rows }: TokenUsage): string {
   const row = firstRow(part, rows);
-  if (!row) return categoryId("system");
+  if (!row) return categoryId(isPart(part) ? "system" : "history");
   return row.category === "system" ? `row:system/${row.label}` : categoryId(row.category);
 }
 

@@ -8,11 +8,21 @@
  * 4. While a server is on its way the figures of the one before stay, and say so.
  */
 
-import type { EffectiveResult, LayersResult, TokenUsage } from "../protocol";
+import type {
+  AssistantInfo,
+  AssistantReadersResult,
+  AssistantSessionInfo,
+  AssistantSessionResult,
+  EffectiveResult,
+  LayersResult,
+  TokenUsage,
+} from "../protocol";
 import type { RemedyId } from "../server/remedies";
 import { correctionText, totalOf } from "../usage/figures";
 import { byPart, type PartName, styleOf } from "../usage/parts";
-import { count, dollars, percent, plural, share, tokensOf } from "./wording";
+import { liveFacts, liveSegments } from "./liveSession";
+import { type ReadersTable, readersTable } from "./readers";
+import { count, dollars, nameOf, percent, plural, share, tokensOf } from "./wording";
 
 export type ActionId =
   | RemedyId
@@ -26,6 +36,8 @@ export type ActionId =
   | "config"
   | "retry"
   | "stopViewingAs"
+  | "pickAssistant"
+  | "viewRunning"
   | "switchSession"
   | "switchFolder"
   | "pickModel"
@@ -82,6 +94,8 @@ export interface Fact {
   readonly tone: "good" | "plain" | "warning";
   /** Percent of a small meter. */
   readonly filled?: number;
+  /** Until then the text is `before` and the minutes that are left; then it is `after`. Milliseconds since 1970. */
+  readonly countdown?: { readonly until: number; readonly before: string; readonly after: string };
   readonly action?: Action;
 }
 
@@ -90,6 +104,10 @@ export interface Bar {
   readonly folder: string;
   readonly session: string;
   readonly agent?: string;
+  /** The title of another assistant that is looked at. */
+  readonly assistant?: string;
+  /** Who reads which file, beside what is read of this assistant. */
+  readonly readers?: ReadersTable;
   readonly model: string;
   readonly used: string;
   readonly of: string;
@@ -119,10 +137,28 @@ export interface LastCompaction {
   readonly time: string;
 }
 
+/** Another assistant, as far as it is known. */
+export interface ViewedAssistant {
+  readonly name: string;
+  readonly info?: AssistantInfo | undefined;
+  readonly readers?: AssistantReadersResult | undefined;
+}
+
+/** A session of another program that runs in the folder. */
+export interface RunningSession {
+  readonly session: AssistantSessionInfo;
+  readonly title: string;
+}
+
 export interface WindowGiven {
   readonly folder: { readonly uri: string; readonly name: string };
   readonly session: string;
   readonly agent?: string | undefined;
+  readonly assistant?: ViewedAssistant | undefined;
+  /** Of the viewed assistant's session that runs here. */
+  readonly report?: AssistantSessionResult | undefined;
+  readonly running?: RunningSession | undefined;
+  readonly now?: Date;
   readonly usage: TokenUsage;
   readonly layers?: LayersResult | undefined;
   readonly config?: EffectiveResult | undefined;
@@ -135,6 +171,9 @@ export interface WindowGiven {
 
 /** Below this, in percent, the bar of the whole window would show next to nothing. */
 const LITTLE = 3;
+
+/** How many problems of another assistant's files are remarks. */
+const MOST_PROBLEMS = 5;
 
 const NO_MODEL = "No model is set, and none was picked in the chat yet";
 
@@ -162,13 +201,14 @@ export function windowModel(given: WindowGiven): Bar {
     folder: given.folder.name,
     session: given.session,
     ...(given.agent === undefined ? {} : { agent: given.agent }),
+    ...assistantOf(given),
     model: usage.model || "no model yet",
     used: `${total.exact ? "" : "≈ "}${count(total.tokens)}`,
     of: count(usage.available),
     percent: percent(total.percent),
     level,
     counter: correction === undefined ? counter : `${counter}, the total ${correction}`,
-    segments: segmentsOf(usage, base),
+    segments: given.report ? liveSegments(given.report, base) : segmentsOf(usage, base),
     free: { tokens: count(free), share: share(free, usage), width },
     ...(given.stale === undefined ? {} : { stale: `${given.stale || "Starting Nexus"}. The figures are from before.` }),
     ...(kept ? { reserved: { tokens: count(kept), width: (100 * kept) / base } } : {}),
@@ -177,6 +217,15 @@ export function windowModel(given: WindowGiven): Bar {
     remarks: remarksOf(given, level),
     facts: factsOf(given),
     spoken: spokenOf(given, level),
+  };
+}
+
+function assistantOf({ assistant, folder }: WindowGiven): Pick<Bar, "assistant" | "readers"> {
+  if (!assistant) return {};
+  const { name, info, readers } = assistant;
+  return {
+    assistant: info?.title ?? name,
+    ...(readers ? { readers: readersTable(readers, { folder: folder.uri, current: name }) } : {}),
   };
 }
 
@@ -245,7 +294,8 @@ function remarksOf(given: WindowGiven, level: Level): Remark[] {
       action: usage.model ? { id: "config", label: "Settings" } : { id: "pickModel", label: "Pick Model" },
     });
   }
-  return [...remarks, ...layerRemarks(given.layers)];
+  if (given.running) remarks.push(runningRemark(given.running));
+  return [...remarks, ...(given.assistant ? assistantRemarks(given.layers) : layerRemarks(given.layers))];
 }
 
 /** What is not sent, and why so much is free beside it: a cut makes room for more than the next turn. */
@@ -278,7 +328,45 @@ function layerRemarks(layers: LayersResult | undefined): Remark[] {
   return remarks;
 }
 
+function runningRemark({ session, title }: RunningSession): Remark {
+  const { usage } = session;
+  const used = usage ? `: ${count(usage.total)} of ${plural(usage.limit, "token")}, ${percent(usage.percent)}` : "";
+  return {
+    tone: "info",
+    text: `${title} runs in this folder${used}.`,
+    action: { id: "viewRunning", label: "Show" },
+  };
+}
+
+/** What the files of another assistant have: the Problems view shows those of Nexus. */
+function assistantRemarks(layers: LayersResult | undefined): Remark[] {
+  const problems = layers?.problems.filter(({ severity }) => severity <= 2) ?? [];
+  return problems.slice(0, MOST_PROBLEMS).map(({ message, uri, range, severity }) => ({
+    tone: severity === 1 ? "error" : "warning",
+    text: `${nameOf(uri)}:${range.start.line + 1}: ${message}`,
+  }));
+}
+
+function assistantFacts({ name, info }: ViewedAssistant): Fact[] {
+  const title = info?.title ?? name;
+  const rules =
+    info?.verified === "documentation"
+      ? `by documentation of ${info.version}`
+      : `${info?.version}, by its own requests`;
+  return [
+    {
+      label: "Counted",
+      text: `What ${title} sends of files with every request`,
+      detail: "Its own system prompt and tools come on top.",
+      tone: "plain",
+    },
+    ...(info ? [{ label: "Rules", text: `${title} ${rules}`, tone: "plain" } as const] : []),
+  ];
+}
+
 function factsOf(given: WindowGiven): Fact[] {
+  if (given.report) return liveFacts(given.report, given.now ?? new Date());
+  if (given.assistant) return assistantFacts(given.assistant);
   return [...totalFacts(given), ...pendingFacts(given), ...cacheFacts(given), ...compactionFacts(given)];
 }
 
@@ -350,7 +438,8 @@ function compactionFacts({ compaction }: WindowGiven): Fact[] {
 
 function spokenOf(given: WindowGiven, level: Level): string {
   const { usage } = given;
-  const who = given.agent === undefined ? "" : `Viewing as ${given.agent}. `;
+  const viewed = given.assistant && `What ${given.assistant.info?.title ?? given.assistant.name} reads. `;
+  const who = viewed ?? (given.agent === undefined ? "" : `Viewing as ${given.agent}. `);
   const end = { calm: "", notice: "", warning: " Nearly full.", full: " Full.", over: " Over the limit." }[level];
   const total = totalOf(usage);
   return `${who}${tokensOf(total.tokens, total.exact)} of ${count(usage.available)} used, ${percent(total.percent)}.${end}`;

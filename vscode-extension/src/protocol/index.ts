@@ -14,7 +14,7 @@ export interface Requests {
   "nexus/context/assemble": { params: AssembleParams; result: AssembledContext };
   "nexus/context/preview": { params: PreviewParams; result: Preview };
   "nexus/context/usage": { params: UsageParams; result: TokenUsage };
-  "nexus/context/layers": { params: AgentViewParams; result: LayersResult };
+  "nexus/context/layers": { params: LayersParams; result: LayersResult };
   "nexus/config/effective": { params: AgentViewParams; result: EffectiveResult };
   "nexus/session/create": { params: CreateParams; result: SessionPlace };
   "nexus/session/list": { params: FolderParams; result: ListResult };
@@ -45,7 +45,10 @@ export interface Requests {
   "nexus/agent/messages": { params: AgentMessagesParams; result: AgentMessagesResult };
   "nexus/agent/call": { params: AgentCallParams; result: AgentCallResult };
   "nexus/assistant/list": { params: Record<string, never>; result: AssistantListResult };
+  "nexus/assistant/readers": { params: FolderParams; result: AssistantReadersResult };
   "nexus/assistant/context": { params: AssistantParams; result: AssistantContextResult };
+  "nexus/assistant/sessions": { params: AssistantSessionsParams; result: AssistantSessionsResult };
+  "nexus/assistant/session": { params: AssistantSessionParams; result: AssistantSessionResult };
   "nexus/event/publish": { params: PublishParams; result: PublishResult };
   "nexus/event/list": { params: EventListParams; result: EventListResult };
   "nexus/tokens/count": { params: CountParams; result: CountResult };
@@ -64,6 +67,7 @@ export interface Notifications {
   "nexus/context/didChange": ContextDidChange;
   "nexus/session/didChange": SessionDidChange;
   "nexus/agent/didChange": AgentDidChange;
+  "nexus/assistant/didChange": AssistantDidChange;
   "nexus/event/published": EventPublished;
 }
 
@@ -337,6 +341,20 @@ export interface ViewAs {
   parameters?: Record<string, Json> | null;
 }
 
+/** An assistant in the table of who reads what. */
+export interface AssistantColumn {
+  /** `claude-code`, `codex`, `opencode`, `gemini`, `copilot` or `cursor` */
+  name: "claude-code" | "codex" | "opencode" | "gemini" | "copilot" | "cursor" | (string & {});
+  /** its name for people */
+  title: string;
+  /** `run` or `documentation`, as in `nexus/assistant/list` */
+  verified: "run" | "documentation";
+  /** of the folder's files in every request */
+  tokens: number;
+  /** false: an estimate */
+  exact: boolean;
+}
+
 /** What an assistant reads in a folder. */
 export interface AssistantContextResult {
   /** `claude-code`, `codex`, `opencode`, `gemini`, `copilot` or `cursor` */
@@ -448,6 +466,315 @@ export interface AssistantMcpServer {
 export interface AssistantParams extends FolderParams {
   /** `claude-code`, `codex`, `opencode`, `gemini`, `copilot` or `cursor` */
   assistant: "claude-code" | "codex" | "opencode" | "gemini" | "copilot" | "cursor" | (string & {});
+}
+
+/** Who reads what. */
+export interface AssistantReadersResult {
+  /** the columns */
+  assistants: AssistantColumn[];
+  /** the rows: the user's files, those above and in the folder, those below */
+  files: FileReaders[];
+}
+
+/** What an assistant does with a file. */
+export interface FileReader {
+  /** `claude-code`, `codex`, `opencode`, `gemini`, `copilot` or `cursor` */
+  assistant: "claude-code" | "codex" | "opencode" | "gemini" | "copilot" | "cursor" | (string & {});
+  /** `sent` with every request; `cut`: a part of it is; `later`: when something happens; or `unread` */
+  use: "sent" | "cut" | "later" | "unread";
+  /** of it in every request */
+  tokens: number;
+  /** false: an estimate */
+  exact?: boolean;
+  /** why it is not read or cut, or when it is sent */
+  reason?: string;
+}
+
+/** A file in the table of who reads what. */
+export interface FileReaders {
+  /** the file */
+  uri: string;
+  /** one for each assistant, in the order of columns */
+  readers: FileReader[];
+}
+
+/** What the next turn finds in the provider's cache. */
+export interface AssistantCache {
+  /** how long what was sent is kept, if the provider promises it */
+  lifetimeSeconds?: number;
+  /** when it goes cold, in seconds since 1970 */
+  coldAt?: number;
+  /** what the next turn sends at least */
+  nextTokens: number;
+  /** what that costs with a warm cache, US dollars */
+  warmUsd?: number;
+  /** what that costs with a cold one */
+  coldUsd?: number;
+}
+
+/** A request that wrote again what had been in the cache; of the first one, all that it wrote. */
+export interface AssistantCacheMiss {
+  /** seconds since 1970 */
+  at: number;
+  /**
+   * it was the `first`; more time passed than the cache lives (`idle`); another `model`; a `compaction`; another
+   * `version` of the program; `instructions` changed on disk; other `tools` or another prompt; else the beginning was
+   * `rewritten`
+   */
+  cause: "first" | "idle" | "model" | "compaction" | "version" | "instructions" | "tools" | "rewritten" | (string & {});
+  /** that were written again */
+  tokens: number;
+  /** beyond reading them */
+  costUsd?: number;
+  /** since the request before */
+  idleSeconds?: number;
+  /** the models, the versions or the file */
+  detail?: string;
+}
+
+/** A compaction by the program. */
+export interface AssistantCompaction {
+  /** seconds since 1970 */
+  at: number;
+  /** `manual` or `auto`, where the program says so */
+  trigger?: string;
+  /** tokens of the window */
+  before?: number;
+  /** of the next request; until then as the program states them */
+  after?: number;
+  /** of the last compaction */
+  dropped?: AssistantDropped;
+  /** messages before it were not read: more may be missing */
+  partial?: boolean;
+}
+
+/**
+ * A session of another assistant appeared or changed in a folder.
+ *
+ * Sent to clients whose `initialize` has the capability `experimental.nexus.assistantSessions`.
+ */
+export interface AssistantDidChange {
+  /** URI of the folder */
+  workspaceFolder: string;
+  /** `claude-code`, `codex` or `opencode` */
+  assistant: "claude-code" | "codex" | "opencode" | (string & {});
+  /** the session */
+  id: string;
+  /** `appeared` or `changed` */
+  reason: "appeared" | "changed";
+}
+
+/** What was in the window before a compaction and is nowhere after it; at most 50 of a kind. */
+export interface AssistantDropped {
+  /** sentences of the user */
+  instructions: string[];
+  /** that were open */
+  tasks: string[];
+  /** of files */
+  paths: string[];
+  /** names and values */
+  identifiers: string[];
+  /** of each kind, listed or not */
+  counts: Record<string, number>;
+}
+
+/** A file of sessions that cannot be read. */
+export interface AssistantSessionFailure {
+  /** the file */
+  uri: string;
+  /** why */
+  message: string;
+}
+
+/** A session of another assistant, as the ends of its file say; of a live one, as all of it says. */
+export interface AssistantSessionInfo {
+  /** `claude-code`, `codex` or `opencode` */
+  assistant: "claude-code" | "codex" | "opencode" | (string & {});
+  /** the program's own */
+  id: string;
+  /** the file that holds it */
+  uri: string;
+  /** URI of the folder where it works */
+  folder?: string;
+  /** a message of the user or the program's title, without secrets */
+  title?: string;
+  /** when it changed, ISO 8601 */
+  updated: string;
+  /** whether that was in the last quarter of an hour */
+  live: boolean;
+  /** that of its last request */
+  model?: string;
+  /** the session whose sub-agent it is */
+  parent?: string;
+  /** of its last request */
+  last?: AssistantTokens;
+  /** tokens of the model's window */
+  window?: number;
+  /** of a live session: its window, with the rows of `nexus/assistant/session` */
+  usage?: TokenUsage;
+  /** so far */
+  costUsd?: number;
+  /** of a live session: how many there were */
+  compactions?: number;
+}
+
+/** A session of another assistant. */
+export interface AssistantSessionParams extends FolderParams {
+  /** `claude-code`, `codex` or `opencode` */
+  assistant: "claude-code" | "codex" | "opencode" | (string & {});
+  /** the program's own */
+  id: string;
+}
+
+/** All about a session of another assistant. */
+export interface AssistantSessionResult {
+  /** as in `nexus/assistant/sessions` */
+  session: AssistantSessionInfo;
+  /** that of the program */
+  version?: string;
+  /** of the session itself, in the part that was read */
+  requests: number;
+  /** what is in its window */
+  context: AssistantWindow;
+  /** of all requests, with those of sub-agents */
+  total: AssistantTokens;
+  /** who summed it up: the `program`, `nexus`, or `both` */
+  totalOrigin: "program" | "nexus" | "both";
+  /** who summed up `session.costUsd`: the `program`, `nexus`, or `both` */
+  costOrigin?: "program" | "nexus" | "both";
+  /** absent before the first request */
+  cache?: AssistantCache;
+  /** the last 50, oldest first */
+  misses: AssistantCacheMiss[];
+  /** of all misses but the first request */
+  missedTokens: number;
+  /** what they cost */
+  missedUsd?: number;
+  /** the last 50, oldest first */
+  compactions: AssistantCompaction[];
+  /** the one that cost most first */
+  tools: AssistantTool[];
+  /** its sub-agents */
+  agents: AssistantSubAgent[];
+  /** URIs of the instruction files that are in its window */
+  instructions: string[];
+  /** of a large file: what was not read of its beginning */
+  skippedBytes?: number;
+  /** records of kinds that Nexus does not know */
+  unread?: Record<string, number>;
+  /** lines that are no records */
+  damagedLines?: number;
+  /** lines of more than 32 MiB, which are not read */
+  longLines?: number;
+}
+
+/** A folder; by default all sessions of all assistants in it and in the folders inside it. */
+export interface AssistantSessionsParams extends FolderParams {
+  /** only those of `claude-code`, `codex` or `opencode` */
+  assistant?: "claude-code" | "codex" | "opencode" | (string & {}) | null;
+  /** only those that changed in the last quarter of an hour */
+  live?: boolean;
+}
+
+/** The sessions. */
+export interface AssistantSessionsResult {
+  /** the one that changed last first */
+  sessions: AssistantSessionInfo[];
+  /** what could not be read */
+  failures: AssistantSessionFailure[];
+}
+
+/** A sub-agent, with a window of its own. */
+export interface AssistantSubAgent {
+  /** the program's own */
+  id: string;
+  /** its task, without secrets */
+  title?: string;
+  /** that of its last request */
+  model?: string;
+  /** of the ones that were read */
+  requests: number;
+  /** of all requests */
+  tokens: AssistantTokens;
+  /** tokens of the last request */
+  window: number;
+  /** so far */
+  costUsd?: number;
+  /** when it changed, in seconds since 1970 */
+  updated: number;
+}
+
+/** Tokens of one or more requests, each counted once, by the provider. */
+export interface AssistantTokens {
+  /** of the input, neither read from the cache nor written to it */
+  fresh: number;
+  /** of the input, read from the cache */
+  cacheRead: number;
+  /** of the input, written to the cache */
+  cacheWrite: number;
+  /** of the answers */
+  output: number;
+}
+
+/** What the calls of a tool took. */
+export interface AssistantTool {
+  /** its name */
+  tool: string;
+  /** its MCP server */
+  server?: string;
+  /** how many */
+  calls: number;
+  /** those that failed */
+  errors?: number;
+  /** of all results */
+  tokens: number;
+  /** of the results in the window now */
+  inWindow: number;
+  /**
+   * what calls and results cost so far: as part of an answer, new in the next request, and old in each later one up to
+   * a compaction
+   */
+  costUsd?: number;
+}
+
+/** What the last request sent. Σ parts.tokens = used. */
+export interface AssistantWindow {
+  /** tokens that the provider counted */
+  used: number;
+  /** tokens of the model's window, if known */
+  size?: number;
+  /** by category and size */
+  parts: AssistantWindowPart[];
+  /** there was no request since a compaction: `used` is an estimate */
+  estimate?: boolean;
+}
+
+/** A part of the window. */
+export interface AssistantWindowPart {
+  /**
+   * the program's own `system` prompt with all that is not in the transcript, definitions of `tools`, `instructions`
+   * files, messages of the `user`, `answers`, `thinking`, `calls` of tools and their `results`, `attachments` by the
+   * program, a `summary`; `earlier`: before the part that was read
+   */
+  category:
+    | "system"
+    | "tools"
+    | "instructions"
+    | "user"
+    | "answers"
+    | "thinking"
+    | "calls"
+    | "results"
+    | "attachments"
+    | "summary"
+    | "earlier"
+    | (string & {});
+  /** the tool, the file or the kind of attachment */
+  label?: string;
+  /** the MCP server of the tool */
+  server?: string;
+  /** estimated by length; the sum is the provider's */
+  tokens: number;
 }
 
 /** The settings in force and their sources. */
@@ -697,7 +1024,10 @@ export interface Endpoint {
 
 /** A run of the prompt's text and its source. */
 export interface Fragment {
-  /** the section of the prompt */
+  /**
+   * the section of the prompt; of another assistant `instructions`, `skills`, `agents`, or `heading`: a line that is
+   * not sent
+   */
   section: string;
   /**
    * the layer that it comes from, named as in `nexus/context/layers` for the same agent; null for Nexus's own text, and
@@ -730,7 +1060,7 @@ export interface ImportedFile {
 
 /** One directory that contributes to the context. */
 export interface Layer {
-  /** `defaults`, `global`, `ancestor:<directory>` or `local` */
+  /** `defaults`, `global`, `ancestor:<directory>` or `local`; of another assistant the `scope` of its files */
   name: string;
   /** the directory of its configuration */
   path: string;
@@ -769,10 +1099,18 @@ export interface LayerFile {
   imports?: ImportedFile[];
   /** the globs of a `conditional` file, separated by commas */
   appliesTo?: string;
+  /** in the layers of another assistant: what is cut, or when the file is sent */
+  reason?: string;
   /** of a skill in force: its name */
   name?: string;
   /** of a skill in force: what it does and when to use it */
   description?: string;
+}
+
+/** A folder, from the point of view of one of its agents or of another assistant. */
+export interface LayersParams extends AgentViewParams {
+  /** instead of `agent`: `claude-code`, `codex`, `opencode`, `gemini`, `copilot` or `cursor` */
+  assistant?: "claude-code" | "codex" | "opencode" | "gemini" | "copilot" | "cursor" | (string & {}) | null;
 }
 
 /** The layers of a folder's context. */
@@ -787,6 +1125,8 @@ export interface LayersResult {
   problems: Problem[];
   /** the counter behind the figures */
   counter: Counter;
+  /** of another assistant: the MCP servers in its settings */
+  servers?: AssistantMcpServer[];
   /** how changes on disk are noticed; absent if the files were read once, as by `nexus show` */
   freshness?: Freshness;
 }
@@ -811,7 +1151,7 @@ export interface ParameterValue {
   origin: string;
 }
 
-/** The system prompt with the source of every character. */
+/** The system prompt with the source of every character; of another assistant, what it sends of files. */
 export interface Preview {
   /** revision of the folder's snapshot */
   revision: number;
@@ -823,8 +1163,8 @@ export interface Preview {
   tokens: number;
 }
 
-/** A folder, from the point of view of an agent that is live or could be started. */
-export interface PreviewParams extends AgentViewParams {
+/** A folder, as another assistant sees it, or an agent that is live or could be started. */
+export interface PreviewParams extends LayersParams {
   /** instead of `agent`: an agent that is not started */
   viewAs?: ViewAs | null;
 }
@@ -841,6 +1181,11 @@ export interface SkippedLayer {
 export interface UsageParams extends ConversationParams {
   /** null: the usage without what only a turn adds */
   nextTurn?: NextTurnParams | null;
+  /**
+   * another assistant: the usage is that of the folder's files in each request of `claude-code`, `codex`, `opencode`,
+   * `gemini`, `copilot` or `cursor`
+   */
+  assistant?: "claude-code" | "codex" | "opencode" | "gemini" | "copilot" | "cursor" | (string & {}) | null;
 }
 
 /** How long to record. */

@@ -30,7 +30,12 @@ import { Stderr } from "./stderr";
 import { withTrust } from "./trust";
 
 const STOP_MS = 2_000;
-const NOTIFICATIONS = ["nexus/context/didChange", "nexus/session/didChange", "nexus/agent/didChange"];
+const NOTIFICATIONS = [
+  "nexus/context/didChange",
+  "nexus/session/didChange",
+  "nexus/agent/didChange",
+  "nexus/assistant/didChange",
+];
 
 export const connect: Connect = async (options) => {
   let ready = false;
@@ -45,7 +50,10 @@ export const connect: Connect = async (options) => {
   client.registerFeature({
     fillClientCapabilities(capabilities) {
       // without the protocol's number: this client refuses a server of another one, which need not warn besides
-      capabilities.experimental = { ...capabilities.experimental, nexus: { modelComplete: true } };
+      capabilities.experimental = {
+        ...capabilities.experimental,
+        nexus: { modelComplete: true, assistantSessions: true },
+      };
     },
     initialize: () => undefined,
     getState: () => ({ kind: "static" }),

@@ -14,6 +14,7 @@ import type { LensServer, ServerLens } from "../lenses";
 import { type Nexus, NexusError, type ServerState } from "../nexus";
 import type {
   AgentDidChange,
+  AssistantDidChange,
   ContextDidChange,
   ModelCompleteParams,
   ModelCompleteResult,
@@ -63,12 +64,14 @@ export class Daemon implements Nexus, LensServer, vscode.Disposable {
   private readonly contexts = new vscode.EventEmitter<ContextDidChange>();
   private readonly sessions = new vscode.EventEmitter<SessionDidChange>();
   private readonly agents = new vscode.EventEmitter<AgentDidChange>();
+  private readonly assistants = new vscode.EventEmitter<AssistantDidChange>();
   private readonly oldLenses = new vscode.EventEmitter<void>();
 
   readonly onDidChangeState = this.states.event;
   readonly onDidChangeContext = this.contexts.event;
   readonly onDidChangeSession = this.sessions.event;
   readonly onDidChangeAgent = this.agents.event;
+  readonly onDidChangeAssistant = this.assistants.event;
   readonly onDidChangeLenses = this.oldLenses.event;
 
   constructor(private readonly parts: DaemonParts) {}
@@ -282,6 +285,7 @@ export class Daemon implements Nexus, LensServer, vscode.Disposable {
     if (method === "nexus/context/didChange") this.contexts.fire(params as ContextDidChange);
     else if (method === "nexus/session/didChange") this.sessions.fire(params as SessionDidChange);
     else if (method === "nexus/agent/didChange") this.agents.fire(params as AgentDidChange);
+    else if (method === "nexus/assistant/didChange") this.assistants.fire(params as AssistantDidChange);
     else if (method === "workspace/codeLens/refresh") this.oldLenses.fire();
   }
 

@@ -5,24 +5,32 @@
  *    not, so they are requested.
  * 2. They are requested again when something may have changed them.
  * 3. When the focus moves, the last figures are stale until the answer.
- * 4. An agent that has ended loses the focus.
+ * 4. An agent that has ended loses the focus, and so does an assistant that the server does not know.
+ * 5. Of another assistant it is the window of its session that runs in the folder; without one, what the folder's
+ *    files cost in each of its requests.
  */
 import * as vscode from "vscode";
 import { isFolder, nameOf } from "../focus";
 import { type Focus, type NextTurn, type Nexus, NexusError } from "../nexus";
-import type { FolderParams, TokenUsage } from "../protocol";
+import type { AssistantSessionResult, FolderParams, Requests, TokenUsage } from "../protocol";
 import { makePoller, type Poller } from "./poller";
 
-/** The folder, conversation and agent that figures are for. */
+/** The folder, and the conversation, agent or other assistant in it that figures are for. */
 export interface UsageScope {
   readonly folder: { readonly uri: string; readonly name: string };
   readonly session: string;
   readonly agent: string | undefined;
+  readonly assistant: string | undefined;
 }
+
+/** Assistants whose sessions the server can read. */
+const WITH_SESSIONS: ReadonlySet<string> = new Set(["claude-code", "codex", "opencode"]);
 
 export interface Cost {
   readonly scope: UsageScope;
   readonly usage: TokenUsage;
+  /** Of another assistant's session that runs here. */
+  readonly report?: AssistantSessionResult;
 }
 
 export interface FocusedUsage extends vscode.Disposable {
@@ -35,12 +43,13 @@ export function focusedUsage(nexus: Nexus, focus: Focus, nextTurn: NextTurn, not
     const scope = scopeOf(focus);
     if (!scope) throw new Error("No folder is open.");
     try {
-      const params = { ...paramsOf(scope), nextTurn: await nextTurn.params() };
-      const usage = await withToken(signal, (token) => nexus.request("nexus/context/usage", params, token));
-      return { scope, usage };
+      return await withToken(signal, (token) =>
+        readCost(scope, nextTurn, (...asked) => nexus.request(...asked, token)),
+      );
     } catch (error) {
-      const isGone = error instanceof NexusError && error.code === "unknown-agent";
-      if (isGone && key === keyOf(scope)) focus.setAgent(undefined);
+      const code = error instanceof NexusError && key === keyOf(scope) ? error.code : undefined;
+      if (code === "unknown-agent") focus.setAgent(undefined);
+      if (code === "unknown-assistant") focus.setAssistant(undefined);
       throw error;
     }
   }, notify);
@@ -59,6 +68,9 @@ export function focusedUsage(nexus: Nexus, focus: Focus, nextTurn: NextTurn, not
     }),
     nexus.onDidChangeAgent((change) => {
       if (here(change) && change.agentId === focus.agent) cost.poke();
+    }),
+    nexus.onDidChangeAssistant((change) => {
+      if (here(change) && change.assistant === focus.assistant) cost.poke();
     }),
     nextTurn.onDidChange(() => cost.poke()),
     focus.onDidChange(() => {
@@ -79,17 +91,38 @@ export function focusedUsage(nexus: Nexus, focus: Focus, nextTurn: NextTurn, not
 export function scopeOf(focus: Focus): UsageScope | undefined {
   if (!focus.folder) return undefined;
   const folder = { uri: focus.folder.toString(), name: nameOf(focus.folder) };
-  return { folder, session: focus.session, agent: focus.agent };
+  return { folder, session: focus.session, agent: focus.agent, assistant: focus.assistant };
 }
 
 /** The same text for the same scope. */
 export function keyOf(scope: UsageScope | undefined): string {
-  return scope ? JSON.stringify([scope.folder.uri, scope.session, scope.agent ?? null]) : "";
+  return scope ? JSON.stringify([scope.folder.uri, scope.session, scope.agent ?? null, scope.assistant ?? null]) : "";
+}
+
+type Ask = <M extends keyof Requests>(method: M, params: Requests[M]["params"]) => Promise<Requests[M]["result"]>;
+
+async function readCost(scope: UsageScope, nextTurn: NextTurn, ask: Ask): Promise<Cost> {
+  const report = await readLiveReport(scope, ask);
+  if (report?.session.usage) return { scope, usage: report.session.usage, report };
+  return { scope, usage: await ask("nexus/context/usage", await paramsOf(scope, nextTurn)) };
+}
+
+/** The session of the viewed assistant that went on last; none where none runs. */
+async function readLiveReport(scope: UsageScope, ask: Ask): Promise<AssistantSessionResult | undefined> {
+  const { folder, assistant } = scope;
+  if (assistant === undefined || !WITH_SESSIONS.has(assistant)) return undefined;
+  const place = { workspaceFolder: folder.uri, assistant };
+  const { sessions } = await ask("nexus/assistant/sessions", { ...place, live: true });
+  const running = sessions.find(({ parent }) => parent === undefined);
+  return running && ask("nexus/assistant/session", { ...place, id: running.id });
 }
 
 /** An agent has a conversation of its own: the daemon knows which. */
-function paramsOf({ folder, session, agent }: UsageScope): FolderParams & { agent?: string; session?: string } {
-  return { workspaceFolder: folder.uri, ...(agent === undefined ? { session } : { agent }) };
+async function paramsOf(scope: UsageScope, nextTurn: NextTurn): Promise<Requests["nexus/context/usage"]["params"]> {
+  const { folder, session, agent, assistant } = scope;
+  if (assistant !== undefined) return { workspaceFolder: folder.uri, assistant };
+  const who = agent === undefined ? { session } : { agent };
+  return { workspaceFolder: folder.uri, ...who, nextTurn: await nextTurn.params() };
 }
 
 /** Asks with a token that is cancelled when `signal` is aborted. */

@@ -159,14 +159,12 @@ export function registerStatus(nexus: Nexus, focus: Focus, nextTurn: NextTurn): 
   }
 
   function sayCost({ scope, usage }: Cost, detail?: string): void {
-    const about = { folder: scope.folder.name, session: scope.session, agent: scope.agent };
+    const viewed = scope.assistant ?? scope.agent;
+    const about = { folder: scope.folder.name, session: scope.session, agent: viewed };
     const before = detail === undefined ? "" : `$(sync~spin) ${plain(detail)}. The figures are from before.\n\n`;
     const tooltip = new vscode.MarkdownString(before + usageTable(usage, about), true);
     tooltip.isTrusted = { enabledCommands: COMMANDS };
-    say(
-      detail === undefined ? usageText(usage, thresholds(), scope.agent) : staleText(usage, detail, scope.agent),
-      tooltip,
-    );
+    say(detail === undefined ? usageText(usage, thresholds(), viewed) : staleText(usage, detail, viewed), tooltip);
   }
 
   function update(): void {

@@ -214,3 +214,34 @@ async function settle(bench: Workbench): Promise<void> {
   await bench.page.mouse.move(SIZE.width * 0.5, SIZE.height * 0.8);
   await bench.page.waitForTimeout(SETTLE_MS);
 }
+
+test(
+  "what other assistants read",
+  async () => {
+    const folder = path.join(monorepo(world(), "assistants"), "packages/api");
+    const bench = await open(folder, path.join(folder, "AGENTS.md"));
+    await bench.openPanel();
+    await bench.command("Nexus: Pick Assistant");
+    await bench.page.waitForTimeout(SETTLE_MS);
+    await look(bench, "assistants-pick");
+    await bench.choose("Claude Code");
+    for (const theme of THEMES) {
+      await bench.dress(theme);
+      await bench.openPanel();
+      await bench.unfold("Context Window", "What Costs What", "Layers");
+      for (const width of [180, 340]) {
+        await bench.widenSideBar(width);
+        await bench.heighten("Context Window", 480);
+        await settle(bench);
+        await look(bench, `assistants-${theme}-${width}`);
+        await bench.unfold("Context Window");
+        await settle(bench);
+        await look(bench, `assistants-${theme}-${width}-readers`);
+        await bench.unfold("Context Window", "What Costs What", "Layers");
+      }
+    }
+    bench.undress();
+    await bench.close();
+  },
+  LONG_MS,
+);

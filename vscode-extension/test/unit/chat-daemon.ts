@@ -38,6 +38,7 @@ export class FakeDaemon implements Nexus {
   readonly onDidChangeState = this.states.event as unknown as api.Event<ServerState>;
   readonly onDidChangeContext = new mock.EventEmitter().event as never;
   readonly onDidChangeSession = new mock.EventEmitter().event as never;
+  readonly onDidChangeAssistant = new mock.EventEmitter().event as never;
   readonly onDidChangeAgent = new mock.EventEmitter().event as never;
   readonly asked: { method: Method; params: Record<string, unknown> }[] = [];
   readonly sessions = new Map<string, Session>();

@@ -9,6 +9,7 @@ export class FakeFocus implements Focus {
   folder: api.Uri | undefined = mock.Uri.parse(FOLDER) as unknown as api.Uri;
   session = "main";
   agent: string | undefined;
+  assistant: string | undefined;
   readonly onDidChange = new mock.EventEmitter<void>().event as never;
   setFolder(folder: api.Uri): void {
     this.folder = folder;
@@ -28,6 +29,9 @@ export class FakeFocus implements Focus {
   }
   setAgent(agent: string | undefined): void {
     this.agent = agent;
+  }
+  setAssistant(assistant: string | undefined): void {
+    this.assistant = assistant;
   }
 }
 

@@ -234,6 +234,33 @@ test("while an agent is viewed, its conversation is meant; who chooses another o
   expect([focus.session, focus.agent]).toEqual(["plan", undefined]);
 });
 
+test("an assistant is picked with what its files cost; a conversation leads back to Nexus", async () => {
+  const one = { version: "1", model: "m", names: [], settings: [] };
+  nexus.answers["nexus/assistant/list"] = {
+    assistants: [
+      { ...one, name: "claude-code", title: "Claude Code", installed: true, verified: "run" },
+      { ...one, name: "cursor", title: "Cursor", installed: false, verified: "documentation" },
+    ],
+  };
+  nexus.answers["nexus/assistant/readers"] = {
+    assistants: [{ name: "claude-code", title: "Claude Code", verified: "run", tokens: 5_400, exact: false }],
+    files: [],
+  };
+  mock.answers.push(({ label }: { label: string }) => label === "Claude Code");
+  await run("nexus.pickAssistant");
+  const items = mock.picks.at(-1) as { label: string; description: string }[];
+  expect(items.map(({ label, description }) => [label, description])).toEqual([
+    ["$(check) Nexus", "what @nexus sends"],
+    ["Claude Code", "≈ 5,400 tokens of files in every request"],
+    ["Cursor", "not installed · by documentation"],
+  ]);
+  expect(focus.assistant).toBe("claude-code");
+  await run("nexus.showPrompt");
+  expect(shown.at(-1)).toEqual({ kind: "prompt", folder: FOLDER, assistant: "claude-code" });
+  await run("nexus.switchSession", { folder: FOLDER, session: "plan" });
+  expect([focus.session, focus.assistant]).toEqual(["plan", undefined]);
+});
+
 test("an undo that fails is said", async () => {
   nexus.answers["nexus/session/compact"] = { compaction: "3f2a", receipt: RECEIPT, usage: usageOf([]) };
   nexus.answers["nexus/session/undoCompaction"] = new NexusError("The ledger is busy.", "ledger-busy");

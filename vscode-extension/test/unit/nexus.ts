@@ -4,6 +4,7 @@ import type { About, Documents } from "../../src/documents";
 import { type NextTurn, type Nexus, NexusError, type ServerState } from "../../src/nexus";
 import type {
   AgentDidChange,
+  AssistantDidChange,
   ContextDidChange,
   NextTurnParams,
   SessionDidChange,
@@ -19,6 +20,7 @@ export interface FakeNexus extends Nexus {
   readonly contexts: vscode.EventEmitter<ContextDidChange>;
   readonly sessions: vscode.EventEmitter<SessionDidChange>;
   readonly agents: vscode.EventEmitter<AgentDidChange>;
+  readonly assistants: vscode.EventEmitter<AssistantDidChange>;
   restarts: number;
 }
 
@@ -28,6 +30,7 @@ export function fakeNexus(answers: Record<string, unknown> = {}): FakeNexus {
   const contexts = new vscode.EventEmitter<ContextDidChange>();
   const sessions = new vscode.EventEmitter<SessionDidChange>();
   const agents = new vscode.EventEmitter<AgentDidChange>();
+  const assistants = new vscode.EventEmitter<AssistantDidChange>();
   let [state, detail]: [ServerState, string] = ["ready", ""];
   let obstacle: Obstacle | undefined;
   const made: FakeNexus = {
@@ -37,6 +40,7 @@ export function fakeNexus(answers: Record<string, unknown> = {}): FakeNexus {
     contexts,
     sessions,
     agents,
+    assistants,
     get state() {
       return state;
     },
@@ -50,6 +54,7 @@ export function fakeNexus(answers: Record<string, unknown> = {}): FakeNexus {
     onDidChangeContext: contexts.event,
     onDidChangeSession: sessions.event,
     onDidChangeAgent: agents.event,
+    onDidChangeAssistant: assistants.event,
     become(next, why = "", inTheWay) {
       [state, detail, obstacle] = [next, why, inTheWay];
       states.fire(next);

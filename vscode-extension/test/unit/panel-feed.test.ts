@@ -2,10 +2,17 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type * as vscode from "vscode";
 import { type Focus, type Nexus, NexusError, type ServerState } from "../../src/nexus";
 import { type Feed, feed, type View } from "../../src/panel/feed";
-import type { AgentDidChange, ContextDidChange, Requests, SessionDidChange } from "../../src/protocol";
+import type {
+  AgentDidChange,
+  AssistantDidChange,
+  AssistantSessionInfo,
+  ContextDidChange,
+  Requests,
+  SessionDidChange,
+} from "../../src/protocol";
 import { fakeNextTurn } from "./nexus";
-import { example, FOLDER, usageOf } from "./panel-examples";
-import { EventEmitter, mock, Uri } from "./vscode";
+import { documented, example, FOLDER, usageOf } from "./panel-examples";
+import { EventEmitter, events as editor, mock, Uri } from "./vscode";
 
 const OTHER = "file:///home/ana/company/web";
 
@@ -16,10 +23,12 @@ function world() {
     context: new EventEmitter<ContextDidChange>(),
     session: new EventEmitter<SessionDidChange>(),
     agent: new EventEmitter<AgentDidChange>(),
+    assistant: new EventEmitter<AssistantDidChange>(),
     focus: new EventEmitter<void>(),
   };
   const asked: [string, Record<string, unknown>][] = [];
   const failing = new Set<string>();
+  const live: AssistantSessionInfo[] = [];
   let total: number | undefined;
   const nexus = {
     state: "ready" as ServerState,
@@ -28,11 +37,14 @@ function world() {
     onDidChangeContext: events.context.event,
     onDidChangeSession: events.session.event,
     onDidChangeAgent: events.agent.event,
+    onDidChangeAssistant: events.assistant.event,
     async request<M extends keyof Requests>(method: M, params: Requests[M]["params"]) {
       asked.push([method.replace("nexus/", ""), params as Record<string, unknown>]);
       if (failing.has(method)) throw new Error(`${method} failed`);
       if (method === "nexus/context/usage" && total !== undefined)
         return usageOf([{ category: "system", label: "x", tokens: total, exact: true }]);
+      if (method === "nexus/assistant/sessions") return { sessions: live, failures: [] };
+      if (method.startsWith("nexus/assistant/")) return documented(method);
       return method === "nexus/agent/list" ? { agents: [] } : example(method);
     },
   };
@@ -40,6 +52,7 @@ function world() {
     folder: Uri.parse(FOLDER) as unknown as vscode.Uri | undefined,
     session: "main",
     agent: undefined as string | undefined,
+    assistant: undefined as string | undefined,
     onDidChange: events.focus.event,
     setSession(session: string) {
       focus.session = session;
@@ -47,6 +60,10 @@ function world() {
     },
     setAgent(agent: string | undefined) {
       focus.agent = agent;
+      events.focus.fire();
+    },
+    setAssistant(assistant: string | undefined) {
+      focus.assistant = assistant;
       events.focus.fire();
     },
   };
@@ -58,6 +75,7 @@ function world() {
     nextTurn,
     asked,
     failing,
+    live,
     nexus,
     focus,
     shown,
@@ -103,9 +121,9 @@ describe("the feed", () => {
     known.look("rows", true);
     known.look("window", true);
     await settle();
-    expect(methods()).toEqual(["config/effective", "context/layers", "context/usage"]);
+    expect(methods()).toEqual(["assistant/sessions", "config/effective", "context/layers", "context/usage"]);
     expect(asked.every(([, params]) => params.workspaceFolder === FOLDER)).toBe(true);
-    expect(new Set(shown)).toEqual(new Set(["window", "rows", "layers"]));
+    expect(new Set(shown)).toEqual(new Set(["window", "rows", "layers", "sessions"]));
   });
 
   it("asks for the figures of the next message, also where a change brings those without it", async () => {
@@ -142,13 +160,105 @@ describe("the feed", () => {
     asked.length = 0;
     focus.setAgent("reviewer");
     await settle(500);
-    const scoped = asked.filter(([method]) => !method.startsWith("agent/"));
+    const scoped = asked.filter(([method]) => !/^(?:agent|assistant)\//.test(method));
     expect(scoped.map(([, { nextTurn: _, ...params }]) => params)).toEqual(
       scoped.map(() => ({ workspaceFolder: FOLDER, agent: "reviewer" })),
     );
     expect(scoped.length).toBe(4);
     events.agent.fire({ workspaceFolder: FOLDER, agentId: "reviewer", reason: "disposed" });
     expect(focus.agent).toBeUndefined();
+  });
+
+  it("asks for another assistant's view, and for who reads what, only while it is looked at", async () => {
+    const { known, asked, focus, events } = begin();
+    for (const view of ["window", "rows", "layers"] as const) known.look(view, true);
+    await settle(500);
+    expect(asked.map(([method]) => method).filter((method) => method.startsWith("assistant/"))).toEqual([
+      "assistant/sessions",
+    ]);
+    asked.length = 0;
+    focus.setAssistant("codex");
+    await settle(500);
+    const own = { workspaceFolder: FOLDER };
+    expect(asked.sort(([one], [other]) => one.localeCompare(other))).toEqual([
+      ["assistant/list", {}],
+      ["assistant/readers", own],
+      ["assistant/sessions", { ...own, assistant: "codex", live: true }],
+      ["assistant/sessions", { ...own, live: true }],
+      ["config/effective", own],
+      ["context/layers", { ...own, assistant: "codex" }],
+      ["context/preview", { ...own, assistant: "codex" }],
+      ["context/usage", { ...own, assistant: "codex" }],
+    ]);
+    asked.length = 0;
+    events.context.fire(context());
+    await settle(500);
+    expect(asked.map(([method]) => method).sort()).toEqual([
+      "assistant/readers",
+      "assistant/sessions",
+      "context/layers",
+      "context/preview",
+      "context/usage",
+    ]);
+  });
+
+  it("asks again when a file of an assistant is written or typed in", async () => {
+    const { known, asked, focus } = begin();
+    known.look("window", true);
+    await settle(500);
+    asked.length = 0;
+    const typed = { document: { isDirty: true, uri: Uri.parse(`${FOLDER}/.claude/rules/a.md`) } };
+    editor.text.fire(typed);
+    await settle(500);
+    expect(asked).toEqual([]);
+    focus.setAssistant("claude-code");
+    await settle(500);
+    asked.length = 0;
+    editor.text.fire(typed);
+    await settle(500);
+    expect(asked.map(([method]) => method)).toContain("context/usage");
+  });
+
+  it("has the window of an assistant's session that runs here, and follows it", async () => {
+    const { known, asked, focus, events, live } = begin();
+    const { session } = documented("nexus/assistant/session");
+    live.push({ ...session, live: true, id: "sub", parent: session.id }, { ...session, live: true });
+    known.look("window", true);
+    await settle(500);
+    expect(asked.map(([method]) => method)).toContain("assistant/list"); // to say whose it is
+    focus.setAssistant("claude-code");
+    await settle(500);
+    expect(asked.filter(([method]) => method === "assistant/session")).toEqual([
+      ["assistant/session", { workspaceFolder: FOLDER, assistant: "claude-code", id: session.id }],
+    ]);
+    expect(known.get("usage").value).toMatchObject({ usage: session.usage, report: { requests: 4 } });
+    asked.length = 0;
+    const change = { workspaceFolder: FOLDER, id: session.id, reason: "changed" } as const;
+    events.assistant.fire({ ...change, assistant: "claude-code" });
+    await settle(500);
+    expect(asked.map(([method]) => method).sort()).toEqual([
+      "assistant/session",
+      "assistant/sessions",
+      "assistant/sessions",
+    ]);
+    asked.length = 0;
+    events.assistant.fire({ ...change, assistant: "codex" });
+    await settle(500);
+    expect(asked.map(([method]) => method)).toEqual(["assistant/sessions"]);
+  });
+
+  it("goes back to Nexus where the server does not know the assistant", async () => {
+    const { known, nexus, focus } = begin();
+    known.look("window", true);
+    const { request } = nexus;
+    vi.spyOn(nexus, "request").mockImplementation(async (method, params) => {
+      if (method === "nexus/context/usage" && "assistant" in params)
+        throw new NexusError("There is no assistant.", "unknown-assistant");
+      return request(method, params);
+    });
+    focus.setAssistant("gone");
+    await settle();
+    expect(focus.assistant).toBeUndefined();
   });
 
   it("follows a conversation that another window renames or deletes", async () => {
@@ -228,7 +338,7 @@ describe("the feed", () => {
     nexus.state = "ready";
     events.state.fire("ready");
     await settle();
-    expect(asked.map(([method]) => method)).toEqual(["session/list"]);
+    expect(asked.map(([method]) => method)).toEqual(["session/list", "assistant/sessions"]);
   });
 
   it("remembers the last compaction of the conversation that is looked at", async () => {

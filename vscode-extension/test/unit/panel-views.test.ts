@@ -132,15 +132,21 @@ function panel() {
     onDidChangeContext: context.event,
     onDidChangeSession: never,
     onDidChangeAgent: never,
+    onDidChangeAssistant: never,
     request: async <M extends keyof Requests>(method: M) => answers.get(method) ?? example(method),
   };
   const focus = {
     folder: Uri.parse(FOLDER),
     session: "main",
     agent: undefined as string | undefined,
+    assistant: undefined as string | undefined,
     onDidChange: focused.event,
     setAgent(agent: string | undefined) {
       focus.agent = agent;
+      focused.fire();
+    },
+    setAssistant(assistant: string | undefined) {
+      focus.assistant = assistant;
       focused.fire();
     },
   };

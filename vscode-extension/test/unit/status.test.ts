@@ -289,6 +289,21 @@ test("folders that are not on the disk are not looked at", () => {
   expect(makeFocus(memento()).folder).toBeUndefined();
 });
 
+test("an agent or an assistant is looked at, never both; the assistant outlives the window", () => {
+  openFolders("a", "b");
+  const memory = memento();
+  const focus = makeFocus(memory);
+  focus.setAgent("reviewer");
+  focus.setAssistant("codex");
+  expect([focus.agent, focus.assistant]).toEqual([undefined, "codex"]);
+  focus.setFolder(vscode.Uri.file("/w/b"));
+  expect(focus.assistant).toBeUndefined();
+  focus.setFolder(vscode.Uri.file("/w/a"));
+  expect(makeFocus(memory).assistant).toBe("codex");
+  focus.setAgent("reviewer");
+  expect([focus.agent, focus.assistant]).toEqual(["reviewer", undefined]);
+});
+
 test("the focus follows the editor, stays where no folder is, and keeps a conversation per folder", () => {
   openFolders("a", "b");
   const memory = memento();

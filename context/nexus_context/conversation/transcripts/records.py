@@ -133,7 +133,7 @@ class Report:
 
 def records(path: str, text: str, report: Report) -> list[Record]:
     """The records of a text; what cannot be read is reported."""
-    value, error = _decode(text)
+    value, error = decode_value(text)
     if not error:
         return _items(value)
     if _has_lines(text):
@@ -186,7 +186,7 @@ def _has_lines(text: str) -> bool:
     for line in _LINE.finditer(text):
         if line[0].isspace():
             continue
-        if line[0][0] not in " \t" and not _decode(line[0])[1]:
+        if line[0][0] not in " \t" and not decode_value(line[0])[1]:
             return True
         tried += 1
         if tried == MOST_PROBLEMS:
@@ -204,7 +204,7 @@ def _lines(path: str, text: str, report: Report) -> list[Record]:
             _report_broken(path, text, last, report)
             last = None
         span = Span(*line.span())
-        value, error = _decode(line[0])
+        value, error = decode_value(line[0])
         if error:
             last = (span, error)
         else:
@@ -238,8 +238,8 @@ def _report_broken(path: str, text: str, last: tuple[Span, str], report: Report)
     report.add(Span(start, end), "transcript.json", message)
 
 
-def _decode(text: str) -> tuple[Any, str]:
-    """The value, or the error in the text."""
+def decode_value(text: str) -> tuple[Any, str]:
+    """The value of a JSON text, with half surrogate pairs replaced; or None and the error."""
     try:
         return msgspec.json.decode(text), ""
     except (msgspec.DecodeError, UnicodeEncodeError) as failure:

@@ -1,4 +1,4 @@
-"""Manage the conversations in the ledger: list, show, search, export, import, append, compact, fork, verify.
+"""Manage the conversations in the ledger: list, show, search, export, import, keep, append, compact, fork.
 
 A session is one conversation of one folder: the current one, or that of --folder. The session that editors
 use by default is called main.
@@ -19,6 +19,7 @@ examples:
   nexus sessions search 'disk full' --all
   nexus sessions export main --format markdown -o main.md
   nexus sessions import ~/.claude/projects/*/*.jsonl
+  nexus sessions keep --all
   nexus sessions append main 'We deploy on Fridays.'
   nexus sessions compact main --pin 'Never touch prod.'
   nexus sessions undo main
@@ -74,6 +75,20 @@ half a surrogate pair in another program's file becomes U+FFFD.
 
 Limits for the unpacked file: 64 MiB for files of other programs; 1 GiB for exports, with at most 64 MiB per
 line; 10 million JSON values. Beyond 16 MiB, a file must not unpack to more than 250 times its size.
+"""
+
+KEEP = """\
+Each session of these programs becomes a session of the folder where it worked, with the same messages as
+nexus sessions import gives. Run it again at any time, from cron for example: a file that has not changed is
+not read, and one that has grown is read from where the last run ended. What the program deletes, cuts off or
+takes back stays here. Sub-agents become sessions of their own. Nothing is written where the programs write.
+
+If you continue a session here, what its program writes later goes to a fork. If you delete one here, it is
+not kept again. What was imported from the same file before is continued. If the user went back in the
+program, the new branch is a fork.
+
+Token counts of such sessions are estimates by length until you open them. Secrets are kept as they are, and
+covered in what search, show and list print; exports are complete.
 """
 
 VERIFY = """\
@@ -137,6 +152,21 @@ def _export(command: argparse.ArgumentParser) -> None:
 
 def _import(command: argparse.ArgumentParser) -> None:
     command.add_argument("files", nargs="+", metavar="FILE", help="a file, or - for standard input")
+    _json(command)
+
+
+def _keep(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "folder",
+        nargs="?",
+        default=".",
+        metavar="FOLDER",
+        help="keep the sessions of this folder and those inside it (default: .)",
+    )
+    _all(command, "keep the sessions of all folders")
+    command.add_argument(
+        "--assistant", choices=("claude-code", "codex", "opencode"), help="keep only those of one assistant"
+    )
     _json(command)
 
 
@@ -271,6 +301,9 @@ ACTIONS = {
         "transfer", _export, "write a session to a file: all of it as JSON lines, or for reading"
     ),
     "import": _Action("transfer", _import, "read conversations from files, also of other programs", IMPORT),
+    "keep": _Action(
+        "keep", _keep, "keep what Claude Code, Codex and opencode write here, before they delete it", KEEP
+    ),
     "append": _Action("converse", _append, "append messages to a session as one turn; begin it if needed"),
     "compact": _Action(
         "converse", _compact, "replace the old messages of a session with a summary; prints what was lost"
@@ -295,7 +328,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
         parser = actions.add_parser(name, help=action.help, epilog=action.epilog, formatter_class=form)
         parser.description = f"{action.help[:1].upper()}{action.help[1:]}."
         action.options(parser)
-        if name not in ("salvage", "verify", "backup"):
+        if name not in ("salvage", "verify", "backup", "keep"):
             parser.add_argument(
                 "--folder", default=".", metavar="PATH", help="the folder of the session (default: .)"
             )

@@ -1,7 +1,7 @@
 """`nexus sessions list --assistants`: the sessions that other assistants have here."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rich import box
@@ -27,7 +27,9 @@ def run_list(options: argparse.Namespace) -> int:
     code = 1 if assistant_sessions.failures else 0
     sessions = assistant_sessions.sessions
     if options.json:
-        output.json_value({"sessions": [_values(session) for session in sessions]})
+        output.json_value(
+            {"sessions": [_values(session) for session in sessions], "totals": list(_totals(sessions))}
+        )
     elif sessions:
         _print(sessions, folders=options.all)
     else:
@@ -94,6 +96,28 @@ def _values(session: AssistantSession) -> dict[str, Any]:
         "parent": session.parent,
         "damagedLines": session.damaged,
     }
+
+
+def _totals(sessions: Sequence[AssistantSession]) -> Iterator[dict[str, Any]]:
+    """For each assistant what its sessions say of all their requests; `unsummed` of them say nothing."""
+    for assistant in dict.fromkeys(session.assistant for session in sessions):
+        listed = [session for session in sessions if session.assistant == assistant]
+        totals = [session.total for session in listed if session.total is not None]
+        costs = [session.cost_usd for session in listed if session.cost_usd is not None]
+        yield {
+            "assistant": assistant,
+            "sessions": len(listed),
+            "unsummed": len(listed) - len(totals),
+            "total": _usage_values(
+                Usage(
+                    fresh=sum(total.fresh for total in totals),
+                    cache_read=sum(total.cache_read for total in totals),
+                    cache_write=sum(total.cache_write for total in totals),
+                    output=sum(total.output for total in totals),
+                )
+            ),
+            "costUsd": sum(costs) if costs else None,
+        }
 
 
 def _usage_values(usage: Usage | None) -> dict[str, int] | None:

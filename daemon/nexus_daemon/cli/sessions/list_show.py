@@ -15,10 +15,12 @@ from nexus_context import files
 from nexus_context.conversation.compaction.receipt import opaque_provider
 from nexus_context.conversation.message import Message, content_of, text_of
 from nexus_context.conversation.summary import readable
-from nexus_context.ledger.records import Hit, Session, Turn
+from nexus_context.ledger.records import Hit, Session, SessionOrigin, Turn
 from nexus_context.ledger.rows import json_text
 from nexus_context.ledger.search import AFTER, BEFORE
 from nexus_context.ledger.search_query import expression
+from nexus_context.redact import redact_arguments, redact_message
+from nexus_context.tokens import SimpleTokenCounter
 from nexus_context.visible import visible_line
 from nexus_daemon.cli import output
 from nexus_daemon.cli.folder import absolute
@@ -77,16 +79,26 @@ def _print_sessions(sessions: Sequence[Session], *, folders: bool) -> None:
     ):
         table.add_column(name, justify="right", no_wrap=True, footer=f"{sum(values):,}")
     table.add_column("changed", no_wrap=True)
+    origins = any(one.origin for one in sessions)
+    if origins:
+        table.add_column("from", no_wrap=True)
     forks = any(one.forked_from for one in sessions)
     if forks:
         table.add_column("forked from")
     for one in sessions:
         head = one.head
-        numbers = (f"{head.seq:,}", f"{head.messages:,}", f"{one.sent_tokens:,}")
+        numbers = (f"{head.seq:,}", f"{head.messages:,}", _tokens(one))
         place = (Text(visible_line(one.workspace)),) if folders else ()
-        origin = (_cut(one.forked_from or ""),) if forks else ()
-        table.add_row(_cut(one.name), *place, *numbers, output.local_time(one.updated), *origin)
+        source = (visible_line(one.origin.assistant if one.origin else ""),) if origins else ()
+        fork = (_cut(one.forked_from or ""),) if forks else ()
+        table.add_row(_cut(one.name), *place, *numbers, output.local_time(one.updated), *source, *fork)
     output.console().print(table)
+
+
+def _tokens(session: Session) -> str:
+    """What the next request would send, marked ≈ if some of it was not counted by a tokenizer."""
+    mark = "≈" if SimpleTokenCounter.name in session.counters else ""
+    return f"{mark}{session.sent_tokens:,}"
 
 
 def _cut(name: str) -> Text:
@@ -108,6 +120,17 @@ def _session_values(session: Session) -> dict[str, Any]:
         "updated": session.updated,
         "agent": session.agent,
         "forkedFrom": session.forked_from,
+        "origin": None if session.origin is None else _origin_values(session.origin),
+    }
+
+
+def _origin_values(origin: SessionOrigin) -> dict[str, str | None]:
+    return {
+        "assistant": origin.assistant,
+        "id": origin.id,
+        "path": origin.path,
+        "parent": origin.parent,
+        "parentSession": origin.parent_session,
     }
 
 
@@ -141,15 +164,26 @@ def _print_about(session: Session) -> None:
     head = session.head
     out = output.console()
     print_sentence(out, Text(visible_line(session.name), "bold"))
-    numbers = ((head.seq, "turn"), (head.messages, "message"), (session.sent_tokens, "token"))
-    counts = ", ".join(output.counted(count, noun) for count, noun in numbers)
+    counts = f"{output.counted(head.seq, 'turn')}, {output.counted(head.messages, 'message')}, "
+    counts += f"{_tokens(session)} {'token' if session.sent_tokens == 1 else 'tokens'}"
     print_sentence(
         out,
         f"{counts}; begun {output.local_time(session.created)}, changed {output.local_time(session.updated)}",
     )
     if session.forked_from:
         print_sentence(out, f"forked from {visible_line(session.forked_from)}")
+    if session.origin is not None:
+        _print_origin(session.origin)
     out.print()
+
+
+def _print_origin(origin: SessionOrigin) -> None:
+    out = output.console()
+    print_sentence(out, f"kept from {origin.assistant}: {visible_line(origin.id)}")
+    if origin.parent is not None:
+        above = origin.parent if origin.parent_session is None else repr(visible_line(origin.parent_session))
+        print_sentence(out, f"a sub-agent of {visible_line(above)}")
+    print_sentence(out, Text(visible_line(origin.path), "dim"))
 
 
 def _print_turn(turn: Turn) -> None:
@@ -185,14 +219,15 @@ def _line(message: Message) -> str:
         kinds = (part.get("type", "part") if isinstance(part, dict) else "part" for part in content)
         words += [f"[{kind}]" for kind in kinds if kind != "text"]
     for call in message.tool_calls:
-        arguments = call.arguments
+        arguments = redact_arguments(call.arguments)
         encoded = arguments if isinstance(arguments, str) else json_text(arguments)
         words.append(f"→ {call.name} {_beginning(encoded)}")
     return visible_line(" ".join(filter(None, words))) or "(empty)"
 
 
 def _beginning(text: str) -> str:
-    line = " ".join(text[: 4 * MOST_TEXT].split())
+    """The beginning of a text without secrets, in one line."""
+    line = " ".join(redact_message(text[: 8 * MOST_TEXT])[: 4 * MOST_TEXT].split())
     return line if len(line) <= MOST_TEXT else line[:MOST_TEXT].rstrip() + " …"
 
 
@@ -227,6 +262,7 @@ def _print_hit(hit: Hit, *, folder: bool) -> None:
         f", turn {hit.seq:,}, ",
         (hit.role, ROLE_COLOURS.get(hit.role, "")),
         (f", {output.local_time(hit.created)}", "dim"),
+        (f", from {visible_line(hit.assistant)}" if hit.assistant else "", "dim"),
         (f", {visible_line(hit.workspace)}" if folder else "", "dim"),
     )
     print_sentence(out, head)

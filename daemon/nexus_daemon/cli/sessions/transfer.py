@@ -55,9 +55,9 @@ def run_export(options: argparse.Namespace) -> int:
         session = find_session(ledger, workspace, options.session)
         turns = ledger.turns(workspace, session.name)
         if form == "jsonl":
-            pieces = jsonl.lines(session.name, turns, session.parameters)
+            pieces = jsonl.lines(session.name, turns, session.parameters, session.origin)
         else:
-            pieces = markdown.pieces(session.name, turns)
+            pieces = markdown.pieces(session.name, turns, session.origin)
         if path is None:
             _print(pieces, form)
             return 0

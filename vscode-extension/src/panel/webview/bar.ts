@@ -5,8 +5,11 @@ import type { Action, Bar, Fact, Remark, Segment } from "../window";
 import { button, type PageEvents } from "./action";
 import { type Entry, legendView } from "./legend";
 import { make, setAttribute, setChildren, setHidden, setStyle, setText } from "./patch";
+import { readersView } from "./readers";
 
 type Scale = "window" | "used";
+
+const SECOND_MS = 1_000;
 
 export interface BarView {
   readonly element: HTMLElement;
@@ -33,10 +36,16 @@ export function barView(events: PageEvents): BarView {
   });
   const remarks = make("ul", "remarks");
   const facts = make("dl", "facts");
-  const element = make("section", "window", stale, head.element, track, scales.element, legend.element, remarks, facts);
+  const readers = readersView(events);
+  const element = make(
+    "section",
+    "window",
+    ...[stale, head.element, track, scales.element, legend.element, remarks, facts, readers.element],
+  );
   element.dataset.vscodeContext = JSON.stringify({ webviewSection: "window" });
   let chosen: Scale | undefined;
   let shown: Bar | undefined;
+  let timer: ReturnType<typeof setTimeout> | undefined;
 
   strip.addEventListener("click", (event) => {
     const { part } = (event.target as HTMLElement).dataset;
@@ -61,6 +70,19 @@ export function barView(events: PageEvents): BarView {
     legend.show(entriesOf(model));
     paintRemarks(remarks, model.remarks, events);
     paintFacts(facts, model.facts, events);
+    tick(model);
+    readers.show(model.readers);
+  }
+
+  /** Facts that count down are painted each second, as long as one does. */
+  function tick(model: Bar): void {
+    clearTimeout(timer);
+    timer = undefined;
+    if (!model.facts.some(({ countdown }) => countdown && countdown.until > Date.now())) return;
+    timer = setTimeout(() => {
+      paintFacts(facts, model.facts, events);
+      tick(model);
+    }, SECOND_MS);
   }
 
   return {
@@ -74,8 +96,9 @@ export function barView(events: PageEvents): BarView {
 
 function headView(events: PageEvents) {
   const who = make("span", "who-name");
+  const whoLabel = make("span", "who-label");
   const back = button({ id: "stopViewingAs", label: "Back to your view" }, events, "link");
-  const agent = make("div", "who", make("span", "who-label", "Viewing as "), who, back);
+  const viewing = make("div", "who", whoLabel, who, back);
   const used = make("span", "used");
   const of = make("span", "of");
   const percent = make("span", "percent");
@@ -83,18 +106,27 @@ function headView(events: PageEvents) {
   const session = button({ id: "switchSession", label: "" }, events, "crumb");
   const model = button({ id: "pickModel", label: "" }, events, "crumb model");
   const figures = make("div", "figures", used, percent);
+  const assistant = button({ id: "pickAssistant", label: "" }, events, "crumb");
+  const slash = make("span", "dot", "/");
   const measure = make("div", "place measure", of, make("span", "dot", "·"), model);
-  const place = make("div", "place", folder, make("span", "dot", "/"), session);
+  const place = make("div", "place", assistant, make("span", "dot", "·"), folder, slash, session);
   return {
-    element: make("header", "head", agent, figures, measure, place),
+    element: make("header", "head", viewing, figures, measure, place),
     show(shown: Bar) {
-      setHidden(agent, shown.agent === undefined);
-      setText(who, shown.agent ?? "");
+      setHidden(viewing, shown.agent === undefined && shown.assistant === undefined);
+      setText(whoLabel, shown.assistant === undefined ? "Viewing as " : "What is read by ");
+      setText(who, shown.assistant ?? shown.agent ?? "");
+      setText(assistant, shown.assistant ?? "Nexus");
+      setAttribute(assistant, "title", "Pick the assistant whose context is shown");
       setText(used, shown.used);
       setText(of, `of ${shown.of} tokens`);
       setText(percent, shown.percent);
       setText(model, shown.model);
-      setAttribute(model, "title", `Counted for this model, ${shown.counter}. Pick another`);
+      const counted = `Counted for this model, ${shown.counter}`;
+      setAttribute(model, "title", shown.assistant === undefined ? `${counted}. Pick another` : counted);
+      model.disabled = shown.assistant !== undefined;
+      setHidden(session, shown.assistant !== undefined);
+      setHidden(slash, shown.assistant !== undefined);
       setText(folder, shown.folder);
       setAttribute(folder, "title", "Switch folder");
       setText(session, shown.agent === undefined ? shown.session : `agent ${shown.agent}`);
@@ -260,7 +292,7 @@ function paintFacts(parent: HTMLElement, facts: readonly Fact[], events: PageEve
       setAttribute(element, "data-tone", fact.tone);
       const [text, action, meter, detail] = [...(element.lastElementChild?.children ?? [])] as HTMLElement[];
       if (!text || !action || !meter || !detail) return;
-      setText(text, fact.text);
+      setText(text, textNow(fact, Date.now()));
       paintAction(action, fact.action, events);
       setHidden(meter, fact.filled === undefined);
       if (meter.firstElementChild)
@@ -269,6 +301,14 @@ function paintFacts(parent: HTMLElement, facts: readonly Fact[], events: PageEve
       setHidden(detail, !fact.detail);
     },
   );
+}
+
+/** The text of a fact at a moment; of one that counts down, with what is left. */
+function textNow({ text, countdown }: Fact, now: number): string {
+  if (!countdown) return text;
+  const left = Math.ceil((countdown.until - now) / 1_000);
+  if (left <= 0) return countdown.after;
+  return `${countdown.before} ${Math.floor(left / 60)}:${String(left % 60).padStart(2, "0")}`;
 }
 
 function paintAction(parent: Element, action: Action | undefined, events: PageEvents): void {

@@ -37,7 +37,10 @@ export function page(root: HTMLElement, spoken: HTMLElement, events: PageEvents)
       setText(spoken, model.stale);
       return;
     }
-    const now = { level: model.level + (model.agent ?? ""), percent: Number.parseFloat(model.percent) };
+    const now = {
+      level: model.level + (model.assistant ?? model.agent ?? ""),
+      percent: Number.parseFloat(model.percent),
+    };
     if (said?.level === now.level && Math.abs(said.percent - now.percent) < WORTH_SAYING) return;
     said = now;
     setText(spoken, model.spoken);

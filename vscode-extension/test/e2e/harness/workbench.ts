@@ -6,6 +6,7 @@ import type { World } from "./world.ts";
 
 const START_MS = 120_000; // a window takes 6 to 12 s, the first 20 s; where ten programs share each core, 50 s
 const PATIENCE_MS = 20_000;
+const ATTEMPTS = 3; // to choose a row of a list
 const DRAGS = 4; // the editor may still be busy with its layout when the mouse goes down
 const DRAGGED_MS = 300;
 const LOADS = 3;
@@ -186,14 +187,12 @@ export class Workbench {
 
   /** Runs a command of the palette by the words that stand there. */
   async command(title: string): Promise<void> {
-    await this.page.keyboard.press("F1");
-    await this.#pick(`>${title}`, title);
+    await this.#pick("F1", `>${title}`, title);
   }
 
   /** Opens a file of the workspace by its name. */
   async openFile(name: string, line?: number): Promise<void> {
-    await this.page.keyboard.press("Control+P");
-    await this.#pick(name, path.basename(name));
+    await this.#pick("Control+P", name, path.basename(name));
     await this.page.locator(".part.editor .tab.active", { hasText: path.basename(name) }).waitFor();
     if (line !== undefined) {
       await this.page.keyboard.press("Control+G");
@@ -474,12 +473,23 @@ export class Workbench {
     await dialog.waitFor({ state: "detached" });
   }
 
-  async #pick(typed: string, row: string): Promise<void> {
+  /** Chooses a row in the list that a key opens; a busy editor may close the list once, or not hear the key. */
+  async #pick(key: string, typed: string, row: string): Promise<void> {
     const input = this.#quickInput();
-    await input.waitFor();
-    await input.fill(typed);
-    // what stands first may still be of another search
-    await this.page.locator(".quick-input-list .monaco-list-row.focused", { hasText: row }).waitFor();
+    for (let attempt = 1; ; attempt++) {
+      const timeout = (attempt * PATIENCE_MS) / 2;
+      await this.page.keyboard.press(key);
+      try {
+        await input.fill(typed, { timeout });
+        // what stands first may still be of another search
+        const first = this.page.locator(".quick-input-list .monaco-list-row.focused", { hasText: row });
+        await first.waitFor({ timeout });
+        break;
+      } catch (error) {
+        if (attempt === ATTEMPTS) throw error;
+        await this.page.keyboard.press("Escape");
+      }
+    }
     await this.page.keyboard.press("Enter");
   }
 

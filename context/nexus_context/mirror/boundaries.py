@@ -1,0 +1,181 @@
+"""Where reading a transcript can resume: between two requests, when nothing is open.
+
+1. Reading resumes before a record at which every call has its result and no text of the user waits in a
+   queue, and which begins an answer or a message of the user. What follows is converted without what
+   precedes, and gives the same messages.
+2. Claude Code: the first record that follows has its parent among the records of the last exchange
+   (`parents`), the others have theirs among those that follow. Otherwise the user went back, and the whole
+   file has to be read.
+3. Codex: turns that are taken back may lie before; then the whole file has to be read, too.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from nexus_context.conversation.transcripts.conversation import field, text_in
+
+MOST_PARENTS = 400
+"""Records of an exchange that are remembered."""
+
+Values = Sequence[dict[str, Any]]
+
+
+class Boundary(msgspec.Struct, frozen=True):
+    """The first of the records that are read again, and the parents that it may have."""
+
+    at: int
+    parents: tuple[str, ...] = ()
+
+
+# ---------------------------------------------------------------- Claude Code
+
+
+def find_claude_boundary(values: Values, *, is_agent: bool) -> Boundary | None:
+    """The last boundary after the first record; None if there is none."""
+    exchange = _Exchange(is_agent)
+    boundary: Boundary | None = None
+    for at, value in enumerate(values):
+        if at and exchange.can_end_before(value):
+            boundary = Boundary(at, tuple(exchange.uuids[-MOST_PARENTS:]))
+        exchange.add(value)
+    return boundary
+
+
+def continues_claude(values: Values, parents: Sequence[str], *, is_agent: bool) -> bool:
+    """Whether records simply continue what was read before them (rule 2)."""
+    uuids = {value.get("uuid") for value in values}
+    is_first = True
+    for value in values:
+        if not is_agent and _is_sidechain(value):
+            if not text_in(value, "agentId"):
+                return False
+            continue
+        if "parentUuid" not in value:
+            continue
+        parent = value["parentUuid"]
+        if parent is None:
+            if field(value, "subtype") != "compact_boundary":
+                return False
+        elif parent not in uuids and not (is_first and parent in parents):
+            return False
+        is_first = False
+    return True
+
+
+def waiting_texts(values: Values) -> list[int]:
+    """The records of the user's texts that still wait in the queue."""
+    waiting: list[int] = []
+    for at, value in enumerate(values):
+        if value.get("type") != "queue-operation":
+            continue
+        match value.get("operation"):
+            case "enqueue":
+                waiting.append(at)
+            case "dequeue" | "remove":
+                texts = [values[place].get("content") for place in waiting]
+                text = value.get("content")
+                if waiting:
+                    del waiting[texts.index(text) if text in texts else 0]
+            case "popAll":
+                waiting.clear()
+    return waiting
+
+
+class _Exchange:
+    """What is open while records of Claude Code are read."""
+
+    def __init__(self, is_agent: bool) -> None:
+        self.uuids: list[str] = []  # of the last exchange
+        self._is_agent = is_agent
+        self._calls: set[str] = set()
+        self._waiting = 0
+        self._answer: str | None = None
+
+    def can_end_before(self, value: dict[str, Any]) -> bool:
+        """Whether reading can resume with a record."""
+        if self._calls or self._waiting or self._is_aside(value):
+            return False
+        kind = value.get("type")
+        if kind == "assistant":
+            return _message_id(value) != self._answer
+        return kind == "user" and isinstance(value.get("message"), dict) and not _results(value)
+
+    def add(self, value: dict[str, Any]) -> None:
+        """Read a record."""
+        kind = value.get("type")
+        is_beginning = self.can_end_before(value)
+        for block in _blocks(value):
+            if kind == "assistant" and block.get("type") == "tool_use":
+                self._calls.add(str(block.get("id")))
+        self._calls.difference_update(_results(value))
+        if kind == "queue-operation":
+            operation = value.get("operation")
+            self._waiting = (
+                0 if operation == "popAll" else self._waiting + (1 if operation == "enqueue" else -1)
+            )
+            self._waiting = max(self._waiting, 0)
+        if self._is_aside(value):
+            return
+        if is_beginning:
+            self.uuids.clear()
+        if kind == "assistant":
+            self._answer = _message_id(value)
+        uuid = text_in(value, "uuid")
+        if uuid is not None:
+            self.uuids.append(uuid)
+
+    def _is_aside(self, value: dict[str, Any]) -> bool:
+        return not self._is_agent and _is_sidechain(value)
+
+
+def _is_sidechain(value: dict[str, Any]) -> bool:
+    return value.get("isSidechain") is True or bool(value.get("parent_tool_use_id"))
+
+
+def _message_id(value: dict[str, Any]) -> str | None:
+    return text_in(value, "message", "id") or text_in(value, "uuid")
+
+
+def _blocks(value: dict[str, Any]) -> list[dict[str, Any]]:
+    content = field(value, "message", "content")
+    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+
+
+def _results(value: dict[str, Any]) -> list[str]:
+    return [str(block.get("tool_use_id")) for block in _blocks(value) if block.get("type") == "tool_result"]
+
+
+# ---------------------------------------------------------------- Codex
+
+
+def find_codex_boundary(values: Values) -> Boundary | None:
+    """The last boundary after the first record; None if there is none."""
+    calls: set[str] = set()
+    is_counted = False  # whether the usage of the last answer has come
+    boundary: Boundary | None = None
+    for at, value in enumerate(values):
+        payload = value.get("payload")
+        kind = field(payload, "type")
+        if value.get("type") == "event_msg":
+            is_counted = is_counted or kind == "token_count"
+            continue
+        if value.get("type") != "response_item":
+            continue
+        role = field(payload, "role")
+        is_result = isinstance(kind, str) and kind.endswith("_output")
+        begins = role == "user" or (is_counted and role in (None, "assistant") and not is_result)
+        if at and not calls and begins:
+            boundary = Boundary(at)
+        if isinstance(kind, str) and kind.endswith("_call") and text_in(payload, "call_id"):
+            calls.add(str(field(payload, "call_id")))
+        elif is_result:
+            calls.discard(str(field(payload, "call_id")))
+        is_counted = False if not is_result else is_counted
+    return boundary
+
+
+def continues_codex(values: Values) -> bool:
+    """Whether records simply continue what was read before them (rule 3)."""
+    return not any(field(value, "payload", "type") == "thread_rolled_back" for value in values)

@@ -1,0 +1,175 @@
+"""A conversation of another program beside what the ledger has of it.
+
+1. Messages are compared by their parts, so that an answer that was read in two pieces equals the whole one.
+   Times and other notes about a message do not matter.
+2. What the ledger has and the program lost is no difference. If the program has other messages than the
+   ledger, they differ from some turn on.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+import msgspec
+
+from nexus_context.conversation.message import Message, content_of
+from nexus_context.ledger.records import Turn
+
+
+class Comparison(NamedTuple):
+    """`rest`: the messages that the ledger does not have, the first of them perhaps without its beginning.
+
+    `turns`: how many turns of the ledger are part of the conversation as a whole. `differs`: the next one has
+    other messages. `surplus`: how many of the ledger's last messages the program does not have any more.
+    """
+
+    rest: tuple[Message, ...]
+    turns: int
+    differs: bool = False
+    surplus: int = 0
+
+
+class _Atom(NamedTuple):
+    """A part of a message: its place, and what is compared."""
+
+    message: int
+    number: int  # among the parts of the message
+    value: tuple[Any, ...]
+
+
+def compare(existing: Sequence[Turn], messages: Sequence[Message], *, skip: int = 0) -> Comparison:
+    """Compare the turns of a session, without their first `skip` messages, with a conversation."""
+    turn_of = [at for at, turn in enumerate(existing) for _ in turn.messages][skip:]
+    stored = [message for turn in existing for message in turn.messages][skip:]
+    first = _equal_messages(stored, messages)
+    ours = _atoms(stored, first)
+    theirs = _atoms(messages, first)
+    last: _Atom | None = None
+    for atom in ours:
+        other = next(theirs, None)
+        if other is None:  # the program lost something
+            surplus = len(stored) - atom.message - (atom.number > 0)
+            return Comparison((), len(existing), surplus=surplus)
+        if other.value != atom.value:
+            turn = turn_of[atom.message]
+            at = sum(each < turn for each in turn_of)  # messages of the turns before it
+            rest = _from_message(stored, messages, at)
+            return Comparison(rest, turn, differs=True)
+        last = other
+    return _continuation(messages, theirs, last, turns=len(existing), first=first)
+
+
+def count_atoms(messages: Sequence[Message]) -> int:
+    """How many parts messages have."""
+    return sum(1 for _ in _atoms(messages, 0))
+
+
+def messages_with(messages: Sequence[Message], count: int) -> int | None:
+    """How many of the last messages have so many parts together; None if one is among them only in part."""
+    number = 0
+    while count > 0 and number < len(messages):
+        number += 1
+        count -= count_atoms([messages[-number]])
+    return number if count == 0 else None
+
+
+def ends_with(messages: Sequence[Message], end: Sequence[Message]) -> bool:
+    """Whether a conversation ends with these messages."""
+    ours = [atom.value for atom in _atoms(messages[max(len(messages) - len(end) - 1, 0) :], 0)]
+    theirs = [atom.value for atom in _atoms(end, 0)]
+    return len(ours) >= len(theirs) and (not theirs or ours[-len(theirs) :] == theirs)
+
+
+def _continuation(
+    messages: Sequence[Message], theirs: Iterator[_Atom], last: _Atom | None, *, turns: int, first: int
+) -> Comparison:
+    following = next(theirs, None)
+    if following is None:
+        return Comparison((), turns)
+    at = following.message
+    if last is None or last.message != at:
+        at = first if last is None else at
+        return Comparison(tuple(messages[at:]), turns)
+    parts = [atom.value for atom in chain([following], theirs) if atom.message == at]
+    return Comparison((_reduced(messages[at], parts), *messages[at + 1 :]), turns)
+
+
+def _equal_messages(stored: Sequence[Message], messages: Sequence[Message]) -> int:
+    """How many messages at the beginning are equal as a whole: nearly all of them."""
+    count = 0
+    for ours, theirs in zip(stored, messages, strict=False):
+        if (
+            ours.role != theirs.role
+            or ours.content != theirs.content
+            or ours.tool_calls != theirs.tool_calls
+            or ours.tool_call_id != theirs.tool_call_id
+        ):
+            break
+        count += 1
+    return count
+
+
+def _from_message(stored: Sequence[Message], messages: Sequence[Message], count: int) -> tuple[Message, ...]:
+    """The messages behind the first `count` of the stored ones."""
+    atoms = count_atoms(stored[:count])
+    for atom in _atoms(messages, 0):
+        if not atoms:
+            if atom.number:
+                parts = [each.value for each in _atoms(messages[atom.message : atom.message + 1], 0)]
+                message = _reduced(messages[atom.message], parts[atom.number :])
+                return (message, *messages[atom.message + 1 :])
+            return tuple(messages[atom.message :])
+        atoms -= 1
+    return ()
+
+
+def _atoms(messages: Sequence[Message], first: int) -> Iterator[_Atom]:
+    for at in range(first, len(messages)):
+        for number, value in enumerate(_values(messages[at])):
+            yield _Atom(at, number, value)
+
+
+def _values(message: Message) -> Iterator[tuple[Any, ...]]:
+    """What is compared of a message: its parts and calls in their order."""
+    role, content = message.role, content_of(message)
+    if role == "tool":
+        yield role, "result", message.tool_call_id, content
+        return
+    calls = {call.id: call for call in message.tool_calls}
+    parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    is_empty = True
+    for part in parts:
+        kind = part.get("type") if isinstance(part, dict) else None
+        if kind == "tool_call" and part.get("id") in calls:
+            call = calls.pop(part["id"])
+            yield role, "call", call.id, call.name, call.arguments
+        elif kind == "text" and part.keys() == {"type", "text"}:
+            if not part["text"]:
+                continue
+            yield role, "text", part["text"]
+        else:
+            yield role, "part", part
+        is_empty = False
+    for call in calls.values():
+        yield role, "call", call.id, call.name, call.arguments
+        is_empty = False
+    if is_empty:
+        yield role, "empty"
+
+
+def _reduced(message: Message, values: Sequence[tuple[Any, ...]]) -> Message:
+    """A message with only some of its parts."""
+    identifiers = {value[2] for value in values if value[1] == "call"}
+    calls = tuple(call for call in message.tool_calls if call.id in identifiers)
+    parts: list[Any] = []
+    for value in values:
+        if value[1] == "text":
+            parts.append({"type": "text", "text": value[2]})
+        elif value[1] == "part":
+            parts.append(value[2])
+    content: Any = parts
+    if not parts:
+        content = None
+    elif len(values) - len(calls) == 1 and any(value[1] == "text" for value in values):
+        content = parts[0]["text"]
+    return msgspec.structs.replace(message, content=content, tool_calls=calls)

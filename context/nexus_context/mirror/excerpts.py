@@ -1,0 +1,266 @@
+"""A piece of a transcript as conversations, and where the next piece begins.
+
+1. A file of at most WHOLE bytes is read at once the first time, a larger one in pieces of PIECE bytes.
+   Afterwards reading resumes at the last boundary before the end (`boundaries`).
+2. A file that does not simply continue is read as a whole again, if it is not larger than WHOLE. A larger one
+   is taken as it stands: what the user took back stays part of the conversation.
+3. What follows the boundary is converted on its own, too. Reading resumes there only if that gives the same
+   messages.
+4. Texts that the user queued a moment ago may still be taken back: they are left for later.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from nexus_context import files
+from nexus_context.assistant_sessions import claude_code, codex
+from nexus_context.conversation.message import Message
+from nexus_context.conversation.transcripts import Conversation, LeftOut
+from nexus_context.conversation.transcripts import claude_code as claude_format
+from nexus_context.conversation.transcripts import codex as codex_format
+from nexus_context.conversation.transcripts.conversation import field, text_in
+from nexus_context.conversation.transcripts.records import Record, Report
+from nexus_context.errors import Span
+from nexus_context.ledger.rows import unwritable
+from nexus_context.mirror import boundaries, file_pieces
+from nexus_context.mirror.boundaries import Boundary
+from nexus_context.mirror.differences import ends_with
+from nexus_context.mirror.file_pieces import FilePiece
+from nexus_context.mirror.transcript_files import TranscriptFile
+
+WHOLE = 64 << 20
+"""Bytes of the largest file that is read at once."""
+
+PIECE = 16 << 20
+"""Bytes of a piece of a larger file."""
+
+UNDECIDED_S = 3600.0
+"""Seconds after which a text that the user queued is taken as it is."""
+
+_START = Span(0, 0)
+_PEEK = 1 << 20  # bytes
+_FOLDER = re.compile(rb'"cwd"\s*:\s*("(?:[^"\\]|\\.)+")')
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """Where reading of a file resumes, and what is needed for that.
+
+    `offset` is in the file, `mark` identifies it up to there (`file_pieces.mark_of`). `parents`: see
+    `boundaries`. `positions` has, for each conversation by its id, the messages and turns of its session in
+    the ledger before the offset. The other fields are those of the main conversation.
+    """
+
+    offset: int = 0
+    mark: str = ""
+    parents: tuple[str, ...] = ()
+    positions: dict[str, tuple[int, int]] = {}
+    session_id: str | None = None
+    model: str | None = None
+    folder: str | None = None
+    parent: str | None = None
+
+
+class TranscriptExcerpt(msgspec.Struct, frozen=True, kw_only=True):
+    """The conversations in a piece of a file from `start.offset` on.
+
+    `following` are the messages of each conversation, by id, behind the place where reading resumes (`next`).
+    `is_whole`: the file was read from its beginning. `is_waiting`: the user's texts still wait in the queue.
+    """
+
+    file: TranscriptFile
+    start: Progress
+    next: Progress
+    stamp: tuple[int, ...]
+    conversations: tuple[Conversation, ...]
+    following: dict[str, tuple[Message, ...]]
+    size: int  # bytes
+    is_whole: bool
+    is_last: bool
+    is_waiting: bool = False
+    left_out: tuple[LeftOut, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+def read_excerpt(file: TranscriptFile, start: Progress, *, now: float) -> TranscriptExcerpt | None:
+    """What a file has from a place on; None if it does not continue there: read it as a whole.
+
+    `now`: seconds since the epoch. OSError if the file cannot be read.
+    """
+    is_whole = start.offset == 0
+    if not is_whole and file_pieces.mark_of(file.path, start.offset) != start.mark:
+        return None
+    size = WHOLE if is_whole and file.stamp[2] <= WHOLE else PIECE
+    piece = file_pieces.read_piece(file.path, start.offset, size)
+    boundary = _find_boundary(file, piece)
+    while boundary is None and not piece.is_last and size < WHOLE:
+        size *= 2
+        piece = file_pieces.read_piece(file.path, start.offset, size)
+        boundary = _find_boundary(file, piece)
+    if not is_whole and not _continues(file, start, piece) and piece.stamp[2] <= WHOLE:
+        return None
+    return _excerpt(file, start, piece, boundary=boundary, now=now)
+
+
+def at_end(excerpt: TranscriptExcerpt, progress: Progress) -> Progress:
+    """The progress behind what was read, rather than at the boundary before."""
+    offset = excerpt.start.offset + excerpt.size
+    mark = file_pieces.mark_of(excerpt.file.path, offset)
+    return msgspec.structs.replace(progress, offset=offset, mark=mark)
+
+
+def peek_folder(path: str) -> str | None:
+    """The folder where the session of a file works, by its beginning."""
+    _, data = files.read_range(path, 0, _PEEK)
+    match = _FOLDER.search(data)
+    try:
+        folder = None if match is None else msgspec.json.decode(match[1])
+    except msgspec.DecodeError:
+        return None
+    return folder if isinstance(folder, str) else None
+
+
+def folder_of(values: Sequence[dict[str, Any]]) -> str | None:
+    """The folder where a session works, by its records."""
+    for value in values:
+        folder = text_in(value, "cwd") or text_in(value, "payload", "cwd")
+        if folder is not None:
+            return folder
+    return None
+
+
+def _excerpt(
+    file: TranscriptFile, start: Progress, piece: FilePiece, *, boundary: Boundary | None, now: float
+) -> TranscriptExcerpt:
+    values = piece.values
+    waiting: list[int] = []
+    if file.assistant == claude_code.NAME and piece.is_last and now - piece.stamp[3] / 1e9 < UNDECIDED_S:
+        waiting = boundaries.waiting_texts(values)
+    # a piece that is not the last is read up to the boundary: the rest is part of the next one
+    count = len(values) if piece.is_last or boundary is None else boundary.at
+    sent = [value for at, value in enumerate(values[:count]) if at not in set(waiting)]
+    report = Report(file.path, unwritable)
+    conversations = _convert(file, sent, start, report)
+    problems = [problem.message for problem in report.problems() if problem.severity.name == "ERROR"]
+    if piece.damaged:
+        lines = "1 line is" if piece.damaged == 1 else f"{piece.damaged:,} lines are"
+        where = (
+            f"at byte {piece.first_damaged:,}"
+            if piece.damaged == 1
+            else f"from byte {piece.first_damaged:,} on"
+        )
+        problems.append(f"{lines} not JSON or too long (the first {where}); left out.")
+    following: dict[str, tuple[Message, ...]] = {}
+    if boundary is not None and piece.is_last:
+        rest = [value for at, value in enumerate(values) if at >= boundary.at and at not in set(waiting)]
+        following, boundary = _following(file, rest, start, conversations=conversations, boundary=boundary)
+    resume = start
+    if piece.is_last and boundary is None:  # all of it is read again
+        following = {one.id or "": one.messages for one in conversations}
+    else:
+        resume = _next(file, start, piece, boundary)
+    main = conversations[0] if conversations else None
+    resume = msgspec.structs.replace(
+        resume,
+        session_id=start.session_id or (main.id if main else None),
+        model=(main.model if main else None) or start.model,
+        folder=start.folder or folder_of(values),
+        parent=start.parent or file.parent or _parent(file, values),
+    )
+    return TranscriptExcerpt(
+        file=file,
+        start=start,
+        next=resume,
+        stamp=piece.stamp,
+        conversations=conversations,
+        following=following,
+        size=piece.end - piece.start,
+        is_whole=start.offset == 0,
+        is_last=piece.is_last,
+        is_waiting=bool(waiting),
+        left_out=report.left_out(),
+        problems=tuple(problems),
+    )
+
+
+def _next(file: TranscriptFile, start: Progress, piece: FilePiece, boundary: Boundary | None) -> Progress:
+    """Where reading resumes: at the boundary, or behind a piece without one."""
+    if boundary is None:
+        uuids = [uuid for value in piece.values if (uuid := text_in(value, "uuid")) is not None]
+        offset, parents = piece.end, tuple(uuids[-boundaries.MOST_PARENTS :])
+    else:
+        offset, parents = piece.ends[boundary.at - 1], boundary.parents
+    mark = file_pieces.mark_of(file.path, offset)
+    return msgspec.structs.replace(start, offset=offset, mark=mark, parents=parents)
+
+
+def _following(
+    file: TranscriptFile,
+    values: Sequence[dict[str, Any]],
+    start: Progress,
+    *,
+    conversations: Sequence[Conversation],
+    boundary: Boundary,
+) -> tuple[dict[str, tuple[Message, ...]], Boundary | None]:
+    """The messages behind a boundary; no boundary if they are not those at the ends of the conversations."""
+    messages = {one.id or "": one.messages for one in conversations}
+    resumed = msgspec.structs.replace(start, session_id=conversations[0].id if conversations else None)
+    rest = _convert(file, values, resumed, Report(file.path, unwritable))
+    following = {one.id or "": one.messages for one in rest if one.messages}
+    agrees = all(ends_with(messages.get(name, ()), end) for name, end in following.items())
+    return (following, boundary) if agrees else ({}, None)
+
+
+def _convert(
+    file: TranscriptFile, values: Sequence[dict[str, Any]], start: Progress, report: Report
+) -> tuple[Conversation, ...]:
+    """The conversations in some records; those that continue have the id and the model of the beginning."""
+    records = [Record(value, _START, "A line") for value in values]
+    is_record, convert = _FORMATS[file.assistant]
+    try:
+        converted = convert([record for record in records if is_record(record.value)], report, True)
+    except Exception as error:  # noqa: BLE001 - one file must not keep the others from being read
+        report.add_internal(_START, "The file", error)
+        return ()
+    conversations = []
+    for one in converted:
+        is_main = one.agent is None or file.is_agent
+        # the name of a file of Claude Code is its session's; records that it copied name another one
+        name = file.session_id if file.assistant == claude_code.NAME else start.session_id or one.id
+        if not is_main or file.is_agent:
+            name = one.id
+        model = one.model or (start.model if is_main else None)
+        conversations.append(msgspec.structs.replace(one, id=name or file.session_id, model=model))
+    return tuple(one for one in conversations if one.messages)
+
+
+def _find_boundary(file: TranscriptFile, piece: FilePiece) -> Boundary | None:
+    if file.assistant == codex.NAME:
+        return boundaries.find_codex_boundary(piece.values)
+    return boundaries.find_claude_boundary(piece.values, is_agent=file.is_agent)
+
+
+def _continues(file: TranscriptFile, start: Progress, piece: FilePiece) -> bool:
+    if file.assistant == codex.NAME:
+        return boundaries.continues_codex(piece.values)
+    return boundaries.continues_claude(piece.values, start.parents, is_agent=file.is_agent)
+
+
+def _parent(file: TranscriptFile, values: Sequence[dict[str, Any]]) -> str | None:
+    """The session that started a sub-agent, by its records."""
+    if file.is_agent:
+        return next((name for value in values if (name := text_in(value, "sessionId"))), None)
+    if file.assistant != codex.NAME or not values:
+        return None
+    payload = values[0].get("payload")
+    spawn = field(field(payload, "source", "subagent"), "thread_spawn", "parent_thread_id")
+    return spawn if isinstance(spawn, str) else text_in(payload, "forked_from_id")
+
+
+_Convert = Callable[[Sequence[Record], Report, bool], list[Conversation]]
+_FORMATS: dict[str, tuple[Callable[[Any], bool], _Convert]] = {
+    claude_code.NAME: (claude_format.is_record, claude_format.convert),
+    codex.NAME: (codex_format.is_record, codex_format.convert),
+}

@@ -1,0 +1,287 @@
+"""`nexus/assistant/sessions` and `session`: what other assistants do in a folder."""
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+import apsw
+
+from nexus_context.assistant_sessions import ASSISTANTS, AssistantSession, Usage, find_sessions
+from nexus_context.assistant_sessions.followers import SessionFollowers, is_live
+from nexus_context.assistant_sessions.model import Place
+from nexus_context.assistant_sessions.report import DroppedItems, ReportedWindow, SessionReport
+from nexus_context.errors import RequestError
+from nexus_context.redact import redact
+from nexus_context.tokens.models import UNKNOWN_WINDOW
+from nexus_daemon import protocol
+from nexus_daemon.lsp import convert
+
+if TYPE_CHECKING:
+    from nexus_daemon.connection import Connection
+
+MOST_LISTED = 200
+"""Sessions of a folder that are listed, the ones that changed last."""
+MOST_REPORTED = 3
+"""Live sessions whose transcripts are read for the list."""
+LONGEST_TITLE = 300
+_PARTS = {"system": "system", "instructions": "system", "tools": "tools"}
+_LABELS = {
+    "system": "the program's prompt",
+    "tools": "definitions of tools",
+    "instructions": "instructions",
+    "user": "messages of the user",
+    "answers": "answers",
+    "thinking": "thinking",
+    "calls": "calls",
+    "results": "results",
+    "attachments": "attachments",
+    "summary": "summary",
+    "earlier": "earlier",
+}
+
+
+async def sessions(
+    client: "Connection", params: protocol.AssistantSessionsParams
+) -> protocol.AssistantSessionsResult:
+    """The sessions of Claude Code, Codex and opencode in a folder, at most 200, the latest first.
+
+    Their files are only read. An unknown assistant is an error.
+    """
+    _check_assistant(params.assistant)
+    folder, place = client.folders.at(params.workspace_folder).path, _place(client)
+    return await client.read(_list, client.daemon.followers, place, folder=folder, params=params)
+
+
+async def session(
+    client: "Connection", params: protocol.AssistantSessionParams
+) -> protocol.AssistantSessionResult:
+    """The window, cache, compactions, tools, sub-agents and cost of a session of another assistant.
+
+    The first request reads its transcript, of a large one the end; a later one reads what was added.
+    """
+    _check_assistant(params.assistant)
+    folder, place = client.folders.at(params.workspace_folder).path, _place(client)
+    return await client.read(_report, client.daemon.followers, place, folder=folder, params=params)
+
+
+def _place(client: "Connection") -> Place:
+    inputs = client.folders.load_inputs
+    return Place(str(inputs.user_home), inputs.environ)
+
+
+def _check_assistant(name: str | None) -> None:
+    if name is not None and name not in ASSISTANTS:
+        names = ", ".join(ASSISTANTS)
+        raise RequestError(
+            f"There are no sessions of {name!r}. Nexus reads those of: {names}.", code="unknown-assistant"
+        )
+
+
+def _list(
+    followers: SessionFollowers, place: Place, *, folder: str, params: protocol.AssistantSessionsParams
+) -> protocol.AssistantSessionsResult:
+    assistants = ASSISTANTS if params.assistant is None else (params.assistant,)
+    listed = find_sessions(place.home, place.environ, folder, assistants=assistants)
+    now = time.time()
+    chosen = [one for one in listed.sessions if not params.live or is_live(one, now)]
+    failures = [
+        protocol.AssistantSessionFailure(convert.path_to_uri(path), reason)
+        for path, reason in listed.failures
+    ]
+    infos: list[protocol.AssistantSessionInfo] = []
+    for one in chosen[:MOST_LISTED]:
+        report = None
+        if is_live(one, now) and one.parent is None and len(infos) < MOST_REPORTED:
+            try:
+                report = followers.report(one, place, listed.sessions)
+            except apsw.Error:
+                report = None  # as a failure above says
+        infos.append(build_info(one, report, now))
+    return protocol.AssistantSessionsResult(infos, failures)
+
+
+def _report(
+    followers: SessionFollowers, place: Place, *, folder: str, params: protocol.AssistantSessionParams
+) -> protocol.AssistantSessionResult:
+    listed = find_sessions(place.home, place.environ, folder, assistants=(params.assistant,))
+    matches = (one for one in listed.sessions if one.id == params.id)
+    one = next(matches, None)
+    if one is None:
+        message = (
+            f"{params.assistant} has no session {params.id!r} in {folder}. nexus/assistant/sessions lists "
+            "those that there are."
+        )
+        raise RequestError(message, code="unknown-assistant-session")
+    try:
+        report = followers.report(one, place, listed.sessions)
+    except apsw.Error as error:
+        raise RequestError(f"{one.path} cannot be read: {error}", code="unknown-assistant-session") from error
+    return build_session(report, time.time())
+
+
+def build_info(
+    session: AssistantSession, report: SessionReport | None, now: float
+) -> protocol.AssistantSessionInfo:
+    """A session as it crosses the wire; with a report, as that says."""
+    title = session.prompt
+    return protocol.AssistantSessionInfo(
+        assistant=session.assistant,
+        id=session.id,
+        uri=convert.path_to_uri(session.path),
+        folder=None if session.folder is None else convert.path_to_uri(session.folder),
+        title=None if title is None else redact(title)[:LONGEST_TITLE],
+        updated=session.changed if report is None else report.changed,
+        live=is_live(session, now),
+        model=session.model if report is None else report.model,
+        parent=session.parent,
+        last=_tokens(session.last if report is None else report.last),
+        window=session.window if report is None else report.window.size,
+        usage=None if report is None else _usage(report),
+        cost_usd=session.cost_usd if report is None else report.cost_usd,
+        compactions=None if report is None else len(report.compactions),
+    )
+
+
+def build_session(report: SessionReport, now: float) -> protocol.AssistantSessionResult:
+    """A report as it crosses the wire."""
+    cache = report.cache
+    session = AssistantSession(
+        assistant=report.assistant,
+        id=report.id,
+        path=report.path,
+        folder=report.folder,
+        prompt=report.title,
+        changed=report.changed,
+        parent=report.parent,
+    )
+    return protocol.AssistantSessionResult(
+        session=build_info(session, report, now),
+        version=report.version,
+        requests=report.requests,
+        context=_window(report.window),
+        total=_tokens(report.total) or protocol.AssistantTokens(0, 0, 0, 0),
+        total_origin=report.total_origin,
+        cost_origin=report.cost_origin,
+        cache=None
+        if cache is None
+        else protocol.AssistantCache(
+            lifetime_seconds=cache.lifetime_s,
+            cold_at=cache.cold_at,
+            next_tokens=cache.next_tokens,
+            warm_usd=cache.warm_usd,
+            cold_usd=cache.cold_usd,
+        ),
+        misses=[
+            protocol.AssistantCacheMiss(
+                at=miss.at,
+                cause=miss.cause,
+                tokens=miss.tokens,
+                cost_usd=miss.cost_usd,
+                idle_seconds=miss.idle_s,
+                detail=miss.detail,
+            )
+            for miss in report.misses
+        ],
+        missed_tokens=report.missed_tokens,
+        missed_usd=report.missed_usd,
+        compactions=[
+            protocol.AssistantCompaction(
+                at=each.at,
+                trigger=each.trigger,
+                before=each.before,
+                after=each.after,
+                dropped=_dropped(each.dropped),
+                partial=each.is_partial,
+            )
+            for each in report.compactions
+        ],
+        tools=[
+            protocol.AssistantTool(
+                tool=each.tool,
+                server=each.server,
+                calls=each.calls,
+                errors=each.errors,
+                tokens=each.tokens,
+                in_window=each.in_window,
+                cost_usd=each.cost_usd,
+            )
+            for each in report.tools
+        ],
+        agents=[
+            protocol.AssistantSubAgent(
+                id=each.id,
+                title=None if each.title is None else redact(each.title),
+                model=each.model,
+                requests=each.requests,
+                tokens=_tokens(each.usage) or protocol.AssistantTokens(0, 0, 0, 0),
+                window=each.window,
+                cost_usd=each.cost_usd,
+                updated=each.changed,
+            )
+            for each in report.agents
+        ],
+        instructions=[convert.path_to_uri(path) for path in report.instructions if os.path.isabs(path)],
+        skipped_bytes=report.skipped_bytes,
+        unread=report.unread,
+        damaged_lines=report.damaged,
+        long_lines=report.long_lines,
+    )
+
+
+def _tokens(usage: Usage | None) -> protocol.AssistantTokens | None:
+    if usage is None:
+        return None
+    return protocol.AssistantTokens(usage.fresh, usage.cache_read, usage.cache_write, usage.output)
+
+
+def _window(window: ReportedWindow) -> protocol.AssistantWindow:
+    return protocol.AssistantWindow(
+        used=window.used,
+        size=window.size,
+        parts=[
+            protocol.AssistantWindowPart(
+                category=part.category, label=part.label, server=part.server, tokens=part.tokens
+            )
+            for part in window.parts
+        ],
+        estimate=window.is_estimate,
+    )
+
+
+def _dropped(items: DroppedItems | None) -> protocol.AssistantDropped | None:
+    if items is None:
+        return None
+    return protocol.AssistantDropped(
+        instructions=list(items.instructions),
+        tasks=list(items.tasks),
+        paths=list(items.paths),
+        identifiers=list(items.identifiers),
+        counts=items.counts,
+    )
+
+
+def _usage(report: SessionReport) -> protocol.TokenUsage:
+    """The window as the usage of a context: the same rows, with what Nexus calls their categories."""
+    window = report.window
+    limit = window.size or UNKNOWN_WINDOW
+    return protocol.TokenUsage(
+        model=report.model or "",
+        limit=limit,
+        limit_known=window.size is not None,
+        reserved=0,
+        available=limit,
+        total=window.used,
+        remaining=limit - window.used,
+        percent=round(100 * window.used / limit, 1),
+        over=window.used > limit,
+        counter=protocol.Counter(name="provider", exact=not window.is_estimate),
+        rows=[
+            protocol.UsageRow(
+                category=_PARTS.get(part.category, "history"),
+                label=" ".join(filter(None, (_LABELS[part.category], part.server, part.label))),
+                tokens=part.tokens,
+                exact=False,
+            )
+            for part in window.parts
+        ],
+    )

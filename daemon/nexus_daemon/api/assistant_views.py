@@ -1,0 +1,229 @@
+"""Another assistant's profile as the preview, the usage and the layers of a folder.
+
+1. The preview has the texts of the request that hold files, each below a line that names its place.
+   That line is not sent, and costs nothing.
+2. The usage is that of these texts alone. The assistant's own system prompt and tools are not known before a
+   session of it runs.
+3. A layer is a scope of the profile and one directory: the user's, a parent's, the project's.
+"""
+
+import os
+from collections.abc import Iterator
+from typing import Literal, get_args
+
+import msgspec
+
+from nexus_context import budget
+from nexus_context.assistants.model import Profile, Scope, SentBlock, SentPart
+from nexus_context.errors import Span
+from nexus_context.tokens import count_spans, counter_for, get_model_limits
+from nexus_daemon import protocol, results
+from nexus_daemon.lsp import convert
+from nexus_daemon.lsp.convert import Locator
+
+PLACES = {"system": "the system prompt", "user": "the first user message", "developer": "a developer message"}
+_KINDS = {"instructions": "instructions", "skills": "skill", "agents": "agent"}
+_PARTS: dict[str, Literal["instructions", "skills"]] = {
+    "instructions": "instructions",
+    "skills": "skills",
+    "agents": "skills",
+}
+_ORDER = get_args(Scope)
+
+
+class _Stretch(msgspec.Struct, frozen=True):
+    """Text of a block: of a file, where `path` says so, else of the assistant."""
+
+    text: str
+    part: SentPart
+    path: str | None = None
+
+
+# ---------------------------------------------------------------- preview
+
+
+def build_preview(profile: Profile, locate: Locator, revision: int) -> protocol.Preview:
+    """The texts of the request that hold files, with the source of every character."""
+    fragments: list[tuple[protocol.Fragment, Span]] = []
+    texts: list[str] = []
+    at = 0
+    for block in profile.blocks:
+        heading = _heading(block, is_first=not texts)
+        fragments.append((_heading_fragment(profile, heading), Span(at, at + len(heading))))
+        texts.append(heading)
+        at += len(heading)
+        for stretch, tokens in _counted(profile, block):
+            span = Span(at, at + len(stretch.text))
+            fragments.append((_fragment(profile, block, stretch, tokens=tokens, locate=locate), span))
+            texts.append(stretch.text)
+            at = span.end
+    text = "".join(texts)
+    return protocol.Preview(
+        revision=revision,
+        text=text,
+        fragments=[
+            msgspec.structs.replace(fragment, range=locate.range_in(text, span))
+            for fragment, span in fragments
+        ],
+        tokens=profile.total,
+    )
+
+
+def _heading(block: SentBlock, *, is_first: bool) -> str:
+    more = "" if block.complete else "; the assistant adds text of its own"
+    return f"{'' if is_first else chr(10) * 2}── {block.kind}, in {PLACES[block.place]}{more} ──\n\n"
+
+
+_NOWHERE = protocol.Range(protocol.Position(0, 0), protocol.Position(0, 0))
+
+
+def _heading_fragment(profile: Profile, heading: str) -> protocol.Fragment:
+    return protocol.Fragment(
+        section="heading",
+        layer=None,
+        title=f"{profile.assistant.title}: {heading.strip(' ─' + chr(10))}",
+        range=_NOWHERE,
+        source=None,
+        tokens=0,
+        verbatim=False,
+    )
+
+
+def _counted(profile: Profile, block: SentBlock) -> Iterator[tuple[_Stretch, int]]:
+    """The stretches of a block with their tokens, which sum to those of the block."""
+    stretches = [stretch for part in block.parts for stretch in _stretches(part)]
+    cuts = [0]
+    for stretch in stretches:
+        cuts.append(cuts[-1] + len(stretch.text))
+    counts = count_spans(counter_for(profile.assistant.model), block.text, cuts)
+    yield from zip(stretches, counts, strict=True)
+
+
+def _stretches(part: SentPart) -> Iterator[_Stretch]:
+    start, end = (part.content.start, part.content.end) if part.path is not None else (0, 0)
+    for text, path in ((part.text[:start], None), (part.text[start:end], part.path), (part.text[end:], None)):
+        if text:
+            yield _Stretch(text, part, path)
+
+
+def _fragment(
+    profile: Profile, block: SentBlock, stretch: _Stretch, *, tokens: int, locate: Locator
+) -> protocol.Fragment:
+    file = profile.texts.get(stretch.path or "") or ""
+    at = file.find(stretch.text) if stretch.path is not None else -1
+    source = None
+    if stretch.path is not None:
+        source = locate.location(stretch.path, Span(at, at + len(stretch.text)) if at >= 0 else Span(0, 0))
+    return protocol.Fragment(
+        section=block.kind,
+        layer=None if stretch.path is None else stretch.part.scope,
+        title=profile.assistant.title if stretch.path is None else profile.shorten(stretch.path),
+        range=_NOWHERE,
+        source=source,
+        tokens=tokens,
+        verbatim=at >= 0,
+    )
+
+
+# ---------------------------------------------------------------- usage
+
+
+def build_usage(profile: Profile, locate: Locator) -> protocol.TokenUsage:
+    """What the files cost in every request."""
+    parts: dict[Literal["instructions", "skills"], int] = {}
+    for block in profile.blocks:
+        kind = _PARTS[block.kind]
+        parts[kind] = parts.get(kind, 0) + sum(part.tokens for part in block.parts)
+    spent = budget.usage(
+        get_model_limits(profile.assistant.model),
+        counter_for(profile.assistant.model),
+        _rows(profile),
+        max_tokens=None,
+        reserved=0,
+        parts=[budget.UsagePart(part, tokens, profile.exact) for part, tokens in parts.items()],
+    )
+    return results.usage(spent, locate)
+
+
+def _rows(profile: Profile) -> Iterator[budget.UsageRow]:
+    own = 0
+    for part in profile.parts:
+        if part.path is None:
+            own += part.tokens
+            continue
+        label = profile.shorten(part.path)
+        if part.importer is not None:
+            label = f"{profile.shorten(part.importer)}: {label}"
+        yield budget.UsageRow("system", label, part.tokens, profile.exact, path=part.path, span=Span(0, 0))
+    if own:
+        yield budget.UsageRow("system", f"text of {profile.assistant.title}", own, profile.exact)
+
+
+# ---------------------------------------------------------------- layers
+
+
+def build_layers(profile: Profile, locate: Locator, revision: int) -> protocol.LayersResult:
+    """The files by scope and directory, those that are not read with the reason, and the problems."""
+    layers: dict[tuple[str, str], list[protocol.LayerFile]] = {}
+    for block in profile.blocks:
+        for part in block.parts:
+            if part.path is not None and part.scope not in ("skill", "agent"):
+                layers.setdefault(_place(part.path, part.scope, profile), []).append(
+                    _sent_file(profile, block, part, locate)
+                )
+    for later in profile.later:
+        file = protocol.LayerFile(
+            _KINDS.get(f"{later.scope}s", "instructions"),
+            locate.uri(later.path),
+            "conditional",
+            tokens=later.tokens,
+            reason=f"Sent {later.when}.",
+        )
+        layers.setdefault(_place(later.path, later.scope, profile), []).append(file)
+    return protocol.LayersResult(
+        revision=revision,
+        layers=[
+            protocol.Layer(name, directory, files, sum(file.tokens or 0 for file in files if _is_sent(file)))
+            for (name, directory), files in sorted(layers.items(), key=lambda item: _ORDER.index(item[0][0]))
+        ],
+        skipped=[protocol.SkippedLayer(ignored.path, ignored.reason) for ignored in profile.ignored],
+        problems=results.problems(locate, profile.problems),
+        counter=protocol.Counter(profile.counter, profile.exact),
+        servers=build_servers(profile),
+    )
+
+
+def build_servers(profile: Profile) -> list[protocol.AssistantMcpServer]:
+    """The MCP servers in an assistant's settings, by name."""
+    return [
+        protocol.AssistantMcpServer(
+            name=each.name,
+            uri=convert.path_to_uri(each.path) if os.path.isabs(each.path) else each.path,
+            scope=each.scope,
+            start=each.start,
+            reason=each.reason,
+        )
+        for each in profile.servers
+    ]
+
+
+def _is_sent(file: protocol.LayerFile) -> bool:
+    return file.status == "loaded"
+
+
+def _sent_file(profile: Profile, block: SentBlock, part: SentPart, locate: Locator) -> protocol.LayerFile:
+    reason = None
+    if part.cut is not None:
+        lines = f"lines {part.cut.first_line:,}–{part.cut.last_line:,}"
+        reason = f"{part.cut.reason.capitalize()}: {lines} are never read."
+    elif part.importer is not None:
+        reason = f"Imported by {profile.shorten(part.importer)}."
+    uri = locate.uri(part.path or "")
+    return protocol.LayerFile(_KINDS[block.kind], uri, "loaded", tokens=part.tokens, reason=reason)
+
+
+def _place(path: str, scope: str, profile: Profile) -> tuple[str, str]:
+    """The layer of a file: its scope, and the directory that a layer of this scope has."""
+    if scope in ("user", "managed", "parent", "nested"):
+        return scope, os.path.dirname(path)
+    return scope, profile.folder

@@ -1,0 +1,71 @@
+"""`nexus tokens --accuracy`: how wrong our counts of requests have been."""
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+from rich import box
+from rich.table import Table
+
+from nexus_context.ledger.errors import LedgerError
+from nexus_context.tokens.accuracy import Errors, FamilyAccuracy, measure_accuracy
+from nexus_context.visible import visible_line
+from nexus_daemon.cli import output
+from nexus_daemon.cli.sessions.open_session import ledger_for, load_folder
+
+DEFAULT_FAMILY = "others"
+UNKNOWN = "–"
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the accuracy of each family of models."""
+    try:
+        with ledger_for(load_folder(".")) as ledger:
+            accuracies = measure_accuracy(ledger.usage_reports())
+    except LedgerError as error:
+        output.complain("tokens", str(error))
+        return 1
+    if options.json:
+        output.json_value({"families": [_values(accuracy) for accuracy in accuracies]})
+    elif accuracies:
+        _print(accuracies)
+    else:
+        output.line(
+            "No provider has counted a request yet. nexus sessions keep takes the figures of Claude Code, "
+            "Codex and opencode."
+        )
+    return 0
+
+
+def _print(accuracies: Sequence[FamilyAccuracy]) -> None:
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("models", style="bold", no_wrap=True)
+    names = ("samples", "factor", "error", "p90", "corrected", "p90")
+    for name in names:
+        table.add_column(name, justify="right")
+    table.add_column("since", no_wrap=True)
+    for one in accuracies:
+        factor = UNKNOWN if one.factor is None else f"{one.factor / 1000:.2f}"
+        errors = (one.uncorrected,) if one.factor is None else (one.uncorrected, one.corrected)
+        shares = [f"{error / 10:.1f}%" for each in errors for error in (each.median, each.ninth_decile)]
+        since = UNKNOWN if one.since is None else output.local_time(one.since)[:10]
+        figures = (f"{one.conversations:,}/{one.requests:,}", factor, *shares)
+        missing = [UNKNOWN] * (len(names) - len(figures))
+        table.add_row(visible_line(one.family or DEFAULT_FAMILY), *figures, *missing, since)
+    output.console().print(table)
+
+
+def _values(accuracy: FamilyAccuracy) -> dict[str, Any]:
+    return {
+        "family": accuracy.family,
+        "conversations": accuracy.conversations,
+        "requests": accuracy.requests,
+        "factor": None if accuracy.factor is None else accuracy.factor / 1000,
+        "uncorrected": _percents(accuracy.uncorrected),
+        "corrected": _percents(accuracy.corrected),
+        "since": accuracy.since,
+    }
+
+
+def _percents(errors: Errors) -> dict[str, float]:
+    return {"medianPercent": errors.median / 10, "p90Percent": errors.ninth_decile / 10}

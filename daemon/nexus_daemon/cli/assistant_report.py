@@ -1,0 +1,358 @@
+"""The report of a session of another assistant, as text: a screen for a terminal, a line for an event."""
+
+import time
+from collections.abc import Iterator
+from os.path import basename, join
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from nexus_context.assistant_sessions.report import (
+    CacheMiss,
+    CompactionReport,
+    DroppedItems,
+    SessionReport,
+    WindowPart,
+)
+from nexus_context.redact import redact
+from nexus_context.visible import visible_line
+from nexus_daemon.cli.output import counted
+
+TITLES = {"claude-code": "Claude Code", "codex": "Codex", "opencode": "opencode"}
+COLOURS = {
+    "system": "cyan",
+    "tools": "magenta",
+    "instructions": "cyan",
+    "user": "green",
+    "answers": "yellow",
+    "thinking": "yellow",
+    "calls": "blue",
+    "results": "blue",
+    "attachments": "white",
+    "summary": "green",
+    "earlier": "white",
+}
+LABELS = {
+    "system": "the program's prompt",
+    "tools": "tool definitions",
+    "instructions": "instructions",
+    "user": "your messages",
+    "answers": "answers",
+    "thinking": "thinking",
+    "calls": "calls",
+    "results": "results",
+    "attachments": "attachments",
+    "summary": "summary",
+    "earlier": "not read",
+}
+BAR = 12
+FEW = 3  # rows of a category; the others are summed up
+MOST_TOOLS = 6
+MOST_AGENTS = 4
+MOST_ITEMS = 3
+LAST_MISSES = 3
+SOON_S = 60  # until the cache goes cold
+WARN_AT = 0.8  # of a window
+
+
+def screen(report: SessionReport, now: float) -> RenderableType:
+    """All of a report; `now` in seconds since 1970."""
+    parts: list[RenderableType] = [_head(report), _window(report), _facts(report, now)]
+    if report.tools:
+        parts.append(_tools(report))
+    if report.agents:
+        parts.append(_agents(report))
+    return Group(*parts)
+
+
+def event_line(report: SessionReport) -> str:
+    """The state after an event, in one line."""
+    window, last = report.window, report.last
+    words = [_clock(time.time()), report.assistant, report.id[:8], _of(window.used, window.size)]
+    if last is not None and last.sent:
+        words.append(f"{last.cache_read / last.sent:.0%} cached")
+    if report.cost_usd is not None:
+        words.append(_dollars(report.cost_usd))
+    if report.misses and report.misses[-1].at == report.last_at:
+        miss = report.misses[-1]
+        words.append(f"cache missed: {_written(miss)}")
+    if report.compactions and window.is_estimate:
+        words.append(_compaction(report.compactions[-1]))
+    return visible_line(" · ".join(words))
+
+
+def _head(report: SessionReport) -> Text:
+    title = visible_line(redact(report.title or report.id))
+    about = " · ".join(filter(None, (report.model, report.version, report.folder)))
+    return Text.assemble(
+        (TITLES.get(report.assistant, report.assistant), "bold"),
+        "  ",
+        title[:200],
+        "\n",
+        (visible_line(about), "dim"),
+        overflow="ellipsis",
+        no_wrap=True,
+    )
+
+
+# ---------------------------------------------------------------- window
+
+
+def _window(report: SessionReport) -> Table:
+    window = report.window
+    mark = "≈" if window.is_estimate else ""
+    share = window.used / window.size if window.size else 0.0
+    table = Table(
+        title=Text(
+            f"{mark}{_of(window.used, window.size)} tokens", "bold red" if share > WARN_AT else "bold"
+        ),
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+    )
+    table.add_column("in the window", no_wrap=True, min_width=max(map(len, LABELS.values())))
+    table.add_column("what", overflow="ellipsis", no_wrap=True)
+    table.add_column("tokens", justify="right", no_wrap=True, min_width=len("≈1,000,000"))
+    table.add_column("share", justify="right", no_wrap=True, min_width=len("share"))
+    table.add_column("", width=BAR, no_wrap=True)
+    before = ""
+    for category, label, tokens in _rows(window.parts):
+        part = tokens / max(window.used, 1)
+        bar = "█" * round(BAR * part) or "▏"
+        name = "" if category == before else LABELS[category]
+        cells = (name, visible_line(label), f"≈{tokens:,}", f"{part:.0%}", bar)
+        table.add_row(*cells, style=COLOURS[category])
+        before = category
+    return table
+
+
+def _rows(parts: tuple[WindowPart, ...]) -> Iterator[tuple[str, str, int]]:
+    """The rows of a window: the largest of each category, the rest of it as one."""
+    for category in dict.fromkeys(part.category for part in parts):
+        listed = [part for part in parts if part.category == category]
+        few = listed if len(listed) <= FEW + 1 else listed[:FEW]
+        for part in few:
+            yield category, _label(part), part.tokens
+        others = listed[len(few) :]
+        if others:
+            yield category, f"{len(others)} others", sum(part.tokens for part in others)
+
+
+def _label(part: WindowPart) -> str:
+    if part.category == "instructions":
+        return join("…", basename(part.label)) if part.label.count("/") > 1 else part.label
+    if part.category == "tools":
+        return "of the program" if part.server is None else f"of the MCP server {part.server}"
+    name = part.label if part.server is None else f"{part.server}: {part.label}"
+    return name.replace("_", " ") if part.category == "attachments" else name
+
+
+def _of(used: int, size: int | None) -> str:
+    return f"{used:,} of {size:,} ({used / size:.0%})" if size else f"{used:,}"
+
+
+# ---------------------------------------------------------------- cache, cost, compaction
+
+
+def _facts(report: SessionReport, now: float) -> Table:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, text in _listed_facts(report, now):
+        table.add_row(f" {name}", text)
+    return table
+
+
+def _listed_facts(report: SessionReport, now: float) -> Iterator[tuple[str, Text]]:
+    yield from _cache(report, now)
+    for at, miss in enumerate(report.misses[-LAST_MISSES:]):
+        words = f"{_clock(miss.at)}  {_written(miss)}"
+        if miss.cost_usd:
+            words += f", {_dollars(miss.cost_usd)} more than from the cache"
+        yield ("" if at else "missed"), Text(visible_line(words), "" if miss.cause == "first" else "yellow")
+    yield "cost", Text(_cost(report))
+    for at, compaction in enumerate(report.compactions[-2:]):
+        yield ("" if at else "compacted"), Text(_compaction(compaction))
+    if report.compactions:
+        yield from _dropped(report.compactions[-1].dropped)
+    partial = _partial(report)
+    if partial:
+        yield "not read", Text(visible_line(partial), "dim")
+
+
+def _cache(report: SessionReport, now: float) -> Iterator[tuple[str, Text]]:
+    cache, last = report.cache, report.last
+    if cache is None or last is None or not last.sent:
+        return
+    text = Text(f"{last.cache_read / last.sent:.0%} of the last request came from the cache")
+    if cache.cold_at is not None:
+        left = cache.cold_at - now
+        if left > 0:
+            words = f"; it goes cold at {_clock(cache.cold_at)}, in {_duration(left)}"
+            text.append(words, "green" if left > SOON_S else "yellow")
+        else:
+            text.append(f"; it went cold at {_clock(cache.cold_at)}", "red")
+    yield "cache", text
+    words = f"the next turn sends {cache.next_tokens:,} tokens"
+    if cache.warm_usd is not None and cache.cold_usd is not None:
+        words += f": {_dollars(cache.warm_usd)} from a warm cache, {_dollars(cache.cold_usd)} from a cold one"
+    yield "", Text(words)
+
+
+def _written(miss: CacheMiss) -> str:
+    again = "" if miss.cause == "first" else " again"
+    return f"{_cause(miss)}: {miss.tokens:,} tokens written{again}"
+
+
+def _cause(miss: CacheMiss) -> str:
+    return {
+        "first": "the first request",
+        "idle": f"nothing was sent for {_duration(miss.idle_s or 0)}",
+        "model": f"another model ({miss.detail})",
+        "compaction": "the compaction",
+        "version": f"another version ({miss.detail})",
+        "instructions": f"{miss.detail} changed",
+        "tools": "other tools, or another prompt of the program",
+        "rewritten": "the beginning changed",
+    }[miss.cause]
+
+
+def _cost(report: SessionReport) -> str:
+    total = report.total
+    cached = f", {total.cache_read / total.sent:.0%} of it from the cache" if total.sent else ""
+    sent = f"{total.sent:,} tokens sent{cached}, {total.output:,} answered"
+    if report.cost_usd is None:
+        return f"no price is known for {visible_line(report.model or 'the model')}; {sent}"
+    by = {
+        "program": f"as {TITLES.get(report.assistant, report.assistant)} says",
+        "nexus": "by list prices",
+        "both": f"as {TITLES.get(report.assistant, report.assistant)} says, what came later by list prices",
+        None: "",
+    }[report.cost_origin]
+    missed = f"; {_dollars(report.missed_usd)} for misses of the cache" if report.missed_usd else ""
+    return f"{_dollars(report.cost_usd)} {by}{missed}; {sent}"
+
+
+def _compaction(compaction: CompactionReport) -> str:
+    trigger = {"manual": ", by hand", "auto": ", by itself"}.get(compaction.trigger or "", "")
+    before = "?" if compaction.before is None else f"{compaction.before:,}"
+    after = "" if compaction.after is None else f" → {compaction.after:,}"
+    return f"{_clock(compaction.at)}{trigger}: {before}{after} tokens"
+
+
+def _dropped(dropped: DroppedItems | None) -> Iterator[tuple[str, Text]]:
+    if dropped is None:
+        return
+    if not dropped.counts:
+        yield "dropped", Text("nothing that a later step may need", "green")
+    name = "dropped"
+    for kind, noun in (
+        ("instructions", "instruction"),
+        ("tasks", "open task"),
+        ("paths", "path"),
+        ("identifiers", "name"),
+    ):
+        items: tuple[str, ...] = getattr(dropped, kind)
+        if items:
+            quote = "“{}”" if kind in ("instructions", "tasks") else "{}"
+            few = ", ".join(quote.format(" ".join(item.split())[:80]) for item in items[:MOST_ITEMS])
+            more = " …" if dropped.counts.get(kind, len(items)) > MOST_ITEMS else ""
+            count = counted(dropped.counts.get(kind, len(items)), noun)
+            style = "red" if kind in ("instructions", "tasks") else ""
+            yield name, Text(visible_line(f"{count}: {few}{more}"), style)
+            name = ""
+
+
+def _partial(report: SessionReport) -> str:
+    reasons = []
+    if report.skipped_bytes:
+        reasons.append(f"the first {report.skipped_bytes / 1e6:,.0f} MB of the file")
+    if report.unread:
+        kinds = ", ".join(f"{count:,} {kind}" for kind, count in report.unread.items())
+        reasons.append(f"records of unknown kinds ({kinds})")
+    if report.damaged:
+        reasons.append(counted(report.damaged, "damaged line"))
+    if report.long_lines:
+        reasons.append(f"{counted(report.long_lines, 'line')} of more than 32 MiB")
+    return "; ".join(reasons)
+
+
+# ---------------------------------------------------------------- tools and sub-agents
+
+
+def _tools(report: SessionReport) -> Table:
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("tool", no_wrap=True, overflow="ellipsis")
+    for column in ("calls", "failed", "tokens", "in the window", "cost"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for tool in report.tools[:MOST_TOOLS]:
+        name = tool.tool if tool.server is None else f"{tool.server}: {tool.tool}"
+        cells = (
+            visible_line(name),
+            f"{tool.calls:,}",
+            f"{tool.errors:,}" if tool.errors else "–",
+            f"≈{tool.tokens:,}",
+            f"≈{tool.in_window:,}" if tool.in_window else "–",
+            _dollars(tool.cost_usd),
+        )
+        table.add_row(*cells)
+    others = report.tools[MOST_TOOLS:]
+    if others:
+        costs = [tool.cost_usd for tool in others if tool.cost_usd is not None]
+        cells = (
+            f"{len(others)} others",
+            f"{sum(tool.calls for tool in others):,}",
+            f"{sum(tool.errors for tool in others):,}",
+            f"≈{sum(tool.tokens for tool in others):,}",
+            f"≈{sum(tool.in_window for tool in others):,}",
+            _dollars(sum(costs) if costs else None),
+        )
+        table.add_row(*cells)
+    return table
+
+
+def _agents(report: SessionReport) -> Table:
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("sub-agent", no_wrap=True, overflow="ellipsis")
+    table.add_column("model", no_wrap=True, overflow="ellipsis")
+    for column in ("window", "sent", "cost"):
+        table.add_column(column, justify="right", no_wrap=True)
+    latest = sorted(report.agents, key=lambda agent: -agent.changed)
+    for agent in latest[:MOST_AGENTS]:
+        cells = (
+            visible_line(redact(agent.title or agent.id)),
+            visible_line(agent.model or "–"),
+            f"{agent.window:,}",
+            f"{agent.usage.sent:,}",
+            _dollars(agent.cost_usd),
+        )
+        table.add_row(*cells)
+    others = latest[MOST_AGENTS:]
+    if others:
+        costs = [agent.cost_usd for agent in others if agent.cost_usd is not None]
+        sent = sum(agent.usage.sent for agent in others)
+        cells = (f"{len(others)} others", "", "", f"{sent:,}", _dollars(sum(costs) if costs else None))
+        table.add_row(*cells)
+    return table
+
+
+def _dollars(cost: float | None) -> str:
+    if cost is None:
+        return "–"
+    return f"${cost:,.2f}" if cost >= 0.1 or cost == 0 else f"${cost:.4f}"
+
+
+def _clock(at: float) -> str:
+    """The time of day, of another day with the date."""
+    moment, today = time.localtime(at), time.localtime()
+    is_today = moment[:3] == today[:3]
+    return time.strftime("%H:%M:%S" if is_today else "%Y-%m-%d %H:%M", moment)
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes:02} min"
+    return f"{minutes}:{rest:02} min" if minutes else f"{rest} s"

@@ -1,0 +1,172 @@
+"""Write Nexus into the settings of another assistant: its hooks, status line and MCP server.
+
+It shows the changes and asks before it writes them. --undo takes them out again to the byte, whatever you
+changed elsewhere in the files meanwhile.
+"""
+
+import argparse
+import difflib
+import os
+import shutil
+import sys
+
+import msgspec
+
+from nexus_context.assistant_setup.model import FileRecord, SettingsError
+from nexus_context.assistant_setup.plan import PresentFile, SettingsChange, plan_setup, plan_undo
+from nexus_context.assistant_setup.programs import PROGRAMS, SetupChoices, SetupPlace
+from nexus_context.layers.walk import user_home
+from nexus_context.redact import redact
+from nexus_daemon.cli import invocation, output
+from nexus_daemon.settings_writer import SetupRecords, missing_directories, read_settings, write_change
+
+EPILOG = """\
+Files, with --scope user and --scope project:
+
+  claude-code  ~/.claude/settings.json, ~/.claude.json         .claude/settings.json, .mcp.json
+  codex        ~/.codex/config.toml                            .codex/config.toml
+  opencode     ~/.config/opencode/opencode.json, plugins/      opencode.json, .opencode/plugins/
+  gemini       ~/.gemini/settings.json                         .gemini/settings.json
+
+Only --scope project writes files that a project shares. What is there already stays: comments, your own
+hooks, your status line. Codex runs a hook only after you have reviewed it with /hooks.
+"""
+
+_TITLES = {"claude-code": "Claude Code", "codex": "Codex", "opencode": "opencode", "gemini": "Gemini CLI"}
+_NO_PROMPT_HOOK = ("opencode",)
+
+
+def arguments(command: argparse.ArgumentParser) -> None:
+    command.add_argument("assistant", choices=tuple(PROGRAMS), help="the program")
+    command.add_argument("--undo", action="store_true", help="take out what setup wrote")
+    command.add_argument("--dry-run", action="store_true", help="only show the changes")
+    command.add_argument(
+        "--scope",
+        choices=("user", "project"),
+        default="user",
+        help="the settings of the user (default), or those that the project in the current directory shares",
+    )
+    command.add_argument(
+        "--memory",
+        action="store_true",
+        help="add a hook that gives each prompt matching memory and knowledge",
+    )
+    command.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.memory and options.assistant in _NO_PROMPT_HOOK:
+        output.complain(
+            "setup", f"{_TITLES[options.assistant]} has no hook for prompts: --memory has no effect."
+        )
+        return 2
+    current = invocation.current()
+    records = SetupRecords(current.environ)
+    try:
+        changes = _plan(options, records.read())
+    except SettingsError as error:
+        output.complain("setup", str(error))
+        return 1
+    return _apply(options, changes, records)
+
+
+def _plan(options: argparse.Namespace, records: dict[str, FileRecord]) -> list[SettingsChange]:
+    """The changes of all files of the program."""
+    current = invocation.current()
+    place = SetupPlace(user_home(current.environ), current.cwd, current.environ)
+    # undo looks for everything that a setup may have written
+    memory = options.memory or (options.undo and options.assistant not in _NO_PROMPT_HOOK)
+    chosen = SetupChoices(_nexus_command(), options.scope, memory=memory)
+    comment = (
+        f"Written by `nexus setup {options.assistant}`; `nexus setup {options.assistant} --undo` removes it."
+    )
+    changes = []
+    for file in PROGRAMS[options.assistant](chosen, place):
+        real, data = read_settings(file.path)
+        record = records.get(real)
+        present = PresentFile(file, real, data, record)
+        if options.undo:
+            changes.append(plan_undo(present))
+            continue
+        change = plan_setup(present, comment=comment)
+        if change.record is not None and record is None:
+            directories = missing_directories(real)
+            change = msgspec.structs.replace(
+                change, record=msgspec.structs.replace(change.record, directories=directories)
+            )
+        changes.append(change)
+    return changes
+
+
+def _apply(options: argparse.Namespace, changes: list[SettingsChange], records: SetupRecords) -> int:
+    title = _TITLES[options.assistant]
+    for change in changes:
+        _show(change)
+        for note in change.notes:
+            output.complain("setup", note)
+    real_changes = [change for change in changes if change.changes_file]
+    if not real_changes:
+        state = "has nothing of Nexus in its settings" if options.undo else "is set up already"
+        output.line(f"{title} {state}.")
+    if options.dry_run:
+        return 0
+    if real_changes and not _is_confirmed(options):
+        return 1
+    try:
+        if not options.undo:
+            records.put([(change.real, change.record) for change in changes if change.record is not None])
+        for change in real_changes:
+            write_change(change)
+        if options.undo:
+            records.put([(change.real, None) for change in changes])
+    except SettingsError as error:
+        output.complain("setup", str(error))
+        return 1
+    for change in real_changes:
+        output.line(f"{'removed ' if change.after is None else 'wrote   '}  {change.path}")
+    if real_changes and not options.undo:
+        _advise(options)
+    return 0
+
+
+def _is_confirmed(options: argparse.Namespace) -> bool:
+    if options.yes:
+        return True
+    if not output.can_ask():
+        output.complain(
+            "setup", "it asks for confirmation, which needs a terminal; use --yes to write without it."
+        )
+        return False
+    output.beside("Write this? [y/N] ")
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _advise(options: argparse.Namespace) -> None:
+    if options.assistant == "codex":
+        output.line("Codex skips new hooks until you trust them: run codex, then /hooks.")
+    else:
+        output.line(f"Sessions of {_TITLES[options.assistant]} that start from now on use it.")
+
+
+def _show(change: SettingsChange) -> None:
+    """Print a change as a unified diff, with secrets around it covered."""
+    before, after = (redact(_text(data)).splitlines() for data in (change.before, change.after))
+    old = change.path if change.before is not None else os.devnull
+    new = change.path if change.after is not None else os.devnull
+    for line in difflib.unified_diff(before, after, old, new, lineterm=""):
+        output.line(line)
+
+
+def _text(data: bytes | None) -> str:
+    return (data or b"").decode("utf-8", "replace").removeprefix("\ufeff")
+
+
+def _nexus_command() -> tuple[str, ...]:
+    """The words that start Nexus: its name if a shell finds it, else its path, or the interpreter's."""
+    path = shutil.which("nexus", path=invocation.current().environ.get("PATH"))
+    if path is not None:
+        return ("nexus",)
+    script = os.path.join(os.path.dirname(sys.executable), "nexus")
+    if os.access(script, os.X_OK):
+        return (script,)
+    return (sys.executable, "-P", "-m", "nexus_daemon")

@@ -1,0 +1,171 @@
+"""Watch the session that another assistant has in a folder now: its window, cache, compactions and cost."""
+
+import argparse
+import contextlib
+import time
+from collections.abc import Iterator
+
+import apsw
+import msgspec
+
+from nexus_context.assistant_sessions import ASSISTANTS, AssistantSession, find_sessions
+from nexus_context.assistant_sessions.followers import SessionFollowers
+from nexus_context.assistant_sessions.model import Place
+from nexus_context.assistant_sessions.report import SessionReport
+from nexus_daemon.cli import output
+from nexus_daemon.cli.folder import absolute, load_inputs
+
+EPILOG = """\
+examples:
+  nexus watch                      the session here that changed last, until Ctrl-C
+  nexus watch --once               print it as it is now
+  nexus watch --format json        a JSON object for each change: the result of nexus/assistant/session
+
+Sessions of Claude Code, Codex and opencode are read from where these programs write them; nothing is written.
+Without a terminal, each change is a line.
+"""
+POLL_S = 0.25  # between two looks at the session's files: a stat of each
+FIND_S = 2.0  # between two looks for a session that began meanwhile
+FIND_REST = 20  # rest after looking for sessions, as a multiple of the time that it took
+TICK_S = 1.0  # between two pictures: a clock runs
+
+
+def arguments(command: argparse.ArgumentParser) -> None:
+    command.add_argument("folder", nargs="?", default=".", help="default: the current directory")
+    command.add_argument("--assistant", choices=tuple(ASSISTANTS), help="only sessions of this one")
+    command.add_argument("--session", metavar="ID", help="this session, or the one whose id begins so")
+    command.add_argument("--once", action="store_true", help="print the session as it is now, and end")
+    command.add_argument("--format", choices=("text", "json"), default="text", help="default: %(default)s")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print one report, or follow the session until it is interrupted."""
+    watch = _Watch(options)
+    report = watch.look()
+    if report is None and (options.once or options.session is not None):
+        output.complain("watch", watch.nothing())
+        return 1
+    if options.once:
+        _print(options, report)
+        return 0
+    with contextlib.suppress(KeyboardInterrupt):
+        out = output.console()
+        if out.is_terminal and options.format == "text":
+            _show_live(watch, report)
+        else:
+            for changed in watch.changes(report):
+                _print(options, changed, is_event=True)
+                output.flush()
+    return 0
+
+
+class _Watch:
+    """The session to watch and where it is."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        inputs = load_inputs()
+        self.folder = str(absolute(options.folder))
+        self._place = Place(str(inputs.user_home), inputs.environ)
+        self._assistants = tuple(ASSISTANTS) if options.assistant is None else (options.assistant,)
+        self._name: str | None = options.session
+        self._followers = SessionFollowers()
+        self._session: AssistantSession | None = None
+        self._sessions: tuple[AssistantSession, ...] = ()
+        self._find_at = 0.0
+        self.failure: str | None = None
+
+    def look(self) -> SessionReport | None:
+        """The report now; the same object if nothing changed; None without a session."""
+        if time.monotonic() >= self._find_at:
+            self._find()
+        if self._session is None:
+            return None
+        try:
+            report = self._followers.report(self._session, self._place, self._sessions)
+        except apsw.Error as error:
+            self.failure = f"{self._session.path} cannot be read: {error}"
+            return None
+        self.failure = None
+        return report
+
+    def changes(self, report: SessionReport | None) -> Iterator[SessionReport]:
+        """The first report, and each that differs."""
+        last = None
+        while True:
+            if report is not None and report != last:
+                yield report
+                last = report
+            time.sleep(POLL_S)
+            report = self.look()
+
+    def nothing(self) -> str:
+        """Why there is no report."""
+        if self.failure is not None:
+            return self.failure
+        which = " ".join(filter(None, ("session", self._name))) if self._name else "session"
+        names = " or ".join(self._assistants)
+        return f"{names} has no {which} in {self.folder}; nexus sessions list --assistants --all lists all."
+
+    def _find(self) -> None:
+        began = time.monotonic()
+        listed = find_sessions(
+            self._place.home, self._place.environ, self.folder, assistants=self._assistants
+        )
+        self._sessions = listed.sessions
+        self.failure = next((f"{path} cannot be read: {reason}" for path, reason in listed.failures), None)
+        matches = (
+            one
+            for one in listed.sessions
+            if (one.id.startswith(self._name) if self._name is not None else one.parent is None)
+        )
+        self._session = next(matches, None)
+        took = time.monotonic() - began
+        self._find_at = began + max(FIND_S, FIND_REST * took)
+
+
+def _print(options: argparse.Namespace, report: SessionReport | None, *, is_event: bool = False) -> None:
+    if report is None:
+        return
+    if options.format == "json":
+        from nexus_daemon.api.assistant_session import build_session  # only for JSON
+
+        value = build_session(report, time.time())
+        if is_event:
+            output.json_lines(msgspec.json.encode(value).decode() + "\n")
+        else:
+            output.json_value(value)
+        return
+    from nexus_daemon.cli import assistant_report  # 40 ms for rich
+
+    if is_event:
+        output.line(assistant_report.event_line(report))
+    else:
+        output.console().print(assistant_report.screen(report, time.time()))
+
+
+def _show_live(watch: _Watch, report: SessionReport | None) -> None:
+    """A picture that changes in place; drawn again only when it differs."""
+    from rich.live import Live
+    from rich.text import Text
+
+    from nexus_daemon.cli.assistant_report import screen
+
+    waiting = Text(f"No session in {watch.folder} yet; waiting for one. Ctrl-C ends.", "dim")
+    out = output.console()
+    first = waiting if report is None else screen(report, time.time())
+    with Live(first, console=out, auto_refresh=False, vertical_overflow="crop") as live:
+        drawn: object = None
+        while True:
+            now = time.time()
+            state = report, int(now / TICK_S) if report is not None and _has_clock(report, now) else 0
+            if state != drawn:
+                live.update(waiting if report is None else screen(report, now), refresh=True)
+                drawn = state
+            time.sleep(POLL_S)
+            report = watch.look()
+
+
+def _has_clock(report: SessionReport, now: float) -> bool:
+    """Whether the picture has a time that runs down."""
+    cache = report.cache
+    return cache is not None and cache.cold_at is not None and cache.cold_at > now - TICK_S

@@ -1,0 +1,97 @@
+"""The sessions of other assistants that run now, as their hooks say."""
+
+import os
+import time
+from collections.abc import Callable
+from threading import Lock
+from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
+
+State = Literal["working", "waiting"]
+MOST = 500
+SILENT_S = 12 * 3600.0  # after which a session counts as ended: its program was killed
+
+
+class RunningSession(msgspec.Struct, frozen=True):
+    """A session that runs. Times are seconds since 1970. It waits for the user after the end of a turn.
+
+    `process` is that of its program, if it is known: where that has ended, so has the session.
+    """
+
+    assistant: str
+    session: str
+    folder: str
+    transcript: str | None
+    started: float
+    changed: float
+    state: State = "working"
+    process: int | None = None
+
+
+class RunningSessions:
+    """All sessions that run, by assistant and id; thread-safe."""
+
+    def __init__(self, now: Callable[[], float] = time.time) -> None:
+        self._now = now
+        self._sessions: dict[tuple[str, str], RunningSession] = {}
+        self._lock = Lock()
+
+    def note(
+        self,
+        assistant: str,
+        session: str,
+        *,
+        folder: str,
+        transcript: str | None,
+        state: State,
+        process: int | None = None,
+    ) -> None:
+        """Something happened in a session."""
+        now = self._now()
+        key = (assistant, session)
+        with self._lock:
+            earlier = self._sessions.pop(key, None)
+            if earlier is None:
+                earlier = RunningSession(
+                    assistant, session, folder, transcript, started=now, changed=now, state=state
+                )
+            self._sessions[key] = replace(
+                earlier,
+                changed=now,
+                state=state,
+                transcript=transcript or earlier.transcript,
+                process=process or earlier.process,
+            )
+            while len(self._sessions) > MOST:
+                del self._sessions[next(iter(self._sessions))]
+
+    def end(self, assistant: str, session: str) -> None:
+        """A session has ended."""
+        with self._lock:
+            self._sessions.pop((assistant, session), None)
+
+    def all(self) -> list[RunningSession]:
+        """The sessions that run, the one that changed last first."""
+        oldest = self._now() - SILENT_S
+        with self._lock:
+            sessions = list(reversed(self._sessions.values()))
+        return [one for one in sessions if one.changed >= oldest and _is_alive(one.process)]
+
+
+def _is_alive(process: int | None) -> bool:
+    """Whether a process may be there; always where that cannot be asked."""
+    if process is None or os.name == "nt":
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it is another user's
+        return True
+    return True
+
+
+RUNNING = RunningSessions()
+"""Those of this process."""

@@ -1,0 +1,123 @@
+"""The daemon's side of `hook_client`: takes the events of hooks in order, and sends the answers.
+
+1. One thread takes the events, in the order in which they came; another one makes answers, so that an event
+   never waits for the answer to an earlier one.
+2. A client that waits for no answer is gone by then.
+3. What `hook_client` spooled while no daemon ran is taken before the first event.
+"""
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from nexus_daemon.shared import hello
+from nexus_daemon.shared.hook_client import MOST_SPOOLED, spool_path
+from nexus_daemon.shared.identity import Place
+
+if TYPE_CHECKING:
+    from nexus_daemon.hooks.handler import HookHandler
+    from nexus_daemon.hooks.hook_event import HookCall
+
+ANSWER_S = 5.0  # in which a client takes its answer
+logger = logging.getLogger(__name__)
+
+
+class HookRunner:
+    """Runs hooks for clients. Lives on the event loop; nothing is imported before the first hook."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._handler: HookHandler | None = None
+        self._events = ThreadPoolExecutor(1, thread_name_prefix="hook-events")
+        self._answers = ThreadPoolExecutor(2, thread_name_prefix="hook-answers")
+
+    async def serve(self, connected: socket.socket, fields: hello.Fields) -> None:
+        """Handle a client's event on its connection, which does not block, and close that."""
+        loop = asyncio.get_running_loop()
+        with connected:
+            answer = await loop.run_in_executor(self._events, self._take, fields)
+            if fields.get("answer") != "1":
+                return
+            text = "" if answer is None else await loop.run_in_executor(self._answers, _make, answer)
+            try:
+                async with asyncio.timeout(ANSWER_S):
+                    reply = hello.Fields((("status", "ok"), ("output", text)))
+                    await loop.sock_sendall(connected, hello.encode(reply))
+            except (OSError, TimeoutError):  # it does not wait any longer
+                logger.info("a hook's answer came too late")
+
+    def describe(self) -> list[dict[str, Any]]:
+        """The sessions of other assistants that run, as JSON."""
+        if self._handler is None:
+            return []
+        from nexus_daemon.hooks.running import RUNNING
+
+        return [msgspec.to_builtins(session) for session in RUNNING.all()]
+
+    def close(self) -> None:
+        """End the threads; what they do now is finished."""
+        self._events.shutdown(cancel_futures=True)
+        self._answers.shutdown(cancel_futures=True)
+        if self._handler is not None:
+            self._handler.close()
+
+    def _take(self, fields: hello.Fields) -> "Callable[[], str] | None":
+        from nexus_daemon.hooks.hook_event import HookCall
+
+        try:
+            handler = self._start(fields)
+            call = HookCall(
+                fields.get("assistant"),
+                fields.get("event"),
+                tuple(fields.get_all("option")),
+                payload=os.fsencode(fields.get("payload")),
+                environ=fields.environ,
+            )
+            return handler.take(call)
+        except Exception:
+            logger.exception("a hook failed")
+            return None
+
+    def _start(self, fields: hello.Fields) -> "HookHandler":
+        """The handler, which first gets what was spooled."""
+        if self._handler is None:
+            from nexus_daemon.hooks.handler import HookHandler
+
+            self._handler = HookHandler()
+            for call in self._spooled(fields):
+                self._handler.take(call)
+        return self._handler
+
+    def _spooled(self, fields: hello.Fields) -> "list[HookCall]":
+        """The spooled events; the file is removed."""
+        from nexus_daemon.hooks.hook_event import HookCall
+
+        path = spool_path(self._place)
+        taken = f"{path}.{os.getpid()}"
+        try:
+            os.rename(path, taken)  # what is appended from now on is in another file
+            with open(taken, "rb") as file:
+                lines = file.read(MOST_SPOOLED).splitlines()
+            os.unlink(taken)
+        except OSError:  # there is none
+            return []
+        parts = [line.split(b"\t", 2) for line in lines]
+        return [
+            HookCall(os.fsdecode(part[0]), os.fsdecode(part[1]), (), payload=part[2], environ=fields.environ)
+            for part in parts
+            if len(part) == 3
+        ]
+
+
+def _make(answer: Callable[[], str]) -> str:
+    try:
+        return answer()
+    except Exception:
+        logger.exception("the answer to a hook failed")
+        return ""

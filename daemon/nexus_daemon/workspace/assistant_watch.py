@@ -1,0 +1,208 @@
+"""Which sessions of other assistants change, for the windows that want to know.
+
+1. Only windows whose client asked are served. Without one nothing is listed, read or watched.
+2. The daemon's one watcher watches the directories where sessions of a window's folder may appear or change.
+   What it reports is collected for COLLECT_S, then the folder's sessions are listed in a thread: the ends of
+   files that changed are read. A look takes a tenth of the time at most.
+3. Codex has a directory for each day: today's is watched before it exists.
+4. A file of a sub-agent of Claude Code belongs to its session.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from os.path import join
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nexus_context.layers.walk import within
+from nexus_context.snapshot import LoadInputs
+
+if TYPE_CHECKING:  # most windows want no sessions
+    from nexus_context.assistant_sessions.model import Place
+
+logger = logging.getLogger(__name__)
+
+COLLECT_S = 0.3
+_ANY = "-"  # names any file of a directory that is watched
+MOST_AGENTS = 3  # sessions of a folder whose sub-agents are watched
+MOST_FILES = 20  # sessions of a folder that are watched by name, for file systems that have to be polled
+VARIABLES = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME")  # that say where sessions are
+REST = 10  # rest after a look, as a multiple of the time that it took
+DAY_S = 86_400
+
+_Key = tuple[str, str]
+"""An assistant and a session's id."""
+
+
+class WatchedFolder(NamedTuple):
+    """A folder of a window, and whose sessions count."""
+
+    uri: str
+    path: str
+    home: str
+    environ: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, uri: str, path: str, inputs: LoadInputs) -> "WatchedFolder":
+        """A folder of a client with these inputs."""
+        environ = inputs.environ
+        chosen = tuple((name, environ[name]) for name in VARIABLES if name in environ)
+        return cls(uri, path, str(inputs.user_home), chosen)
+
+    @property
+    def place(self) -> "Place":
+        """Where the assistants of its user have their files."""
+        from nexus_context.assistant_sessions.model import Place  # most windows want no sessions
+
+        return Place(self.home, dict(self.environ))
+
+
+class SessionChange(NamedTuple):
+    """A session that `appeared` or `changed` in a folder."""
+
+    folder: WatchedFolder
+    assistant: str
+    id: str
+    reason: str
+
+
+class _Listing(NamedTuple):
+    """The sessions of a folder: when each changed, and the paths to watch for them and new ones."""
+
+    changed: dict[_Key, str]
+    paths: frozenset[str]
+
+
+class AssistantWatch:
+    """Finds changed sessions. Lives on the event loop; files are read by `read`, in threads.
+
+    `list_folders` are those of windows that want news, `announce` gets the news, `refresh` lets the watcher
+    list paths again.
+    """
+
+    def __init__(
+        self,
+        list_folders: Callable[[], Iterable[WatchedFolder]],
+        read: Callable[..., Awaitable[Any]],
+        announce: Callable[[SessionChange], None],
+        refresh: Callable[[], None],
+    ) -> None:
+        self._list_folders = list_folders
+        self._read = read
+        self._announce = announce
+        self._refresh = refresh
+        self._listings: dict[WatchedFolder, _Listing] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._is_stale = False
+
+    def paths(self) -> Iterator[str]:
+        """The paths to watch now."""
+        for folder, listing in self._listings.items():
+            yield from listing.paths
+            yield from _days(folder.place)
+
+    def changed(self, paths: set[str] | None) -> None:
+        """Paths may have changed; None: any of them."""
+        if self._listings and (paths is None or any(map(self._matters, paths))):
+            self.look()
+
+    def look(self) -> None:
+        """Compare the sessions with those of the last look, soon; later calls before that do nothing."""
+        self._is_stale = True
+        if self._task is None and (self._listings or any(True for _ in self._list_folders())):
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def close(self) -> None:
+        """End the work under way."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    def _matters(self, path: str) -> bool:
+        """Whether a path is below a directory of sessions or above it, as one that is created now."""
+        roots = (root for folder in self._listings for root in _roots(folder.place))
+        return any(within(path, root) or within(root, path) for root in roots)
+
+    async def _run(self) -> None:
+        loop, rest = asyncio.get_running_loop(), COLLECT_S
+        try:
+            while self._is_stale:
+                await asyncio.sleep(rest)
+                self._is_stale = False
+                began = loop.time()
+                await self._compare()
+                rest = max(COLLECT_S, REST * (loop.time() - began))
+        except Exception:  # a session that cannot be read must not end the following of others
+            logger.exception("the sessions of assistants cannot be listed")
+        finally:
+            self._task = None
+
+    async def _compare(self) -> None:
+        folders = tuple(dict.fromkeys(self._list_folders()))
+        before = self._listings
+        now: dict[WatchedFolder, _Listing] = {}
+        for folder in folders:
+            now[folder] = await self._read(_listing, folder)
+        self._listings = now
+        if {one: listing.paths for one, listing in before.items()} != {
+            one: listing.paths for one, listing in now.items()
+        }:
+            self._refresh()
+        for folder, listing in now.items():
+            if folder not in before:
+                continue
+            earlier = before[folder].changed
+            for key, changed in listing.changed.items():
+                if earlier.get(key) != changed:
+                    reason = "changed" if key in earlier else "appeared"
+                    self._announce(SessionChange(folder, *key, reason))
+
+
+def _listing(folder: WatchedFolder) -> _Listing:
+    """The sessions of a folder now. Reads the disk."""
+    # for windows that want sessions
+    from nexus_context import files
+    from nexus_context.assistant_sessions import claude_code, find_sessions, opencode
+    from nexus_context.assistant_sessions.follow import agents_directory
+
+    place = folder.place
+    changed: dict[_Key, str] = {}
+    paths = set(_roots(place))
+    root = claude_code.root_of(place)
+    paths.add(join(root, claude_code.directory_name(folder.path), _ANY))
+    paths.add(join(root, _ANY))
+    for at, session in enumerate(find_sessions(place.home, place.environ, folder.path).sessions):
+        marks: list[object] = [session.changed]
+        if session.assistant != opencode.NAME:
+            marks.append(files.file_stamp(session.path))
+            if at < MOST_FILES:
+                paths.add(session.path)
+        if session.assistant == claude_code.NAME and at < MOST_AGENTS:
+            agents = agents_directory(session.path)
+            listed = files.list_directory(agents) or ()
+            marks += (files.file_stamp(join(agents, name)) for name, _ in listed)
+            paths.add(join(agents, _ANY))
+        changed[session.assistant, session.id] = repr(marks)
+    database = join(opencode.root_of(place), "opencode.db")
+    paths |= {database, f"{database}-wal"}
+    return _Listing(changed, frozenset(paths))
+
+
+def _roots(place: "Place") -> tuple[str, ...]:
+    """The directories that hold the sessions of a user."""
+    from nexus_context.assistant_sessions import claude_code, codex, opencode
+
+    return claude_code.root_of(place), codex.root_of(place), opencode.root_of(place)
+
+
+def _days(place: "Place") -> Iterator[str]:
+    """A path in each directory where Codex may put a new rollout today, in any time zone."""
+    from nexus_context.assistant_sessions import codex
+
+    root = join(codex.root_of(place), "sessions")
+    for day in (-1, 0, 1):
+        date = time.gmtime(time.time() + day * DAY_S)
+        yield join(root, *time.strftime("%Y %m %d", date).split(), _ANY)

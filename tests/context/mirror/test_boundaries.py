@@ -1,0 +1,141 @@
+"""Where reading can resume: small transcripts, and which of their records may be the first of the rest."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nexus_context.mirror.boundaries import (
+    continues_claude,
+    continues_codex,
+    find_claude_boundary,
+    find_codex_boundary,
+    waiting_texts,
+)
+from support.assistant_logs import ClaudeLog, CodexLog, use
+
+
+def records(log: Any) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in log.path.read_text().splitlines()]
+
+
+def boundaries(values: list[dict[str, Any]], find: Any) -> list[int]:
+    """The last boundary of each beginning of the records."""
+    ends = (find(values[:end]) for end in range(1, len(values) + 1))
+    return sorted({boundary.at for boundary in ends if boundary is not None})
+
+
+def claude(values: list[dict[str, Any]]) -> list[int]:
+    return boundaries(values, lambda part: find_claude_boundary(part, is_agent=False))
+
+
+def test_before_an_answer_and_before_a_message_of_the_user(tmp_path: Path) -> None:
+    log = ClaudeLog(tmp_path, "s1")
+    log.user("Where?")
+    log.answer("Let me look.", use("c1"), use("c2"))  # records 1 to 3
+    log.result("c1", "one")
+    log.result("c2", "two")
+    log.answer("There.")
+    log.user("Sure?")
+    log.put("attachment", attachment={"type": "date"})
+    log.answer("Yes.")
+    assert claude(records(log)) == [1, 6, 7, 9]
+
+
+def test_not_while_a_call_waits_for_its_result(tmp_path: Path) -> None:
+    log = ClaudeLog(tmp_path, "s1")
+    log.user("Where?")
+    log.answer(use("c1"), use("c2"))
+    log.result("c1", "one")
+    log.user("Stop!")
+    log.answer("Well.")
+    log.result("c2", "two")
+    log.user("Go on.")
+    assert claude(records(log)) == [1, 7]
+
+
+def test_not_while_a_text_waits_in_the_queue(tmp_path: Path) -> None:
+    log = ClaudeLog(tmp_path, "s1")
+    log.user("Where?")
+    for operation in ("enqueue", "enqueue", "dequeue"):
+        log.put("queue-operation", operation=operation, content="Hurry!")
+    log.answer("There.")
+    log.put("queue-operation", operation="popAll")
+    log.user("Sure?")
+    values = records(log)
+    assert claude(values) == [6]
+    assert waiting_texts(values[:3]) == [1, 2]
+    assert waiting_texts(values[:5]) == [2]
+    assert waiting_texts(values) == []
+
+
+def test_a_text_is_taken_out_of_the_queue_by_its_words(tmp_path: Path) -> None:
+    log = ClaudeLog(tmp_path, "s1")
+    for text in ("One", "Two"):
+        log.put("queue-operation", operation="enqueue", content=text)
+    log.put("queue-operation", operation="remove", content="Two")
+    assert waiting_texts(records(log)) == [0]
+
+
+def test_the_parents_are_those_of_the_last_exchange(tmp_path: Path) -> None:
+    log = ClaudeLog(tmp_path, "s1")
+    log.user("Where?")
+    log.answer("Let me look.", use("c1"))
+    log.result("c1", "one")
+    log.answer("There.")
+    boundary = find_claude_boundary(records(log), is_agent=False)
+    assert boundary is not None
+    assert (boundary.at, boundary.parents) == (4, ("s1-2", "s1-3", "s1-4"))
+
+
+@pytest.mark.parametrize(
+    ("parents", "expected"),
+    [
+        (["p", "a", "b"], True),
+        (["q", "a", "b"], True),
+        (["x", "a", "b"], False),  # before the last exchange
+        (["p", "p", "b"], False),  # the user went back
+        (["p", "a", None], False),
+        ([None], False),
+    ],
+)
+def test_what_simply_continues(parents: list[str | None], expected: bool) -> None:
+    uuids = ("a", "b", "c")
+    values = [{"uuid": uuid, "parentUuid": parent} for uuid, parent in zip(uuids, parents, strict=False)]
+    assert continues_claude(values, ("p", "q"), is_agent=False) == expected
+
+
+def test_a_compaction_continues_and_a_nameless_sub_agent_does_not() -> None:
+    compaction = {"uuid": "a", "parentUuid": None, "subtype": "compact_boundary"}
+    assert continues_claude([compaction], (), is_agent=False)
+    side = {"uuid": "a", "parentUuid": "x", "isSidechain": True}
+    assert not continues_claude([side], (), is_agent=False)
+    assert continues_claude([side | {"agentId": "a7"}], (), is_agent=False)
+    assert continues_claude([side], ("x",), is_agent=True)
+
+
+def test_codex(tmp_path: Path) -> None:
+    log = CodexLog(tmp_path, "r1")  # two records
+    log.user("Where?")
+    log.answer("Let me look.")  # and its usage
+    log.call("k1")
+    log.result("k1", "one")
+    log.answer("There.")
+    log.put("response_item", type="message", role="developer", content=[])
+    log.user("Sure?")
+    values = records(log)
+    assert boundaries(values, find_codex_boundary) == [2, 5, 8, 11]
+    assert continues_codex(values)
+    log.put("event_msg", type="thread_rolled_back", num_turns=1)
+    assert not continues_codex(records(log))
+
+
+def test_codex_not_while_a_call_waits(tmp_path: Path) -> None:
+    log = CodexLog(tmp_path, "r1")
+    log.user("Where?")
+    log.call("k1")
+    log.user("Stop!")
+    log.result("k1", "one")
+    log.user("Go on.")
+    assert boundaries(records(log), find_codex_boundary) == [2, 7]
