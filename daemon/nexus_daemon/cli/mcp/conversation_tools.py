@@ -117,8 +117,8 @@ def _list(sessions: list[Session], scope: CallScope) -> ToolAnswer:
     if not sessions:
         return ToolAnswer(_NOTHING)
     lines = (
-        f"{each.name!r}{_place(each, scope)}: {output.counted(each.head.seq, 'turn')}, {each.sent_tokens:,} tokens, "
-        f"changed {each.updated[:16]}"
+        f"{each.name!r}{_place(each, scope)}: {output.counted(each.head.seq, 'turn')}, "
+        f"{each.sent_tokens:,} tokens, changed {each.updated[:16]}"
         for each in sessions
     )
     return ToolAnswer("Conversations of this folder; give `query`, or `session` to read one:", tuple(lines))
