@@ -408,6 +408,14 @@ def test_a_secret_in_an_error_is_covered(shell: Shell) -> None:
     assert SECRET not in shell.call("search_conversations", session=SECRET, code=1)
 
 
+def test_an_error_does_not_steer_a_terminal(shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["mcp", "--tool", "show_context", "--json", "--folder", f"/gone{hostile.CLEAR}"]
+    assert main(words) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["isError"]
+    assert hostile.steered(result["content"][0]["text"]) == []
+
+
 def test_what_mattered_in_one_conversation(shell: Shell) -> None:
     for name in ("talk", "walk"):
         shell.import_turns(name)

@@ -61,6 +61,36 @@ def test_frames(
     assert check(ends, capfd, sent) == expected
 
 
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [
+        (b"x 0\n", (0, b"", b"")),
+        (b"o 3\nab\ne 2\nc\no 0\no 1\ndx 2\n", (2, b"ab\nd", b"c\n")),
+        (b"", None),
+        (b"o 2\nab", None),  # a daemon that ends: nothing was printed yet, so the command may run again
+        (b"o 2\nabe 9\nc", None),
+        (b"o 2\nabq 1\n", None),
+        (b"HTTP/1.1 400 Bad Request\n", None),
+    ],
+)
+def test_output_that_is_collected(
+    ends: tuple[socket.socket, socket.socket], sent: bytes, expected: tuple[int, bytes, bytes] | None
+) -> None:
+    daemon, client = ends
+    daemon.sendall(sent)
+    daemon.close()
+    assert command_client.collect(client) == expected
+
+
+def test_output_that_is_collected_from_a_daemon_that_hangs(
+    ends: tuple[socket.socket, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command_client, "FIRST_S", 0.05)
+    monkeypatch.setattr(command_client, "SILENT_S", 0.05)
+    ends[0].sendall(b"o 1\nx")
+    assert command_client.collect(ends[1]) is None
+
+
 def test_frames_that_come_byte_by_byte(
     ends: tuple[socket.socket, socket.socket], capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,6 +19,7 @@ from nexus_context.ledger.store import Ledger
 from nexus_context.memory.item import brief
 from nexus_context.memory.levels import Levels, session_names
 from nexus_context.memory.working import Entry
+from nexus_daemon.cli import output
 from nexus_daemon.cli.mcp.answer_call import CallScope
 from nexus_daemon.cli.mcp.pages import ToolAnswer
 from nexus_daemon.cli.mcp.places import short_path
@@ -116,8 +117,8 @@ def _list(sessions: list[Session], scope: CallScope) -> ToolAnswer:
     if not sessions:
         return ToolAnswer(_NOTHING)
     lines = (
-        f"{each.name!r}{_place(each, scope)}: {each.head.seq} turns, {each.sent_tokens:,} tokens, "
-        f"changed {each.updated[:16]}"
+        f"{each.name!r}{_place(each, scope)}: {output.counted(each.head.seq, 'turn')}, "
+        f"{each.sent_tokens:,} tokens, changed {each.updated[:16]}"
         for each in sessions
     )
     return ToolAnswer("Conversations of this folder; give `query`, or `session` to read one:", tuple(lines))
@@ -161,7 +162,8 @@ def _read(ledger: Ledger, session: Session, scope: CallScope) -> ToolAnswer:
     first = scope.arguments.get("turn", 1)
     if first > session.head.seq:
         raise RequestError(
-            f"The conversation {session.name!r} has {session.head.seq} turns.", code="bad-argument"
+            f"The conversation {session.name!r} has {output.counted(session.head.seq, 'turn')}.",
+            code="bad-argument",
         )
     messages = list(islice(_messages(ledger, session, first), MOST_MESSAGES + 1))
     lines = [f"[turn {seq}] {message.role}: {_line(message)}" for seq, message in messages[:MOST_MESSAGES]]
