@@ -200,10 +200,13 @@ def test_on_a_terminal_only_changes_are_drawn_and_ctrl_c_ends(home: Path) -> Non
         command = [sys.executable, "-m", "nexus_daemon", "watch", str(home / "shop")]
         os.execve(sys.executable, command, environ)  # noqa: S606 - the child on the terminal
 
+    poll = select.poll()  # `select` takes descriptors below 1,024 only
+    poll.register(terminal, select.POLLIN)
+
     def read_until(text: bytes, seconds: float = 15) -> bytes:
         data, end = b"", time.monotonic() + seconds
         while text not in data and time.monotonic() < end:
-            if select.select([terminal], [], [], 0.05)[0]:
+            if poll.poll(50):
                 try:
                     data += os.read(terminal, 65_536)
                 except OSError:  # it has ended

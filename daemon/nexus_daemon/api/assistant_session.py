@@ -8,8 +8,8 @@ import apsw
 
 from nexus_context.assistant_sessions import ASSISTANTS, AssistantSession, Usage, find_sessions
 from nexus_context.assistant_sessions.followers import SessionFollowers, is_live
-from nexus_context.assistant_sessions.model import Place
-from nexus_context.assistant_sessions.report import DroppedItems, ReportedWindow, SessionReport
+from nexus_context.assistant_sessions.model import Place, is_within
+from nexus_context.assistant_sessions.report import DroppedItems, ReportedWindow, SessionReport, WindowPart
 from nexus_context.errors import RequestError
 from nexus_context.redact import redact
 from nexus_context.tokens.models import UNKNOWN_WINDOW
@@ -24,6 +24,7 @@ MOST_LISTED = 200
 MOST_REPORTED = 3
 """Live sessions whose transcripts are read for the list."""
 LONGEST_TITLE = 300
+_TOP = protocol.Range(protocol.Position(0, 0), protocol.Position(0, 0))
 _PARTS = {"system": "system", "instructions": "system", "tools": "tools"}
 _LABELS = {
     "system": "the program's prompt",
@@ -275,13 +276,18 @@ def _usage(report: SessionReport) -> protocol.TokenUsage:
         percent=round(100 * window.used / limit, 1),
         over=window.used > limit,
         counter=protocol.Counter(name="provider", exact=not window.is_estimate),
-        rows=[
-            protocol.UsageRow(
-                category=_PARTS.get(part.category, "history"),
-                label=" ".join(filter(None, (_LABELS[part.category], part.server, part.label))),
-                tokens=part.tokens,
-                exact=False,
-            )
-            for part in window.parts
-        ],
+        rows=[_usage_row(part, report.folder) for part in window.parts],
+    )
+
+
+def _usage_row(part: WindowPart, folder: str | None) -> protocol.UsageRow:
+    """A part of the window as a row; an instruction file leads to its text."""
+    is_file = part.category == "instructions" and os.path.isabs(part.label)
+    label = os.path.relpath(part.label, folder) if is_file and is_within(part.label, folder) else part.label
+    return protocol.UsageRow(
+        category=_PARTS.get(part.category, "history"),
+        label=" ".join(filter(None, (_LABELS[part.category], part.server, label))),
+        tokens=part.tokens,
+        exact=False,
+        source=protocol.Location(convert.path_to_uri(part.label), _TOP) if is_file else None,
     )

@@ -6,6 +6,7 @@ from typing import Any
 
 from nexus_context.assistant_sessions import followers
 from support.asking import Asking, check
+from support.asking import write as write_file
 from support.assistant_transcripts import Claude, Codex, lines, write
 from support.desk import Desk
 from support.talk import HELLO, Message, Talk
@@ -49,6 +50,20 @@ def test_sessions_are_listed_and_reported(tmp_path: Path, monkeypatch: Any) -> N
         monkeypatch.setattr(followers, "LIVE_S", 1e12)
         live = (await ask("assistant/sessions", live=True))["sessions"]
         assert [(one["usage"]["total"], one["compactions"]) for one in live] == [(500, 0), (9_010, 0)]
+
+    check(tmp_path, story)
+
+
+def test_an_instruction_file_in_the_window_leads_to_its_text(tmp_path: Path) -> None:
+    async def story(desk: Desk, ask: Asking) -> None:
+        write_file(desk, "/a/CLAUDE.md", "Be brief.\n")
+        claude, _ = sessions_of(desk)
+        records = [claude.asks("Hi"), *claude.answers("A", write=9_000)]
+        write(claude.path(Path(desk.tree.path("/home"))), records)
+        report = await ask("assistant/session", assistant="claude-code", id=claude.session)
+        rows = {row["label"]: row.get("source", {}).get("uri") for row in report["session"]["usage"]["rows"]}
+        assert rows["instructions CLAUDE.md"] == desk.uri("/a/CLAUDE.md")
+        assert rows["the program's prompt"] is None
 
     check(tmp_path, story)
 

@@ -51,7 +51,7 @@ def test_what_is_wrong_is_named() -> None:
             "Unknown field `options.paramters`: did you mean `parameters`?",
             "Unknown field `attachments[1].txt`: did you mean `text`?",
             "Unknown field `message.tool_calls`: did you mean `toolCalls`?",
-            "Unknown field `sandbox`: known are `workspaceFolder`, `agent`, `viewAs`.",
+            "Unknown field `sandbox`: known are `workspaceFolder`, `agent`, `assistant`, `viewAs`.",
             "Unknown field `workspaceFolder`: known are `texts`, `uris`, `model`, `encoding`.",
             "Expected `bool`, got `str` - at `$.options.memoryTools`",
             "Unknown field `nextTurn.options.Model`: did you mean `model`?",

@@ -248,7 +248,7 @@ function segmentsOf(usage: TokenUsage, base: number): Segment[] {
 
 function marksOf(given: WindowGiven, base: number): Mark[] {
   const { available, over } = given.usage;
-  const threshold = thresholdOf(given.config);
+  const threshold = given.assistant ? undefined : thresholdOf(given.config);
   const marks: Mark[] = [];
   if (threshold !== undefined) {
     const label = `The conversation is compacted from ${percent(100 * threshold)} on`;

@@ -3,8 +3,10 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { beforeAll, beforeEach, test } from "vitest";
 import type { Message } from "../../src/protocol/index.ts";
+import { claudeCode } from "./harness/claude.ts";
 import { Daemon, uriOf } from "./harness/daemon.ts";
 import { photographFailure, window, world } from "./harness/each.ts";
+import { monorepo } from "./harness/monorepo.ts";
 import { servers, signal } from "./harness/processes.ts";
 import type { Opening, Workbench } from "./harness/workbench.ts";
 import { copyExample, EXTENSION, REPOSITORY } from "./harness/world.ts";
@@ -165,6 +167,36 @@ test("the transcript", async () => {
   await bench.page.locator(".part.editor .tab.active", { hasText: "main (conversation)" }).waitFor();
   await settle(bench);
   await keep(bench, "transcript-dark");
+  await bench.close();
+});
+
+const CLAUDE = process.env.NEXUS_E2E_CLAUDE ?? "";
+
+test.skipIf(CLAUDE === "")("beside a running Claude Code", async () => {
+  const folder = monorepo(world(), "beside");
+  const claude = await claudeCode(world(), CLAUDE, folder);
+  const bench = await open({ workspace: folder, file: path.join(folder, "CLAUDE.md") });
+  const panel = await bench.openPanel();
+  await bench.page.emulateMedia({ colorScheme: "dark" });
+  await bench.command("Terminal: Create New Terminal in Editor Area to the Side");
+  await bench.page.locator(".terminal-wrapper.active").first().waitFor();
+  await bench.page.waitForTimeout(SETTLE_MS);
+  await bench.type(`${claude.commandLine}\n`);
+  await bench.page.waitForTimeout(8 * SETTLE_MS);
+  await bench.type("May a handler open a connection?\r");
+  await panel.locator(".remark", { hasText: "Claude Code runs in this folder" }).waitFor({ timeout: LONG_MS / 8 });
+  await bench.page.waitForTimeout(2 * SETTLE_MS);
+  await bench.type("And in a test?\r");
+  await panel.locator(".remark .link", { hasText: "Show" }).first().click();
+  await panel.locator(".who", { hasText: "Claude Code" }).waitFor();
+  await bench.widenSideBar(360);
+  await bench.unfold("Context Window", "What Costs What");
+  await bench.heighten("Context Window", 560);
+  await panel.locator("body").evaluate((body) => body.ownerDocument.defaultView?.scrollTo(0, 0));
+  await bench.page.mouse.move(SIZE.width * 0.6, SIZE.height * 0.8);
+  await bench.page.waitForTimeout(2 * SETTLE_MS);
+  await keep(bench, "claude-code-dark");
+  claude.stop();
   await bench.close();
 });
 

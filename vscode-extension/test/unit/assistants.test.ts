@@ -84,6 +84,14 @@ describe("the window of another assistant", () => {
     });
   });
 
+  test("has no threshold of Nexus's own compaction", () => {
+    const config = documented("nexus/config/effective");
+    const settings = { ...config.config, compaction: { enabled: true, threshold: 0.8 } };
+    const given = { folder, session: "main", usage, config: { ...config, config: settings } };
+    expect(windowModel(given).marks.length).toBe(1);
+    expect(windowModel({ ...given, assistant: { name: "claude-code" } }).marks).toEqual([]);
+  });
+
   test("is there before its name and its readers are known", () => {
     const shown = model({ name: "codex" });
     expect([shown.assistant, shown.readers]).toEqual(["codex", undefined]);
