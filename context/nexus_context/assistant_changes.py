@@ -96,13 +96,15 @@ class RevisionDisk(Disk):
         repository = find(folder)
         program = which("git", search=environ.get("PATH", ""))
         if repository is None or program is None:
-            reason = "git is not on PATH" if program is None else f"{folder} is in no git repository"
+            reason = "git is not on PATH" if program is None else f"{folder} is not in a git repository"
             raise RevisionError(f"{reason}, so there is no {revision} to compare with.")
         self.top = repository.top
         self._git = Git(program, self.top, environ, lambda: False)
         tree = self._run(["rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{tree}}"])
         if not tree:
-            raise RevisionError(f"{revision!r} is no revision of {self.top}. Fetch it, or correct the name.")
+            raise RevisionError(
+                f"{revision!r} is not a revision of {self.top}. Fetch it, or correct the name."
+            )
         self._blobs: dict[str, tuple[str, str]] = {}  # path → mode and name of the object
         self._children: dict[str, dict[str, Entry]] = {self.top: {}}
         for line in self._run(["ls-tree", "-r", "-z", "--full-tree", tree.decode().strip()]).split(b"\0"):

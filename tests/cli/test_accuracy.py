@@ -68,8 +68,8 @@ def test_a_row_for_each_family(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_nothing_is_known(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "--accuracy") == snapshot(
-        "No provider has counted a request yet. nexus sessions keep takes the figures of Claude Code, Codex "
-        "and opencode.\n"
+        "No request can be compared with a provider's count yet. Sessions of Claude Code, Codex and opencode "
+        "that nexus sessions keep reads count once they have grown by 2,000 tokens.\n"
     )
     assert json.loads(run(capsys, "--accuracy", "--json")) == {"families": []}
 

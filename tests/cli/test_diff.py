@@ -161,7 +161,7 @@ def test_the_budget_of_a_change(grown: Repo, budget: str, code: int, errors: str
 TOO_MUCH = (
     "nexus check: GitHub Copilot reads 14 tokens of files in every request: more than the budget of 13.\n"
 )
-UNKNOWN = "nexus check: 'none' is no revision of /repo. Fetch it, or correct the name.\n"
+UNKNOWN = "nexus check: 'none' is not a revision of /repo. Fetch it, or correct the name.\n"
 WITHOUT_FOR = "nexus check: --budget and --since go with --for: they are about another assistant.\n"
 
 
@@ -186,7 +186,7 @@ def test_wrong_usage(repo: Repo, tmp_path: Path) -> None:
     assert repo.run("diff", "other", str(repo.top)) == (
         2,
         "",
-        "nexus diff: 'other' is no revision of /repo. Fetch it, or correct the name.\n",
+        "nexus diff: 'other' is not a revision of /repo. Fetch it, or correct the name.\n",
     )
     code, _, errors = repo.run("diff", "HEAD", str(tmp_path / "none"))
     assert (code, errors) == (2, f"nexus diff: {tmp_path}/none does not exist.\n")

@@ -76,7 +76,7 @@ def test_what_a_pull_request_adds(pull: Pull) -> None:
     [
         ({"budget": "13"}, "more than the budget of 13."),
         ({"growth": "10"}, "11 tokens more in every request: more than the budget of 10."),
-        ({"base": "0" * 40}, "is no revision of"),
+        ({"base": "0" * 40}, "is not a revision of"),
         ({"path": "nowhere"}, "nowhere does not exist."),
         ({"for": "somebody"}, "invalid choice: 'somebody'"),
     ],

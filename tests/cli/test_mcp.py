@@ -104,7 +104,7 @@ N docs/style.md (import, imported by CLAUDE.md)
 N words around instructions, in the first user message
 later: sub/CLAUDE.md (N tokens), sent after a file in or below its directory is read
 not read: AGENTS.md: Claude Code reads it only where there is no CLAUDE.md. Import it there: `@AGENTS.md`.
-N problems: check_configuration lists them.
+N problem: check_configuration lists them.
 """)
     assert shell.show("--for", "codex", assistant="gemini") == snapshot("""\
 Gemini CLI reads N tokens of files with every request in /home/work (rules of Gemini CLI 0.61.0):
@@ -244,12 +244,13 @@ def test_conversations_of_other_folders_are_not_told(shell: Shell) -> None:
 
 
 def test_notes(shell: Shell) -> None:
+    assert shell.call("add_memory", text="The gate opens at six.", code=2) == ""
     assert shell.call("add_memory", "--write", text="The gate opens at six.") == snapshot(
         "The note is kept in the session 'notes' of this folder.\n"
     )
     assert "The gate opens at six." in shell.call("query_memory", kind="notes")
     assert "The gate «opens» at six." in shell.call("search_conversations", query="opens")
-    assert shell.call("add_memory", text="  ", code=1) == snapshot("add_memory needs `text`.\n")
+    assert shell.call("add_memory", "--write", text="  ", code=1) == snapshot("add_memory needs `text`.\n")
 
 
 # ---------------------------------------------------------------- knowledge
@@ -299,7 +300,7 @@ def test_pages_hold_every_line_once(shell: Shell) -> None:
 
 
 def test_a_long_item_is_cut(shell: Shell) -> None:
-    shell.call("add_memory", text="gate " * 1_900)
+    shell.call("add_memory", "--write", text="gate " * 1_900)
     text = shell.call("query_memory", "--max-tokens", "300", kind="notes")
     assert text.endswith("… (cut)\n")
     assert counter_for("gpt-5").count(text) <= 300
@@ -435,7 +436,7 @@ def test_a_call_that_nobody_waits_for_ends(shell: Shell) -> None:
     printed = run_here(words, folder, lambda: False)
     assert printed is not None
     assert b"closes at nine" in printed[0]
-    words[2:5] = ["add_memory", "--arguments", '{"text": "x"}']
+    words[2:5] = ["add_memory", "--write", "--arguments", '{"text": "x"}']
     assert run_here(words, folder, lambda: True) is not None  # what writes is never interrupted
 
 

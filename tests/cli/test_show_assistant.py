@@ -1,14 +1,18 @@
 """`nexus show --for` and `nexus check --for`: what another assistant reads in a folder."""
 
 import json
+import os
 import re
+import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from inline_snapshot import snapshot
 
 from nexus_daemon.cli import main
+from nexus_daemon.hooks.loaded_files import LoadedFile, LoadedSession, add_files
 from support.fixture import write_fixture
 
 FOLDER = """
@@ -54,6 +58,26 @@ def check(
 @pytest.fixture
 def run(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
     return lambda *arguments: check(tmp_path, capsys, *arguments, monkeypatch=monkeypatch)
+
+
+def test_a_session_s_files_are_compared_without_what_is_only_listed(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NEXUS_STATE", str(tmp_path / "state"))
+    folder = tmp_path.resolve() / "home" / "a"
+    skill = folder / ".claude" / "skills" / "rotate" / "SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("---\nname: rotate\ndescription: Rotate a key.\n---\nRotate it.\n")
+    loaded = [LoadedFile(str(folder / name), "session_start") for name in ("CLAUDE.md", "docs/style.md")]
+    now = time.time() + 60
+    session = LoadedSession("claude-code", str(folder), "s1", now, tuple(loaded))
+    add_files(os.environ, [session])
+    code, out, errors = run("show", "--for", "claude-code", "--layers")
+    assert (code, "Confirmed by a session of Claude Code" in out) == (0, True), errors
+    add_files(os.environ, [msgspec.structs.replace(session, session="s2", files=(loaded[0],))])
+    _, out, errors = run("show", "--for", "claude-code", "--layers")
+    assert "did not load /home/a/docs/style.md, although its profile lists it." in errors
+    assert "SKILL.md" not in errors
 
 
 def test_mcp_servers_are_listed_and_not_started(
@@ -194,8 +218,9 @@ def test_who_reads_what(run: Any) -> None:
   CLAUDE.md  N  –  –  –  N  –
   docs/style.md  N  –  –  –  –  –
   src/AGENTS.md  –  –  later  –  –  later
+  words of the assistant  N  N  –  –  –  –
 
-  tokens of every request  N  N  N  N  N  N
+  tokens in every request  N  N  N  –  N  N
 
 –: not read · later: sent when something happens · cut: only in part
 By documentation, not by their own requests: GitHub Copilot, Cursor.

@@ -109,13 +109,13 @@ def test_which_session(home: Path, run: Run) -> None:
     assert "One" in run("--once", "--session", claude.session[:6])[1]
     code, out, errors = run("--once", "--session", "zz")
     assert (code, out) == (1, "")
-    assert errors.startswith("nexus watch: claude-code or codex or opencode has no session zz in ~/shop;")
+    assert errors.startswith("nexus watch: Claude Code, Codex and opencode have no session zz in ~/shop;")
 
 
 def test_no_session(run: Run) -> None:
     code, out, errors = run("--once", "--assistant", "codex")
     assert (code, out) == (1, "")
-    assert errors.startswith("nexus watch: codex has no session in ~/shop;")
+    assert errors.startswith("nexus watch: Codex has no session in ~/shop;")
 
 
 @pytest.mark.parametrize("columns", [40, 60, 80, 120])

@@ -192,13 +192,13 @@ def test_a_name_of_a_revision(repo: Repo, revision: str) -> None:
 
 @pytest.mark.parametrize("revision", ["other", "--all", "", "HEAD:CLAUDE.md", "main\0x"])
 def test_what_is_no_revision(repo: Repo, revision: str) -> None:
-    with pytest.raises(RevisionError, match="is no revision of"):
+    with pytest.raises(RevisionError, match="is not a revision of"):
         repo.changes(revision)
 
 
 def test_no_repository(tmp_path: Path) -> None:
     surroundings = Surroundings(str(tmp_path), str(tmp_path), {"PATH": os.environ["PATH"]})
-    with pytest.raises(RevisionError, match="is in no git repository"):
+    with pytest.raises(RevisionError, match="is not in a git repository"):
         compare_with_revision(surroundings, "HEAD", ["codex"])
 
 

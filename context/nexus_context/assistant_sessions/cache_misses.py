@@ -108,5 +108,17 @@ def cache_state(request: AssistantRequest, pending: float, lifetime_s: int | Non
     )
 
 
+def state_after_compaction(request: AssistantRequest, tokens: int, lifetime_s: int | None) -> CacheState:
+    """What the next turn sends after a compaction; how much of it is cached is not known."""
+    cold = cold_price(request.model, is_hour=lifetime_s == HOUR_S)
+    return CacheState(
+        lifetime_s=lifetime_s,
+        cold_at=None,
+        next_tokens=tokens,
+        warm_usd=None,
+        cold_usd=None if cold is None else tokens * cold,
+    )
+
+
 def _extra(prices: TokenPrices | None, tokens: int) -> float | None:
     return None if prices is None else max(prices.new - prices.read, 0.0) * tokens

@@ -125,7 +125,8 @@ def _from_end(session: AssistantSession, last: Iterable[_Record]) -> AssistantSe
         if record.last_prompt and session.prompt is None:
             changes.setdefault("prompt", record.last_prompt)
         if record.subtype == "compact_boundary" and "last" not in changes:
-            changes["last"] = Usage(fresh=count(record.compact_metadata or {}, "postTokens"))
+            left = count(record.compact_metadata or {}, "postTokens")
+            changes["last"] = Usage(fresh=left) if left else None
         if record.type == "assistant" and not record.is_sidechain and _is_answer(record.message):
             message = record.message
             assert message is not None  # noqa: S101 - an answer has one

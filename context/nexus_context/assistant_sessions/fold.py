@@ -14,12 +14,19 @@ from collections.abc import Callable, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from nexus_context.assistant_sessions.cache_misses import CacheSituation, FindChange, cache_state, lifetime_of
+from nexus_context.assistant_sessions.cache_misses import (
+    CacheSituation,
+    FindChange,
+    cache_state,
+    lifetime_of,
+    state_after_compaction,
+)
 from nexus_context.assistant_sessions.model import AssistantSession, Usage
 from nexus_context.assistant_sessions.prices import TokenPrices, limits_of, request_prices
 from nexus_context.assistant_sessions.receipt import CompactionReceipt
 from nexus_context.assistant_sessions.report import (
     CacheMiss,
+    CacheState,
     CompactionReport,
     CostOrigin,
     DroppedItems,
@@ -358,7 +365,7 @@ class SessionFold:
             total_origin=total_origin,
             cost_usd=cost,
             cost_origin=cost_origin,
-            cache=None if last is None else cache_state(last, self.parts.pending, lifetime_of(last)),
+            cache=None if last is None else self._cache_state(last, sum(part.tokens for part in listed)),
             misses=tuple(self._misses),
             missed_tokens=self._missed.usage.cache_write,
             missed_usd=self._missed.cost_usd,
@@ -369,6 +376,11 @@ class SessionFold:
             parent=session.parent,
             unread=dict(self.unread),
         )
+
+    def _cache_state(self, last: AssistantRequest, window: int) -> CacheState:
+        if self.parts.sent == 0:  # what was sent has been compacted since
+            return state_after_compaction(last, window, lifetime_of(last))
+        return cache_state(last, self.parts.pending, lifetime_of(last))
 
     def _total(self, agents: Sequence[SubAgent], *, includes_agents: bool) -> tuple[Usage, CostOrigin]:
         stated = self._stated.usage

@@ -25,6 +25,8 @@ Scope = Literal[
     "agent",
     "nested",  # a directory below the folder
 ]
+LISTED: tuple[Scope, ...] = ("skill", "agent")
+"""The scopes of files of which every request has only the name and the description."""
 Place = Literal["system", "user", "developer"]
 Kind = Literal["instructions", "skills", "agents"]
 Start = Literal["starts", "asks", "off"]

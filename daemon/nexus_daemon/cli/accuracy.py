@@ -7,6 +7,7 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
+from nexus_context.conversation.reported_usage import LEAST_GROWTH
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.tokens.accuracy import Errors, FamilyAccuracy, measure_accuracy
 from nexus_context.visible import visible_line
@@ -31,8 +32,8 @@ def run(options: argparse.Namespace) -> int:
         _print(accuracies)
     else:
         output.line(
-            "No provider has counted a request yet. nexus sessions keep takes the figures of Claude Code, "
-            "Codex and opencode."
+            "No request can be compared with a provider's count yet. Sessions of Claude Code, Codex and "
+            f"opencode that nexus sessions keep reads count once they have grown by {LEAST_GROWTH:,} tokens."
         )
     return 0
 

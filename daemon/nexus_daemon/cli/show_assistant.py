@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from nexus_context.assistants.mcp_servers import STARTS
-from nexus_context.assistants.model import Profile, SentBlock, SentPart, Surroundings
+from nexus_context.assistants.model import LISTED, Profile, SentBlock, SentPart, Surroundings
 from nexus_context.assistants.profile import read_profile
 from nexus_context.assistants.readers import AssistantUse, WhoReadsWhat, who_reads_what
 from nexus_context.errors import Severity
@@ -58,14 +58,16 @@ def _print_comparison(profile: Profile, surroundings: Surroundings, *, is_wanted
     session = loaded_files.find_session(surroundings.environ, profile.assistant.name, surroundings.folder)
     if session is None:
         return
-    paths = [part.path for part in profile.parts if part.path is not None]
+    paths = [part.path for part in profile.parts if part.path is not None and part.scope not in LISTED]
     comparison = loaded_files.compare(session, paths)
     at = output.local_time(datetime.fromtimestamp(session.at, UTC).isoformat())
     for file in comparison.unexpected:
         why = f"{file.reason}, from {file.parent}" if file.parent else file.reason
-        output.complain("show", f"the session of {at} loaded {file.path} ({why}), which is not expected.")
+        output.complain(
+            "show", f"the session of {at} loaded {file.path} ({why}), although its profile does not list it."
+        )
     for path in comparison.absent:
-        output.complain("show", f"the session of {at} did not load {path}, which is expected.")
+        output.complain("show", f"the session of {at} did not load {path}, although its profile lists it.")
     if comparison.agrees and is_wanted:
         output.line(f"Confirmed by a session of {profile.assistant.title} at {at}: it loaded these files.")
 
@@ -191,13 +193,19 @@ def _print_all(surroundings: Surroundings, options: argparse.Namespace) -> int:
         output.json_value([build_context(profile) for profile in result.profiles])
         return 0
     table = Table(box=box.SIMPLE_HEAD, show_footer=True)
-    table.add_column("file", footer="tokens of every request", overflow="fold")
+    table.add_column("file", footer="tokens in every request", overflow="fold")
     for profile in result.profiles:
         mark = "" if profile.exact else "≈"
-        table.add_column(profile.assistant.title, footer=f"{mark}{profile.total:,}", justify="right")
+        total = f"{mark}{profile.total:,}" if profile.total else "–"
+        table.add_column(profile.assistant.title, footer=total, justify="right")
     for row in result.files:
         cells = (_cell(row.uses[profile.assistant.name]) for profile in result.profiles)
         table.add_row(visible_line(result.profiles[0].shorten(row.path)), *cells)
+    words = [sum(part.tokens for part in each.parts if part.path is None) for each in result.profiles]
+    if any(words):
+        marks = ["" if profile.exact else "≈" for profile in result.profiles]
+        cells = (f"{mark}{count:,}" if count else "–" for mark, count in zip(marks, words, strict=True))
+        table.add_row("words of the assistant", *cells)
     out = output.console()
     out.print(table)
     out.print("–: not read · later: sent when something happens · cut: only in part", soft_wrap=True)
@@ -222,4 +230,6 @@ def _cell(use: AssistantUse) -> str:
     if use.use == "unread":
         return "–"
     tokens = f"{mark}{use.tokens:,}" if use.tokens else ""
+    if use.use == "later" and tokens:
+        return f"{tokens}, more later"
     return tokens if use.use == "sent" else f"{use.use} {tokens}".rstrip()

@@ -54,7 +54,8 @@ def describe(status: object, *, now: float) -> str:
     parts = []
     if sent:
         parts.append(_window(sent, _number(window, "context_window_size")))
-        parts.append(f"{read / sent:.0%} cached{_warmth(cache, sent, now)}")
+        share = round(100 * read / sent) if read == sent else min(round(100 * read / sent), 99)
+        parts.append(f"{share}% cached{_warmth(cache, sent, now)}")
     cost = _number(_table(status, "cost"), "total_cost_usd")
     if cost:
         parts.append(f"${cost:,.2f}")

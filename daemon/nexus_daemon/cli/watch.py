@@ -8,11 +8,13 @@ from collections.abc import Iterator
 import apsw
 import msgspec
 
+from nexus_context import files
 from nexus_context.assistant_sessions import ASSISTANTS, AssistantSession, find_sessions
 from nexus_context.assistant_sessions.followers import SessionFollowers
 from nexus_context.assistant_sessions.model import Place
 from nexus_context.assistant_sessions.report import SessionReport
 from nexus_daemon.cli import output
+from nexus_daemon.cli.assistant_report import TITLES
 from nexus_daemon.cli.folder import absolute, load_inputs
 
 EPILOG = """\
@@ -40,6 +42,9 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print one report, or follow the session until it is interrupted."""
+    if not files.is_dir(str(absolute(options.folder))):
+        output.complain("watch", f"{options.folder} is not a folder.")
+        return 2
     watch = _Watch(options)
     report = watch.look()
     if report is None and (options.once or options.session is not None):
@@ -103,8 +108,9 @@ class _Watch:
         if self.failure is not None:
             return self.failure
         which = " ".join(filter(None, ("session", self._name))) if self._name else "session"
-        names = " or ".join(self._assistants)
-        return f"{names} has no {which} in {self.folder}; nexus sessions list --assistants --all lists all."
+        titles = [TITLES[name] for name in self._assistants]
+        names = f"{', '.join(titles[:-1])} and {titles[-1]} have" if len(titles) > 1 else f"{titles[0]} has"
+        return f"{names} no {which} in {self.folder}; nexus sessions list --assistants --all lists all."
 
     def _find(self) -> None:
         began = time.monotonic()

@@ -67,6 +67,7 @@ class CallRunner:
             *("mcp", "--tool", tool_call.name, "--json", "--arguments", json.dumps(tool_call.arguments)),
             *(word for folder in tool_call.folders for word in ("--folder", folder)),
             *(() if assistant is None else ("--for", assistant)),
+            *(("--write",) if tool_call.name in definitions.WRITING else ()),
             *self._options,
         ]
 

@@ -286,6 +286,9 @@ def test_a_compaction_without_a_request_since(tmp_path: Path, claude: Claude) ->
     assert report.window.is_estimate
     assert parts(report) == {"system": 9_000 - 0, "summary": 100} or parts(report)["summary"] == 100
     assert (report.compactions[0].trigger, report.compactions[0].after) == ("auto", 100)
+    assert report.cache is not None
+    assert (report.cache.next_tokens, report.cache.cold_at) == (report.window.used, None)
+    assert (report.cache.warm_usd, report.cache.cold_usd is not None) == (None, True)
 
 
 def test_what_a_summary_keeps_is_not_dropped(tmp_path: Path, claude: Claude) -> None:

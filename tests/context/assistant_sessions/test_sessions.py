@@ -120,6 +120,7 @@ def test_a_session_of_claude_code(home: Path) -> None:
             [answers(3), record("system", subtype="compact_boundary", compactMetadata={"postTokens": 40})],
             {"last": Usage(fresh=40), "model": "claude-sonnet-4-5"},
         ),
+        ([answers(3), record("system", subtype="compact_boundary")], {"last": None}),
         ([], {"last": None, "model": None, "window": None}),
         ([answers(3), b'{"type": "assis'], {"last": LAST, "damaged": 1}),
         ([answers(3), b"\0\0\0\0", b"[1]", b""], {"last": LAST, "damaged": 2}),

@@ -98,9 +98,13 @@ def run_here(
 
 
 def _call_tool(options: "argparse.Namespace") -> int:
+    from nexus_daemon.cli import output
     from nexus_daemon.cli.invocation import LocalOnlyError, RemoteInvocation, current
     from nexus_daemon.cli.mcp.answer_call import print_answer
 
+    if options.tool in definitions.WRITING and not options.write:
+        output.complain("mcp", f"{options.tool} writes: add --write to allow that.")
+        return 2
     if options.tool in definitions.WRITING and isinstance(current(), RemoteInvocation):
         raise LocalOnlyError  # the daemon runs only what reads
     return print_answer(options)

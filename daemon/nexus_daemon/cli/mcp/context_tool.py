@@ -9,6 +9,7 @@ from nexus_context.assistants.model import Profile, SentPart
 from nexus_context.assistants.profile import read_profile
 from nexus_context.assistants.readers import FileReaders, who_reads_what
 from nexus_context.assistants.working_tree import is_within
+from nexus_context.errors import Severity
 from nexus_context.files import is_dir
 from nexus_daemon.cli import output
 from nexus_daemon.cli.mcp.answer_call import CallScope
@@ -61,8 +62,9 @@ def _lines(profile: Profile, folder: str) -> Iterator[str]:
         reason = f": {server.reason}" if server.reason is not None else ""
         place = f"{server.name} ({server.scope}, {short_path(server.path, folder)})"
         yield f"MCP server {place} {STARTS[server.start]}{reason}"
-    if profile.problems:
-        count = output.counted(len(profile.problems), "problem")
+    problems = sum(problem.severity <= Severity.WARNING for problem in profile.problems)
+    if problems:
+        count = output.counted(problems, "problem")
         yield f"{count}: check_configuration lists them."
 
 
