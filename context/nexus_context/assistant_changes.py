@@ -48,9 +48,14 @@ class AssistantChange(msgspec.Struct, frozen=True):
 
     @property
     def files(self) -> tuple[FileChange, ...]:
-        """The files whose tokens changed, the largest change first."""
+        """The files whose tokens changed, the largest change first.
+
+        An estimate of the same text can differ by one token. What is sent as before has no change.
+        """
         before, after = _tokens(self.before), _tokens(self.after)
-        changes = (FileChange(path, before.get(path, 0), after.get(path, 0)) for path in {**before, **after})
+        texts, new_texts = _texts(self.before), _texts(self.after)
+        paths = [path for path in {**before, **after} if texts.get(path) != new_texts.get(path)]
+        changes = (FileChange(path, before.get(path, 0), after.get(path, 0)) for path in paths)
         return tuple(
             sorted(
                 (one for one in changes if one.before != one.after),
@@ -86,6 +91,15 @@ def _tokens(profile: Profile) -> dict[str, int]:
         if part.path is not None:
             tokens[part.path] = tokens.get(part.path, 0) + part.tokens
     return tokens
+
+
+def _texts(profile: Profile) -> dict[str, list[str]]:
+    """What is sent of each file."""
+    texts: dict[str, list[str]] = {}
+    for part in profile.parts:
+        if part.path is not None:
+            texts.setdefault(part.path, []).append(part.text)
+    return texts
 
 
 class RevisionDisk(Disk):

@@ -125,6 +125,9 @@ def test_it_fits_every_terminal(home: Path, run: Run, monkeypatch: pytest.Monkey
     monkeypatch.setenv("COLUMNS", str(columns))
     _, out, _ = run("--once")
     assert max(map(len, out.splitlines())) <= columns
+    monkeypatch.setenv("COLUMNS", "200")
+    _, wide, _ = run("--once")
+    assert set(re.findall(r"≈[\d,]+", out)) <= set(re.findall(r"≈[\d,]+", wide))  # no figure is cut
 
 
 def test_what_others_wrote_cannot_steer_the_terminal(home: Path, run: Run) -> None:

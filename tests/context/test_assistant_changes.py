@@ -185,6 +185,15 @@ def test_the_changes_of_files(repo: Repo) -> None:
     assert all(isinstance(one, FileChange) for one in codex.files)
 
 
+def test_a_file_that_is_sent_as_before_has_no_change(repo: Repo) -> None:
+    path = repo.top / "CLAUDE.md"
+    text = path.read_text()
+    for length in range(1, 30):  # estimates are rounded: some of these shift the next file's by one
+        path.write_text(f"{'x' * length}\n{text}")
+        for change in repo.changes("main").assistants:
+            assert {one.path for one in change.files} <= {str(path)}
+
+
 @pytest.mark.parametrize("revision", ["main", "HEAD~0", "main^{tree}"])
 def test_a_name_of_a_revision(repo: Repo, revision: str) -> None:
     assert all(each.growth == 0 for each in repo.changes(revision).assistants)

@@ -18,6 +18,7 @@ from nexus_context.assistant_sessions.report import (
 )
 from nexus_context.redact import redact
 from nexus_context.visible import visible_line
+from nexus_daemon.cli import output
 from nexus_daemon.cli.output import counted
 
 TITLES = {"claude-code": "Claude Code", "codex": "Codex", "opencode": "opencode"}
@@ -47,6 +48,9 @@ LABELS = {
     "summary": "summary",
     "earlier": "not read",
 }
+NARROW = 75
+"""Columns of a terminal below which there are no bars and fewer figures."""
+LEAST_FIGURE = len("≈99,999")
 BAR = 12
 FEW = 3  # rows of a category; the others are summed up
 MOST_TOOLS = 6
@@ -111,18 +115,22 @@ def _window(report: SessionReport) -> Table:
         title_justify="left",
         box=box.SIMPLE_HEAD,
     )
-    table.add_column("in the window", no_wrap=True, min_width=max(map(len, LABELS.values())))
+    is_narrow = output.console().width < NARROW  # figures are never cut: labels are, and bars left out
+    labels = max(map(len, LABELS.values()))
+    least = 8 if is_narrow else labels
+    table.add_column("in the window", no_wrap=True, overflow="ellipsis", min_width=least)
     table.add_column("what", overflow="ellipsis", no_wrap=True)
     table.add_column("tokens", justify="right", no_wrap=True, min_width=len("≈1,000,000"))
     table.add_column("share", justify="right", no_wrap=True, min_width=len("share"))
-    table.add_column("", width=BAR, no_wrap=True)
+    if not is_narrow:
+        table.add_column("", width=BAR, no_wrap=True)
     before = ""
     for category, label, tokens in _rows(window.parts):
         part = tokens / max(window.used, 1)
         bar = "█" * round(BAR * part) or "▏"
         name = "" if category == before else LABELS[category]
-        cells = (name, visible_line(label), f"≈{tokens:,}", f"{part:.0%}", bar)
-        table.add_row(*cells, style=COLOURS[category])
+        cells = (name, visible_line(label), f"≈{tokens:,}", f"{part:.0%}")
+        table.add_row(*cells, *(() if is_narrow else (bar,)), style=COLOURS[category])
         before = category
     return table
 
@@ -284,31 +292,32 @@ def _partial(report: SessionReport) -> str:
 def _tools(report: SessionReport) -> Table:
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("tool", no_wrap=True, overflow="ellipsis")
-    for column in ("calls", "failed", "tokens", "in the window", "cost"):
-        table.add_column(column, justify="right", no_wrap=True)
+    is_narrow = output.console().width < NARROW
+    columns = ("calls", "failed", "tokens", "in the window", "cost")
+    kept = [columns.index(name) for name in (("tokens", "cost") if is_narrow else columns)]
+    for at in kept:
+        table.add_column(columns[at], justify="right", no_wrap=True, min_width=LEAST_FIGURE)
     for tool in report.tools[:MOST_TOOLS]:
         name = tool.tool if tool.server is None else f"{tool.server}: {tool.tool}"
         cells = (
-            visible_line(name),
             f"{tool.calls:,}",
             f"{tool.errors:,}" if tool.errors else "–",
             f"≈{tool.tokens:,}",
             f"≈{tool.in_window:,}" if tool.in_window else "–",
             _dollars(tool.cost_usd),
         )
-        table.add_row(*cells)
+        table.add_row(visible_line(name), *(cells[at] for at in kept))
     others = report.tools[MOST_TOOLS:]
     if others:
         costs = [tool.cost_usd for tool in others if tool.cost_usd is not None]
         cells = (
-            f"{len(others)} others",
             f"{sum(tool.calls for tool in others):,}",
             f"{sum(tool.errors for tool in others):,}",
             f"≈{sum(tool.tokens for tool in others):,}",
             f"≈{sum(tool.in_window for tool in others):,}",
             _dollars(sum(costs) if costs else None),
         )
-        table.add_row(*cells)
+        table.add_row(f"{len(others)} others", *(cells[at] for at in kept))
     return table
 
 
