@@ -108,6 +108,18 @@ def test_setup_then_undo_leaves_nothing(home: Home, assistant: str, scope: str) 
     assert home.files() == before
 
 
+def test_settings_that_a_project_shares_name_no_path(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    code, _, errors = home.run("claude-code", "--scope", "project", "--yes")
+    assert (code, "nexus is not on your PATH" in errors) == (0, True)
+    commands = [
+        group["hooks"][0]["command"]
+        for groups in value_of(home.project / CLAUDE)["hooks"].values()
+        for group in groups
+    ]
+    assert all(command.startswith("nexus hook ") for command in commands)
+
+
 def test_what_is_written_for_claude_code(home: Home) -> None:
     home.run("claude-code", "--yes")
     settings = value_of(home.path / CLAUDE)

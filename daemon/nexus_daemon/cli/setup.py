@@ -76,7 +76,7 @@ def _plan(options: argparse.Namespace, records: dict[str, FileRecord]) -> list[S
     place = SetupPlace(user_home(current.environ), current.cwd, current.environ)
     # undo looks for everything that a setup may have written
     memory = options.memory or (options.undo and options.assistant not in _NO_PROMPT_HOOK)
-    chosen = SetupChoices(_nexus_command(), options.scope, memory=memory)
+    chosen = SetupChoices(_nexus_command(options), options.scope, memory=memory)
     comment = (
         f"Written by `nexus setup {options.assistant}`; `nexus setup {options.assistant} --undo` removes it."
     )
@@ -161,10 +161,19 @@ def _text(data: bytes | None) -> str:
     return (data or b"").decode("utf-8", "replace").removeprefix("\ufeff")
 
 
-def _nexus_command() -> tuple[str, ...]:
-    """The words that start Nexus: its name if a shell finds it, else its path, or the interpreter's."""
+def _nexus_command(options: argparse.Namespace) -> tuple[str, ...]:
+    """The words that start Nexus: its name if a shell finds it, else its path, or the interpreter's.
+
+    In what a project shares always its name: a path of this machine means nothing to others.
+    """
     path = shutil.which("nexus", path=invocation.current().environ.get("PATH"))
     if path is not None:
+        return ("nexus",)
+    if options.scope == "project":
+        if not options.undo:
+            output.complain(
+                "setup", "nexus is not on your PATH. The project's settings call it by name: put it there."
+            )
         return ("nexus",)
     script = os.path.join(os.path.dirname(sys.executable), "nexus")
     if os.access(script, os.X_OK):
