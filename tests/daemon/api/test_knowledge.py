@@ -26,11 +26,11 @@ def configure(desk: Desk, ask: Asking, *paths: str, **more: object) -> None:
 async def settled(ask: Asking) -> Any:
     """The status once all files are indexed and their directories watched."""
 
-    async def is_settled() -> bool:
-        return "updating" not in await ask("knowledge/status")
+    async def settled_status() -> Any:
+        status = await ask("knowledge/status")
+        return None if "updating" in status else status
 
-    await wait_until(is_settled)
-    return await ask("knowledge/status")
+    return await wait_until(settled_status)
 
 
 @pytest.fixture(autouse=True)
