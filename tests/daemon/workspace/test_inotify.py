@@ -88,8 +88,12 @@ def descriptors() -> list[str]:
 
 def instances() -> list[int]:
     """The number of directories that each inotify instance of this test watches."""
-    infos = [Path(f"/proc/self/fdinfo/{each}") for each in descriptors() if each not in earlier]
-    return [info.read_text().count("inotify wd:") for info in infos]
+    counts = []
+    for each in descriptors():
+        with contextlib.suppress(FileNotFoundError):  # it has been closed meanwhile
+            if each not in earlier:
+                counts.append(Path(f"/proc/self/fdinfo/{each}").read_text().count("inotify wd:"))
+    return counts
 
 
 def test_one_instance_also_while_a_watch_replaces_another(
