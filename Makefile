@@ -1,4 +1,4 @@
-# make run            the main job on the example workspace, through a real daemon
+# make run            the main job on the example workspace, through a real daemon; FOLDER=path: on a folder of yours
 # make test           everything that a test can say
 # make test-vscode    the VS Code extension in a real VS Code; wants Node.js with npm, fetches the rest once
 # make prepare-vscode fetches what those tests run in: CI does so while it checks types
@@ -31,7 +31,7 @@ WORKERS := 3
 .PHONY: run test test-assistants test-vscode prepare-vscode mutate-vscode check lint types mypy pyright coverage bench torture generate models fresh lock changelog clean
 
 run: $(STAMP)
-	@$(BIN)/python examples/tour.py
+	@$(BIN)/python examples/tour.py $(FOLDER)
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile

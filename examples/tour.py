@@ -1,10 +1,11 @@
-"""The main job on the example workspace, spoken in LSP to a real daemon: what `make run` shows.
+"""The main job, spoken in LSP to a real daemon: `make run` on the example, `make run FOLDER=path` on yours.
 
 The tour breaks a configuration in the editor, its diagnostics appear at their place, the fix clears them, the
-context is assembled with every token accounted for, and agents are started to see who reads what. Nothing in
-the workspace is written, and nothing of the tour is kept.
+context is assembled with every token accounted for, and the last table shows who reads what: the agents of
+the example, or the assistants in your folder. Nothing is written there, and nothing of the tour is kept.
 """
 
+import argparse
 import json
 import os
 import subprocess
@@ -14,7 +15,8 @@ import time
 from collections.abc import Callable
 from difflib import ndiff
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 from rich import box
@@ -25,18 +27,23 @@ from rich.text import Text
 
 from nexus_daemon import protocol
 from nexus_daemon.cli import tables
+from nexus_daemon.cli.output import counted
 
 EXAMPLES = Path(__file__).resolve().parent
 COMPANY = EXAMPLES / "company"
 FOLDER = COMPANY / "backend" / "auth-service"
-CONFIG = FOLDER / ".nexus3" / "config.json"
 DEFAULTS = EXAMPLES.parent / "context" / "nexus_context" / "defaults"
 WIDTH = 104
+MODEL = "gpt-4.1"  # where the settings name none
 QUESTION = "May a session token be compared with == in auth/sessions.py?"
 AGENTS = ("backend", "auth", "reviewer")  # of company/.nexus3/config.json, each below the one before
 ALONE = "oncall"  # another one of it, unified, below nobody
 OWN_WORDS = "task, role, environment, headings"
 SEVERITIES = {1: ("error", "bold red"), 2: ("warning", "yellow"), 3: ("info", "blue"), 4: ("hint", "dim")}
+
+# what the tour breaks in a folder of yours: the first that is there
+JSON_FILES = (".nexus3/config.json", ".nexus3/mcp.json", ".mcp.json", ".vscode/mcp.json")
+INSTRUCTIONS = (".nexus3/NEXUS.md", "NEXUS.md", "AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md")
 
 CONVERSATION = [
     {"role": "user", "content": "Where are session tokens compared?"},
@@ -57,16 +64,47 @@ CONVERSATION = [
 Message = dict[str, Any]
 
 
+class Tour(NamedTuple):
+    """Where the tour goes, and the file that it breaks there without saving it."""
+
+    folder: Path
+    workspace_folders: tuple[Path, ...]
+    file: Path
+    text: str  # of the file; empty where the folder has none that the tour could break
+    broken_text: str
+    environment: dict[str, str]  # of the daemon, beside that of this process
+
+
+def example() -> Tour:
+    """The example workspace, with the home directory of its user."""
+    file = FOLDER / ".nexus3" / "config.json"
+    text = file.read_text()
+    broken_text = text.replace('"ancestor_depth": 2,', '"ancestor_dept": 12,').replace(
+        "0.2\n  }\n", "0.2,\n  },\n"
+    )
+    home = {"NEXUS_HOME": str(EXAMPLES / "home" / ".nexus3")}
+    return Tour(FOLDER, (FOLDER, COMPANY), file, text, broken_text, home)
+
+
+def tour_of(folder: Path) -> Tour:
+    """A folder of yours: its JSON file gets a trailing comma, else its instructions a broken import."""
+    files = [folder / name for name in (*JSON_FILES, *INSTRUCTIONS)]
+    file = next((file for file in files if file.is_file()), folder / "AGENTS.md")
+    text = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
+    if file.suffix == ".json":
+        last_brace = text.rfind("}")
+        broken_text = text[:last_brace].rstrip() + ",\n" + text[last_brace:]
+    else:
+        broken_text = text + "\nSee @docs/a-page-that-is-not-there.md.\n"
+    return Tour(folder, (folder,), file, text, broken_text, {})
+
+
 class Editor:
     """As much of an LSP client as the tour needs: one request at a time, notifications kept."""
 
-    def __init__(self) -> None:
+    def __init__(self, environment: dict[str, str]) -> None:
         self.state = tempfile.TemporaryDirectory(prefix="nexus-tour-")  # the tour's sessions are not yours
-        environment = {
-            **os.environ,
-            "NEXUS_HOME": str(EXAMPLES / "home" / ".nexus3"),
-            "NEXUS_STATE": self.state.name,
-        }
+        environment = {**os.environ, **environment, "NEXUS_STATE": self.state.name}
         command = [sys.executable, "-P", "-m", "nexus_daemon", "serve"]
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
@@ -132,9 +170,15 @@ class Editor:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description="The main job, spoken in LSP to a real daemon.")
+    parser.add_argument("folder", nargs="?", type=Path, help="a folder of yours [the example workspace]")
+    folder: Path | None = parser.parse_args().folder
+    if folder is not None and not folder.is_dir():
+        parser.error(f"{folder} is not a directory")
+    tour = example() if folder is None else tour_of(folder.resolve())
     console = Console(highlight=False, width=min(Console().width, WIDTH) if sys.stdout.isatty() else WIDTH)
-    editor = Editor()
-    folders = [{"uri": path.as_uri(), "name": path.name} for path in (FOLDER, COMPANY)]
+    editor = Editor(tour.environment)
+    folders = [{"uri": path.as_uri(), "name": path.name} for path in tour.workspace_folders]
     answer = editor.request(
         "initialize", {"processId": os.getpid(), "capabilities": {}, "workspaceFolders": folders}
     )
@@ -145,54 +189,54 @@ def main() -> None:
     )
     editor.notify("initialized", {})
 
-    show_layers(console, editor)
-    show_typing(console, editor)
-    show_context(console, editor)
-    show_agents(console, editor)
+    show_layers(console, editor, tour)
+    show_typing(console, editor, tour)
+    show_context(console, editor, tour)
+    if folder is None:
+        show_agents(console, editor)
+    else:
+        show_assistants(console, editor, tour)
     code = editor.close()
     console.print(f"[dim]The daemon ended with code {code}. Nothing in the workspace was written.[/]")
     sys.exit(code)
 
 
-def show_layers(console: Console, editor: Editor) -> None:
-    result = editor.request("nexus/context/layers", {"workspaceFolder": FOLDER.as_uri()})
+def show_layers(console: Console, editor: Editor, tour: Tour) -> None:
+    result = editor.request("nexus/context/layers", {"workspaceFolder": tour.folder.as_uri()})
     console.print("[bold]What this folder's assistant reads[/]")
-    tables.print_layers(msgspec.convert(result, protocol.LayersResult), display_path=shortened)
+    tables.print_layers(msgspec.convert(result, protocol.LayersResult), display_path=path_display(tour))
 
 
-def show_typing(console: Console, editor: Editor) -> None:
-    good = CONFIG.read_text()
-    broken = good.replace('"ancestor_depth": 2,', '"ancestor_dept": 12,').replace(
-        "0.2\n  }\n", "0.2,\n  },\n"
-    )
-    uri = CONFIG.as_uri()
-    document = {"uri": uri, "languageId": "json", "version": 1, "text": good}
+def show_typing(console: Console, editor: Editor, tour: Tour) -> None:
+    uri = tour.file.as_uri()
+    language = "json" if tour.file.suffix == ".json" else "markdown"
+    document = {"uri": uri, "languageId": language, "version": 1, "text": tour.text}
     editor.notify("textDocument/didOpen", {"textDocument": document})
-    editor.diagnostics(uri, 1)
+    before = editor.diagnostics(uri, 1)
 
     began = time.perf_counter()
-    change(editor, uri, 2, broken)
-    found = editor.diagnostics(uri, 2)
+    change(editor, uri, 2, tour.broken_text)
+    diagnostics = [item for item in editor.diagnostics(uri, 2) if item not in before]
     took = (time.perf_counter() - began) * 1000
-    title = f"You type: {len(found)} problems after {took:.1f} ms"
-    console.print(Panel(frames(broken, found), title=title, **look("red")))
-    fix_titles = [action["title"] for action in quick_fixes(editor, uri, found)]
-    console.print(Text.assemble(("Quick fixes: ", "bold"), "; ".join(fix_titles), "\n"))
+    title = f"You type: {counted(len(diagnostics), 'problem')} after {took:.1f} ms"
+    console.print(Panel(frames(tour.file.name, tour.broken_text, diagnostics), title=title, **look("red")))
+    fix_titles = [action["title"] for action in quick_fixes(editor, uri, diagnostics)]
+    console.print(Text.assemble(("Quick fixes: ", "bold"), "; ".join(fix_titles) or "none", "\n"))
 
     began = time.perf_counter()
-    change(editor, uri, 3, good)
-    left = editor.diagnostics(uri, 3)
+    change(editor, uri, 3, tour.text)
+    left = counted(len(editor.diagnostics(uri, 3)), "problem")
     took = (time.perf_counter() - began) * 1000
-    console.print(
-        Panel(f"{len(left)} problems left", title=f"You fix it: cleared after {took:.1f} ms", **look("green"))
-    )
+    console.print(Panel(f"{left} left", title=f"You fix it: cleared after {took:.1f} ms", **look("green")))
     console.print()
 
 
-def show_context(console: Console, editor: Editor) -> None:
-    session = {"workspaceFolder": FOLDER.as_uri(), "session": "tour"}
+def show_context(console: Console, editor: Editor, tour: Tour) -> None:
+    session = {"workspaceFolder": tour.folder.as_uri(), "session": "tour"}
     editor.request("nexus/session/append", {**session, "messages": CONVERSATION})
-    params = {**session, "message": QUESTION, "format": "openai"}
+    settings = editor.request("nexus/config/effective", {"workspaceFolder": tour.folder.as_uri()})["config"]
+    model = settings.get("provider", {}).get("model") or MODEL
+    params = {**session, "message": QUESTION, "format": "openai", "options": {"model": model}}
     began = time.perf_counter()
     result = editor.request("nexus/context/assemble", params)
     first = (time.perf_counter() - began) * 1000
@@ -205,6 +249,32 @@ def show_context(console: Console, editor: Editor) -> None:
     console.print(
         f"Assembled in {first:.1f} ms, in {again:.1f} ms the second time; {sent} messages to send.\n"
     )
+
+
+def show_assistants(console: Console, editor: Editor, tour: Tour) -> None:
+    """The tokens that each assistant reads of the folder's files, file by file."""
+    began = time.perf_counter()
+    where = {"workspaceFolder": tour.folder.as_uri()}
+    result = msgspec.convert(
+        editor.request("nexus/assistant/readers", where), protocol.AssistantReadersResult
+    )
+    took = (time.perf_counter() - began) * 1000
+    table = Table(box=box.SIMPLE_HEAD, show_footer=True)
+    table.add_column("tokens of", footer="in every request", overflow="fold", min_width=30)
+    for assistant in result.assistants:
+        mark = "" if assistant.exact else "≈"
+        table.add_column(assistant.title, footer=f"{mark}{assistant.tokens:,}", justify="right")
+    display = path_display(tour)
+    for file in result.files:
+        uses = (describe_use(reader) for reader in file.readers)
+        table.add_row(display(unquote(urlsplit(file.uri).path)), *uses)
+    console.print(f"[bold]Who reads what[/]: {len(result.files)} files, after {took:.1f} ms")
+    console.print(table)
+
+
+def describe_use(reader: protocol.FileReader) -> str:
+    tokens = f"{reader.tokens:,}"
+    return {"sent": tokens, "cut": f"cut {tokens}", "later": "later", "unread": "–"}[reader.use]
 
 
 def show_agents(console: Console, editor: Editor) -> None:
@@ -256,12 +326,20 @@ def readers(agents: list[Message], tokens: list[dict[str, int]]) -> Table:
     return table
 
 
-def shortened(path: str) -> str:
-    """A path of the example as its user would say it."""
-    for root, said in ((EXAMPLES / "home", "~/"), (EXAMPLES, ""), (DEFAULTS, "(shipped) ")):
-        if Path(path).is_relative_to(root):
-            return said + str(Path(path).relative_to(root))
-    return path
+def path_display(tour: Tour) -> Callable[[str], str]:
+    """How a path is printed: as the user of the tour's workspace would say it."""
+    roots = {tour.folder: "", Path.home(): "~/"}
+    if tour.environment:
+        roots = {EXAMPLES / "home": "~/", EXAMPLES: ""}
+    roots[DEFAULTS] = "(shipped) "
+
+    def display(path: str) -> str:
+        for root, prefix in roots.items():
+            if Path(path).is_relative_to(root):
+                return prefix + str(Path(path).relative_to(root))
+        return path
+
+    return display
 
 
 def by_file(prompt: Message) -> dict[str, int]:
@@ -296,17 +374,17 @@ def listed(value: str | list[str]) -> str:
     return value if isinstance(value, str) else "\n".join(value)
 
 
-def frames(text: str, found: list[Message]) -> Text:
+def frames(name: str, text: str, diagnostics: list[Message]) -> Text:
     lines = text.splitlines()
     shown = Text()
-    for problem in found:
-        start, end = problem["range"]["start"], problem["range"]["end"]
+    for diagnostic in diagnostics:
+        start, end = diagnostic["range"]["start"], diagnostic["range"]["end"]
         width = end["character"] - start["character"] if end["line"] == start["line"] else 1
-        name, style = SEVERITIES[problem["severity"]]
-        shown.append(f"{CONFIG.name}:{start['line'] + 1}:{start['character'] + 1} ")
-        shown.append(f"{name} ", style=style)
-        shown.append(f"{problem['message']} ")
-        shown.append(f"[{problem['code']}]\n", style="dim")
+        severity, style = SEVERITIES[diagnostic["severity"]]
+        shown.append(f"{name}:{start['line'] + 1}:{start['character'] + 1} ")
+        shown.append(f"{severity} ", style=style)
+        shown.append(f"{diagnostic['message']} ")
+        shown.append(f"[{diagnostic['code']}]\n", style="dim")
         shown.append(f"{start['line'] + 1:4} | {lines[start['line']]}\n")
         shown.append("     | " + " " * start["character"])
         shown.append("^" * max(1, width) + "\n", style=style)
@@ -314,9 +392,11 @@ def frames(text: str, found: list[Message]) -> Text:
     return shown
 
 
-def quick_fixes(editor: Editor, uri: str, found: list[Message]) -> list[Message]:
-    whole = {"start": found[0]["range"]["start"], "end": found[-1]["range"]["end"]}
-    params = {"textDocument": {"uri": uri}, "range": whole, "context": {"diagnostics": found}}
+def quick_fixes(editor: Editor, uri: str, diagnostics: list[Message]) -> list[Message]:
+    if not diagnostics:
+        return []
+    whole = {"start": diagnostics[0]["range"]["start"], "end": diagnostics[-1]["range"]["end"]}
+    params = {"textDocument": {"uri": uri}, "range": whole, "context": {"diagnostics": diagnostics}}
     actions: list[Message] = editor.request("textDocument/codeAction", params)
     return actions
 
