@@ -82,10 +82,7 @@ def remove_entries(path: str, text: str, record: FileRecord) -> str:
     body = text[len(mark) :]
     wanted = settings_without(parse_settings(path, body).value or {}, record)
     exact = cut_insertions(text, record.insertions)
-    if exact is not None and _value(path, exact.removeprefix(BOM)) in (
-        wanted,
-        None if wanted == {} else wanted,
-    ):
+    if exact is not None and _has_value(path, exact.removeprefix(BOM), wanted, body):
         return exact
     for entry in record.entries:
         body = _cut_entry(path, body, entry)
@@ -322,12 +319,17 @@ def _blank_end(text: str, offset: int) -> int:
 # ---------------------------------------------------------------- values
 
 
-def _value(path: str, text: str) -> Any:
-    """The value of a text; None if it is broken or empty."""
+def _has_value(path: str, text: str, value: Any, original: str) -> bool:
+    """Whether a text has this value and only comments and trailing commas that `original` has, too."""
     try:
-        return parse_settings(path, text).value
+        document = parse_settings(path, text)
     except SettingsError:
-        return None
+        return False
+    commas = [
+        sum(problem.code == "json.trailing-comma" for problem in problems)
+        for problems in (document.problems, jsontext.parse(path, original).problems)
+    ]
+    return commas[0] <= commas[1] and (document.value == value or (document.value is None and value == {}))
 
 
 def settings_without(value: Any, record: FileRecord) -> Any:

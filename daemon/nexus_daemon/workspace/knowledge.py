@@ -116,7 +116,9 @@ class Knowledge:
         self._directories: tuple[str, ...] = ()
         self._names: frozenset[str] = frozenset()  # the same, each with a separator at its end
         self._standing: frozenset[str] = frozenset()  # the names whose watch is confirmed
-        self._looked = 0.0  # when the last full scan began (monotonic seconds)
+        # when the last full scan began (monotonic seconds); None asks for a scan. Zero is no substitute:
+        # this clock counts from the boot, so zero is recent on a machine that has just started
+        self._looked: float | None = None
         self._embedding_queue: TaskQueue[None] = TaskQueue(self._embed, lambda _, __: None)
         self._vectors: tuple[ModelFiles, Vectors] | None = None  # of the model that the settings name
         self._slow_query: Future[list[Passage]] | None = None
@@ -205,7 +207,7 @@ class Knowledge:
         try:
             return await loop.run_in_executor(self._executor, self._read_state, layers)
         except lazy.knowledge.IndexLostError:
-            self._looked = 0.0  # the next call scans again
+            self._looked = None  # the next call scans again
             raise
 
     async def close(self) -> None:
@@ -230,7 +232,8 @@ class Knowledge:
     def _begin(self) -> None:
         """Request a full scan if there was none yet, or the last one is too old."""
         whole = self._standing == self._names and len(self._directories) <= MOST_WATCHED
-        late = time.monotonic() - self._looked > (RECHECK_S if whole else RESCAN_S)
+        limit_s = RECHECK_S if whole else RESCAN_S
+        late = self._looked is None or time.monotonic() - self._looked > limit_s
         if not self._begun or (late and not self._queue.is_busy):
             self._begun = True
             self._request(None)
@@ -240,7 +243,7 @@ class Knowledge:
             return
         if not self._queue.is_busy:
             self._since = time.monotonic()
-        is_awaited = self._begun and not self._looked  # a query waits for the first scan
+        is_awaited = self._begun and self._looked is None  # a query waits for the first scan
         self._queue.request(None if paths is None else frozenset(paths), at_once=is_awaited)
 
     async def _update(self, paths: frozenset[str] | None) -> None:
@@ -258,7 +261,7 @@ class Knowledge:
                     self._embedding_queue.request(None)
         except Exception:  # a bug, or the threads have ended: the next query tries again
             if not self._stop.is_set():
-                self._looked = 0.0
+                self._looked = None
                 logger.exception("updating the knowledge base failed")
 
     def _take(self, look: "_Look", paths: "Mapping[_Name, Provenance]") -> None:
@@ -283,7 +286,7 @@ class Knowledge:
                 problems = await asyncio.get_running_loop().run_in_executor(self._executor, work)
         except Exception:  # a bug, or the threads have ended: the next query tries again
             if not self._stop.is_set():
-                self._looked = 0.0
+                self._looked = None
                 logger.exception("embedding the knowledge base failed")
             return
         problems = _moved(problems, _paths(layers), self._paths)
@@ -315,7 +318,7 @@ class Knowledge:
             return (_model_problem(embeddings, f"Files are searched by words only: {error}."),)
         except (lazy.knowledge.IndexLostError, lazy.knowledge.IndexBusyError) as error:
             logger.debug("%s", error)
-            self._looked = 0.0  # the next query scans again
+            self._looked = None  # the next query scans again
         return ()
 
     def _loaded_vectors(self, files: "ModelFiles", embeddings: "EmbeddingSettings") -> "Vectors":
@@ -353,7 +356,7 @@ class Knowledge:
             )
         except lazy.knowledge.IndexBusyError as error:
             logger.debug("%s", error)
-            self._looked = 0.0  # the next query tries again
+            self._looked = None  # the next query tries again
             return None
         for each in done.skipped:
             logger.info("not indexed: %s: %s", each.path, each.reason)

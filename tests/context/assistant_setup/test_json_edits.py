@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from nexus_context import jsontext
@@ -186,6 +186,7 @@ def test_what_the_user_adds_meanwhile_stays(
 
 
 @given(documents(), chosen, st.sampled_from([None, 2, "\t"]), st.booleans())
+@example("{}", (LINE,), 2, True)
 def test_a_file_that_a_program_wrote_anew_loses_the_entries_only(
     before: str, entries: tuple[SettingsEntry, ...], indent: Any, is_sorted: bool
 ) -> None:

@@ -4,9 +4,11 @@ import asyncio
 import json
 import os
 import threading
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -210,9 +212,13 @@ def test_without_a_watch_it_looks_again_now_and_then(tmp_path: Path, monkeypatch
     check(tmp_path, story)
 
 
+@pytest.mark.parametrize("uptime_s", [1, 1_000_000])
 def test_a_bug_is_logged_and_the_next_query_tries_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, uptime_s: int
 ) -> None:
+    started = time.monotonic()
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() - started + uptime_s)
+    monkeypatch.setattr(module, "time", clock)
     failures, real = iter([ZeroDivisionError()]), lazy.knowledge.refresh
 
     def fail(*args: Any, **named: Any) -> Any:
