@@ -7,6 +7,7 @@
 # make check          format, lint, strict types, tests: what CI runs
 # make coverage       the branches that each suite covers; fails below 95 % of the library
 # make bench          speed beside the npm JSON servers, many windows and commands, sessions of assistants, hooks, `nexus mcp`, conversations beside other libraries, the ledger, agents, knowledge
+# make fuzz           the property tests with fifty times their examples, drawn anew (TIMES=5 TESTS=tests/context/mirror)
 # make torture        the ledger under faults, and everything else under attack; some of it needs root
 # make generate       schemas, docs/protocol.md, docs/models.md and the TypeScript types, from their source
 # make models         the newest packages that the model registry is made from, then the registry
@@ -28,7 +29,7 @@ LOCK   := requirements-dev.lock
 # for two cores: while a test waits for a daemon, an editor or the disk, another one computes
 WORKERS := 3
 
-.PHONY: run test test-assistants test-vscode prepare-vscode mutate-vscode check lint types mypy pyright coverage bench torture generate models fresh lock changelog clean
+.PHONY: run test test-assistants test-vscode prepare-vscode mutate-vscode check lint types mypy pyright coverage fuzz bench torture generate models fresh lock changelog clean
 
 run: $(STAMP)
 	@$(BIN)/python examples/tour.py $(FOLDER)
@@ -72,6 +73,12 @@ coverage: $(STAMP)
 	$(BIN)/python -m coverage report --fail-under=95
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile tests --ignore tests/context --cov=nexus_daemon --cov=nexus_context --cov-report=
 	$(BIN)/python -m coverage report
+
+# SEED=N draws again what the run with this seed drew
+fuzz: TIMES := 50
+fuzz: TESTS := tests
+fuzz: $(STAMP)
+	nice $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --fuzz $(TIMES) $(if $(SEED),--fuzz-seed $(SEED)) $(TESTS)
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py

@@ -28,6 +28,8 @@ for name in ("default", "ci"):  # a busy machine is no bug; how quick things are
     settings.register_profile(name, settings.get_profile(name), deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 
+pytest_plugins = ["support.fuzzing"]
+
 
 from nexus_daemon.logs.read_log import Follower  # noqa: E402 - with the variables above
 from nexus_daemon.lsp import client_log  # noqa: E402

@@ -3,10 +3,11 @@
 1. Reading resumes before a record at which every call has its result and no text of the user waits in a
    queue, and which begins an answer or a message of the user. What follows is converted without what
    precedes, and gives the same messages.
-2. Claude Code: the first record that follows has its parent among the records of the last exchange
-   (`parents`), the others have theirs among those that follow. Otherwise the user went back, and the whole
-   file has to be read.
-3. Codex: turns that are taken back may lie before; then the whole file has to be read, too.
+2. Claude Code: the first record that follows has its parent among those with which the conversation ends
+   before it (`parents`), the others have theirs among those that follow. Otherwise the user went back.
+3. Codex: records that take turns back may take back what lies before.
+4. If the user went back behind a place, reading does not resume there: the whole file is read again. What was
+   read before the place has another conversation, which is the live one if the file gets shorter.
 """
 
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from nexus_context.conversation.transcripts.claude_code import has_message
 from nexus_context.conversation.transcripts.conversation import field, text_in
 
 MOST_PARENTS = 400
@@ -38,14 +40,14 @@ def find_claude_boundary(values: Values, *, is_agent: bool) -> Boundary | None:
     boundary: Boundary | None = None
     for at, value in enumerate(values):
         if at and exchange.can_end_before(value):
-            boundary = Boundary(at, tuple(exchange.uuids[-MOST_PARENTS:]))
+            boundary = Boundary(at, tuple(exchange.uuids)[-MOST_PARENTS:])
         exchange.add(value)
     return boundary
 
 
 def continues_claude(values: Values, parents: Sequence[str], *, is_agent: bool) -> bool:
     """Whether records simply continue what was read before them (rule 2)."""
-    uuids = {value.get("uuid") for value in values}
+    uuids = {text_in(value, "uuid") for value in values}
     is_first = True
     for value in values:
         if not is_agent and _is_sidechain(value):
@@ -54,9 +56,9 @@ def continues_claude(values: Values, parents: Sequence[str], *, is_agent: bool) 
             continue
         if "parentUuid" not in value:
             continue
-        parent = value["parentUuid"]
+        parent = _parent(value)
         if parent is None:
-            if field(value, "subtype") != "compact_boundary":
+            if not _is_compaction(value):
                 return False
         elif parent not in uuids and not (is_first and parent in parents):
             return False
@@ -87,7 +89,7 @@ class _Exchange:
     """What is open while records of Claude Code are read."""
 
     def __init__(self, is_agent: bool) -> None:
-        self.uuids: list[str] = []  # of the last exchange
+        self.uuids: dict[str, None] = {}  # of the last message and what follows it
         self._is_agent = is_agent
         self._calls: set[str] = set()
         self._waiting = 0
@@ -105,7 +107,6 @@ class _Exchange:
     def add(self, value: dict[str, Any]) -> None:
         """Read a record."""
         kind = value.get("type")
-        is_beginning = self.can_end_before(value)
         for block in _blocks(value):
             if kind == "assistant" and block.get("type") == "tool_use":
                 self._calls.add(str(block.get("id")))
@@ -118,16 +119,33 @@ class _Exchange:
             self._waiting = max(self._waiting, 0)
         if self._is_aside(value):
             return
-        if is_beginning:
+        is_same_answer = kind == "assistant" and _message_id(value) == self._answer
+        if has_message(value) and not _results(value) and not is_same_answer:
             self.uuids.clear()
+        elif not self._follows(value):
+            return
         if kind == "assistant":
             self._answer = _message_id(value)
         uuid = text_in(value, "uuid")
         if uuid is not None:
-            self.uuids.append(uuid)
+            self.uuids[uuid] = None
+
+    def _follows(self, value: dict[str, Any]) -> bool:
+        """Whether a record follows the last message, rather than one that the conversation may have left."""
+        parent = _parent(value)
+        return "parentUuid" not in value or parent in self.uuids or (parent is None and _is_compaction(value))
 
     def _is_aside(self, value: dict[str, Any]) -> bool:
         return not self._is_agent and _is_sidechain(value)
+
+
+def _parent(value: dict[str, Any]) -> str | None:
+    """The uuid of the record that a record follows; a compaction names it apart."""
+    return text_in(value, "logicalParentUuid" if _is_compaction(value) else "parentUuid")
+
+
+def _is_compaction(value: dict[str, Any]) -> bool:
+    return value.get("parentUuid") is None and field(value, "subtype") == "compact_boundary"
 
 
 def _is_sidechain(value: dict[str, Any]) -> bool:

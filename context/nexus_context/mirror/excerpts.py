@@ -99,7 +99,7 @@ def read_excerpt(file: TranscriptFile, start: Progress, *, now: float) -> Transc
         size *= 2
         piece = file_pieces.read_piece(file.path, start.offset, size)
         boundary = _find_boundary(file, piece)
-    if not is_whole and not _continues(file, start, piece) and piece.stamp[2] <= WHOLE:
+    if not is_whole and not _continues(file, start.parents, piece.values) and piece.stamp[2] <= WHOLE:
         return None
     return _excerpt(file, start, piece, boundary=boundary, now=now)
 
@@ -237,15 +237,20 @@ def _convert(
 
 
 def _find_boundary(file: TranscriptFile, piece: FilePiece) -> Boundary | None:
+    """The last boundary; None if the conversation before it is not the one that goes on behind it."""
     if file.assistant == codex.NAME:
-        return boundaries.find_codex_boundary(piece.values)
-    return boundaries.find_claude_boundary(piece.values, is_agent=file.is_agent)
+        boundary = boundaries.find_codex_boundary(piece.values)
+    else:
+        boundary = boundaries.find_claude_boundary(piece.values, is_agent=file.is_agent)
+    if boundary is None or _continues(file, boundary.parents, piece.values[boundary.at :]):
+        return boundary
+    return None
 
 
-def _continues(file: TranscriptFile, start: Progress, piece: FilePiece) -> bool:
+def _continues(file: TranscriptFile, parents: Sequence[str], values: Sequence[dict[str, Any]]) -> bool:
     if file.assistant == codex.NAME:
-        return boundaries.continues_codex(piece.values)
-    return boundaries.continues_claude(piece.values, start.parents, is_agent=file.is_agent)
+        return boundaries.continues_codex(values)
+    return boundaries.continues_claude(values, parents, is_agent=file.is_agent)
 
 
 def _parent(file: TranscriptFile, values: Sequence[dict[str, Any]]) -> str | None:

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nexus_context.conversation.message import Message, text_of
@@ -20,7 +20,7 @@ from support.assistant_logs import FOLDER, ClaudeLog, CodexLog, use
 
 STEPS = st.lists(
     st.sampled_from(
-        ("ask", "answer", "call", "half", "keep", "keep", "back", "compact", "cut", "mine", "touch")
+        ("ask", "answer", "call", "half", "note", "keep", "keep", "back", "compact", "cut", "mine", "touch")
     ),
     max_size=25,
 )
@@ -54,6 +54,9 @@ class Program:
             log.answer(use(f"h{self.number}"), message=f"h{self.number}")
             self.keep_between()
             log.result(f"h{self.number}", f"{text} result")
+        elif step == "note":  # the user's own command; what follows may follow what was before it
+            self.ends.append(log.last)
+            log.put("system", subtype="local_command", content=text)
         elif step == "back" and self.ends:
             log.user(text, parent=self.ends[self.number % len(self.ends)])
         elif step == "compact":
@@ -84,6 +87,8 @@ def calls_of(turns: Any) -> list[str]:
 
 @settings(deadline=None, max_examples=60)
 @given(STEPS)
+@example(["ask", "ask", "back", "keep", "cut"])  # what the user had left before the first run comes back
+@example(["answer", "note", "ask", "back", "keep", "cut"])  # within what follows a request
 def test_nothing_is_lost_and_nothing_is_doubled(steps: list[str]) -> None:
     with places() as (home, ledger):
         program = Program(home)
@@ -158,3 +163,39 @@ def test_a_file_in_pieces_is_the_file_as_a_whole(steps: list[str], is_codex: boo
         stored = list(ledger.turns(FOLDER, session.name))
         assert texts_of(stored) == texts_of(entire.turns)
         assert calls_of(stored) == calls_of(entire.turns)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.sampled_from(("user", "answer", "back", "keep", "cut")), max_size=20))
+@example(["user", "answer", "user", "back", "keep", "cut"])  # a record that takes two turns back is cut off
+def test_turns_that_codex_took_back_are_kept_when_they_return(steps: list[str]) -> None:
+    with places() as (home, ledger):
+        log = CodexLog(home, "r1")
+        log.user("Begin")
+        everything: set[str] = set()  # that was ever in the live conversation when it was kept
+
+        def keep() -> None:
+            summary = mirror_files(ledger, str(home), {})
+            assert [file.failure for file in summary.files if file.failure] == []
+            entire = importers.read(log.path.read_bytes(), "x.jsonl").sessions
+            current = texts_of(entire[0].turns) if entire else []
+            everything.update(current)
+            kept = [texts_of(ledger.turns(FOLDER, session.name)) for session in ledger.sessions(FOLDER)]
+            assert everything == {text for texts in kept for text in texts}
+            assert any(texts[: len(current)] == current for texts in kept) or not current
+
+        for number, step in enumerate(steps):
+            if step == "user":
+                log.user(f"user {number}")
+            elif step == "answer":
+                log.answer(f"answer {number}")
+            elif step == "back":
+                log.put("event_msg", type="thread_rolled_back", num_turns=1 + number % 2)
+            elif step == "keep":
+                keep()
+            else:
+                data = log.path.read_bytes()
+                log.path.write_bytes(b"".join(data.splitlines(keepends=True)[:-1]))
+                keep()
+                log.path.write_bytes(data)
+        keep()

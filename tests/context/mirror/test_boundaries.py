@@ -97,18 +97,45 @@ def test_the_parents_are_those_of_the_last_exchange(tmp_path: Path) -> None:
         (["x", "a", "b"], False),  # before the last exchange
         (["p", "p", "b"], False),  # the user went back
         (["p", "a", None], False),
+        (["p", "a", ["b"]], False),
         ([None], False),
     ],
 )
-def test_what_simply_continues(parents: list[str | None], expected: bool) -> None:
+def test_what_simply_continues(parents: list[Any], expected: bool) -> None:
     uuids = ("a", "b", "c")
     values = [{"uuid": uuid, "parentUuid": parent} for uuid, parent in zip(uuids, parents, strict=False)]
     assert continues_claude(values, ("p", "q"), is_agent=False) == expected
 
 
+def test_the_parents_follow_the_last_message(tmp_path: Path) -> None:
+    log = ClaudeLog(tmp_path, "s1")
+    log.user("Where?")
+    answer = log.answer("There.") and log.last
+    log.put("system", subtype="local_command", content="!ls")  # a message of the user
+    note = log.last
+    log.put("system", subtype="informational", parent=answer)
+    log.put("system", subtype="turn_duration", parent=note)
+    log.user("Sure?")
+    boundary = find_claude_boundary(records(log), is_agent=False)
+    assert boundary is not None
+    assert (boundary.at, boundary.parents) == (5, (note, "s1-5"))
+
+
+def test_the_parents_after_a_compaction(tmp_path: Path) -> None:
+    log = ClaudeLog(tmp_path, "s1")
+    log.user("Where?")
+    log.put("system", subtype="compact_boundary", parent=None, logicalParentUuid=log.last)
+    log.user("A summary", isCompactSummary=True)
+    boundary = find_claude_boundary(records(log), is_agent=False)
+    assert boundary is not None
+    assert (boundary.at, boundary.parents) == (2, ("s1-1", "s1-2"))
+
+
 def test_a_compaction_continues_and_a_nameless_sub_agent_does_not() -> None:
     compaction = {"uuid": "a", "parentUuid": None, "subtype": "compact_boundary"}
     assert continues_claude([compaction], (), is_agent=False)
+    assert continues_claude([compaction | {"logicalParentUuid": "p"}], ("p",), is_agent=False)
+    assert not continues_claude([compaction | {"logicalParentUuid": "x"}], ("p",), is_agent=False)
     side = {"uuid": "a", "parentUuid": "x", "isSidechain": True}
     assert not continues_claude([side], (), is_agent=False)
     assert continues_claude([side | {"agentId": "a7"}], (), is_agent=False)

@@ -78,7 +78,7 @@ def convert(records: Sequence[Record], report: Report, entire: bool) -> list[Con
         roots[_text(value, "uuid")] = agent
         agents.setdefault(agent, []).append(record)
     conversations = []
-    if not agents or any(_has_message(record.value) for record in main):
+    if not agents or any(has_message(record.value) for record in main):
         conversations.append(_Reader(main, report, entire).session())
     session = next((_text(record.value, "sessionId") for record in reversed(records)), "") or None
     return [
@@ -170,7 +170,7 @@ class _Reader:
 
     def _path(self) -> list[int]:
         """The records of the live conversation, oldest first."""
-        leaves = (at for at in reversed(range(len(self.values))) if _has_message(self.values[at]))
+        leaves = (at for at in reversed(range(len(self.values))) if has_message(self.values[at]))
         at = next(leaves, None)
         path: list[int] = []
         visited: set[int] = set()
@@ -291,7 +291,7 @@ class _Reader:
         if cut < 0 and path and self.values[path[0]].get("isCompactSummary") is True:
             cut = path[0]
         for at, value in enumerate(self.values):
-            if at not in consumed and _has_message(value):
+            if at not in consumed and has_message(value):
                 self._leave("compacted" if at < cut else "branch")
 
 
@@ -390,13 +390,14 @@ def _queued(value: dict[str, Any]) -> Any:
     return attachment.get("prompt")
 
 
-def _has_message(value: dict[str, Any]) -> bool:
+def has_message(value: dict[str, Any]) -> bool:
     """Whether a record holds a message."""
-    if value["type"] in ("user", "assistant"):
+    kind = value.get("type")
+    if kind in ("user", "assistant"):
         return isinstance(value.get("message"), dict)
-    if value["type"] == "system":
+    if kind == "system":
         return value.get("subtype") == "local_command"
-    return value["type"] == "attachment" and _queued(value) is not None
+    return kind == "attachment" and _queued(value) is not None
 
 
 def _is_boundary(value: dict[str, Any]) -> bool:
