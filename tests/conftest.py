@@ -7,6 +7,7 @@ import atexit
 import gc
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 
@@ -23,6 +24,10 @@ for name in ("NEXUS_STATE", "XDG_STATE_HOME"):  # the second where a test hands 
 # else `nexus status` and `nexus stop` are about daemons that other tests, or the user, have started
 RUNTIME = os.environ["XDG_RUNTIME_DIR"] = os.path.join(STATE, "run")
 os.mkdir(RUNTIME, 0o700)
+
+# in a script's background Ctrl-C is ignored, and so it would be by what tests start: no handler is inherited
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, lambda *_: None)
 
 for name in ("default", "ci"):  # a busy machine is no bug; how quick things are, benchmarks say
     settings.register_profile(name, settings.get_profile(name), deadline=None)

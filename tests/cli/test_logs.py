@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -131,9 +130,7 @@ def test_it_follows_and_ctrl_c_ends_it(directory: Path, tmp_path: Path) -> None:
     write(directory, LINES[0])
     with (tmp_path / "out").open("wb") as out, (tmp_path / "err").open("wb") as err:
         command = [sys.executable, "-m", "nexus_daemon", "logs", "--follow"]
-        # in the background of a shell, tests ignore the signal, and so would their processes
-        heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-        process = subprocess.Popen(command, stdout=out, stderr=err, preexec_fn=heed)
+        process = subprocess.Popen(command, stdout=out, stderr=err)
         try:
             block_until(lambda: "The log is" in (tmp_path / "err").read_text("utf-8"))
             write(directory, LINES[1])
@@ -148,3 +145,19 @@ def test_it_follows_and_ctrl_c_ends_it(directory: Path, tmp_path: Path) -> None:
             process.wait()
     assert len((tmp_path / "out").read_text("utf-8").splitlines()) == 5
     assert "Traceback" not in (tmp_path / "err").read_text("utf-8")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows does not tell")
+def test_it_ends_when_its_reader_goes(directory: Path) -> None:
+    write(directory, LINES[0])
+    command = [sys.executable, "-m", "nexus_daemon", "logs", "--follow"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        try:
+            process.stdout.readline()
+            process.stdout.close()
+            assert process.stderr.read().startswith("The log is ")
+            assert process.wait(10) == 0
+        finally:
+            process.kill()

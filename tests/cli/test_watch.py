@@ -8,7 +8,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -140,17 +141,22 @@ def test_what_others_wrote_cannot_steer_the_terminal(home: Path, run: Run) -> No
     assert "\x07" not in out
 
 
-def watch_process(home: Path, *arguments: str) -> "subprocess.Popen[str]":
+@contextmanager
+def watch_process(home: Path, *arguments: str) -> "Iterator[subprocess.Popen[str]]":
     command = [sys.executable, "-m", "nexus_daemon", "watch", str(home / "shop"), *arguments]
     environ = {**os.environ, "HOME": str(home), "PYTHONUNBUFFERED": "1", "NEXUS_STATE": str(home / "state")}
-    return subprocess.Popen(
+    with subprocess.Popen(
         command,
         env=environ,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-    )
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()  # if the test failed before it ended
 
 
 @posix
@@ -192,6 +198,22 @@ def test_a_session_that_begins_later_is_watched(home: Path) -> None:
 
 
 @posix
+@pytest.mark.parametrize("begins", [True, False])
+def test_it_ends_when_its_reader_goes(home: Path, begins: bool) -> None:
+    """As in `nexus watch | head -1`: no change is needed to notice that, nor a session."""
+    claude = Claude(str(home / "shop"))
+    if begins:
+        write(claude.path(home), [claude.asks("Hi"), *claude.answers("A", write=9_000)])
+    with watch_process(home) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        if begins:
+            assert "9,010 of 200,000" in process.stdout.readline()
+        process.stdout.close()
+        assert (process.stderr.read(), process.wait(10)) == ("", 0)
+
+
+@posix
 def test_on_a_terminal_only_changes_are_drawn_and_ctrl_c_ends(home: Path) -> None:
     import pty
 
@@ -217,14 +239,13 @@ def test_on_a_terminal_only_changes_are_drawn_and_ctrl_c_ends(home: Path) -> Non
         return data
 
     assert b"9,010 of 200,000" in read_until(b"answered")
-    read_until(b"\0", 0.3)
-    assert read_until(b"\0", 1) == b""
+    assert b"9,010 of" not in read_until(b"\0", 1.3)  # the rest of the picture, and no other one
     with path.open("ab") as file:
         file.write(lines(claude.answers("B", read=9_000, write=500)))
     assert b"9,510 of 200,000" in read_until(b"9,510 of")
     read_until(b"\0", 0.5)
     os.write(terminal, b"\x03")
-    assert read_until(b"\0", 5).endswith(b"\x1b[?25h")  # the cursor is there again
+    assert read_until(b"\0").endswith(b"\x1b[?25h")  # the cursor is there again
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     os.close(terminal)
 

@@ -18,6 +18,7 @@ from nexus_daemon.shared.goodbye import METHOD
 from nexus_daemon.shared.identity import DirectPlace, NoSharedDaemonError, find_place
 from nexus_daemon.version import __version__
 from support.client import Client
+from support.descriptors import open_files
 from support.editor import Editor
 from support.shared import SharedHome, shared_home, wait_diagnosed
 from support.waiting import block_until
@@ -258,12 +259,13 @@ def test_the_daemon_has_a_name_and_nothing_of_the_editor(home: SharedHome) -> No
     nexus = [sys.executable, "-P", "-m", "nexus_daemon", "serve", "--remote=auto"]
     with Client(["sh", "-c", 'exec "$@" 7<. 9<.', "sh", *nexus], cwd=home.home, env=home.variables) as window:
         window.request("initialize", {"processId": None, "rootUri": None, "capabilities": {}})
-        daemon = Path(f"/proc/{home.pid()}")
+        process_id = home.pid()
+        assert process_id is not None
+        daemon, targets = Path(f"/proc/{process_id}"), open_files(process_id)
         assert (daemon / "comm").read_text() == "nexusd\n"
         assert (daemon / "cwd").readlink() == Path("/")
-        opened = {file.readlink() for file in (daemon / "fd").iterdir()}
-        assert Path(home.home) not in opened
-        assert {(daemon / "fd" / number).readlink() for number in "01"} == {Path(os.devnull)}
+        assert str(home.home) not in targets.values()
+        assert (targets["0"], targets["1"]) == (os.devnull, os.devnull)
 
 
 def test_an_exit_without_shutdown_is_reported_as_by_a_server_of_its_own(home: SharedHome) -> None:

@@ -7,7 +7,6 @@ always recorded; --record says from which level on, for a while, without a resta
 import argparse
 import logging
 import os
-import time
 from collections.abc import Callable
 
 from nexus_daemon.cli import output
@@ -58,6 +57,8 @@ def run(options: argparse.Namespace) -> int:
             if not options.follow:
                 return 0
         _show(directory, options)
+    except BrokenPipeError:  # the reader has gone, which is no failure
+        raise
     except OSError as error:
         output.complain("logs", f"{describe_exception(error)}.")
         return 1
@@ -77,7 +78,7 @@ def _show(directory: str, options: argparse.Namespace) -> None:
             output.beside(f"The log is {shorten_home(os.path.join(directory, 'nexus.log'))}{level}.\n")
         while options.follow:
             output.flush()
-            time.sleep(_PAUSE_S)
+            output.rest(_PAUSE_S)
             for line in filter(takes, follower.read()):
                 _print(line, as_json=options.json)
     finally:

@@ -13,6 +13,7 @@ import io
 import os
 import re
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -101,6 +102,20 @@ def flush() -> None:
     for stream in streams:
         if stream is not None and not stream.closed:  # Windows has none without a console
             stream.flush()
+
+
+def rest(seconds: float) -> None:
+    """Sleep; BrokenPipeError as soon as the reader of standard output has gone, where the system tells."""
+    import select
+
+    if hasattr(select, "poll"):  # not on Windows
+        poll = select.poll()
+        with suppress(OSError, ValueError):  # not a file
+            poll.register(current().stdout, 0)  # errors and ends are always reported
+        if poll.poll(seconds * 1000):
+            raise BrokenPipeError
+    else:
+        time.sleep(seconds)
 
 
 def can_ask() -> bool:

@@ -100,7 +100,7 @@ class _Watch:
             if report is not None and report != last:
                 yield report
                 last = report
-            time.sleep(POLL_S)
+            output.rest(POLL_S)
             report = self.look()
 
     def nothing(self) -> str:
@@ -157,9 +157,7 @@ def _show_live(watch: _Watch, report: SessionReport | None) -> None:
     from nexus_daemon.cli.assistant_report import screen
 
     waiting = Text(f"No session in {watch.folder} yet; waiting for one. Ctrl-C ends.", "dim")
-    out = output.console()
-    first = waiting if report is None else screen(report, time.time())
-    with Live(first, console=out, auto_refresh=False, vertical_overflow="crop") as live:
+    with Live(console=output.console(), auto_refresh=False, vertical_overflow="crop") as live:
         drawn: object = None
         while True:
             now = time.time()
@@ -167,7 +165,7 @@ def _show_live(watch: _Watch, report: SessionReport | None) -> None:
             if state != drawn:
                 live.update(waiting if report is None else screen(report, now), refresh=True)
                 drawn = state
-            time.sleep(POLL_S)
+            output.rest(POLL_S)
             report = watch.look()
 
 

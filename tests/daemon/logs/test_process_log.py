@@ -151,10 +151,11 @@ def test_a_log_that_cannot_be_written_is_said_once(tmp_path: Path, monkeypatch: 
 
 
 def test_nobody_waits_for_a_reader_of_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    may_go_on = threading.Event()
+    is_writing, may_go_on = threading.Event(), threading.Event()
 
     class Unread(io.StringIO):
         def write(self, text: str) -> int:
+            is_writing.set()
             may_go_on.wait(10)
             return super().write(text)
 
@@ -164,11 +165,13 @@ def test_nobody_waits_for_a_reader_of_standard_error(monkeypatch: pytest.MonkeyP
     handler = StderrHandler()
     for number in range(100):
         handler.handle(logging.LogRecord("a", logging.WARNING, "", 0, "line %d", (number,), None))
+        assert is_writing.wait(10)  # hence with the first line alone
     handler.close()
     assert sys.stderr is not stream  # what hangs there is not flushed when the process ends
     sys.stderr.close()
     may_go_on.set()
-    block_until(lambda: "WARNING a: line 99\n" in stream.getvalue())
+    assert handler._sink.close(10)  # noqa: SLF001 - its thread must end before `sys.stderr` is another one
+    assert stream.getvalue() == "WARNING a: line 0\n"
 
 
 def test_what_is_too_much_is_counted() -> None:
