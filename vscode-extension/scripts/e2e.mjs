@@ -70,16 +70,24 @@ async function pack(packages, tools, env) {
   const vsce = path.join(EXTENSION, "node_modules/@vscode/vsce/vsce");
   const flags = ["package", "--no-dependencies", "--allow-missing-repository", "--skip-license"];
   await run(tools.node, [vsce, ...flags, "-o", path.join(packages, "model.vsix")], { cwd: MODEL, env });
-  await host(tools, packages, env);
+  await host(packages);
 }
 
 /** The tests that run inside the extension host: a bundle that VS Code loads by its path. */
-async function host(tools, packages, env) {
-  const esbuild = path.join(EXTENSION, "node_modules/esbuild/bin/esbuild");
-  const flags = ["--bundle", "--platform=node", "--format=cjs", "--external:vscode", "--log-level=warning"];
+async function host(packages) {
+  // esbuild's install script replaces its `bin/esbuild` with a native program: only its JavaScript is there with and without
+  const { build } = await import("esbuild");
   const target = path.join(packages, "host");
   await cp(path.join(EXTENSION, "test/host/package.json"), path.join(target, "package.json"));
-  await run(tools.node, [esbuild, "test/host/run.ts", ...flags, `--outfile=${target}/run.js`], { cwd: EXTENSION, env });
+  await build({
+    entryPoints: [path.join(EXTENSION, "test/host/run.ts")],
+    outfile: path.join(target, "run.js"),
+    bundle: true,
+    platform: "node",
+    format: "cjs",
+    external: ["vscode"],
+    logLevel: "warning",
+  });
 }
 
 function test(tools, env, args) {
