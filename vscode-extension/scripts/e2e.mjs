@@ -82,7 +82,7 @@ async function pack(packages, tools, env) {
 /** The tests that run inside the extension host: a bundle that VS Code loads by its path. */
 async function host(packages) {
   // esbuild's install script replaces its `bin/esbuild` with a native program: only its JavaScript is there with and without
-  const { build } = await import("esbuild");
+  const { build, stop } = await import("esbuild");
   const target = path.join(packages, "host");
   await cp(path.join(EXTENSION, "test/host/package.json"), path.join(target, "package.json"));
   await build({
@@ -94,6 +94,7 @@ async function host(packages) {
     external: ["vscode"],
     logLevel: "warning",
   });
+  await stop();
 }
 
 /** Runs a program of the extension, and shows what it says. Resolves to its code. */

@@ -18,12 +18,15 @@ export function start(
   options: { env: NodeJS.ProcessEnv; log: string; cwd: string },
 ): ChildProcess {
   const log = openSync(options.log, "a");
-  return spawn(command, args, {
+  const child = spawn(command, args, {
     cwd: options.cwd,
     env: options.env,
     detached: true,
     stdio: ["ignore", log, log],
   });
+  // Ctrl-C ends this process without the tests' own cleaning up
+  process.once("exit", () => child.exitCode === null && child.pid !== undefined && signal(-child.pid, "SIGKILL"));
+  return child;
 }
 
 /** Ends a process and all that came of it, also what has left its process group. */

@@ -87,7 +87,7 @@ export class Workbench {
     await page.setViewportSize(opening.size ?? SIZE);
     const bench = new Workbench(world, page);
     await opening.prepare?.(page);
-    await page.goto(address(world, opening));
+    await page.goto(address(world, opening), { waitUntil: "commit", timeout: START_MS });
     await page.locator(".part.statusbar").waitFor({ timeout: START_MS });
     if (opening.trust) await bench.#answerTrust(opening.trust);
     if (opening.workspace.endsWith(".code-workspace")) await bench.#waitForFolders(opening.workspace);
