@@ -42,30 +42,6 @@ export const BREAKAGES = [
     noticedBy: "a tool of the setting is part of the figure, and its call is run",
   },
   {
-    name: "activation takes 600 ms more",
-    edits: [
-      {
-        file: `${SRC}/extension.ts`,
-        find: "const began = performance.now();",
-        put: "const began = performance.now(); while (performance.now() - began < 600);",
-      },
-    ],
-    file: "host",
-    noticedBy: "in the extension host",
-  },
-  {
-    name: "the panel comes 4 s later",
-    edits: [
-      {
-        file: `${SRC}/panel/windowView.ts`,
-        find: "void view.webview.postMessage(message);",
-        put: "setTimeout(() => view?.webview.postMessage(message), 4_000);",
-      },
-    ],
-    file: "speed",
-    noticedBy: "the panel shows soon after it is asked for",
-  },
-  {
     name: "the prompt's hover is gone",
     edits: [
       {

@@ -65,7 +65,8 @@ export async function timed(title, work) {
   return result;
 }
 
-async function allOrFirstError(steps) {
+/** Waits for all, also where one has failed. */
+export async function allOrFirstError(steps) {
   const results = await Promise.allSettled(steps);
   for (const result of results) if (result.status === "rejected") throw result.reason;
   return results.map((result) => result.value);

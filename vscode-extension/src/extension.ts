@@ -15,8 +15,7 @@ import { registerStatus } from "./usage/statusBar";
 
 let server: Server | undefined;
 
-export function activate(context: vscode.ExtensionContext): { readonly nexus: Nexus; readonly activationMs: number } {
-  const began = performance.now();
+export function activate(context: vscode.ExtensionContext): { readonly nexus: Nexus } {
   server = makeServer(context, () => require("./client.js") as { connect: Connect });
   const nexus = server.daemon;
   const focus = makeFocus(context.workspaceState);
@@ -38,7 +37,7 @@ export function activate(context: vscode.ExtensionContext): { readonly nexus: Ne
     registerChat(context, nexus, focus, nextTurn),
     startLater(server),
   );
-  return { nexus, activationMs: performance.now() - began };
+  return { nexus };
 }
 
 export async function deactivate(): Promise<void> {

@@ -1,15 +1,12 @@
-/** 5,000 rows: the tree scrolls, an edit shows, and how quickly. Figures are printed; only what is far off fails. */
+/** 5,000 rows: the panel shows, the tree scrolls to rows far below, and an edit shows. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import type { FrameLocator } from "playwright-core";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, test } from "vitest";
 import { photographFailure, prepared, until, window, world } from "./harness/each.ts";
-import { timeEdits } from "./harness/stopwatch.ts";
 import type { Workbench } from "./harness/workbench.ts";
 import { copyExample, EXTENSION } from "./harness/world.ts";
 
-const FRAME_MS = 1000 / 60;
-const EDITS = 12;
 const BY = path.join(EXTENSION, "test/e2e/many-rows.mjs");
 
 let bench: Workbench;
@@ -30,59 +27,32 @@ beforeAll(
 afterAll(() => bench?.close());
 beforeEach(photographFailure);
 
-test("the panel shows soon after it was asked for", async () => {
-  const began = performance.now();
+test("the panel shows", async () => {
   panel = await bench.openPanel();
-  console.log(
-    `measured panel: ${Math.round(performance.now() - began)} ms from the palette to its figures, the typing included`,
-  );
 });
 
 test("5,000 rows scroll", async () => {
   await bench.unfold("What Costs What");
+  const numbers = async () =>
+    (await bench.rows("What Costs What")).map((label) => Number(/^Note ([\d]+),/.exec(label)?.[1] ?? 0));
   const rows = bench.view("What Costs What").locator(".monaco-list-row");
   await until(
     () => rows.count(),
     (count) => count > 10,
   );
   await rows.nth(3).hover();
-  const frames = bench.page.evaluate(recordFrames, 3_000);
-  for (let turn = 0; turn < 60; turn++) {
-    await bench.page.mouse.wheel(0, 900);
-    await bench.page.waitForTimeout(30);
-  }
-  const times = (await frames).sort((one, other) => one - other);
-  const at = (share: number) => Math.round(times[Math.floor((times.length - 1) * share)] ?? 0);
-  const late = times.filter((ms) => ms > 2 * FRAME_MS).length;
-  console.log(
-    `measured scrolling 5,000 rows: frames ${at(0.5)} ms, 95 of 100 below ${at(0.95)} ms, longest ${at(1)} ms, ${late} of ${times.length} late`,
-  );
-  const numbers = (await bench.rows("What Costs What")).map((label) => Number(/^Note (\d+),/.exec(label)?.[1] ?? 0));
-  expect(Math.max(...numbers)).toBeGreaterThan(80);
-  expect(at(0.5)).toBeLessThan(100);
+  for (let turn = 0; turn < 60; turn++) await bench.page.mouse.wheel(0, 900);
+  await until(numbers, (shown) => Math.max(...shown) > 80);
 });
 
-test("an edit shows soon", async () => {
+test("an edit shows", async () => {
   await bench.unfold("Context Window");
+  const used = panel.locator(".window .used");
+  const before = await used.innerText();
   await bench.cursorTo("end");
-  const took = await timeEdits(bench, panel, EDITS);
-  console.log(`measured an edit of 5,000 rows until the panel shows it: ${took}`);
-  expect(took.at(0.5)).toBeLessThan(2_000);
+  await bench.type(" w");
+  await until(
+    () => used.innerText(),
+    (text) => text !== before,
+  );
 });
-
-/** The times between the frames of some seconds. */
-function recordFrames(ms: number): Promise<number[]> {
-  return new Promise((resolve) => {
-    const times: number[] = [];
-    const began = performance.now();
-    let before = began;
-    const next = () => {
-      const now = performance.now();
-      times.push(now - before);
-      before = now;
-      if (now - began < ms) requestAnimationFrame(next);
-      else resolve(times);
-    };
-    requestAnimationFrame(next);
-  });
-}

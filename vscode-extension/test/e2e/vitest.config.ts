@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import { defineConfig } from "vitest/config";
 
-// One server, one browser, one test after the other: two cores are busy with that already.
+// Two processes, each with a server and a browser of its own: while a test of one waits, the other's computes.
 export default defineConfig({
   root: resolve(import.meta.dirname, "../.."),
   test: {
@@ -11,9 +11,8 @@ export default defineConfig({
     globalSetup: ["test/e2e/setup.ts"],
     testTimeout: 180_000,
     hookTimeout: 240_000,
-    fileParallelism: false,
     isolate: false,
-    maxWorkers: 1,
+    maxWorkers: process.env.NEXUS_E2E_SCREENSHOTS ? 1 : 2,
     reporters: ["verbose"],
   },
 });

@@ -1,14 +1,16 @@
 /** What every file of tests starts with: the world of the run, its browser, and pictures of what failed. */
 import { existsSync, readFileSync } from "node:fs";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { BrowserContext, Page } from "playwright-core";
 import { afterAll, inject, onTestFailed } from "vitest";
 import { connect, type Opening, Workbench } from "./workbench.ts";
 import type { World } from "./world.ts";
 
+export { until } from "./until.ts";
+
 declare module "vitest" {
   export interface ProvidedContext {
-    world: World;
+    /** One for each process that runs tests, by its number. */
+    worlds: World[];
   }
 }
 
@@ -19,7 +21,9 @@ afterAll(async () => {
 });
 
 export function world(): World {
-  return inject("world");
+  const own = inject("worlds")[Number(process.env.VITEST_POOL_ID) - 1];
+  if (!own) throw new Error(`process ${process.env.VITEST_POOL_ID} has no world`);
+  return own;
 }
 
 /** A window that is closed after the file's last test. */
@@ -54,17 +58,6 @@ async function photograph(name: string): Promise<void> {
   const file = name.replaceAll(/[^\w]+/g, "-");
   for (const [index, page] of (await pages()).entries()) {
     await page.screenshot({ path: `${world().logs}/screenshots/${file}-${index}.png` });
-  }
-}
-
-/** Asks until the answer is the wanted one. Rejects with the last answer after `ms` milliseconds. */
-export async function until<T>(ask: () => Promise<T> | T, good: (answer: T) => boolean, ms = 30_000): Promise<T> {
-  const deadline = Date.now() + ms;
-  for (;;) {
-    const answer = await ask();
-    if (good(answer)) return answer;
-    if (Date.now() > deadline) throw new Error(`still after ${ms} ms: ${JSON.stringify(answer)?.slice(0, 2000)}`);
-    await sleep(50);
   }
 }
 

@@ -1,7 +1,6 @@
 /** Processes that the tests start: found and ended by id, never by name. Linux: what runs is read from /proc. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, openSync, readdirSync, readFileSync } from "node:fs";
-import { createServer } from "node:net";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
@@ -19,12 +18,15 @@ export function start(
   options: { env: NodeJS.ProcessEnv; log: string; cwd: string },
 ): ChildProcess {
   const log = openSync(options.log, "a");
-  return spawn(command, args, {
+  const child = spawn(command, args, {
     cwd: options.cwd,
     env: options.env,
     detached: true,
     stdio: ["ignore", log, log],
   });
+  // Ctrl-C ends this process without the tests' own cleaning up
+  process.once("exit", () => child.exitCode === null && child.pid !== undefined && signal(-child.pid, "SIGKILL"));
+  return child;
 }
 
 /** Ends a process and all that came of it, also what has left its process group. */
@@ -86,16 +88,6 @@ export function signal(pid: number, name: NodeJS.Signals): void {
   } catch {
     // gone already
   }
-}
-
-/** A port on 127.0.0.1 that nobody listens on. */
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === "string") throw new Error("no free port");
-  return address.port;
 }
 
 function parentOf(pid: number): number | undefined {

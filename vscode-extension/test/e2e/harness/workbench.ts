@@ -1,7 +1,8 @@
 /** A page with VS Code in it, used as a person would: keys, clicks, and what can be seen. */
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { type BrowserContext, chromium, type FrameLocator, type Locator, type Page } from "playwright-core";
+import { until } from "./until.ts";
 import type { World } from "./world.ts";
 
 const START_MS = 120_000; // a window takes 6 to 12 s, the first 20 s; where ten programs share each core, 50 s
@@ -9,8 +10,7 @@ const PATIENCE_MS = 20_000;
 const ATTEMPTS = 3; // to choose a row of a list
 const DRAGS = 4; // the editor may still be busy with its layout when the mouse goes down
 const DRAGGED_MS = 300;
-const LOADS = 3;
-const FOLDERS_MS = 15_000; // for the first load; a window that is only slow has more at each further one
+const FOLDERS_MS = 2_000;
 const SHOW_MS = 3_000;
 const GRIP = 2; // pixels from the edge of a part to what it is dragged by
 const SIZE = { width: 1440, height: 900 };
@@ -27,21 +27,26 @@ const CHROMIUM_FLAGS = [
 
 /** A browser with one profile for all windows: what the first has loaded, the others find in its cache. */
 export async function launch(world: World): Promise<BrowserContext> {
-  return await chromium.launchPersistentContext(path.join(world.root, "browser"), {
+  return await chromium.launchPersistentContext(profileOf(world), {
     executablePath: world.browser,
     headless: true,
-    args: [...CHROMIUM_FLAGS, `--remote-debugging-port=${world.debugPort}`],
+    args: [...CHROMIUM_FLAGS, "--remote-debugging-port=0"],
     viewport: SIZE,
   });
 }
 
 /** The browser that was launched, from another process. */
 export async function connect(world: World): Promise<BrowserContext> {
-  const browser = await chromium.connectOverCDP(`http://127.0.0.1:${world.debugPort}`);
+  const [port] = readFileSync(path.join(profileOf(world), "DevToolsActivePort"), "utf8").split("\n");
+  const browser = await chromium.connectOverCDP(`http://127.0.0.1:${port}`);
   const [context] = browser.contexts();
   if (!context) throw new Error("the browser has no context");
   context.setDefaultTimeout(PATIENCE_MS);
   return context;
+}
+
+function profileOf(world: World): string {
+  return path.join(world.root, "browser");
 }
 
 /** The colour themes in which the panel is looked at; `kind` is the class that the workbench has in them. */
@@ -82,10 +87,10 @@ export class Workbench {
     await page.setViewportSize(opening.size ?? SIZE);
     const bench = new Workbench(world, page);
     await opening.prepare?.(page);
-    await page.goto(address(world, opening));
+    await page.goto(address(world, opening), { waitUntil: "commit", timeout: START_MS });
     await page.locator(".part.statusbar").waitFor({ timeout: START_MS });
     if (opening.trust) await bench.#answerTrust(opening.trust);
-    if (opening.workspace.endsWith(".code-workspace")) await bench.#waitForFolders();
+    if (opening.workspace.endsWith(".code-workspace")) await bench.#waitForFolders(opening.workspace);
     return bench;
   }
 
@@ -440,7 +445,7 @@ export class Workbench {
 
   async #say(text: string): Promise<void> {
     await this.page.locator(".interactive-input-part .monaco-editor").first().click();
-    await this.page.keyboard.type(text, { delay: 20 });
+    await this.page.keyboard.insertText(text);
     await this.page.keyboard.press("Escape");
     await this.page.keyboard.press("Enter");
   }
@@ -449,16 +454,14 @@ export class Workbench {
    * VS Code in a browser opens a workspace that it does not know with no folders, and takes those of the workspace's file
    * when it has read it. A file that is there before the workspace is does not count (`WorkspaceService` in
    * `updateWorkspaceAndInitializeConfiguration` takes the state of the file, and not its folders): about one window of ten
-   * stays empty. The next load of the same workspace takes the folders from VS Code's cache.
+   * stays empty. A file that changes later counts.
    */
-  async #waitForFolders(): Promise<void> {
+  async #waitForFolders(file: string): Promise<void> {
     const folder = this.page.locator(".explorer-folders-view .monaco-list-row").first();
-    for (let load = 0; load < LOADS; load++) {
-      if (load > 0) await this.page.reload();
-      // a view without folders shows in every window at first, so only time tells that they do not come
-      if (await appears(folder, FOLDERS_MS * (load + 1))) return;
+    for (const deadline = Date.now() + START_MS; !(await appears(folder, FOLDERS_MS)); ) {
+      if (Date.now() > deadline) throw new Error(`VS Code found no folders in ${file}`);
+      appendFileSync(file, "\n");
     }
-    throw new Error(`VS Code found no folders in the workspace's file, ${LOADS} times`);
   }
 
   async #answerTrust(answer: "all beside it" | "no"): Promise<void> {
@@ -471,6 +474,7 @@ export class Workbench {
       await dialog.getByRole("button", { name: /^Yes/ }).click();
     }
     await dialog.waitFor({ state: "detached" });
+    if (answer === "all beside it") await until(() => this.page.evaluate(isTrustKept), Boolean);
   }
 
   /** Chooses a row in the list that a key opens; a busy editor may close the list once, or not hear the key. */
@@ -513,6 +517,27 @@ export async function appears(locator: Locator, timeout: number): Promise<boolea
     () => true,
     () => false,
   );
+}
+
+/**
+ * Whether VS Code has written which folders are trusted: it does so a moment after the answer, and a window that is
+ * opened before asks again. To be run in the page.
+ */
+async function isTrustKept(): Promise<boolean> {
+  const request = <T>(wanted: IDBRequest<T>) =>
+    new Promise<T>((resolve, reject) => {
+      wanted.onsuccess = () => resolve(wanted.result);
+      wanted.onerror = () => reject(wanted.error);
+    });
+  const names = (await indexedDB.databases()).map(({ name }) => name);
+  if (!names.includes("vscode-web-state-db-global-shared")) return false;
+  const database = await request(indexedDB.open("vscode-web-state-db-global-shared"));
+  try {
+    const items = database.transaction("ItemTable").objectStore("ItemTable");
+    return String(await request(items.get("content.trust.model.key"))).includes('"trusted":true');
+  } finally {
+    database.close();
+  }
 }
 
 function address(world: World, opening: Opening): string {

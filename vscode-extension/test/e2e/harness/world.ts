@@ -15,6 +15,7 @@ import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
+  readFileSync,
   realpathSync,
   rmSync,
   symlinkSync,
@@ -25,7 +26,7 @@ import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { end, freePort, sharedDaemons, start } from "./processes.ts";
+import { end, sharedDaemons, start } from "./processes.ts";
 
 const START_MS = 30_000;
 const SHORT = "/tmp"; // $TMPDIR may be long
@@ -34,6 +35,9 @@ const GRACE_S = 5; // for how long the server waits for a page that has gone
 export const EXTENSION = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../../..");
 export const REPOSITORY = path.resolve(EXTENSION, "..");
 const EXAMPLES = path.join(REPOSITORY, "examples");
+/** Extensions that come with VS Code and that no test is about: each window would activate some of them before ours. */
+const LEFT_OUT =
+  /^(copilot|css-lang|debug-|emmet|extension-editing|git|grunt|gulp|html-lang|ipynb|jake|markdown-math|merge-|mermaid|microsoft-auth|ms-vscode|notebook|npm|php-lang|terminal-suggest|tunnel|typescript-lang)/;
 /** Programs that the editor does not find on its path. */
 const HIDDEN = /^(python|pip|pyenv|py$|uv|conda|nexus)/;
 
@@ -65,8 +69,6 @@ export interface World {
   /** The command `nexus`. */
   readonly nexus: string;
   readonly browser: string;
-  /** Where the tests' process finds the browser. */
-  readonly debugPort: number;
   /** What the daemons, the tests' own among them, find in their environment. */
   readonly env: Readonly<Record<string, string>>;
   readonly modelLog: string;
@@ -89,7 +91,17 @@ export interface Tools {
 export async function open(tools: Tools, kept: string): Promise<{ world: World; close(keep: boolean): Promise<void> }> {
   const root = realpathSync(mkdtempSync(path.join(tmpdir(), "nexus-e2e-")));
   const in_ = (...parts: string[]) => path.join(root, ...parts);
-  for (const folder of ["home", "state", "logs", "bin", "extensions", "workspaces", "data/User", "data/Machine"]) {
+  for (const folder of [
+    "home",
+    "state",
+    "logs",
+    "bin",
+    "extensions",
+    "built-in",
+    "workspaces",
+    "data/User",
+    "data/Machine",
+  ]) {
     mkdirSync(in_(folder), { recursive: true });
   }
   cpSync(path.join(EXAMPLES, "home", ".nexus3"), in_("home", ".nexus3"), { recursive: true });
@@ -99,6 +111,7 @@ export async function open(tools: Tools, kept: string): Promise<{ world: World; 
   // paths of programs are settings of the machine: a server's do not come from the user's, which are the browser's
   writeFileSync(in_("data/Machine/settings.json"), JSON.stringify({ "nexus.server.path": nexus }, null, 2));
   linkPrograms(in_("bin"), tools.node);
+  linkBuiltIns(in_("built-in"), tools.codeServer);
   const runtime = mkdtempSync(path.join(SHORT, "nexus-"));
   const env = environment(root, nexus, runtime);
   const server = [
@@ -106,35 +119,21 @@ export async function open(tools: Tools, kept: string): Promise<{ world: World; 
     ...["--config", in_("config.yaml")],
     ...["--user-data-dir", in_("data"), "--extensions-dir", in_("extensions")],
   ];
-  for (const vsix of tools.vsix) {
-    await promisify(execFile)(tools.node, [...server, "--install-extension", vsix, "--force"], { env });
-  }
-  const port = await freePort();
+  const installed = tools.vsix.flatMap((vsix) => ["--install-extension", vsix]);
+  await promisify(execFile)(tools.node, [...server, ...installed, "--force"], { env });
   const child = start(
     tools.node,
     [
       ...server,
-      ...["--auth", "none", "--bind-addr", `127.0.0.1:${port}`, "--ignore-last-opened"],
+      ...["--auth", "none", "--bind-addr", "127.0.0.1:0", "--ignore-last-opened"],
       ...["--disable-telemetry", "--disable-update-check", "--disable-getting-started-override"],
       ...["--reconnection-grace-time", String(GRACE_S), "--vscode-option", "enable-smoke-test-driver"],
+      ...["--vscode-option", `builtin-extensions-dir=${in_("built-in")}`],
     ],
     { env, log: in_("logs/server.log"), cwd: root },
   );
   const pid = child.pid;
   if (pid === undefined) throw new Error(`code-server could not be started with ${tools.node}`);
-  const world: World = {
-    root,
-    port,
-    pid,
-    nexus,
-    browser: tools.browser,
-    debugPort: await freePort(),
-    env,
-    modelLog: in_("logs/model.jsonl"),
-    logs: in_("logs"),
-    bin: in_("bin"),
-    runtime,
-  };
   const close = async (keep: boolean) => {
     await end(pid);
     for (const daemon of sharedDaemons(runtime)) await end(daemon.pid);
@@ -144,12 +143,14 @@ export async function open(tools: Tools, kept: string): Promise<{ world: World; 
     }
   };
   try {
-    await answers(`http://127.0.0.1:${port}/healthz`);
+    const port = await portOf(in_("logs/server.log"));
+    const [modelLog, logs, bin] = [in_("logs/model.jsonl"), in_("logs"), in_("bin")];
+    const world: World = { root, port, pid, nexus, browser: tools.browser, env, modelLog, logs, bin, runtime };
+    return { world, close };
   } catch (error) {
     await close(true);
     throw error;
   }
-  return { world, close };
 }
 
 /** A new copy of the example workspace, or of a part of it, under a name of its own. */
@@ -170,6 +171,14 @@ function linkPrograms(bin: string, node: string): void {
       linked.add(name);
       symlinkSync(path.join(directory, name), path.join(bin, name));
     }
+  }
+}
+
+/** Links to VS Code's own extensions, but for those that are left out. */
+function linkBuiltIns(target: string, codeServer: string): void {
+  const source = path.join(codeServer, "lib/vscode/extensions");
+  for (const name of readdirSync(source).filter((name) => !LEFT_OUT.test(name))) {
+    symlinkSync(path.join(source, name), path.join(target, name));
   }
 }
 
@@ -202,22 +211,17 @@ function findNexus(): string {
   return nexus;
 }
 
-async function answers(url: string): Promise<void> {
-  const deadline = Date.now() + START_MS;
-  while (Date.now() < deadline) {
-    try {
-      if ((await fetch(url)).ok) return;
-    } catch {
-      // not yet
-    }
-    await sleep(100);
+/** The port that the system gave the server: it says so once it listens. */
+async function portOf(log: string): Promise<number> {
+  for (const deadline = Date.now() + START_MS; Date.now() < deadline; await sleep(50)) {
+    const port = /server listening on http:\/\/127\.0\.0\.1:(\d+)/.exec(readFileSync(log, "utf8"))?.[1];
+    if (port !== undefined) return Number(port);
   }
-  throw new Error(`code-server did not answer at ${url} within ${START_MS / 1000} s; its logs are kept`);
+  throw new Error(`code-server did not listen within ${START_MS / 1000} s; its logs are kept`);
 }
 
 /** Extension hosts, server, language model and screenshots: what says why a test failed. */
 function keepLogs(root: string, kept: string): void {
-  rmSync(kept, { recursive: true, force: true });
   cpSync(path.join(root, "logs"), kept, { recursive: true });
   const hosts = path.join(root, "data/logs");
   if (existsSync(hosts)) cpSync(hosts, path.join(kept, "vscode"), { recursive: true });

@@ -1,7 +1,7 @@
 // A language model for tests: it answers the same request the same way, and writes down what it was sent.
 //
 // 1. The answer repeats the user's last line and says how many messages came: `Heard 3 messages. You said: …`.
-// 2. `[[slow]]` in the last words: a hundred words, one every 50 ms, until cancelled.
+// 2. `[[slow]]` in the last words: five words, and no end until it is cancelled.
 // 3. `[[tool NAME {…}]]`: calls the tool of that name, when it is offered; its result is what the next answer repeats.
 // 4. `[[fail]]`: the request fails.
 // 5. The daemon's request for a summary gets a short one that names this model.
@@ -25,8 +25,7 @@ const MODEL = {
 };
 /** Another one to pick, with a smaller window. */
 const SMALL = { ...MODEL, id: "wren", name: "Wren", family: "wren", maxInputTokens: 90_000, isDefault: false };
-const SLOW_WORDS = 100;
-const SLOW_MS = 50;
+const SLOW_WORDS = 5;
 const SUMMARY = /Write the summary that will take the place of the messages/;
 
 exports.activate = (context) => {
@@ -67,7 +66,10 @@ async function answer(_model, messages, options, progress, token) {
   for (const part of reply(last, heard)) {
     if (token.isCancellationRequested) return log({ event: "cancelled" });
     progress.report(new vscode.LanguageModelTextPart(part));
-    if (last.includes("[[slow]]")) await new Promise((resolve) => setTimeout(resolve, SLOW_MS));
+  }
+  if (last.includes("[[slow]]")) {
+    if (!token.isCancellationRequested) await new Promise((resolve) => token.onCancellationRequested(resolve));
+    return log({ event: "cancelled" });
   }
   log({ event: "answered" });
 }
