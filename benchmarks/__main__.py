@@ -18,7 +18,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -40,9 +40,6 @@ from benchmarks.promises import (
 )
 
 MODULES = (
-    "language_servers",
-)
-LATER = (
     "language_servers",
     "windows",
     "folders",
@@ -77,27 +74,30 @@ def main() -> int:
     if options.list:
         print(promises_declared())
         return 0
-    chosen = [one for one in benchmarks() if not options.only or _is_chosen(one, options.only)]
+    chosen = list(benchmarks(*options.only))
     if not chosen:
         print(f"no benchmark is called {', '.join(options.only)}; see --list", file=sys.stderr)
         return 2
-    earlier = msgspec.json.decode(options.before.read_bytes(), type=Report).rows if options.before else []
     report = Report(facts())
-    is_interrupted = _measure_all(chosen, options, report)
-    before = {(row.benchmark, row.what): row for row in earlier}
+    is_interrupted = measure_all(chosen, options, report)
+    before = {(row.benchmark, row.what): row for row in options.before}
     name = options.name or ("quick" if options.quick else "full")
     print(_write(report, options.results / f"{_today()}-{name}", promise_table(report.rows, before)))
     failed = any(row.outcome in ("MISS", "error") for row in report.rows)
     return 130 if is_interrupted else int(failed)
 
 
-def benchmarks(modules: Sequence[str] = MODULES) -> Iterator[Benchmark]:
-    """All benchmarks of some modules, in the order in which they run."""
-    for name in modules:
+def benchmarks(*names: str) -> Iterator[Benchmark]:
+    """The benchmarks of these modules or titles, or all, in the order in which they run."""
+    for name in MODULES:
+        short = name.split(".")[0]
+        if names and short not in {chosen.split(".")[0] for chosen in names}:
+            continue
         module = importlib.import_module(f"benchmarks.{name}")
-        yield from (
-            one for one in vars(module).values() if hasattr(one, "promises") and one.__module__ == module.__name__
-        )
+        for item in vars(module).values():
+            is_benchmark = hasattr(item, "promises") and item.__module__ == module.__name__
+            if is_benchmark and (not names or {short, title_of(item)} & set(names)):
+                yield item
 
 
 def promises_declared() -> str:
@@ -134,12 +134,12 @@ def facts() -> dict[str, str]:
 # ---------------------------------------------------------------- processes
 
 
-def _measure_all(chosen: list[Benchmark], options: argparse.Namespace, report: Report) -> bool:
+def measure_all(chosen: list[Benchmark], options: argparse.Namespace, report: Report) -> bool:
     """Measure each benchmark in its process; whether the user interrupted that."""
     for number, benchmark in enumerate(chosen):
         print(f"{number + 1}/{len(chosen)} {title_of(benchmark)} …", file=sys.stderr)
         try:
-            _measure_apart(benchmark, options, report)
+            measure_apart(benchmark, options, report)
         except KeyboardInterrupt:
             for skipped in chosen[number:]:
                 _fail_rest(skipped, report, "interrupted")
@@ -147,12 +147,11 @@ def _measure_all(chosen: list[Benchmark], options: argparse.Namespace, report: R
     return False
 
 
-def _measure_apart(benchmark: Benchmark, options: argparse.Namespace, report: Report) -> None:
+def measure_apart(benchmark: Benchmark, options: argparse.Namespace, report: Report) -> None:
     with tempfile.TemporaryDirectory(prefix="nexus-bench-", ignore_cleanup_errors=True) as root:
         run = Run(Path(root), options.quick, tuple(shlex.split(options.nexus)))
-        command = [sys.executable, "-m", "benchmarks", "--measure", title_of(benchmark), root]
-        command += ["--nexus", options.nexus, *(["--quick"] if options.quick else [])]
         with tempfile.TemporaryFile() as output:
+            command = command_of(title_of(benchmark), run)
             process = subprocess.Popen(command, cwd=ROOT, stdout=output, start_new_session=True)
             reason = f"took longer than {TIMEOUT_S:g} s"
             try:
@@ -163,8 +162,14 @@ def _measure_apart(benchmark: Benchmark, options: argparse.Namespace, report: Re
             finally:
                 _end(process, run)
                 output.seek(0)
-                _read(output.read(), report)
+                read_output(output.read(), report)
         _fail_rest(benchmark, report, reason)
+
+
+def command_of(title: str, run: Run) -> list[str]:
+    """The command of the process that measures one benchmark and prints its rows."""
+    command = [sys.executable, "-m", "benchmarks", "--measure", title, str(run.root)]
+    return [*command, "--nexus", shlex.join(run.nexus), *(["--quick"] if run.is_quick else [])]
 
 
 def _end(process: "subprocess.Popen[bytes]", run: Run) -> None:
@@ -174,10 +179,12 @@ def _end(process: "subprocess.Popen[bytes]", run: Run) -> None:
             os.killpg(process.pid, number)
             process.wait(END_S)
     if (run.root / "run").exists():
-        subprocess.run([*run.nexus, "stop"], env=run.environ, capture_output=True, check=False)
+        with suppress(OSError):
+            subprocess.run([*run.nexus, "stop"], env=run.environ, capture_output=True, check=False)
 
 
-def _read(output: bytes, report: Report) -> None:
+def read_output(output: bytes, report: Report) -> None:
+    """Add the rows and notes that a benchmark printed."""
     for line in output.rpartition(b"\n")[0].splitlines():  # the last may be cut
         item = json.loads(line)
         if "row" in item:
@@ -198,8 +205,7 @@ def _fail_rest(benchmark: Benchmark, report: Report, reason: str) -> None:
 def _measure_here(options: argparse.Namespace) -> int:
     """The part of the process that measures: print each row as soon as it is known."""
     title, root = options.measure
-    modules = [name for name in MODULES if name.split(".")[0] == title.split(".")[0]]
-    benchmark = next(one for one in benchmarks(modules) if title_of(one) == title)
+    (benchmark,) = benchmarks(title)
     for row in measure(benchmark, Run(Path(root), options.quick, tuple(shlex.split(options.nexus)))):
         emit(row)
     return 0
@@ -219,13 +225,16 @@ def _write(report: Report, stem: Path, promises: str) -> str:
     return promises
 
 
+def read_rows(path: str) -> list[Row]:
+    """The rows of an earlier run. ArgumentTypeError if there are none."""
+    try:
+        return msgspec.json.decode(Path(path).read_bytes(), type=Report).rows
+    except (OSError, msgspec.DecodeError) as error:
+        raise argparse.ArgumentTypeError(f"{path} is not the .json of a run: {error}") from error
+
+
 def _today() -> str:
     return datetime.datetime.now().astimezone().date().isoformat()
-
-
-def _is_chosen(benchmark: Benchmark, names: list[str]) -> bool:
-    title = title_of(benchmark)
-    return any(title == name or title.startswith(f"{name}.") for name in names)
 
 
 def _output(*command: str) -> str:
@@ -238,10 +247,12 @@ def _output(*command: str) -> str:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--only", action="append", metavar="NAME", help="a module or a benchmark; repeatable")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="NAME", help="a module or a benchmark; repeatable"
+    )
     parser.add_argument("--list", action="store_true", help="print all promises and measure nothing")
     parser.add_argument("--quick", action="store_true", help="few repetitions: does everything work?")
-    parser.add_argument("--before", type=Path, metavar="FILE.json", help="an earlier run for one more column")
+    parser.add_argument("--before", type=read_rows, default=[], metavar="FILE.json", help="an earlier run")
     parser.add_argument("--nexus", default=shlex.join(Run(Path()).nexus), help="the program that is measured")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks/results", help="for the report")
     parser.add_argument("--name", help="the report's name after the date [full or quick]")

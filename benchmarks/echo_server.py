@@ -22,8 +22,8 @@ def create() -> LanguageServer:
 async def _serve(path: str) -> None:
     async def connect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         server = create()
-        server.protocol.set_writer(writer)  # type: ignore[arg-type]  # as pygls's own TCP server does
-        await run_async(Event(), reader, server.protocol)  # type: ignore[arg-type]
+        server.protocol.set_writer(writer)
+        await run_async(Event(), reader, server.protocol)
 
     listener = await asyncio.start_unix_server(connect, path, limit=2**24)
     await listener.serve_forever()

@@ -12,8 +12,8 @@ A benchmark is a function in one of the modules that `benchmarks.MODULES` lists:
    `beside`. Without `beside` it is a share or a count, which no machine changes.
 2. A benchmark yields each promise once: its name, the value and that of the reference, in the promise's unit.
    Either is a number, or a `Series`; a series whose step failed makes the promise "not run" or an "error".
-3. What a benchmark does not yield because it raised has that error as its outcome. `Unavailable` (a peer that
-   does not install, a machine without node) is "not run", anything else an "error".
+3. What a benchmark does not yield because it raised has that error as its outcome. `UnavailableError` (a
+   peer that does not install, a machine without node) is "not run", anything else an "error".
 4. Each benchmark runs in a process and a home of its own (`Run`), with no garbage collection in `take_turns`.
    Lanes take turns, so that what loads the machine loads all of them.
 5. Figures without a promise go to the report by `Run.note`.
@@ -39,7 +39,7 @@ Statistic = Literal["p50", "p95", "p99", "worst"]
 Outcome = Literal["pass", "MISS", "not run", "error"]
 
 
-class Unavailable(Exception):
+class UnavailableError(Exception):
     """This machine lacks something that a measure needs, such as a peer; no fault of Nexus."""
 
 
@@ -124,7 +124,7 @@ class Run(msgspec.Struct, frozen=True):
             directories[f"XDG_{name}_HOME"] = home / f".{name.lower()}"
         for directory in directories.values():
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        plain = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "PYTHONPATH": str(ROOT)}
+        plain = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
         return plain | {name: str(directory) for name, directory in directories.items()}
 
     def execute(self, command: Sequence[str], *, cwd: Path | None = None, data: bytes = b"") -> bytes:
@@ -155,7 +155,7 @@ class Run(msgspec.Struct, frozen=True):
         """Add the median and the 95th percentile of each lane and measure, or why there is none."""
         for lane, error in turns.errors.items():
             self.note(table, lane, why=_reason(error))
-        for lane, name in turns.keys():
+        for lane, name in turns.measures():
             series = turns[lane, name]
             columns = {"n": len(series.values), "p50": series.at("p50"), "p95": series.at("p95")}
             self.note(table, f"{lane}, {name}" if name else lane, **columns)
@@ -185,7 +185,7 @@ def promises(*declared: Promise) -> Callable[[Callable[[Run], Iterator[Measured]
 
 def title_of(benchmark: Benchmark) -> str:
     """`startup` of `benchmarks.language_servers` is `language_servers.startup`."""
-    return f"{benchmark.__module__.split('.')[1]}.{benchmark.__name__}"
+    return f"{benchmark.__module__.removeprefix('benchmarks.').split('.')[0]}.{benchmark.__name__}"
 
 
 # ---------------------------------------------------------------- verdicts
@@ -230,7 +230,7 @@ def failure(benchmark: str, promise: Promise, error: Exception) -> Row:
         limit=promise.limit,
         beside=promise.beside,
         at_least=promise.at_least,
-        outcome="not run" if isinstance(error, Unavailable) else "error",
+        outcome="not run" if isinstance(error, UnavailableError) else "error",
         reason=_reason(error),
     )
 
@@ -249,6 +249,10 @@ def _reason(error: Exception) -> str:
 # ---------------------------------------------------------------- measuring
 
 
+Step = Callable[[], float | Mapping[str, float]]
+"""One turn of a lane: its value, or one for each of its measures."""
+
+
 class Turns:
     """The series of lanes, by lane and measure; `turns[lane]` is the one measure of a lane that has one."""
 
@@ -262,7 +266,7 @@ class Turns:
             return Series([], self.errors[lane])
         return Series(self._values.get((lane, name), []))
 
-    def keys(self) -> list[tuple[str, str]]:
+    def measures(self) -> list[tuple[str, str]]:
         """The lanes and measures that have values."""
         return [(lane, name) for lane, name in self._values if lane not in self.errors]
 
@@ -272,7 +276,7 @@ class Turns:
         for name, number in named.items() if is_warm else ():
             self._values.setdefault((lane, name), []).append(number)
 
-    def attempt(self, lane: str, step: Callable[[], float | Mapping[str, float]], *, is_warm: bool) -> None:
+    def attempt(self, lane: str, step: Step, *, is_warm: bool) -> None:
         """Run a step of a lane; a lane that failed once takes no more turns."""
         if lane not in self.errors:
             try:
@@ -281,9 +285,7 @@ class Turns:
                 self.errors[lane] = error
 
 
-def take_turns(
-    steps: Mapping[str, Callable[[], float | Mapping[str, float]]], rounds: int, *, warm: int = 1
-) -> Turns:
+def take_turns(steps: Mapping[str, Step], rounds: int, *, warm: int = 1) -> Turns:
     """Run the step of each lane in each round; the values of the first `warm` rounds are thrown away."""
     turns = Turns()
     with quiet():
@@ -304,6 +306,13 @@ def milliseconds(step: Callable[[], object]) -> float:
     began = time.perf_counter()
     step()
     return (time.perf_counter() - began) * 1e3
+
+
+def processor_ms(step: Callable[[], object]) -> float:
+    """The milliseconds that a call takes by the processor: what else runs on the machine does not count."""
+    began = time.process_time()
+    step()
+    return (time.process_time() - began) * 1e3
 
 
 @contextmanager
@@ -335,7 +344,11 @@ def promise_table(rows: Sequence[Row], before: Mapping[tuple[str, str], Row]) ->
     lines = []
     for row in rows:
         reference = f"{figure(row.reference)} {row.unit} " if row.reference is not None else ""
-        cells = [row.benchmark, row.what, f"{figure(row.value)} {row.unit}".strip() if row.value is not None else ""]
+        cells = [
+            row.benchmark,
+            row.what,
+            f"{figure(row.value)} {row.unit}".strip() if row.value is not None else "",
+        ]
         cells += [f"{reference}{row.beside}", _compared(row)]
         cells += [_compared(before.get((row.benchmark, row.what)))] if before else []
         limit = f"{'≥' if row.at_least else '≤'} {row.limit:g}{' ×' if row.beside else ''}"

@@ -2,8 +2,7 @@
 
     walk BUDGET…       quality on every trace that is there, with each budget (tokens)
     anthropic, openai BUDGET…   the same with facts in every turn, through a strict provider
-    turn SIZE N S      turns with facts at SIZE messages, N of them or S seconds
-    survive WINDOW…    what survives compactions, on every trace and the made coding sessions
+    survive WINDOW…    what survives compactions of the made coding sessions
     step SIZE N S      add + build at SIZE messages, N steps or S seconds
     add, encode N      add + count; encoding, N rounds
 
@@ -76,40 +75,26 @@ def turn_subject(entry: Entry, budget: int, vendor: Vendor) -> TurnSubject:
     return Stored(entry.make(budget), vendor)
 
 
-def answer(entry: Entry, question: str, arguments: list[float]) -> object:
+def answer(name: str, question: str, arguments: list[int]) -> object:
     """The result of one measure; ValueError for a question that is none."""
-    if question == "walk":
-        return [each for budget in map(int, arguments) for each in walked(entry, budget)]
     if question == "survive":
-        every = available() | {"long tool turns": traces.long_turns()}
-        return survivals(entry, [*map(int, arguments)], every)
-    if question == "step":
-        size, steps, seconds = arguments
-        return speed.step(entry.make(STEP_BUDGET), int(size), steps=int(steps), seconds=seconds)
-    if question == "turn":
-        size, steps, seconds = arguments
-        subject = turn_subject(entry, STEP_BUDGET, "anthropic")
-        return speed.turn(subject, int(size), steps=int(steps), seconds=seconds)
-    if question == "encode":
-        return speed.encode(entry.make(speed.UNBOUNDED), int(arguments[0]))
-    subject = entry.make(speed.UNBOUNDED)
-    if question == "add" and isinstance(subject, Counting):
-        return speed.add(subject)
-    raise ValueError(f"{entry.name} has no answer to {question}")
-
-
-def main(name: str, question: str, *arguments: str) -> None:
-    """Prints the answer as JSON."""
-    warnings.simplefilter("ignore")  # the libraries' own, on their own future
-    numbers = list(map(float, arguments))
+        return survivals(SURVIVORS[name], arguments)
     vendor = next((vendor for vendor in MODELS if vendor == question), None)
     if vendor is not None:
-        result: object = with_facts(WITH_FACTS[name], vendor, list(map(int, numbers)))
-    else:
-        entries = {"turn": WITH_FACTS, "survive": SURVIVORS}.get(question, ENTRIES)
-        result = answer(entries[name], question, numbers)
-    print(msgspec.json.encode(result).decode())
+        return with_facts(WITH_FACTS[name], vendor, arguments)
+    entry = ENTRIES[name]
+    if question == "walk":
+        return [walk for budget in arguments for walk in walked(entry, budget)]
+    if question == "step":
+        return [speed.step(entry.make(STEP_BUDGET), *arguments)]
+    subject = entry.make(speed.UNBOUNDED)
+    if question == "encode":
+        return speed.encode(subject, *arguments)
+    if question == "add" and isinstance(subject, Counting):
+        return speed.add(subject)
+    raise ValueError(f"{name} has no answer to {question}")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    warnings.simplefilter("ignore")  # the libraries' own, on their own future
+    print(msgspec.json.encode(answer(sys.argv[1], sys.argv[2], [*map(int, sys.argv[3:])])).decode())
