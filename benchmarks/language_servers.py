@@ -229,6 +229,7 @@ def assemble(run: Run) -> Iterator[Measured]:
         steps = {"nexus": ask, "echo": lambda: echo.milliseconds(bodies[-1])}
         turns = take_turns(steps, run.pick(full=300, quick=40), warm=5)
     yield "assemble", turns["nexus"], turns["echo"]
+    run.note_turns("Assemble, ms", turns)
 
 
 # ---------------------------------------------------------------- long messages

@@ -152,12 +152,13 @@ class Run(msgspec.Struct, frozen=True):
         emit(Note(table, row, columns))
 
     def note_turns(self, table: str, turns: "Turns") -> None:
-        """Add the median and the 95th percentile of each lane and measure, or why there is none."""
+        """Add the statistics of each lane and measure, or why there are none."""
         for lane, error in turns.errors.items():
             self.note(table, lane, why=_reason(error))
         for lane, name in turns.measures():
             series = turns[lane, name]
-            columns = {"n": len(series.values), "p50": series.at("p50"), "p95": series.at("p95")}
+            columns = {"n": len(series.values), "best": min(series.values), "p50": series.at("p50")}
+            columns["p95"] = series.at("p95")
             self.note(table, f"{lane}, {name}" if name else lane, **columns)
 
 

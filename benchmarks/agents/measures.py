@@ -106,6 +106,7 @@ def daemon(run: Run) -> Iterator[Measured]:
 
         reading = partial(milliseconds, partial(company.read_files, service))
         turns = take_turns({READ: reading, "spawn": spawn}, run.pick(full=100, quick=15), warm=5)
+        run.note_turns("Agents of a daemon: spawn, ms", turns)
         yield "spawn in another directory, durable", turns["spawn"], turns[READ]
         for what, params in params_of.items():
             reply = bytes(client.request("nexus/context/preview", params).body)
@@ -116,6 +117,7 @@ def daemon(run: Run) -> Iterator[Measured]:
             }
             turns = take_turns(steps, run.pick(full=200, quick=30), warm=5)
             yield what, turns["nexus"], turns[ECHO]
+            run.note_turns(f"Agents of a daemon: {what}, ms", turns)
 
 
 @promises(

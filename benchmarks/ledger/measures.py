@@ -102,7 +102,7 @@ def _fill(run: Run, path: Path, turns: list[NewTurn]) -> None:
         head = ledger.head(WORKSPACE, COMPACTED)
         assert head is not None
         summary = Counted(Message("user", "[CONTEXT SUMMARY]\n" + "They flew. " * 100), 300)
-        kept = ((0, 2), (head.messages - 40, head.messages))
+        kept = ((0, 2), (head.messages - 8, head.messages))
         compaction = NewCompaction(
             id="c", seq=head.seq, summary=summary, counter=texts.COUNTER, kept=kept, receipt={}
         )
