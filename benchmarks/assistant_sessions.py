@@ -48,7 +48,7 @@ WORDS = "the cache of a model keeps what was sent before until it goes cold or i
 # ---------------------------------------------------------------- lists
 
 
-@promises(Promise("a first list", 1.0, CCUSAGE), Promise("a list", 0.5, CCUSAGE))
+@promises(Promise("a first list", 1.0, CCUSAGE), Promise("a list", 0.3, CCUSAGE))
 def lists(run: Run) -> Iterator[Measured]:
     """`nexus sessions list --assistants`, the whole process with the shared daemon running."""
     size = _write_sessions(run, run.pick(full=400, quick=40), TURNS)
@@ -64,7 +64,7 @@ def lists(run: Run) -> Iterator[Measured]:
     run.note("Lists of sessions", "transcripts", MB=size / 1e6)
 
 
-@promises(Promise("a list of 10,000", 12.0, STATS))
+@promises(Promise("a list of 10,000", 6.0, STATS))
 def long_list(run: Run) -> Iterator[Measured]:
     """The same command for 10,000 transcripts, after the first time."""
     _write_sessions(run, run.pick(full=5_000, quick=500), 2)
@@ -173,8 +173,8 @@ def _codex(folder: str, number: int, turns: int) -> tuple[Path, list[dict[str, A
 
 
 @promises(
-    Promise("open a rollout of 2 GB", 6.0, "json.loads of the records at its ends"),
-    Promise("a record that is appended → its report", 60.0, "reading it back and json.loads"),
+    Promise("open a rollout of 2 GB", 3.0, "json.loads of the records at its ends"),
+    Promise("a record that is appended → its report", 11.0, "reading it back and json.loads"),
 )
 def huge(run: Run) -> Iterator[Measured]:
     """The report of a rollout of 2 GB, sparse where nobody reads, and after each record that is appended."""

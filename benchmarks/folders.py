@@ -20,8 +20,7 @@ LINES = 60
 EDITS = 400
 EDITED = 20
 """Folders whose settings are open and edited, one after the other."""
-IDLE_S = 10.0
-SETTLE_S = 5.0  # after the last edit or load: announcements, watches and vocabularies are ready
+SETTLE_S = 5  # after the last edit or load: announcements, watches and vocabularies are ready
 ONE = "one folder"
 
 
@@ -37,10 +36,10 @@ class Figures(msgspec.Struct, frozen=True):
 
 
 @promises(
-    Promise(f"{FOLDERS} folders are ready", 12.0, ONE),
-    Promise(f"memory with {FOLDERS} folders", 2.0, ONE, unit="MB"),
+    Promise(f"{FOLDERS} folders are ready", 9.0, ONE),
+    Promise(f"memory with {FOLDERS} folders", 2.5, ONE, unit="MB"),
     Promise(f"edit with {FOLDERS} folders", 2.0, ONE, "p95"),
-    Promise(f"change on the disk with {FOLDERS} folders", 2.0, ONE),
+    Promise(f"change on the disk with {FOLDERS} folders", 1.3, ONE),
     Promise("idle, share of a core", 0.5, unit="%"),
     Promise("inotify instances", 1, unit=""),
 )
@@ -65,11 +64,11 @@ def _measure(run: Run, count: int) -> Figures:
         client.request("initialize", initialize_params(*paths))
         client.notify("initialized", {})
         ready_s = _wait_until_ready(client, paths) - client.started
-        time.sleep(SETTLE_S)
+        time.sleep(run.pick(full=SETTLE_S, quick=2))
         process = client.process.pid
         edits = Series(_edit(client, paths, document, run.pick(full=EDITS, quick=EDITS // 4)))
         disk = Series(_change_disk(client, paths, document, run.pick(full=10, quick=3)))
-        time.sleep(SETTLE_S)
+        time.sleep(run.pick(full=SETTLE_S, quick=2))
         return Figures(
             ready=ready_s * 1e3,
             resident_mb=resident_mb(process),

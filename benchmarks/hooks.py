@@ -17,9 +17,9 @@ BARE = "python -c pass"
 
 
 @promises(
-    Promise("a hook, no daemon", 1.6, BARE),
+    Promise("a hook, no daemon", 1.7, BARE),
     Promise("an event that only tells something", 1.8, BARE),
-    Promise("what was dropped of 400 messages is given back", 2.6, BARE),
+    Promise("what was dropped of 400 messages is given back", 2.5, BARE),
     Promise("a prompt gets memory and knowledge", 3.0, BARE),
 )
 def hooks(run: Run) -> Iterator[Measured]:

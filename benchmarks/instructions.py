@@ -18,8 +18,8 @@ FLOOR = "tiktoken on the same text"
 
 
 @promises(
-    *(Promise(f"edit → new usage, {model}", 3.0, FLOOR) for model in MODELS),
-    *(Promise(f"edit → reply to the panel's questions, {model}", 4.0, FLOOR) for model in MODELS),
+    *(Promise(f"edit → new usage, {model}", 5.0, FLOOR) for model in MODELS),
+    *(Promise(f"edit → reply to the panel's questions, {model}", 6.0, FLOOR) for model in MODELS),
 )
 def instructions(run: Run) -> Iterator[Measured]:
     """From `didChange` to `nexus/context/didChange`, then to the trees that the panel draws."""

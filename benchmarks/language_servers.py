@@ -36,7 +36,7 @@ from benchmarks.servers import (
 
 OWN, SHARED_WINDOW, COLD_WINDOW = Lane(NEXUS), Lane(SHARED), Lane(COLD)
 OLD, NEW = Lane(OLD_PEER), Lane(NEW_PEER)
-OWN_PULL, NEW_PULL = Lane(NEXUS, "pull"), Lane(NEW_PEER, "pull")
+NEW_PULL = Lane(NEW_PEER, "pull")
 SMALL_LINES = 60
 ERRORS: tuple[Error, ...] = ("schema", "syntax")
 CASES = [(f"{lines:,} lines, {error} error", lines, error) for lines in (60, 5_000) for error in ERRORS]
@@ -62,7 +62,7 @@ def startup(run: Run) -> Iterator[Measured]:
     document = config(SMALL_LINES, "schema")
     path = run.folder("startup", {CONFIG: document.text})
     # the daemon that the cold lane leaves is the warm one of the next
-    lanes = (COLD_WINDOW, SHARED_WINDOW, OWN, OWN_PULL, OLD, NEW, NEW_PULL)
+    lanes = (COLD_WINDOW, SHARED_WINDOW, OWN, OLD, NEW, NEW_PULL)
     steps = {lane.name: partial(_start, run, lane, path, document) for lane in lanes}
     turns = take_turns(steps, run.pick(full=20, quick=4), warm=2)
     for what, lane, measure in (
@@ -93,7 +93,7 @@ def _start(run: Run, lane: Lane, path: Path, document: Document) -> dict[str, fl
 )
 def edits(run: Run) -> Iterator[Measured]:
     """One typed character → the right diagnostics of that text; two file lengths, two kinds of error."""
-    lanes = (OWN, OWN_PULL, SHARED_WINDOW, OLD, NEW, NEW_PULL)
+    lanes = (OWN, SHARED_WINDOW, OLD, NEW, NEW_PULL)
     for name, lines, error in CASES:
         document = config(lines, error)
         path = run.folder(f"edit-{lines}-{error}", {CONFIG: document.text})
@@ -115,7 +115,7 @@ class Typist:
 
     def __init__(self, stack: ExitStack, run: Run, lane: Lane, path: Path, document: Document) -> None:
         self.lane = lane
-        self._start = partial(stack.enter_context, started(lane, run, path))
+        self._start = partial(_enter, stack, lane, run, path)
         self._uri = config_uri(path)
         self._document = document
         self._client: Client | None = None
@@ -126,7 +126,7 @@ class Typist:
     def type(self) -> float:
         """One edit; the milliseconds from its first byte to the last byte of the right diagnostics."""
         if self._client is None:  # learns at which column of its line this server reports the error
-            self._client, _ = self._start()
+            self._client = self._start()
             self._column = _open(self._client, self.lane, self._uri, self._document).column
         self._version += 1
         data = changed(self._uri, self._version, edit(self._document, insert=not self._typed))
@@ -137,6 +137,11 @@ class Typist:
     def _judge(self, items: list[Any]) -> int | None:
         column = error_column(items, self._document, typed=self._typed)
         return column if column == self._column else None
+
+
+def _enter(stack: ExitStack, lane: Lane, run: Run, path: Path) -> Client:
+    client, _ = stack.enter_context(started(lane, run, path))
+    return client
 
 
 class Diagnosis(NamedTuple):
@@ -204,7 +209,7 @@ def _weigh(run: Run, lane: Lane, path: Path, document: Document) -> dict[str, fl
 # ---------------------------------------------------------------- assemble
 
 
-@promises(Promise("assemble", 1.0, "an echo of the same reply on pygls"))
+@promises(Promise("assemble", 2.2, "an echo of the same reply on pygls"))
 def assemble(run: Run) -> Iterator[Measured]:
     """nexus/context/assemble of the example with a session of HISTORY_MESSAGES messages."""
     params = {"workspaceFolder": EXAMPLE.as_uri(), "session": "bench"}

@@ -32,12 +32,12 @@ CALLS: dict[str, dict[str, Any]] = {
 TOPICS = "gate wall bridge tower road river north south east west open close".split()  # noqa: SIM905
 
 
-LIMITS = dict(zip(CALLS, (8.0, 8.0, 8.0, 8.0, 8.0), strict=True))
+LIMITS = dict(zip(CALLS, (6.0, 6.0, 16.0, 8.0, 12.0), strict=True))
 
 
 @promises(
-    Promise("start → reply to initialize", 0.2, BESIDE),
-    Promise("memory of a server", 0.3, BESIDE, unit="MB"),
+    Promise("start → reply to initialize", 0.06, BESIDE),
+    Promise("memory of a server", 0.12, BESIDE, unit="MB"),
 )
 def start(run: Run) -> Iterator[Measured]:
     """From the start of the process to the last byte of its first reply, and its memory then."""

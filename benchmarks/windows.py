@@ -31,7 +31,7 @@ BARE = "python -c pass"
 # ---------------------------------------------------------------- memory
 
 
-@promises(Promise(f"memory of {WINDOWS} windows on one daemon", 0.25, f"{WINDOWS} processes", unit="MB"))
+@promises(Promise(f"memory of {WINDOWS} windows on one daemon", 0.22, f"{WINDOWS} processes", unit="MB"))
 def memory(run: Run) -> Iterator[Measured]:
     """Ten windows, each with a folder and a conversation; pages that processes share count by their share."""
     separate = _weigh(run, Lane(NEXUS))

@@ -1,7 +1,7 @@
 """One subject in a process of its own: `… benchmarks.conversation.worker SUBJECT QUESTION …` prints JSON.
 
-    walk BUDGET…       quality on every trace that is there, with each budget (tokens)
-    anthropic, openai BUDGET…   the same with facts in every turn, through a strict provider
+    walk CHATS BUDGET…  quality on the first chats that are there, with each budget (tokens)
+    anthropic, openai CHATS BUDGET…   the same with facts in every turn, through a strict provider
     survive WINDOW…    what survives compactions of the made coding sessions
     step SIZE N S      add + build at SIZE messages, N steps or S seconds
     add, encode N      add + count; encoding, N rounds
@@ -12,6 +12,7 @@ Peers run in a virtualenv that knows nothing of this project but its tokenizer.
 import sys
 import warnings
 from collections.abc import Iterator
+from itertools import islice
 
 import msgspec
 from benchmarks.conversation import speed, traces
@@ -52,7 +53,7 @@ def walked(entry: Entry, budget: int) -> Iterator[Walked]:
         yield Walked(name, sum(map(len, group)), budget, quality)
 
 
-def with_facts(entry: Entry, vendor: Vendor, budgets: list[int]) -> list[WalkedWithFacts]:
+def with_facts(entry: Entry, vendor: Vendor, chats: int, *budgets: int) -> list[WalkedWithFacts]:
     """The walks with facts of every trace: those that are there, and one of long tool turns."""
     from benchmarks.conversation.fact_walk import walk_with_facts  # with the provider of the tests
 
@@ -60,7 +61,7 @@ def with_facts(entry: Entry, vendor: Vendor, budgets: list[int]) -> list[WalkedW
         WalkedWithFacts(
             vendor, name, budget, walk_with_facts(turn_subject(entry, budget, vendor), trace, budget, vendor)
         )
-        for name, trace in (available() | {"long tool turns": traces.long_turns()}).items()
+        for name, trace in islice((available() | {"long tool turns": traces.long_turns()}).items(), chats)
         for budget in budgets
     ]
 
@@ -81,10 +82,11 @@ def answer(name: str, question: str, arguments: list[int]) -> object:
         return survivals(SURVIVORS[name], arguments)
     vendor = next((vendor for vendor in MODELS if vendor == question), None)
     if vendor is not None:
-        return with_facts(WITH_FACTS[name], vendor, arguments)
+        return with_facts(WITH_FACTS[name], vendor, *arguments)
     entry = ENTRIES[name]
     if question == "walk":
-        return [walk for budget in arguments for walk in walked(entry, budget)]
+        chats, *budgets = arguments
+        return [walk for budget in budgets for walk in islice(walked(entry, budget), chats)]
     if question == "step":
         return [speed.step(entry.make(STEP_BUDGET), *arguments)]
     subject = entry.make(speed.UNBOUNDED)

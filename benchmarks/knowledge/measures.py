@@ -90,9 +90,9 @@ def labelled(run: Run) -> Iterator[Measured]:
 
 
 @promises(
-    Promise("a whole message in 10,000 files, words", 3.0, FTS),
-    Promise("a whole message in 10,000 files, meaning", 1.0, FTS),
-    Promise("a whole message in 10,000 files, both", 4.0, FTS),
+    Promise("a whole message in 10,000 files, words", 1.5, FTS),
+    Promise("a whole message in 10,000 files, meaning", 0.4, FTS),
+    Promise("a whole message in 10,000 files, both", 2.3, FTS),
 )
 def large(run: Run) -> Iterator[Measured]:
     """Passages for a message out of many files, in processor time: the clock also shows what else runs."""

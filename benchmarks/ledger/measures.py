@@ -48,9 +48,9 @@ FTS = "a query of plain FTS5"
 
 
 @promises(
-    Promise("append a turn, durable", 7.0, SYNC),
-    Promise("append a turn, beside SQLite", 5.0, INSERT),
-    Promise("open a ledger and a session of 10,000 messages", 3.0, DECODE),
+    Promise("append a turn, durable", 6.5, SYNC),
+    Promise("append a turn, beside SQLite", 3.5, INSERT),
+    Promise("open a ledger and a session of 10,000 messages", 2.0, DECODE),
     Promise("resume the window of 100,000 messages", 3.0, DECODE),
     Promise("search 100,000 messages", 3.0, FTS),
 )
