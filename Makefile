@@ -6,7 +6,7 @@
 # make mutate-vscode  whether those tests notice fourteen deliberate breakages of the extension (a quarter of an hour)
 # make check          format, lint, strict types, tests: what CI runs
 # make coverage       the branches that each suite covers; fails below 95 % of the library
-# make bench          speed beside the npm JSON servers, many windows and commands, sessions of assistants, hooks, `nexus mcp`, conversations beside other libraries, the ledger, agents, knowledge
+# make bench          every promise beside a peer or a floor of the same run, in one table (benchmarks/README.md)
 # make fuzz           the property tests with fifty times their examples, drawn anew (TIMES=5 TESTS=tests/context/mirror)
 # make torture        the ledger under faults, and everything else under attack; some of it needs root
 # make generate       schemas, docs/protocol.md, docs/models.md and the TypeScript types, from their source
@@ -81,18 +81,7 @@ fuzz: $(STAMP)
 	nice $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --fuzz $(TIMES) $(if $(SEED),--fuzz-seed $(SEED)) $(TESTS)
 
 bench: $(STAMP)
-	$(BIN)/python benchmarks/run.py
-	$(BIN)/python -m benchmarks.windows
-	$(BIN)/python -m benchmarks.instructions
-	$(BIN)/python -m benchmarks.assistant_sessions
-	$(BIN)/python -m benchmarks.folders
-	$(BIN)/python -m benchmarks.hooks
-	$(BIN)/python -m benchmarks.conversation
-	$(BIN)/python -m benchmarks.ledger
-	$(BIN)/python -m benchmarks.keep
-	$(BIN)/python -m benchmarks.agents
-	$(BIN)/python -m benchmarks.knowledge
-	$(BIN)/python -m benchmarks.mcp_server
+	$(BIN)/python -m benchmarks
 
 torture: $(STAMP)
 	$(BIN)/python -m tests.torture

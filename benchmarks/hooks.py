@@ -1,127 +1,103 @@
-"""How long an assistant waits for its hook: the whole process `nexus hook`, from its start to its end.
+"""How long an assistant waits for `nexus hook`, beside an interpreter that does nothing."""
 
-`python -m benchmarks.hooks`: the payloads that Claude Code sent, to a shared daemon of its own, one process
-at a time. `interpreter` is a Python that does nothing: what any hook written in Python takes.
-
-- `tells`: an event that only tells the daemon something (a turn has ended);
-- `no daemon`: the same where none runs;
-- `gives back`: the start of a session after a compaction, with what was dropped of 400 messages;
-- `remembers`: a prompt with memory and knowledge of a folder with both.
-"""
-
-import argparse
 import json
-import os
-import shutil
-import statistics
-import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
+from benchmarks.promises import ROOT, Measured, Promise, Run, Step, milliseconds, promises, take_turns
+from benchmarks.servers import CONFIG
+
 PAYLOADS = ROOT / "tests" / "assistants" / "hook_payloads.json"
-NEXUS = str(Path(sys.executable).with_name("nexus"))
-TARGET_MS = 50
 MESSAGES = 400
 SETTLED_S = 30.0
-SETTINGS = '{"memory": {"knowledge": {"paths": ["docs"]}}}'
+BARE = "python -c pass"
 
 
-def main() -> int:
-    """Measure and print a table; with --strict 1 where the 95th percentile is above the target."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--calls", type=int, default=60)
-    parser.add_argument("--strict", action="store_true")
-    chosen = parser.parse_args()
-    print(f"{chosen.calls} calls each, ms; load {os.getloadavg()[0]:.1f}")
-    print(f"{'':12} {'p50':>8} {'p95':>8} {'max':>8}")
-    late = False
-    directory = Path(tempfile.mkdtemp(prefix="nx-"))
-    try:
-        for name, times in _Desk(directory).measure(chosen.calls).items():
-            ordered = sorted(times)
-            middle, high = statistics.median(ordered), ordered[int(0.95 * (len(ordered) - 1))]
-            print(f"{name:12} {middle:8.1f} {high:8.1f} {ordered[-1]:8.1f}", flush=True)
-            late |= name != "interpreter" and high > TARGET_MS
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
-    return 1 if late and chosen.strict else 0
+@promises(
+    Promise("a hook, no daemon", 1.7, BARE),
+    Promise("an event that only tells something", 1.8, BARE),
+    Promise("what was dropped of 400 messages is given back", 2.5, BARE),
+    Promise("a prompt gets memory and knowledge", 3.0, BARE),
+)
+def hooks(run: Run) -> Iterator[Measured]:
+    """The payloads that Claude Code sent, one process at a time, from its start to its end."""
+    desk = _Desk(run)
+    rounds = run.pick(full=60, quick=8)
+    bare = partial(milliseconds, partial(run.execute, [sys.executable, "-c", "pass"]))
+    turns = take_turns({BARE: bare, "hook": lambda: desk.call("Stop")}, rounds)
+    yield "a hook, no daemon", turns["hook"], turns[BARE]
+    desk.start_daemon()
+    steps: dict[str, Step] = {
+        BARE: bare,
+        "tells": lambda: desk.call("Stop"),
+        "gives back": desk.compact,
+        "remembers": desk.ask,
+    }
+    turns = take_turns(steps, rounds)
+    yield "an event that only tells something", turns["tells"], turns[BARE]
+    yield "what was dropped of 400 messages is given back", turns["gives back"], turns[BARE]
+    yield "a prompt gets memory and knowledge", turns["remembers"], turns[BARE]
+    run.note_turns("Hooks, ms", turns)
 
 
 class _Desk:
-    """A home with a folder, a transcript and a daemon."""
+    """A folder with knowledge and a transcript, and the daemon of its user."""
 
-    def __init__(self, directory: Path) -> None:
-        self._folder, self._transcript = directory / "company", directory / "session.jsonl"
-        (self._folder / ".nexus3").mkdir(parents=True)
-        (self._folder / "docs").mkdir()
-        (self._folder / ".nexus3" / "config.json").write_text(
-            '{"memory": {"knowledge": {"paths": ["docs"]}}}'
-        )
-        (self._folder / "docs" / "gate.md").write_text(
-            "# Gate\n\nThe gate of the harbour is closed at night.\n"
-        )
-        self._transcript.write_text("".join(json.dumps(one) + "\n" for one in _records()))
-        self._environ = {
-            **os.environ,
-            "HOME": str(directory),
-            "NEXUS_STATE": str(directory / "state"),
-            "XDG_RUNTIME_DIR": str(directory),
-        }
+    def __init__(self, run: Run) -> None:
+        knowledge = '{"memory": {"knowledge": {"paths": ["docs"]}}}'
+        gate = "# Gate\n\nThe gate of the harbour is closed at night.\n"
+        self._run = run
+        self._folder = run.folder("company", {CONFIG: knowledge, "docs/gate.md": gate})
+        self._transcript = run.root / "session.jsonl"
+        self._transcript.write_text("".join(json.dumps(record) + "\n" for record in _records()))
         recorded = json.loads(PAYLOADS.read_text())["claude-code"]
-        self._payloads = {one["hook_event_name"]: one for one in recorded}
+        self._payloads = {payload["hook_event_name"]: payload for payload in recorded}
+        self._output = b""
 
-    def measure(self, calls: int) -> Mapping[str, list[float]]:
-        """Milliseconds of each call, by figure."""
-        bare = [_milliseconds([sys.executable, "-c", "pass"], b"", self._environ)[0] for _ in range(calls)]
-        figures = {"interpreter": bare, "no daemon": [self._call("Stop")[0] for _ in range(calls)]}
-        self._call("SessionStart", source="startup")  # has a daemon started
-        end = time.monotonic() + SETTLED_S
-        while "process" not in self._nexus("status") and time.monotonic() < end:
+    def start_daemon(self) -> None:
+        """Have the start of a session start a daemon, and wait until it has read the knowledge."""
+        self.call("SessionStart", source="startup")
+        until = time.monotonic() + SETTLED_S
+        while b"process" not in self._run.execute([*self._run.nexus, "status"]):
+            assert time.monotonic() < until, "no daemon"
             time.sleep(0.2)
-        figures["tells"] = [self._call("Stop")[0] for _ in range(calls)]
-        figures["gives back"] = [self._compact() for _ in range(calls)]
-        prompt = {"prompt": "When is the gate of the harbour closed?"}
-        while not self._call("UserPromptSubmit", "--memory", **prompt)[1] and time.monotonic() < end:
+        while not self._ask():
+            assert time.monotonic() < until, "the daemon remembers nothing"
             time.sleep(0.2)
-        figures["remembers"] = [self._call("UserPromptSubmit", "--memory", **prompt)[0] for _ in range(calls)]
-        self._nexus("stop")
-        return figures
 
-    def _compact(self) -> float:
+    def ask(self) -> float:
+        """Milliseconds of a prompt with memory, which must come."""
+        elapsed = milliseconds(self._ask)
+        assert self._output, "a prompt got no memory"
+        return elapsed
+
+    def compact(self) -> float:
         """Milliseconds of the start after a compaction, whose model takes a second."""
-        self._call("PreCompact")
+        self.call("PreCompact")
         summary = "<summary>The user asked about the gate.</summary>"
-        self._call("SubagentStop", agent_type="", last_assistant_message=summary)
+        self.call("SubagentStop", agent_type="", last_assistant_message=summary)
         time.sleep(1.0)
-        return self._call("SessionStart", source="compact")[0]
+        elapsed = self.call("SessionStart", source="compact")
+        assert self._output, "nothing was given back"
+        return elapsed
 
-    def _call(self, event: str, *options: str, **fields: Any) -> tuple[float, bytes]:
+    def call(self, event: str, *options: str, **fields: Any) -> float:
+        """Milliseconds of a hook."""
         about = {"session_id": "s", "cwd": str(self._folder), "transcript_path": str(self._transcript)}
         payload = json.dumps({**self._payloads[event], **about, **fields}).encode()
-        return _milliseconds([NEXUS, "hook", "claude-code", event, *options], payload, self._environ)
+        command = [*self._run.nexus, "hook", "claude-code", event, *options]
 
-    def _nexus(self, *arguments: str) -> str:
-        result = subprocess.run(
-            [NEXUS, *arguments],
-            cwd=self._folder,
-            env=self._environ,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        return result.stdout
+        def execute() -> None:
+            self._output = self._run.execute(command, data=payload)
 
+        return milliseconds(execute)
 
-def _milliseconds(command: list[str], data: bytes, environ: Mapping[str, str]) -> tuple[float, bytes]:
-    """The time of a process and its output."""
-    began = time.perf_counter()
-    result = subprocess.run(command, input=data, env=environ, capture_output=True, check=False)
-    return (time.perf_counter() - began) * 1_000, result.stdout
+    def _ask(self) -> bytes:
+        self.call("UserPromptSubmit", "--memory", prompt="When is the gate of the harbour closed?")
+        return self._output
 
 
 def _records() -> list[dict[str, Any]]:
@@ -137,7 +113,3 @@ def _records() -> list[dict[str, Any]]:
             {"type": role, "uuid": str(at), "parentUuid": parent, "sessionId": "s", "message": message}
         )
     return records
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,54 +1,71 @@
-"""How soon the cost of a large AGENTS.md reaches the panel after an edit.
+"""An edit of a large AGENTS.md until its cost reaches the panel, beside counting its tokens once."""
 
-`python -m benchmarks.instructions`: a server, one folder, one open AGENTS.md of 300 KB with headings, code,
-addresses and `@` words. Each edit types a word into the middle of the file. The clock runs from the first
-byte of `didChange` to the last byte of
-
-- `usage told`: the `nexus/context/didChange` whose total has moved, which is what the panel draws from;
-- `layers`, `preview`: the replies that the panel's trees ask for then.
-
-`server CPU` is what the server computed for an edit and these replies, which other load of the machine
-changes little.
-"""
-
-import argparse
-import os
 import random
-import statistics
-import sys
-import tempfile
-import time
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import partial
 
-from benchmarks.lsp_client import Client, notification, request
-from benchmarks.servers import Sandbox, changed
+from benchmarks.lsp_client import Client, notification
+from benchmarks.promises import Measured, Promise, Run, Step, milliseconds, promises, take_turns
+from benchmarks.servers import CONFIG, NEXUS, Lane, changed, started
+
+from nexus_context.tokens.vocabulary import load_encoding
 
 SIZE = 300_000  # characters
-TARGET_MS = 250
 WORDS = "the model reads this file before each turn and keeps to what it says about tests code style".split()  # noqa: SIM905
 MODELS = ("gpt-4.1", "claude-sonnet-4-5")
+FLOOR = "tiktoken on the same text"
 
 
-def main() -> int:
-    """Measure and print a table; with --strict 1 where a usage came later than the target."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--edits", type=int, default=25)
-    parser.add_argument("--strict", action="store_true")
-    chosen = parser.parse_args()
-    print(f"AGENTS.md of {SIZE:,} characters, {chosen.edits} edits, ms; load {os.getloadavg()[0]:.1f}")
-    print(f"{'model':20} {'figure':12} {'p50':>8} {'p95':>8} {'max':>8}")
-    late = False
+@promises(
+    *(Promise(f"edit → new usage, {model}", 5.0, FLOOR) for model in MODELS),
+    *(Promise(f"edit → reply to the panel's questions, {model}", 6.0, FLOOR) for model in MODELS),
+)
+def instructions(run: Run) -> Iterator[Measured]:
+    """From `didChange` to `nexus/context/didChange`, then to the trees that the panel draws."""
+    encoding = load_encoding("o200k_base")
+    text = write_instructions(SIZE)
     for model in MODELS:
-        for name, times in _measure(model, chosen.edits).items():
-            ordered = sorted(times)
-            middle, high = statistics.median(ordered), ordered[int(0.95 * (len(ordered) - 1))]
-            print(f"{model:20} {name:12} {middle:8.1f} {high:8.1f} {ordered[-1]:8.1f}")
-            late |= name == "usage told" and high > TARGET_MS
-    return 1 if late and chosen.strict else 0
+        config = f'{{"provider": {{"model": "{model}"}}}}'
+        folder = run.folder(model, {CONFIG: config, "AGENTS.md": text})
+        with ExitStack() as stack:
+            client, _ = stack.enter_context(started(Lane(NEXUS), run, folder))
+            editor = Editor(client, folder.as_uri(), text)
+            steps: dict[str, Step] = {
+                "nexus": editor.type,
+                FLOOR: partial(milliseconds, partial(encoding.encode, text)),
+            }
+            turns = take_turns(steps, run.pick(full=25, quick=5), warm=2)
+        yield f"edit → new usage, {model}", turns["nexus", "usage"], turns[FLOOR]
+        yield f"edit → reply to the panel's questions, {model}", turns["nexus", "trees"], turns[FLOOR]
+        run.note_turns(f"Edit of a long AGENTS.md, {model}, ms", turns)
 
 
-def instructions(size: int) -> str:
+class Editor:
+    """Types words into the middle of the file."""
+
+    def __init__(self, client: Client, folder: str, text: str) -> None:
+        self._client = client
+        self._uri, self._params = f"{folder}/AGENTS.md", {"workspaceFolder": folder}
+        item = {"uri": self._uri, "languageId": "markdown", "version": 1, "text": text}
+        client.send(notification("textDocument/didOpen", {"textDocument": item}))
+        self._total = int(client.request("nexus/context/usage", self._params).result["total"])
+        self._line = text[: len(text) // 2].count("\n")
+        self._version = 1
+
+    def type(self) -> dict[str, float]:
+        """Milliseconds until the new usage came, and until the trees were answered."""
+        self._version += 1
+        position = {"line": self._line, "character": 0}
+        change = {"range": {"start": position, "end": position}, "text": f"word{self._version}\n"}
+        sent = self._client.send(changed(self._uri, self._version, change))
+        usage_at, self._total = _wait_for_usage(self._client, self._total)
+        self._client.request("nexus/context/layers", self._params)
+        trees_at = self._client.request("nexus/context/preview", self._params).at
+        return {"usage": (usage_at - sent) * 1e3, "trees": (trees_at - sent) * 1e3}
+
+
+def write_instructions(size: int) -> str:
     """Text as people write it for models, of at least that many characters."""
     chance = random.Random(1)  # noqa: S311  # no secret
     sections: list[str] = []
@@ -65,75 +82,11 @@ def instructions(size: int) -> str:
     return "".join(sections)
 
 
-def _measure(model: str, edits: int) -> dict[str, list[float]]:
-    with tempfile.TemporaryDirectory(prefix="nexus-bench-") as root:
-        sandbox = Sandbox(Path(root), os.environ["PATH"])
-        folder = Path(root) / "folder"
-        (folder / ".nexus3").mkdir(parents=True)
-        (folder / ".nexus3" / "config.json").write_text(f'{{"provider": {{"model": "{model}"}}}}')
-        text = instructions(SIZE)
-        (folder / "AGENTS.md").write_text(text)
-        command = (sys.executable, "-m", "nexus_daemon", "serve")
-        client = Client(command, cwd=folder, env=sandbox.environment)
-        try:
-            return _edits(client, folder, text, edits)
-        finally:
-            client.kill()
-
-
-def _edits(client: Client, folder: Path, text: str, edits: int) -> dict[str, list[float]]:
-    uri, where = (folder / "AGENTS.md").as_uri(), {"workspaceFolder": folder.as_uri()}
-    client.request(
-        "initialize",
-        {
-            "processId": os.getpid(),
-            "rootUri": folder.as_uri(),
-            "workspaceFolders": [{"uri": folder.as_uri(), "name": "folder"}],
-            "capabilities": {},
-        },
-    )
-    item = {"uri": uri, "languageId": "markdown", "version": 1, "text": text}
-    client.send(
-        notification("initialized", {}) + notification("textDocument/didOpen", {"textDocument": item})
-    )
-    total = int(client.request("nexus/context/usage", where).result["total"])
-    time.sleep(1)  # what is told of the opening comes by itself
-    times: dict[str, list[float]] = {"usage told": [], "layers": [], "preview": [], "server CPU": []}
-    line = text[: len(text) // 2].count("\n")
-    for version in range(2, edits + 2):
-        place = {"line": line, "character": 0}
-        change = {"range": {"start": place, "end": place}, "text": f"word{version}\n"}
-        busy = _cpu_ms(client.process.pid)
-        start = client.send(changed(uri, version, change))
-        at, total = _told(client, total)
-        times["usage told"].append(1000 * (at - start))
-        for name in ("layers", "preview"):
-            data, number = _asked(client, f"nexus/context/{name}", where)
-            times[name].append(1000 * (client.exchange(data, number).at - start))
-        times["server CPU"].append(_cpu_ms(client.process.pid) - busy)
-    return times
-
-
-def _cpu_ms(process: int) -> float:
-    """The time that all threads of a process have run."""
-    threads = Path(f"/proc/{process}/task").iterdir()
-    return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1e6
-
-
-def _asked(client: Client, method: str, params: dict[str, Any]) -> tuple[bytes, int]:
-    number = client.next_id()
-    return request(number, method, params), number
-
-
-def _told(client: Client, before: int) -> tuple[float, int]:
-    """When the next usage with another total was told, and that total."""
+def _wait_for_usage(client: Client, before: int) -> tuple[float, int]:
+    """When the next usage with another total came, and that total."""
     while True:
         at, message = client.received()
         if message.get("method") == "nexus/context/didChange":
             total = int(message["params"]["usage"]["total"])
             if total != before:
                 return at, total
-
-
-if __name__ == "__main__":
-    sys.exit(main())

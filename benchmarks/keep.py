@@ -1,93 +1,98 @@
-"""Measures `nexus sessions keep`: `python -m benchmarks.keep`.
+"""`nexus sessions keep` beside reading and decoding the same files.
 
 The logs are made up like real ones: long tool results, which both programs write twice, answers of several
-records, the provider's usages. Each run is a process of its own, so its processor time and its memory are its
-own: a first run of all of the logs, a second one in which nothing has changed, one in which every file of
-Claude Code has grown by a turn; then one file that is larger than what is read at once; then thousands of
-small files.
+records, the provider's usages. Each run is a process of its own (`python -m benchmarks.keep HOME [LEDGER]`,
+without a ledger the floor), so its memory is its own.
 """
 
-import argparse
 import json
 import random
 import resource
-import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
-FIRST_LEAST_MB_S = 50.0
-SECOND_MOST_S = 1.0
-LARGE_MOST_MB = 700.0
+from benchmarks.promises import ROOT, Measured, Promise, Run, promises, take_turns
+
 MODEL = "claude-sonnet-4-5"
 FOLDER = "/home/ana/project"
+FLOOR = "reading and json.loads of the same files"
+STAT = "a stat of each file"
 
 
-def main() -> int:
-    """Print the figures; with --strict 1 if one of them misses its target."""
-    options = _options()
-    if options.run:
-        _run(*options.run)
-        return 0
-    rows = []
-    with tempfile.TemporaryDirectory(prefix="nexus-keep-", dir=options.where) as root:
-        home, ledger = Path(root, "home"), Path(root, "ledger.db")
-        size = _write_logs(home, options.files, options.megabytes)
-        first, second = _measure(home, ledger), _measure(home, ledger)
-        _grow(home)
-        third = _measure(home, ledger)
-        speed, work = size / first["wall"] / 1e6, size / first["cpu"] / 1e6
-        name = f"first run, {options.files} files of {size / 1e6:,.0f} MB"
-        rows += [
-            (f"{name} (MB/s)", speed, speed >= FIRST_LEAST_MB_S),
-            ("the same, by processor time (MB/s)", work, True),
-            ("memory (MB)", first["memory"], True),
-            ("second run (s)", second["wall"], second["wall"] <= SECOND_MOST_S),
-            ("run after each file has grown by a turn (s)", third["wall"], True),
-        ]
-        home, ledger = Path(root, "large"), Path(root, "large.db")
-        size = _write_logs(home, 1, options.large)
-        large = _measure(home, ledger)
-        name = f"one file of {size / 1e6:,.0f} MB"
-        rows += [
-            (f"{name} (MB/s)", size / large["wall"] / 1e6, True),
-            ("memory (MB)", large["memory"], large["memory"] <= LARGE_MOST_MB),
-        ]
-        home, ledger = Path(root, "small"), Path(root, "small.db")
-        _write_logs(home, options.small, options.small * 0.006)
-        first, second = _measure(home, ledger), _measure(home, ledger)
-        rows += [
-            (f"first run, {options.small:,} files of a few KB (s)", first["wall"], True),
-            ("second run (s)", second["wall"], second["wall"] <= SECOND_MOST_S),
-        ]
-    print("| `nexus sessions keep` | | |\n|---|--:|---|")
-    for name, figure, passed in rows:
-        print(f"| {name} | {figure:,.2f} | {'pass' if passed else 'MISS'} |")
-    return 1 if options.strict and not all(passed for *_, passed in rows) else 0
+@promises(
+    Promise("a first run", 0.25, FLOOR, unit="MB/s", at_least=True),
+    Promise("a run after each file of Claude Code has grown by a turn", 1.0, FLOOR, unit="s"),
+    Promise("memory of a first run, one large file", 2.5, "the file", unit="MB"),
+)
+def keep(run: Run) -> Iterator[Measured]:
+    """Sessions of both programs into a new ledger, again when they have grown, and one large file."""
+    home, ledgers = run.root / "logs", count()
+    megabytes = _write_logs(home, run.pick(full=100, quick=20), run.pick(full=250, quick=60)) / 1e6
+
+    def keep_first() -> dict[str, float]:
+        return _run(run, home, run.root / f"{next(ledgers)}.db")
+
+    turns = take_turns({FLOOR: partial(_run, run, home), "nexus": keep_first}, run.pick(full=3, quick=1))
+    seconds = {lane: turns[lane, "wall"].at("p50") for lane in (FLOOR, "nexus")}
+    run.note_turns("Sessions of assistants into the ledger", turns)
+    yield "a first run", megabytes / seconds["nexus"], megabytes / seconds[FLOOR]
+    _grow(home)
+    grown = _run(run, home, run.root / "0.db")["wall"]
+    yield "a run after each file of Claude Code has grown by a turn", grown, seconds[FLOOR]
+    large = _write_logs(run.root / "large", 1, run.pick(full=300, quick=120)) / 1e6
+    figures = _run(run, run.root / "large", run.root / "large.db")
+    yield "memory of a first run, one large file", figures["memory"], large
 
 
-def _measure(home: Path, ledger: Path) -> dict[str, float]:
-    """Keep the sessions of a home in a process of its own: seconds, and megabytes of memory."""
-    command = [sys.executable, "-m", "benchmarks.keep", "--run", str(home), str(ledger)]
-    output = subprocess.run(command, check=True, capture_output=True).stdout
-    figures: dict[str, float] = json.loads(output)
+@promises(Promise("a second run, thousands of small files", 4.0, STAT, unit="s"))
+def keep_again(run: Run) -> Iterator[Measured]:
+    """A run in which nothing has changed."""
+    home, ledger = run.root / "logs", run.root / "ledger.db"
+    files = run.pick(full=10_000, quick=1_000)
+    _write_logs(home, files, files * 0.006)
+    _run(run, home, ledger)
+    again: Callable[[], dict[str, float]] = partial(_run, run, home, ledger)
+    turns = take_turns({"nexus": again}, run.pick(full=5, quick=2), warm=0)
+    stats = take_turns({STAT: partial(_run, run, home, option="--stat")}, run.pick(full=5, quick=2), warm=0)
+    yield "a second run, thousands of small files", turns["nexus", "processor"], stats[STAT, "processor"]
+
+
+def _run(run: Run, home: Path, *ledger: Path, option: str = "") -> dict[str, float]:
+    """Keep the sessions of a home in a process of its own, or read them: seconds, and megabytes of memory."""
+    command = [sys.executable, "-m", "benchmarks.keep", str(home), *map(str, ledger), *filter(None, [option])]
+    figures: dict[str, float] = json.loads(run.execute(command, cwd=ROOT))
     return figures
 
 
-def _run(home: str, path: str) -> None:
-    from nexus_context.ledger import open_ledger
-    from nexus_context.mirror import mirror_files
+def main(home: str, *arguments: str) -> None:
+    """Keep, read or look at the files of a home; print what that took."""
+    if arguments and arguments != ("--stat",):
+        from nexus_context.ledger import open_ledger
+        from nexus_context.mirror import mirror_files
 
-    ledger = open_ledger(path, environ={})
-    wall, cpu = time.perf_counter(), time.process_time()
-    mirror_files(ledger, home, {})
-    figures = {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
-    ledger.close()
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps(figures | {"memory": memory}))
+        ledger = open_ledger(arguments[0], environ={})
+        step: Callable[[], object] = partial(mirror_files, ledger, home, {})
+    else:
+        step = partial(_read, home, only_stat=bool(arguments))
+    wall, processor = time.perf_counter(), time.process_time()
+    step()
+    seconds = {"wall": time.perf_counter() - wall, "processor": time.process_time() - processor}
+    print(json.dumps(seconds | {"memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
+
+
+def _read(home: str, *, only_stat: bool) -> None:
+    for path in Path(home).rglob("*.jsonl"):
+        if only_stat:
+            path.stat()
+            continue
+        with path.open("rb") as file:
+            for line in file:
+                json.loads(line)
 
 
 # ---------------------------------------------------------------- logs
@@ -208,17 +213,5 @@ def _codex_lines(session: str, texts: _Texts) -> Iterator[str]:
             yield line("event_msg", type="exec_command_end", call_id=call, aggregated_output=text)
 
 
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.keep", description=__doc__)
-    parser.add_argument("--files", type=int, default=200, help="session files of the first logs [200]")
-    parser.add_argument("--megabytes", type=float, default=500, help="their size together [500]")
-    parser.add_argument("--large", type=float, default=300, help="megabytes of the large file [300]")
-    parser.add_argument("--small", type=int, default=10_000, help="small session files [10000]")
-    parser.add_argument("--where", type=Path, help="the folder for logs and ledgers")
-    parser.add_argument("--strict", action="store_true", help="exit 1 if a target is missed")
-    parser.add_argument("--run", nargs=2, metavar=("HOME", "LEDGER"), help=argparse.SUPPRESS)
-    return parser.parse_args()
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    main(*sys.argv[1:])

@@ -9,12 +9,12 @@ PROC = Path("/proc")
 
 def resident_mb(pid: int) -> float:
     """VmRSS of the process and all its descendants, in MB (10^6 bytes)."""
-    return sum(_field(PROC / str(each) / "status", "VmRSS") for each in _tree(pid))
+    return sum(_field(PROC / str(process) / "status", "VmRSS") for process in _tree(pid))
 
 
 def proportional_mb(pid: int) -> float:
     """Pss (a shared page counts by its share) of the process and all its descendants, in MB (10^6 bytes)."""
-    return sum(_field(PROC / str(each) / "smaps_rollup", "Pss") for each in _tree(pid))
+    return sum(_field(PROC / str(process) / "smaps_rollup", "Pss") for process in _tree(pid))
 
 
 def _tree(pid: int) -> list[int]:
@@ -23,7 +23,7 @@ def _tree(pid: int) -> list[int]:
         for path in (PROC / str(pid) / "task").glob("*/children")
         for child in path.read_text().split()
     ]
-    return [pid, *(each for child in children for each in _tree(child))]
+    return [pid, *(process for child in children for process in _tree(child))]
 
 
 def _field(path: Path, name: str) -> float:

@@ -1,23 +1,31 @@
-"""Who is measured: command, environment, installation of the peers, and how each is told about the schema."""
+"""The servers that are measured: how each is started, and how it is told about the schema."""
 
 import os
-import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
-from benchmarks.documents import Document
 from benchmarks.lsp_client import Client, ServerError, notification, request
+from benchmarks.promises import ROOT, Run, UnavailableError
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent
+HERE = ROOT / "benchmarks"
 PEERS = HERE / ".peers"  # not committed; installed from peers/package-lock.json
 LOCK_FILES = ("package.json", "package-lock.json")
 CONFIG = ".nexus3/config.json"
+SCHEMA = ROOT / "context/nexus_context/config/config.schema.json"
+NEXUS, SHARED, COLD = "nexus", "nexus, shared", "nexus, shared, cold"
+OLD_PEER = "vscode-json-languageserver"
+NEW_PEER = "vscode-langservers-extracted"
+PROGRAMS = {
+    OLD_PEER: "vscode-json-languageserver/bin/vscode-json-languageserver",
+    NEW_PEER: "vscode-langservers-extracted/bin/vscode-json-language-server",
+}
 
 Way = Literal["push", "pull"]
 
@@ -26,110 +34,60 @@ class Lane(msgspec.Struct, frozen=True):
     """One server used in one way: diagnostics pushed by it, or pulled by the client."""
 
     server: str
-    way: Way
-    command: tuple[str, ...]
-    schema: Path | None = None  # sent to a general JSON server; nexus carries its own
-    is_cold: bool = False  # whether the daemon that all windows share is ended before each start
+    way: Way = "push"
 
     @property
     def name(self) -> str:
         return f"{self.server} ({self.way})"
 
     @property
-    def is_own(self) -> bool:
-        """Whether it is nexus, in a process of its own or shared."""
-        return self.server.startswith("nexus")
+    def is_peer(self) -> bool:
+        """Whether it is a general JSON server, which has to be sent the schema."""
+        return self.server in PROGRAMS
 
-    @property
-    def is_shared(self) -> bool:
-        return self.server.startswith("nexus,")
-
-
-class Sandbox(msgspec.Struct, frozen=True):
-    """Where a run lives: nothing of the user's own home or configuration reaches the servers."""
-
-    root: Path
-    path: str  # PATH of the servers
-
-    @property
-    def environment(self) -> dict[str, str]:
-        home = self.root / "home"
-        places = {
-            "HOME": home,
-            "NEXUS_HOME": home / ".nexus3",
-            "TMPDIR": self.root / "tmp",
-            "XDG_RUNTIME_DIR": self.root / "run",
-        }
-        for name in ("CONFIG", "STATE", "DATA", "CACHE"):
-            places[f"XDG_{name}_HOME"] = home / f".{name.lower()}"
-        for place in places.values():
-            place.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return {"PATH": self.path, "LANG": "C.UTF-8"} | {name: str(place) for name, place in places.items()}
+    def command(self, run: Run) -> tuple[str, ...]:
+        """Its command; UnavailableError if it is a peer that cannot be installed."""
+        if self.is_peer:
+            return (install_peers(), str(PEERS / "node_modules" / PROGRAMS[self.server]), "--stdio")
+        return (*run.nexus, "serve", *(["--remote=auto"] if self.server in (SHARED, COLD) else []))
 
 
-def lanes(nexus: str | None, schema: Path) -> tuple[Lane, ...]:
-    """All lanes, in the order in which a round visits them."""
-    node = shutil.which("node")
-    if node is None:
-        raise ServerError("the peers need node: install Node.js 20 or later")
-    old = (
-        node,
-        str(PEERS / "node_modules/vscode-json-languageserver/bin/vscode-json-languageserver"),
-        "--stdio",
-    )
-    new = (
-        node,
-        str(PEERS / "node_modules/vscode-langservers-extracted/bin/vscode-json-language-server"),
-        "--stdio",
-    )
-    own = tuple(shlex.split(nexus)) if nexus else ()
-    shared = (*own, "--remote=auto")
-    return (
-        *((Lane("nexus", "push", own), Lane("nexus", "pull", own)) if own else ()),
-        *((Lane("nexus, shared", "push", shared),) if own else ()),
-        *((Lane("nexus, shared, cold", "push", shared, is_cold=True),) if own else ()),
-        Lane("vscode-json-languageserver", "push", old, schema),
-        Lane("vscode-langservers-extracted", "push", new, schema),
-        Lane("vscode-langservers-extracted", "pull", new, schema),
-    )
-
-
-def install_peers() -> None:
-    """Installs the locked peers into .peers, unless that lock is the installed one."""
-    wanted = [(HERE / "peers" / name).read_bytes() for name in LOCK_FILES]
+@cache
+def install_peers() -> str:
+    """Install the locked peers into .peers, unless that lock is the installed one; the path of node."""
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if node is None or npm is None:
+        raise UnavailableError("needs Node.js 20 or later with npm")
+    locks = [(HERE / "peers" / name).read_bytes() for name in LOCK_FILES]
     installed = [(PEERS / name).read_bytes() for name in LOCK_FILES if (PEERS / name).is_file()]
-    if installed == wanted and (PEERS / "node_modules" / ".package-lock.json").is_file():
-        return
-    PEERS.mkdir(exist_ok=True)
-    for name in LOCK_FILES:
-        shutil.copyfile(HERE / "peers" / name, PEERS / name)
-    subprocess.run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=PEERS, check=True)
+    if installed != locks or not (PEERS / "node_modules" / ".package-lock.json").is_file():
+        PEERS.mkdir(exist_ok=True)
+        for name in LOCK_FILES:
+            shutil.copyfile(HERE / "peers" / name, PEERS / name)
+        install(npm, "ci", "--ignore-scripts", cwd=PEERS)
+    return node
 
 
-def peer_versions() -> dict[str, str]:
-    """The installed version of each peer, and of the JSON service inside it."""
-    modules = PEERS / "node_modules"
-    inner = modules / "vscode-langservers-extracted/node_modules/vscode-json-languageservice"
-    found = {
-        "vscode-json-languageserver": modules / "vscode-json-languageserver",
-        "vscode-json-languageserver / json-languageservice": modules / "vscode-json-languageservice",
-        "vscode-langservers-extracted": modules / "vscode-langservers-extracted",
-        "vscode-langservers-extracted / json-languageservice": inner,
-    }
-    return {
-        name: str(msgspec.json.decode((path / "package.json").read_bytes())["version"])
-        for name, path in found.items()
-        if (path / "package.json").is_file()
-    }
+def install(*command: str, cwd: Path) -> None:
+    """Run a package manager. UnavailableError with its last words if it fails."""
+    quiet = ["--no-audit", "--no-fund", "--loglevel=error"] if command[0].endswith("npm") else []
+    process = subprocess.run([*command, *quiet], cwd=cwd, capture_output=True, text=True, check=False)
+    if process.returncode:
+        raise UnavailableError(f"does not install: {(process.stderr or process.stdout).strip()[-200:]}")
 
 
-def folder(sandbox: Sandbox, name: str, document: Document | None) -> Path:
-    """A workspace folder with `document` as its .nexus3/config.json, on disk as in the editor."""
-    path = sandbox.root / "folders" / name
-    (path / ".nexus3").mkdir(parents=True, exist_ok=True)
-    if document is not None:
-        (path / CONFIG).write_text(document.text, encoding="utf-8")
-    return path
+class Echo:
+    """A server on stock pygls that echoes: what any reply costs there."""
+
+    def __init__(self, stack: ExitStack, run: Run) -> None:
+        command = (sys.executable, "-m", "benchmarks.echo_server")
+        self._client = Client(command, cwd=ROOT, env=run.environ)
+        stack.callback(self._client.kill)
+        self._client.request("initialize", {"processId": None, "rootUri": None, "capabilities": {}})
+
+    def milliseconds(self, body: bytes | memoryview) -> float:
+        """The time of a reply that is as long as `body`, to a request of the same length."""
+        return self._client.request("echo", {"text": bytes(body).decode()}).seconds * 1e3
 
 
 def config_uri(path: Path) -> str:
@@ -138,14 +96,14 @@ def config_uri(path: Path) -> str:
 
 
 @contextmanager
-def started(lane: Lane, sandbox: Sandbox, path: Path) -> Iterator[tuple[Client, float]]:
+def started(lane: Lane, run: Run, path: Path) -> Iterator[tuple[Client, float]]:
     """A server on folder `path` that knows the schema, and the seconds from spawn to initialize reply."""
-    if lane.is_cold:
-        end_shared_daemon(lane, sandbox)
-    client = Client(lane.command, cwd=path, env=sandbox.environment)
+    command = lane.command(run)
+    if lane.server == COLD:
+        run.stop_daemon()
+    client = Client(command, cwd=path, env=run.environ)
     try:
-        number = client.next_id()
-        reply = client.exchange(request(number, "initialize", initialize_params(lane, path)), number)
+        reply = client.request("initialize", initialize_params(path, way=lane.way))
         if lane.way == "pull" and reply.result["capabilities"].get("diagnosticProvider") in (None, False):
             raise ServerError("declares no pull diagnostics")
         client.send(notification("initialized", {}) + settings(lane))
@@ -155,24 +113,18 @@ def started(lane: Lane, sandbox: Sandbox, path: Path) -> Iterator[tuple[Client, 
         client.kill()
 
 
-def end_shared_daemon(lane: Lane, sandbox: Sandbox) -> None:
-    """End the daemon of a sandbox that all windows share, if it runs."""
-    stop = [*lane.command[: lane.command.index("serve")], "stop"]
-    subprocess.run(stop, env=sandbox.environment, check=True, capture_output=True)
-
-
-def initialize_params(lane: Lane, path: Path) -> dict[str, Any]:
+def initialize_params(*paths: Path, way: Way = "push") -> dict[str, Any]:
     """The same for all servers, save that pull is declared only in a pull lane (else a server pushes)."""
     document: dict[str, Any] = {
         "synchronization": {"didSave": True},
         "publishDiagnostics": {"versionSupport": True, "relatedInformation": True},
     }
-    if lane.way == "pull":
+    if way == "pull":
         document["diagnostic"] = {"dynamicRegistration": False, "relatedDocumentSupport": False}
     return {
         "processId": os.getpid(),
-        "rootUri": path.as_uri(),
-        "workspaceFolders": [{"uri": path.as_uri(), "name": path.name}],
+        "rootUri": paths[0].as_uri() if paths else None,
+        "workspaceFolders": [{"uri": path.as_uri(), "name": path.name} for path in paths],
         "capabilities": {"textDocument": document, "workspace": {"workspaceFolders": True}},
     }
 
@@ -182,10 +134,10 @@ def settings(lane: Lane) -> bytes:
 
     The schema travels inside: the quickest of the ways that both peers honour.
     """
-    if lane.schema is None:
+    if not lane.is_peer:
         return b""
-    text = msgspec.json.decode(lane.schema.read_bytes())
-    schemas = [{"fileMatch": [f"**/{CONFIG}"], "url": lane.schema.as_uri(), "schema": text}]
+    text = msgspec.json.decode(SCHEMA.read_bytes())
+    schemas = [{"fileMatch": [f"**/{CONFIG}"], "url": SCHEMA.as_uri(), "schema": text}]
     return notification(
         "workspace/didChangeConfiguration",
         {"settings": {"json": {"schemas": schemas, "validate": {"enable": True}}}},

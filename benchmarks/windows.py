@@ -1,251 +1,212 @@
-"""Measures the daemon that all windows share, and commands beside it: `python -m benchmarks.windows`.
+"""The daemon that all windows share beside processes of their own and an echo; commands."""
 
-1. Memory: ten windows on one daemon (with their forwarders), beside ten processes that serve one window each.
-   Pages that processes share count by their share.
-2. Many clients at once: each sends requests at a fixed rate, whatever the replies take.
-3. Commands, from their start to their end: without a daemon, and where one runs.
-"""
-
-import argparse
-import os
-import shlex
+import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from benchmarks.documents import config
-from benchmarks.figures import Series
-from benchmarks.lsp_client import Client, ServerError, request
+from benchmarks.lsp_client import FrameReader, ServerError, request
 from benchmarks.processes import proportional_mb
-from benchmarks.servers import CONFIG, ROOT, Lane, Sandbox, end_shared_daemon, initialize_params
+from benchmarks.promises import ROOT, Measured, Promise, Run, Series, milliseconds, promises, take_turns
+from benchmarks.servers import CONFIG, NEXUS, SHARED, Lane, initialize_params, started
 
 WINDOWS = 10
 CLIENTS = 20
-RATE = 50  # requests a second of each client
-LASTING_S = 10.0
-COMMANDS = 20  # runs of each command
+SHARE = 0.5  # of its capacity, at which the waits of a server are measured
+LASTING_S = 2.0  # of each turn with many clients
 SETTLE_S = 2.0
-LINES = 60
 EXAMPLE = ROOT / "examples/company/backend/auth-service"
-
-MEMORY_MOST_RATIO = 0.25
-REPLY_MOST_MS = 100.0
-VERSION_MOST_MS = 60.0
-CHECK_MOST_MS = 150.0
-WARM_CHECK_MOST_MS = 60.0
-
-
-class Row(msgspec.Struct, frozen=True):
-    """One figure with its target, as a table shows it."""
-
-    name: str
-    value: str
-    target: str
-    passed: bool
-
-
-def main() -> int:
-    """Print the figures; 1 if one of them misses its target."""
-    options = _options()
-    command = tuple(shlex.split(options.nexus))
-    steps: dict[str, Callable[[tuple[str, ...]], list[Row]]] = {
-        "memory": _memory,
-        "clients": _clients,
-        "commands": _commands,
-    }
-    rows = [row for name, step in steps.items() if name in (options.only or steps) for row in step(command)]
-    print("| | figure | target | |\n|---|---|---|---|")
-    for row in rows:
-        print(f"| {row.name} | {row.value} | {row.target} | {'pass' if row.passed else 'MISS'} |")
-    return 0 if all(row.passed for row in rows) else 1
+ECHO = f"an echo on pygls, {CLIENTS} clients"
+BARE = "python -c pass"
 
 
 # ---------------------------------------------------------------- memory
 
 
-def _memory(command: tuple[str, ...]) -> list[Row]:
-    alone = _weigh(command, shared=False)
-    shared = _weigh((*command, "--remote=auto"), shared=True)
-    ratio = shared / alone
-    return [
-        Row(
-            f"memory of {WINDOWS} windows on one daemon",
-            f"{shared:.0f} MB, {ratio:.2f} × of {alone:.0f} MB in {WINDOWS} processes",
-            f"≤ {MEMORY_MOST_RATIO:g} ×",
-            ratio <= MEMORY_MOST_RATIO,
-        )
-    ]
+@promises(Promise(f"memory of {WINDOWS} windows on one daemon", 0.22, f"{WINDOWS} processes", unit="MB"))
+def memory(run: Run) -> Iterator[Measured]:
+    """Ten windows, each with a folder and a conversation; pages that processes share count by their share."""
+    separate = _weigh(run, Lane(NEXUS))
+    yield f"memory of {WINDOWS} windows on one daemon", _weigh(run, Lane(SHARED)), separate
 
 
-def _weigh(command: tuple[str, ...], *, shared: bool) -> float:
-    """The memory in MB of ten windows, each with a folder of its own and an open conversation."""
+def _weigh(run: Run, lane: Lane) -> float:
     with ExitStack() as stack:
-        sandbox = _sandbox(stack)
-        lane = Lane("nexus", "push", command)
-        windows = []
+        processes = []
         for number in range(WINDOWS):
-            folder = _folder(sandbox, number)
-            client = _window(stack, lane, sandbox, [folder])
-            about = {"workspaceFolder": folder.as_uri()}
-            client.request("nexus/context/assemble", about | {"message": "What is next?"})
-            windows.append(client)
+            folder = _folder(run, number)
+            client, _ = stack.enter_context(started(lane, run, folder))
+            params = {"workspaceFolder": folder.as_uri(), "message": "What is next?"}
+            client.request("nexus/context/assemble", params)
+            processes.append(client.process.pid)
         time.sleep(SETTLE_S)
-        processes = [client.process.pid for client in windows]
-        if shared:
-            stack.callback(end_shared_daemon, lane, sandbox)
-            processes.append(_daemon(sandbox))
+        if lane.server == SHARED:
+            (lock,) = Path(run.environ["XDG_RUNTIME_DIR"], "nexus").glob("*.lock")
+            processes.append(int(lock.read_text()))
         return sum(map(proportional_mb, processes))
 
 
 # ---------------------------------------------------------------- many clients
 
 
-def _clients(command: tuple[str, ...]) -> list[Row]:
+@promises(
+    Promise(f"requests a second of {CLIENTS} clients", 0.4, ECHO, unit="/s", at_least=True),
+    Promise(f"wait at {SHARE:.0%} of the capacity", 3.0, ECHO, "p99"),
+    Promise("requests without a reply", 0, unit=""),
+)
+def clients(run: Run) -> Iterator[Measured]:
+    """Many clients on a server's socket: first each sends as fast as replies come, then all at a fixed rate.
+
+    Both servers get the same requests and reply as they must; a wait counts from when a request was due.
+    """
+    folder = _folder(run, 0)
     with ExitStack() as stack:
-        sandbox = _sandbox(stack)
-        lane = Lane("nexus", "push", (*command, "--remote=auto"))
-        stack.callback(end_shared_daemon, lane, sandbox)
-        folder = _folder(sandbox, 0)
-        clients = [_window(stack, lane, sandbox, [folder]) for _ in range(CLIENTS)]
-        results: list[_Load] = []
-        threads = [
-            threading.Thread(target=lambda client=client: results.append(_load(client, folder)))
-            for client in clients
-        ]
+        stack.enter_context(started(Lane(SHARED), run, folder))
+        (path,) = Path(run.environ["XDG_RUNTIME_DIR"], "nexus").glob("*.sock")
+        crowds = {
+            "nexus": Crowd(stack, path, folder),
+            "echo": Crowd(stack, _start_echo(stack, run), folder, "echo"),
+        }
+        rounds = run.pick(full=5, quick=2)
+        steps = {name: crowd.measure_capacity for name, crowd in crowds.items()}
+        capacity = take_turns(steps, rounds)
+        yield f"requests a second of {CLIENTS} clients", capacity["nexus"], capacity["echo"]
+        loads = {
+            name: partial(crowd.load, SHARE * capacity[name].at("p50")) for name, crowd in crowds.items()
+        }
+        take_turns(loads, rounds)
+    nexus, echo = (Series(crowd.waits_ms) for crowd in crowds.values())
+    yield f"wait at {SHARE:.0%} of the capacity", nexus, echo
+    yield "requests without a reply", crowds["nexus"].failures
+    run.note(
+        "Twenty clients, ms of wait", "nexus", p50=nexus.at("p50"), p99=nexus.at("p99"), n=len(nexus.values)
+    )
+    run.note("Twenty clients, ms of wait", "echo", p50=echo.at("p50"), p99=echo.at("p99"), n=len(echo.values))
+
+
+class Crowd:
+    """Clients of one server, each a thread with a connection of its own."""
+
+    METHODS = ("nexus/context/usage", "nexus/context/preview", "nexus/session/list", "nexus/tokens/count")
+
+    def __init__(self, stack: ExitStack, path: Path, folder: Path, method: str = "") -> None:
+        self._connections = [Connection(stack, path, folder) for _ in range(CLIENTS)]
+        self._about = {"workspaceFolder": folder.as_uri()}
+        self._method = method
+        self.waits_ms: list[float] = []
+        self.failures = 0
+
+    def measure_capacity(self) -> float:
+        """Replies a second when each client sends as soon as it has its reply."""
+        counts: list[int] = []
+        until = time.perf_counter() + LASTING_S
+
+        def send(connection: "Connection") -> None:
+            count = 0
+            while time.perf_counter() < until:
+                count += self._exchange(connection, count)
+            counts.append(count)
+
+        self._with_all(send)
+        return sum(counts) / LASTING_S
+
+    def load(self, rate: float) -> float:
+        """Send `rate` requests a second; one that had to wait for another counts from when it was due."""
+        period = CLIENTS / rate
+        began = time.perf_counter()
+
+        def send(connection: "Connection") -> None:
+            for number in range(int(LASTING_S / period)):
+                due = began + (number + self._connections.index(connection) / CLIENTS) * period
+                time.sleep(max(due - time.perf_counter(), 0))
+                if self._exchange(connection, number):
+                    self.waits_ms.append((time.perf_counter() - due) * 1e3)
+
+        self._with_all(send)
+        return 0.0
+
+    def _exchange(self, connection: "Connection", number: int) -> bool:
+        method = self.METHODS[number % len(self.METHODS)]
+        params = {"texts": [f"Text {number}"]} if method == "nexus/tokens/count" else self._about
+        is_answered = connection.exchange(self._method or method, params)
+        self.failures += not is_answered
+        return is_answered
+
+    def _with_all(self, send: Callable[["Connection"], None]) -> None:
+        threads = [threading.Thread(target=send, args=(connection,)) for connection in self._connections]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-    waits = sorted(wait for result in results for wait in result.waits_ms)
-    failures = sum(result.failures for result in results)
-    p50, p99 = waits[len(waits) // 2], waits[-(-len(waits) * 99 // 100) - 1]
-    return [
-        Row(
-            f"{CLIENTS} clients at {RATE} requests a second each, p99",
-            f"{p99:.1f} ms (p50 {p50:.1f} ms, {len(waits):,} requests)",
-            f"≤ {REPLY_MOST_MS:g} ms",
-            p99 <= REPLY_MOST_MS,
-        ),
-        Row("errors and missing replies of these", f"{failures}", "0", failures == 0),
-    ]
 
 
-class _Load(msgspec.Struct):
-    """What one client measured: milliseconds from when a request was due to its reply."""
+class Connection:
+    """A client on a server's socket."""
 
-    waits_ms: list[float] = []
-    failures: int = 0
+    def __init__(self, stack: ExitStack, path: Path, folder: Path) -> None:
+        self._socket = stack.enter_context(socket.socket(socket.AF_UNIX))
+        self._socket.connect(str(path))
+        self._reader = FrameReader(self._socket.fileno(), reuse=True)
+        self._number = 0
+        if not self.exchange("initialize", initialize_params(folder)):
+            raise ServerError("refuses to initialize")
+
+    def exchange(self, method: str, params: dict[str, Any]) -> bool:
+        """Send a request and wait for its reply; whether that is a result."""
+        self._number += 1
+        self._socket.sendall(request(self._number, method, params))
+        while True:
+            message = msgspec.json.decode(self._reader.read(time.perf_counter() + 30).body)
+            if message.get("id") == self._number and "method" not in message:
+                return "result" in message
 
 
-def _load(client: Client, folder: Path) -> _Load:
-    """Send requests at a rate; one that had to wait for its predecessor counts from when it was due."""
-    result = _Load()
-    about = {"workspaceFolder": folder.as_uri()}
-    methods = ("nexus/context/usage", "nexus/context/preview", "nexus/session/list", "nexus/tokens/count")
-    began = time.perf_counter()
-    for number in range(int(RATE * LASTING_S)):
-        due = began + number / RATE
-        time.sleep(max(due - time.perf_counter(), 0))
-        method = methods[number % len(methods)]
-        params = {"texts": [f"Text {number}"]} if method == "nexus/tokens/count" else about
-        try:
-            client.request(method, params)
-        except (ServerError, TimeoutError, EOFError):
-            result.failures += 1
-            continue
-        result.waits_ms.append((time.perf_counter() - due) * 1e3)
-    return result
+def _start_echo(stack: ExitStack, run: Run) -> Path:
+    path = run.root / "echo.sock"
+    command = [sys.executable, "-m", "benchmarks.echo_server", str(path)]
+    process = subprocess.Popen(command, cwd=ROOT, env=run.environ)
+    stack.callback(process.wait)
+    stack.callback(process.kill)
+    while not path.exists() and process.poll() is None:
+        time.sleep(0.05)
+    return path
 
 
 # ---------------------------------------------------------------- commands
 
 
-def _commands(command: tuple[str, ...]) -> list[Row]:
-    nexus = command[: command.index("serve")]
-    check = [*nexus, "check", str(EXAMPLE)]
-    with ExitStack() as stack:
-        sandbox = _sandbox(stack)
-        python = _time([sys.executable, "-c", "pass"], sandbox)
-        version, cold = _time([*nexus, "--version"], sandbox), _time(check, sandbox)
-        lane = Lane("nexus", "push", (*command, "--remote=auto"))
-        stack.callback(end_shared_daemon, lane, sandbox)
-        _window(stack, lane, sandbox, [_folder(sandbox, 0)])
-        warm = _time(check, sandbox)
-    rows = (
-        ("python -c pass", python, None),
-        ("nexus --version", version, VERSION_MOST_MS),
-        ("nexus check of the example, no daemon", cold, CHECK_MOST_MS),
-        ("nexus check of the example, in the daemon", warm, WARM_CHECK_MOST_MS),
+@promises(
+    Promise("nexus --version", 2.0, BARE),
+    Promise("nexus check of a small folder, no daemon", 6.0, BARE),
+    Promise("nexus check of a small folder, in the daemon", 2.5, BARE),
+)
+def commands(run: Run) -> Iterator[Measured]:
+    """Commands from their start to their end, beside an interpreter that does nothing."""
+    rounds = run.pick(full=30, quick=8)
+    bare = [sys.executable, "-c", "pass"]
+    check = [*run.nexus, "check", str(EXAMPLE)]
+    alone = take_turns(
+        _timers(run, {BARE: bare, "version": [*run.nexus, "--version"], "check": check}), rounds
     )
-    return [
-        Row(
-            f"{name}, p50",
-            f"{series.p50:.0f} ms (best {min(series.values):.0f} ms)",
-            "" if most is None else f"≤ {most:g} ms",
-            most is None or series.p50 <= most,
-        )
-        for name, series, most in rows
-    ]
+    yield "nexus --version", alone["version"], alone[BARE]
+    yield "nexus check of a small folder, no daemon", alone["check"], alone[BARE]
+    with started(Lane(SHARED), run, _folder(run, 0)):
+        turns = take_turns(_timers(run, {BARE: bare, "check": check}), rounds)
+    yield "nexus check of a small folder, in the daemon", turns["check"], turns[BARE]
 
 
-def _time(command: Sequence[str], sandbox: Sandbox) -> Series:
-    values = []
-    for number in range(COMMANDS + 1):
-        began = time.perf_counter()
-        subprocess.run(command, env=sandbox.environment, cwd=sandbox.root, capture_output=True, check=False)
-        if number:  # the first one reads the files from the disk
-            values.append((time.perf_counter() - began) * 1e3)
-    return Series("command", "nexus", "ms", tuple(values))
+def _timers(run: Run, named: dict[str, Sequence[str]]) -> dict[str, Callable[[], float]]:
+    return {name: partial(milliseconds, partial(run.execute, command)) for name, command in named.items()}
 
 
-# ---------------------------------------------------------------- windows
-
-
-def _sandbox(stack: ExitStack) -> Sandbox:
-    root = stack.enter_context(tempfile.TemporaryDirectory(prefix="nexus-bench-"))
-    return Sandbox(Path(root), os.environ["PATH"])
-
-
-def _folder(sandbox: Sandbox, number: int) -> Path:
-    path = sandbox.root / "folders" / f"folder-{number:02}"
-    (path / ".nexus3").mkdir(parents=True)
-    (path / CONFIG).write_text(config(LINES, "schema").text, encoding="utf-8")
-    (path / "NEXUS.md").write_text(f"# Folder {number}\n\nUse the style of this folder.\n" * 5)
-    return path
-
-
-def _window(stack: ExitStack, lane: Lane, sandbox: Sandbox, folders: list[Path]) -> Client:
-    client = Client(lane.command, cwd=sandbox.root, env=sandbox.environment)
-    stack.callback(client.kill)
-    number = client.next_id()
-    client.exchange(request(number, "initialize", initialize_params(lane, folders[0])), number)
-    client.notify("initialized", {})
-    client.request("nexus/context/usage", {"workspaceFolder": folders[0].as_uri()})
-    return client
-
-
-def _daemon(sandbox: Sandbox) -> int:
-    """The process of the shared daemon of a sandbox."""
-    (lock,) = Path(sandbox.environment["XDG_RUNTIME_DIR"], "nexus").glob("*.lock")
-    return int(lock.read_text())
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--only", action="append", choices=("memory", "clients", "commands"))
-    parser.add_argument(
-        "--nexus", default=f"{Path(sys.executable).with_name('nexus')} serve", help="the daemon's command"
-    )
-    return parser.parse_args()
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def _folder(run: Run, number: int) -> Path:
+    rules = f"# Folder {number}\n\nUse the style of this folder.\n" * 5
+    return run.folder(f"folder-{number:02}", {CONFIG: config(60, "schema").text, "NEXUS.md": rules})

@@ -1,187 +1,174 @@
-"""What is measured: spawning, many agents at once, previews. Every `Times` is in microseconds.
+"""How quickly an agent starts, what a thousand agents cost, and how quickly a preview shows one.
 
-Garbage collection is off while the clock runs. What fills memory is measured in a process of its own.
+The folders are a company's services, each with three layers, 20 skills and 5 imports; their files are at rest
+and in the system's cache. A preview counts the tokens of each part of the prompt.
 """
 
 import os
-import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import partial
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import msgspec
-from benchmarks.agents.worker import Many
-from benchmarks.agents.workspace import Workspace
-from benchmarks.conversation.speed import Times, quiet, timed
-from benchmarks.conversation.traces import ROOT
-from benchmarks.lsp_client import Client, notification
+from benchmarks.agents import workspace
+from benchmarks.agents.worker import DIRECTORIES, FOLDERS, Many
+from benchmarks.lsp_client import Client
+from benchmarks.promises import (
+    ROOT,
+    Measured,
+    Promise,
+    Run,
+    Step,
+    milliseconds,
+    processor_ms,
+    promises,
+    take_turns,
+)
+from benchmarks.servers import NEXUS, Echo, Lane, started
 
 from nexus_context.agents import AgentPool
 from nexus_context.assembly import model_of
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import count_spans
+from nexus_context.tokens.vocabulary import load_encoding
 
-WARM = 5  # first values that are thrown away
-DAEMON = (sys.executable, "-P", "-m", "nexus_daemon", "serve")
-
-
-class Rounds(msgspec.Struct, frozen=True):
-    """How much is measured."""
-
-    spawns: int
-    previews: int
-    folders: int  # of the company, each with agents
-    agents: int  # of each folder
+READ = "reading its files"
+READ_AND_SYNC = "reading its files and an fdatasync"
+COUNT = "tiktoken on its prompt"
+ECHO = "an echo of the same reply on pygls"
+LAYOUTS = {FOLDERS: ("a pool each", 4.1, 2.8), DIRECTORIES: ("directories of one folder", 9.0, 7.0)}
+"""A name and the limits of time and memory."""
 
 
-FULL = Rounds(spawns=400, previews=400, folders=200, agents=5)
-QUICK = Rounds(spawns=40, previews=40, folders=12, agents=5)
+@promises(
+    Promise("spawn in the workspace folder", 2.0, READ),
+    Promise("spawn in another directory", 6.0, READ),
+    Promise("preview of a folder", 0.4, COUNT),
+    Promise("preview as an agent", 6.0, COUNT),
+    Promise("first preview as an agent, which builds it", 8.0, READ),
+)
+def library(run: Run) -> Iterator[Measured]:
+    """Spawns and previews in Python, of a folder that has been read before."""
+    company = workspace.write(run.root, 1)
+    service = company.services[0]
+    near, far = company.pool(service), company.pool(company.company)
+    encoding, text = load_encoding("o200k_base"), far.view_as("agent", service.name).prompt.text
+    tasks = count()
+
+    def preview(cwd: str | None, task: str) -> None:
+        snapshot = far.main.snapshot if cwd is None else far.view_as("agent", cwd, task=task).snapshot
+        _count_parts(snapshot)
+
+    steps: dict[str, Step] = {
+        READ: partial(processor_ms, partial(company.read_files, service)),
+        COUNT: partial(processor_ms, partial(encoding.encode, text)),
+        "spawn": partial(_spawn, near, None),
+        "spawn far": partial(_spawn, far, service.name),
+        "folder": partial(processor_ms, partial(preview, None, "")),
+        "agent": partial(processor_ms, partial(preview, service.name, "Look.")),
+        "first": lambda: processor_ms(lambda: preview(service.name, f"Look {next(tasks)}.")),
+    }
+    turns = take_turns(steps, run.pick(full=300, quick=40), warm=5)
+    yield "spawn in the workspace folder", turns["spawn"], turns[READ]
+    yield "spawn in another directory", turns["spawn far"], turns[READ]
+    yield "preview of a folder", turns["folder"], turns[COUNT]
+    yield "preview as an agent", turns["agent"], turns[COUNT]
+    yield "first preview as an agent, which builds it", turns["first"], turns[READ]
+    run.note_turns("Agents in Python, ms", turns)
 
 
-class Spawning(msgspec.Struct, frozen=True):
-    """`AgentPool.spawn` in a folder of three layers that has been read before."""
+@promises(
+    Promise("spawn in another directory, durable", 12.0, READ_AND_SYNC),
+    Promise("preview of the workspace folder", 1.5, ECHO),
+    Promise("preview of a live agent", 1.7, ECHO),
+    Promise("preview of an agent that is not started", 2.7, ECHO),
+)
+def daemon(run: Run) -> Iterator[Measured]:
+    """Requests of a daemon, from the first byte sent to the last one received; a spawn is durable by then."""
+    company = workspace.write(run.root, 1)
+    service, names = company.services[0], count()
+    folder = {"workspaceFolder": company.company.as_uri()}
+    params_of: dict[str, dict[str, Any]] = {
+        "preview of the workspace folder": folder,
+        "preview of a live agent": {**folder, "agent": "stays"},
+        "preview of an agent that is not started": {**folder, "viewAs": {"cwd": service.name}},
+    }
+    with ExitStack() as stack:
+        client, _ = stack.enter_context(started(Lane(NEXUS), run, company.company))
+        echo = Echo(stack, run)
+        client.request("nexus/agent/spawn", {**folder, "agentId": "stays", "cwd": service.name})
 
-    own: Times  # in the workspace folder itself
-    other: Times  # in another directory of it, whose files are looked at again
-    below: Times  # there, below an agent that has that directory's files already
+        def spawn() -> float:
+            agent = {**folder, "agentId": f"agent-{next(names)}"}
+            elapsed = client.request("nexus/agent/spawn", {**agent, "cwd": service.name}).seconds
+            client.request("nexus/agent/dispose", agent)
+            return elapsed * 1e3
 
+        steps: dict[str, Step] = {READ_AND_SYNC: partial(milliseconds, partial(_read_and_sync, run, company))}
+        turns = take_turns(steps | {"spawn": spawn}, run.pick(full=100, quick=15), warm=5)
+        run.note_turns("Agents of a daemon: spawn, ms", turns)
+        yield "spawn in another directory, durable", turns["spawn"], turns[READ_AND_SYNC]
+        for what, params in params_of.items():
+            reply = bytes(client.request("nexus/context/preview", params).body)
 
-class Previewing(msgspec.Struct, frozen=True):
-    """From the question to the prompt with the tokens of each fragment."""
-
-    characters: int  # of the prompt
-    folder: Times  # in Python, of a folder that is loaded
-    first: Times  # in Python, as an agent in another directory, which is made for it
-    view: Times  # the same again, as who looks at one does while nothing changes
-
-
-class Asking(msgspec.Struct, frozen=True):
-    """Requests of a daemon, from the first byte sent to the last one received."""
-
-    spawn: Times  # of an agent in another directory; it is in the ledger then
-    folder: Times  # `nexus/context/preview` of the workspace folder
-    agent: Times  # of a live agent
-    first: Times  # of one that is not started, another one each time
-    view: Times  # of one that is not started, the same one
-
-
-def spawning(workspace: Workspace, rounds: Rounds) -> Spawning:
-    """Spawns and disposes, so that there is always room for one more."""
-    service = workspace.services[0]
-    own, other = workspace.pool(service), workspace.pool(workspace.company)
-    other.spawn("stays", service.name, role="manager")
-    return Spawning(
-        own=_spawned(own, rounds.spawns),
-        other=_spawned(other, rounds.spawns, cwd=service.name),
-        below=_spawned(other, rounds.spawns, cwd=service.name, parent="stays"),
-    )
-
-
-def previewing(workspace: Workspace, rounds: Rounds) -> Previewing:
-    """The library's previews."""
-    service = workspace.services[0]
-    pool = workspace.pool(workspace.company)
-    folder, tasks = pool.main.snapshot, count()
-    return Previewing(
-        characters=len(pool.view_as("agent", service.name).prompt.text),
-        folder=_repeated(rounds.previews, lambda: _counted(folder)),
-        first=_repeated(
-            rounds.previews,
-            lambda: _counted(pool.view_as("agent", service.name, task=f"Look {next(tasks)}.").snapshot),
-        ),
-        view=_repeated(rounds.previews, lambda: _counted(pool.view_as("agent", service.name).snapshot)),
-    )
+            steps = {
+                "nexus": partial(_preview, client, params),
+                ECHO: partial(echo.milliseconds, reply),
+            }
+            turns = take_turns(steps, run.pick(full=200, quick=30), warm=5)
+            yield what, turns["nexus"], turns[ECHO]
+            run.note_turns(f"Agents of a daemon: {what}, ms", turns)
 
 
-def asking(workspace: Workspace, rounds: Rounds, state: Path) -> Asking:
-    """What a daemon says, whose state is in the folder `state`."""
-    folder = {"workspaceFolder": workspace.company.as_uri()}
-    cwd = workspace.services[0].name
-    spawned: list[float] = []
-    with _daemon(workspace, state) as client:
-        client.request("nexus/agent/spawn", {**folder, "agentId": "stays", "cwd": cwd})
-        for number in range(-(-rounds.spawns // 4) + WARM):  # on the disk before it is answered
-            one = {**folder, "agentId": f"agent-{number}"}
-            spawned.append(client.request("nexus/agent/spawn", {**one, "cwd": cwd}).seconds)
-            client.request("nexus/agent/dispose", one)
-        return Asking(
-            spawn=_times(spawned),
-            folder=_answered(client, rounds.previews, lambda _: folder),
-            agent=_answered(client, rounds.previews, lambda _: {**folder, "agent": "stays"}),
-            first=_answered(
-                client, rounds.previews, lambda n: {**folder, "viewAs": {"cwd": cwd, "task": f"Look {n}."}}
-            ),
-            view=_answered(client, rounds.previews, lambda _: {**folder, "viewAs": {"cwd": cwd}}),
-        )
+@promises(
+    *(
+        Promise(f"load and spawn 200 × 5, {name}", limit, "reading the files of each", unit="s")
+        for name, limit, _ in LAYOUTS.values()
+    ),
+    *(
+        Promise(f"memory of each of 200 × 5, {name}", limit, "its prompt", unit="KB")
+        for name, _, limit in LAYOUTS.values()
+    ),
+)
+def many(run: Run) -> Iterator[Measured]:
+    """All agents of 200 folders alive at once, in a new process: a pool for each folder, or one folder.
+
+    The memory is what is added after the workspace folders are loaded, and includes what agents share.
+    """
+    folders, agents = run.pick(full=200, quick=24), 5
+    company = workspace.write(run.root, folders)
+    reading = agents * sum(processor_ms(partial(company.read_files, service)) for service in company.services)
+    for layout, (name, *_) in LAYOUTS.items():
+        command = [sys.executable, "-m", "benchmarks.agents.worker", layout, str(company.home)]
+        output = run.execute([*command, str(folders), str(agents)], cwd=ROOT)
+        result = msgspec.json.decode(output, type=Many)
+        yield f"load and spawn 200 × 5, {name}", result.seconds, reading / 1e3
+        yield f"memory of each of 200 × 5, {name}", result.kilobytes, result.text / result.agents / 1e3
 
 
-def many(workspace: Workspace, rounds: Rounds, way: str) -> Many:
-    """All agents of all folders, in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.agents.worker", way, str(workspace.home)]
-    command += [str(rounds.folders), str(rounds.agents)]
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'context'}"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, check=True)
-    return msgspec.json.decode(done.stdout, type=Many)
+def _read_and_sync(run: Run, company: Workspace) -> None:
+    company.read_files(company.services[0])
+    with (run.root / "floor").open("wb") as file:
+        file.write(b"agent")
+        file.flush()
+        os.fdatasync(file.fileno())
 
 
-# ------------------------------------------------------------ inside
+def _preview(client: Client, params: dict[str, Any]) -> float:
+    return client.request("nexus/context/preview", params).seconds * 1e3
 
 
-def _spawned(pool: AgentPool, number_of: int, **asked: Any) -> Times:
-    times: list[int] = []
-    with quiet():
-        for number in range(number_of + WARM):
-            with timed(times):
-                pool.spawn(f"agent-{number}", **asked)
-            pool.dispose(f"agent-{number}")
-    return Times.of(times[WARM:])
+def _spawn(pool: AgentPool, cwd: str | None) -> float:
+    elapsed = processor_ms(lambda: pool.spawn("agent", cwd))
+    pool.dispose("agent")
+    return elapsed
 
 
-def _repeated(number: int, ask: Callable[[], object]) -> Times:
-    times: list[int] = []
-    with quiet():
-        for _ in range(number + WARM):
-            with timed(times):
-                ask()
-    return Times.of(times[WARM:])
-
-
-def _counted(snapshot: Snapshot) -> tuple[int, ...]:
+def _count_parts(snapshot: Snapshot) -> tuple[int, ...]:
     """The tokens of each fragment, as a preview shows them."""
     _, counter = model_of(snapshot, None)
     prompt = snapshot.prompt
     return count_spans(counter, prompt.text, [0, *(fragment.span.end for fragment in prompt.fragments)])
-
-
-def _answered(client: Client, number: int, params: Callable[[int], dict[str, Any]]) -> Times:
-    return _times(
-        [client.request("nexus/context/preview", params(one)).seconds for one in range(number + WARM)]
-    )
-
-
-def _times(seconds: list[float]) -> Times:
-    return Times.of([int(each * 1e9) for each in seconds[WARM:]])
-
-
-@contextmanager
-def _daemon(workspace: Workspace, state: Path) -> Iterator[Client]:
-    environment = {
-        "PATH": os.environ["PATH"],
-        "HOME": str(workspace.home),
-        "NEXUS_HOME": str(workspace.home / ".nexus3"),
-        "NEXUS_STATE": str(state),
-    }
-    client = Client(DAEMON, cwd=workspace.company, env=environment)
-    try:
-        uri = workspace.company.as_uri()
-        folders = [{"uri": uri, "name": workspace.company.name}]
-        params = {"processId": os.getpid(), "capabilities": {}, "workspaceFolders": folders}
-        client.request("initialize", params)
-        client.send(notification("initialized", {}))
-        yield client
-        client.close()
-    finally:
-        client.kill()

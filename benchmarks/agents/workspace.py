@@ -41,21 +41,26 @@ class Workspace(msgspec.Struct, frozen=True):
         """A pool without agents for a folder."""
         return AgentPool(self.load(folder), self.inputs)
 
+    def read_files(self, service: Path) -> int:
+        """Read what an agent of a service is made of: the files of the user, the company and the service."""
+        roots = (self.home / ".nexus3", self.company / ".nexus3", service / ".nexus3")
+        return sum(len(path.read_bytes()) for root in roots for path in root.rglob("*.*"))
 
-def made(root: Path, services: int) -> Workspace:
+
+def write(root: Path, services: int) -> Workspace:
     """Writes the company and waits until its files are at rest."""
     home, company = root / "home", root / "home" / "company"
     _write(home / ".nexus3/NEXUS.md", _prose("Rules of the user", 40))
     shared = _layer(company, "company", SHARED_SKILLS, SHARED_IMPORTS)
     _write(company / ".nexus3/config.json", b'{"provider": {"model": "gpt-4o"}}\n')
-    places = tuple(company / f"service-{number:03}" for number in range(services))
-    for place in places:
-        written = shared + _layer(place, place.name, OWN_SKILLS, OWN_IMPORTS)
-        _write(place / ".nexus3/config.json", b'{"context": {"keep_recent_turns": 4}}\n')
+    folders = tuple(company / f"service-{number:03}" for number in range(services))
+    for folder in folders:
+        written = shared + _layer(folder, folder.name, OWN_SKILLS, OWN_IMPORTS)
+        _write(folder / ".nexus3/config.json", b'{"context": {"keep_recent_turns": 4}}\n')
         assert written == SHARED_SKILLS + OWN_SKILLS + SHARED_IMPORTS + OWN_IMPORTS
     os.sync()
     time.sleep(REST_S)
-    return Workspace(home, company, places)
+    return Workspace(home, company, folders)
 
 
 def _layer(directory: Path, name: str, skills: int, imports: int) -> int:

@@ -58,31 +58,7 @@ class Entry(msgspec.Struct, frozen=True):
         return adapter(budget, **self.options, **more)
 
 
-def _nexus(name: str, *, timed: bool = False, **options: Any) -> Entry:
-    return Entry(name, "nexus", "nexus:Nexus", options, timed=timed)
-
-
-BARE: dict[str, Any] = {"pin_first": False, "identifier_tokens": 0}
-"""Nothing but the strategy: no pinned first message, no identifiers."""
-
 NEXUS = "nexus"
-OURS = (
-    _nexus(NEXUS, timed=True),
-    _nexus("nexus, nothing pinned", pin_first=False),
-    _nexus("nexus, identifiers ≤ 300", identifier_tokens=300),
-    _nexus("nexus, no identifiers", identifier_tokens=0),
-    *(
-        _nexus(
-            f"nexus, bare {strategy} to {target}",
-            truncation_strategy=strategy,
-            truncation_target=target,
-            **BARE,
-        )
-        for strategy in ("oldest_first", "middle_out", "sliding", "simple", "recency")
-        for target in (0.6, 1.0)
-    ),
-)
-
 PEERS = (
     Entry("langchain-core (recommended)", "peers", "langchain:Recommended", timed=True),
     Entry(
@@ -101,7 +77,7 @@ PEERS = (
     Entry("everything, uncut", "nexus", "plain:Everything"),
 )
 
-ENTRIES = {entry.name: entry for entry in (*OURS, *PEERS)}
+ENTRIES = {entry.name: entry for entry in (Entry(NEXUS, "nexus", "nexus:Nexus", timed=True), *PEERS)}
 
 PER_TURN = "nexus, once a turn"
 IN_TURNS = "nexus_turns:"

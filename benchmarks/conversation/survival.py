@@ -12,12 +12,12 @@
 """
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Sequence
 
 import msgspec
 from benchmarks.conversation.coding_sessions import (
     HELD_OUT_SEEDS,
-    TUNING_SEEDS,
     CodingSession,
     Mark,
     coding_session,
@@ -25,6 +25,8 @@ from benchmarks.conversation.coding_sessions import (
 from benchmarks.conversation.facts import OpenAIMessage, call_identifiers, calls_of, facts_of, text_of
 from benchmarks.conversation.identifiers import values
 from benchmarks.conversation.subject import COMPACTORS, Entry
+
+from nexus_context.tokens.vocabulary import load_encoding
 
 THRESHOLD = 0.8
 STEPS = 30
@@ -74,13 +76,13 @@ class Survival(msgspec.Struct):
     least_plain: int | None = None  # of six, in the worst session
     tokens: list[int] = []  # after each compaction
     used: list[float] = []  # share of the limit that each summary takes
-    milliseconds: list[float] = []
+    milliseconds: list[float] = []  # of the processor, for each compaction
+    count_ms: list[float] = []  # the same to count the tokens of the whole history
 
 
 class Survived(msgspec.Struct, frozen=True):
-    """What survived in some sessions at one window."""
+    """What survived at one window."""
 
-    sessions: str
     window: int
     survival: Survival
 
@@ -105,21 +107,16 @@ def compactor_of(entry: Entry) -> Compactor:
     return trim
 
 
-def survivals(
-    entry: Entry, windows: Sequence[int], traces: Mapping[str, list[OpenAIMessage]]
-) -> list[Survived]:
-    """What survives in the traces and in the made sessions, tuning and held-out ones."""
-    groups = {name: [CodingSession(messages, [], [])] for name, messages in traces.items()}
-    groups["tuning"] = [coding_session(seed, LENGTH) for seed in TUNING_SEEDS]
-    groups["held-out"] = [coding_session(seed, LENGTH) for seed in HELD_OUT_SEEDS]
+def survivals(entry: Entry, windows: Sequence[int]) -> list[Survived]:
+    """What survives in the held-out sessions: their phrases, errors and findings are not the tuned ones."""
+    sessions = [coding_session(seed, LENGTH) for seed in HELD_OUT_SEEDS]
     survived = []
-    for name, sessions in groups.items():
-        for window in windows:
-            survival = Survival()
-            for session in sessions:
-                survive(compactor_of(entry), session, window, survival)
-            if survival.compactions:
-                survived.append(Survived(name, window, survival))
+    for window in windows:
+        survival = Survival()
+        for session in sessions:
+            survive(compactor_of(entry), session, window, survival)
+        if survival.compactions:
+            survived.append(Survived(window, survival))
     return survived
 
 
@@ -130,6 +127,9 @@ def survive(compact: Compactor, session: CodingSession, window: int, into: Survi
     for at, message in enumerate(session.messages):
         if message["role"] == "assistant" and size >= THRESHOLD * window:
             compacted = compact(history, window)
+            if compacted.limit:
+                into.count_ms.append(_count_ms(history))
+                into.milliseconds.append(compacted.milliseconds)
             history = compacted.messages
             size = sum(facts_of(each).tokens for each in history)
             rounds += 1
@@ -142,10 +142,17 @@ def survive(compact: Compactor, session: CodingSession, window: int, into: Survi
         said |= facts_of(message).identifiers
 
 
+def _count_ms(history: Sequence[OpenAIMessage]) -> float:
+    encoding = load_encoding("cl100k_base")
+    texts = [text for message in history for text in _texts(message)]
+    began = time.process_time()
+    encoding.encode_batch(texts, num_threads=1, disallowed_special=())
+    return 1e3 * (time.process_time() - began)
+
+
 def _add(into: Survival, compacted: Compacted, size: int) -> None:
     into.compactions += 1
     into.tokens.append(size)
-    into.milliseconds.append(compacted.milliseconds)
     if compacted.limit:
         into.used.append(compacted.summary / compacted.limit)
 

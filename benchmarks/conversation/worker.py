@@ -1,9 +1,8 @@
 """One subject in a process of its own: `… benchmarks.conversation.worker SUBJECT QUESTION …` prints JSON.
 
-    walk BUDGET…       quality on every trace that is there, with each budget (tokens)
-    anthropic, openai BUDGET…   the same with facts in every turn, through a strict provider
-    turn SIZE N S      turns with facts at SIZE messages, N of them or S seconds
-    survive WINDOW…    what survives compactions, on every trace and the made coding sessions
+    walk CHATS BUDGET…  quality on the first chats that are there, with each budget (tokens)
+    anthropic, openai CHATS BUDGET…   the same with facts in every turn, through a strict provider
+    survive WINDOW…    what survives compactions of the made coding sessions
     step SIZE N S      add + build at SIZE messages, N steps or S seconds
     add, encode N      add + count; encoding, N rounds
 
@@ -13,6 +12,7 @@ Peers run in a virtualenv that knows nothing of this project but its tokenizer.
 import sys
 import warnings
 from collections.abc import Iterator
+from itertools import islice
 
 import msgspec
 from benchmarks.conversation import speed, traces
@@ -53,7 +53,7 @@ def walked(entry: Entry, budget: int) -> Iterator[Walked]:
         yield Walked(name, sum(map(len, group)), budget, quality)
 
 
-def with_facts(entry: Entry, vendor: Vendor, budgets: list[int]) -> list[WalkedWithFacts]:
+def with_facts(entry: Entry, vendor: Vendor, chats: int, *budgets: int) -> list[WalkedWithFacts]:
     """The walks with facts of every trace: those that are there, and one of long tool turns."""
     from benchmarks.conversation.fact_walk import walk_with_facts  # with the provider of the tests
 
@@ -61,7 +61,7 @@ def with_facts(entry: Entry, vendor: Vendor, budgets: list[int]) -> list[WalkedW
         WalkedWithFacts(
             vendor, name, budget, walk_with_facts(turn_subject(entry, budget, vendor), trace, budget, vendor)
         )
-        for name, trace in (available() | {"long tool turns": traces.long_turns()}).items()
+        for name, trace in islice((available() | {"long tool turns": traces.long_turns()}).items(), chats)
         for budget in budgets
     ]
 
@@ -76,40 +76,27 @@ def turn_subject(entry: Entry, budget: int, vendor: Vendor) -> TurnSubject:
     return Stored(entry.make(budget), vendor)
 
 
-def answer(entry: Entry, question: str, arguments: list[float]) -> object:
+def answer(name: str, question: str, arguments: list[int]) -> object:
     """The result of one measure; ValueError for a question that is none."""
-    if question == "walk":
-        return [each for budget in map(int, arguments) for each in walked(entry, budget)]
     if question == "survive":
-        every = available() | {"long tool turns": traces.long_turns()}
-        return survivals(entry, [*map(int, arguments)], every)
-    if question == "step":
-        size, steps, seconds = arguments
-        return speed.step(entry.make(STEP_BUDGET), int(size), steps=int(steps), seconds=seconds)
-    if question == "turn":
-        size, steps, seconds = arguments
-        subject = turn_subject(entry, STEP_BUDGET, "anthropic")
-        return speed.turn(subject, int(size), steps=int(steps), seconds=seconds)
-    if question == "encode":
-        return speed.encode(entry.make(speed.UNBOUNDED), int(arguments[0]))
-    subject = entry.make(speed.UNBOUNDED)
-    if question == "add" and isinstance(subject, Counting):
-        return speed.add(subject)
-    raise ValueError(f"{entry.name} has no answer to {question}")
-
-
-def main(name: str, question: str, *arguments: str) -> None:
-    """Prints the answer as JSON."""
-    warnings.simplefilter("ignore")  # the libraries' own, on their own future
-    numbers = list(map(float, arguments))
+        return survivals(SURVIVORS[name], arguments)
     vendor = next((vendor for vendor in MODELS if vendor == question), None)
     if vendor is not None:
-        result: object = with_facts(WITH_FACTS[name], vendor, list(map(int, numbers)))
-    else:
-        entries = {"turn": WITH_FACTS, "survive": SURVIVORS}.get(question, ENTRIES)
-        result = answer(entries[name], question, numbers)
-    print(msgspec.json.encode(result).decode())
+        return with_facts(WITH_FACTS[name], vendor, *arguments)
+    entry = ENTRIES[name]
+    if question == "walk":
+        chats, *budgets = arguments
+        return [walk for budget in budgets for walk in islice(walked(entry, budget), chats)]
+    if question == "step":
+        return [speed.step(entry.make(STEP_BUDGET), *arguments)]
+    subject = entry.make(speed.UNBOUNDED)
+    if question == "encode":
+        return speed.encode(subject, *arguments)
+    if question == "add" and isinstance(subject, Counting):
+        return speed.add(subject)
+    raise ValueError(f"{name} has no answer to {question}")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    warnings.simplefilter("ignore")  # the libraries' own, on their own future
+    print(msgspec.json.encode(answer(sys.argv[1], sys.argv[2], [*map(int, sys.argv[3:])])).decode())

@@ -1,20 +1,18 @@
-"""What is measured: how well a knowledge base answers, how fast, and what its model costs.
+"""How well and how quickly passages are found by their words, by their meaning and by both.
 
-Garbage collection is off while the clock runs. The model's cost is measured in a process of its own.
+The labelled set is `corpus/`, the handbook of a company that does not exist, and `queries.jsonl` with the
+headings that answer each query. It was written for this, the queries before anything was measured.
 """
 
 import itertools
-import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
-from benchmarks.conversation.speed import Times, quiet, timed
-from benchmarks.conversation.traces import ROOT
 from benchmarks.ledger import texts
+from benchmarks.ledger.measures import each_of, plain_search
+from benchmarks.promises import ROOT, Measured, Promise, Run, processor_ms, promises, take_turns
 
 from nexus_context.conversation.message import text_of
 from nexus_context.memory.knowledge import (
@@ -26,6 +24,7 @@ from nexus_context.memory.knowledge import (
     refresh,
     settings_for,
 )
+from nexus_context.memory.knowledge.terms import query_terms
 from nexus_context.tokens import TiktokenCounter, TokenCounter
 
 HERE = Path(__file__).resolve().parent
@@ -33,18 +32,7 @@ WORDS, MEANING, HYBRID = "words (BM25)", "meaning (embeddings)", "both (hybrid)"
 FIRST = 5  # passages that recall counts
 RANKED = 10  # passages that the reciprocal rank counts
 TRAIL = " › "
-
-
-class Rounds(msgspec.Struct, frozen=True):
-    """How much is measured."""
-
-    repeats: int  # of each labelled query
-    files: int  # of the large knowledge base
-    searches: int  # in it
-
-
-FULL = Rounds(repeats=5, files=10_000, searches=300)
-QUICK = Rounds(repeats=1, files=300, searches=20)
+FTS = "plain FTS5, the same words"
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -62,65 +50,80 @@ class Quality(msgspec.Struct, frozen=True):
     reciprocal_rank: float  # 1 / rank of the first relevant passage; 0 if it is not among the first ten
 
 
-class Way(msgspec.Struct, frozen=True):
-    """One way of searching: its quality for each kind of query and for all, and its time."""
-
-    quality: dict[str, Quality]
-    times: Times
-    processor: Times
-
-
-class Large(msgspec.Struct, frozen=True):
-    """A large knowledge base, searched with whole messages."""
-
-    files: int
-    passages: int
-    index_s: float  # processor time, as the next two
-    embed_s: float
-    again_s: float  # to find that nothing changed
-    megabytes: float  # of the database
-    times: dict[str, Times]
-    processor: dict[str, Times]
-
-
 class Cost(msgspec.Struct, frozen=True):
-    """What the model costs a process."""
+    """What the model costs a process: the processor's time, for a thousand passages and for a message."""
 
-    import_s: float  # processor time, as the next three
+    import_s: float
     load_s: float
-    thousand_s: float  # to embed a thousand passages
-    message_ms: float  # to embed a message
+    thousand_s: float
+    message_ms: float
     megabytes: float  # of resident memory, with its libraries
-
-
-class Outcome(msgspec.Struct, frozen=True):
-    """Everything that was measured."""
-
-    passages: int
-    ways: dict[str, Way]
-    large: Large
-    cost: Cost
 
 
 Search = Callable[[str], Sequence[str]]
 """Headings of the passages for a message, the best first."""
 
 
-def questions() -> list[Question]:
-    """The labelled queries."""
-    lines = (HERE / "queries.jsonl").read_bytes().splitlines()
-    return [msgspec.json.decode(line, type=Question) for line in lines]
-
-
-def measure(folder: Path, rounds: Rounds) -> Outcome:
-    """Measure everything, with files in `folder`."""
-    index = KnowledgeIndex(str(folder / "labelled.db"))
+@promises(
+    Promise("recall@5 of both", 1.0, WORDS, unit="", at_least=True),
+    Promise("MRR of both", 1.0, WORDS, unit="", at_least=True),
+)
+def labelled(run: Run) -> Iterator[Measured]:
+    """Queries of four kinds: identifiers, errors as people paste them, questions, and paraphrases."""
+    index = KnowledgeIndex(str(run.root / "labelled.db"))
     refresh(index, settings_for(str(HERE / "corpus")))
     vectors = Vectors(index, load_model(find_model()))
     vectors.refresh()
-    ways = {name: _way(search, rounds) for name, search in searches(index, vectors).items()}
-    _, passages = index.totals()
-    return Outcome(passages, ways, _large(folder, rounds), cost())
+    overall = {}
+    for name, search in searches(index, vectors).items():
+        answers = [(question, search(question.text)) for question in read_questions()]
+        overall[name] = judge_answers(answers)
+        for kind in sorted({question.kind for question, _ in answers}):
+            part = judge_answers([answer for answer in answers if answer[0].kind == kind])
+            columns = {"recall@5": part.recall, "MRR": part.reciprocal_rank}
+            run.note("Knowledge: labelled queries", f"{name}, {kind}", **columns)
+    yield "recall@5 of both", overall[HYBRID].recall, overall[WORDS].recall
+    yield "MRR of both", overall[HYBRID].reciprocal_rank, overall[WORDS].reciprocal_rank
+    command = [sys.executable, "-m", "benchmarks.knowledge.worker"]
+    cost = msgspec.json.decode(run.execute(command, cwd=ROOT), type=Cost)
+    run.note("Knowledge: the model, processor time", "one process", **msgspec.structs.asdict(cost))
+
+
+@promises(
+    Promise("a whole message in 10,000 files, words", 1.5, FTS),
+    Promise("a whole message in 10,000 files, meaning", 0.4, FTS),
+    Promise("a whole message in 10,000 files, both", 2.3, FTS),
+)
+def large(run: Run) -> Iterator[Measured]:
+    """Passages for a message out of many files, in processor time: the clock also shows what else runs."""
+    pages = list(texts.pages(run.pick(full=10_000, quick=1_000)))
+    folder = run.folder(
+        "pages", {f"{number % 100:02}/{number}.md": page for number, page in enumerate(pages)}
+    )
+    index = KnowledgeIndex(str(run.root / "large.db"))
+    index_s = processor_ms(lambda: refresh(index, settings_for(str(folder)))) / 1e3
+    vectors = Vectors(index, load_model(find_model()))
+    embed_s = processor_ms(vectors.refresh) / 1e3
+    again_ms = processor_ms(vectors.refresh)
+    figures = {"index, s": index_s, "embed, s": embed_s, "embed again, ms": again_ms}
+    run.note("Knowledge: many files, processor time", f"{len(pages):,} files", **figures)
+    rounds = run.pick(full=200, quick=20)
+    messages = [text_of(turn.messages[0].message) for turn in texts.made(rounds + 1, seed=9)]
+    with plain_search(run.root, pages) as match:
+        steps = {
+            name: each_of(search, messages, processor_ms) for name, search in searches(index, vectors).items()
+        }
+        terms = [" OR ".join(f'"{term}"' for term in query_terms(message)) for message in messages]
+        turns = take_turns(steps | {FTS: each_of(match, terms, processor_ms)}, rounds)
+    for name, lane in (("words", WORDS), ("meaning", MEANING), ("both", HYBRID)):
+        yield f"a whole message in 10,000 files, {name}", turns[lane], turns[FTS]
+    run.note_turns("Knowledge: a whole message in many files, ms of the processor", turns)
+
+
+def read_questions() -> list[Question]:
+    """The labelled queries."""
+    lines = (HERE / "queries.jsonl").read_bytes().splitlines()
+    return [msgspec.json.decode(line, type=Question) for line in lines]
 
 
 def searches(index: KnowledgeIndex, vectors: Vectors) -> dict[str, Search]:
@@ -134,91 +137,17 @@ def searches(index: KnowledgeIndex, vectors: Vectors) -> dict[str, Search]:
     }
 
 
-def quality(answers: Sequence[tuple[Question, Sequence[str]]]) -> Quality:
+def judge_answers(answers: Sequence[tuple[Question, Sequence[str]]]) -> Quality:
     """The quality of some answers."""
     recalls = [
-        len(set(answer[:FIRST]) & set(one.relevant)) / min(len(one.relevant), FIRST)
-        for one, answer in answers
+        len(set(answer[:FIRST]) & set(question.relevant)) / min(len(question.relevant), FIRST)
+        for question, answer in answers
     ]
     ranks = [
-        next((1 / rank for rank, title in enumerate(answer[:RANKED], 1) if title in one.relevant), 0.0)
-        for one, answer in answers
+        next((1 / rank for rank, title in enumerate(answer[:RANKED], 1) if title in question.relevant), 0.0)
+        for question, answer in answers
     ]
     return Quality(sum(recalls) / len(recalls), sum(ranks) / len(ranks))
-
-
-def cost() -> Cost:
-    """What the model costs a new process."""
-    command = [sys.executable, "-m", "benchmarks.knowledge.worker"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
-    return msgspec.json.decode(done.stdout, type=Cost)
-
-
-def _way(search: Search, rounds: Rounds) -> Way:
-    times: list[int] = []
-    processor: list[int] = []
-    answers: list[tuple[Question, Sequence[str]]] = []
-    search("the first search reads the index")
-    with quiet():
-        for number in range(rounds.repeats):
-            for one in questions():
-                with timed(times), _timed_processor(processor):
-                    answer = search(one.text)
-                if not number:
-                    answers.append((one, answer))
-    kinds = sorted({one.kind for one, _ in answers})
-    of_kind = {kind: quality([each for each in answers if each[0].kind == kind]) for kind in kinds}
-    return Way(of_kind | {"all": quality(answers)}, Times.of(times), Times.of(processor))
-
-
-@contextmanager
-def _timed_processor(processor: list[int]) -> Iterator[None]:
-    """As `timed`, for the time of the processor: other programs do not count."""
-    began = time.process_time_ns()
-    yield
-    processor.append(time.process_time_ns() - began)
-
-
-def _large(folder: Path, rounds: Rounds) -> Large:
-    pages = folder / "pages"
-    for number, page in enumerate(texts.pages(rounds.files)):
-        file = pages / f"{number % 100:02}" / f"{number}.md"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(page, encoding="utf-8")
-    database = folder / "large.db"
-    index = KnowledgeIndex(str(database))
-    clock: list[int] = []
-    with _timed_processor(clock):
-        refresh(index, settings_for(str(pages)))
-    vectors = Vectors(index, load_model(find_model()))
-    for _ in range(2):
-        with _timed_processor(clock):
-            vectors.refresh()
-    messages = [text_of(turn.messages[0].message) for turn in texts.made(rounds.searches, seed=9)]
-    all_times: dict[str, Times] = {}
-    all_processor: dict[str, Times] = {}
-    for name, search in searches(index, vectors).items():
-        times: list[int] = []
-        processor: list[int] = []
-        with quiet():
-            for message in messages:
-                with timed(times), _timed_processor(processor):
-                    search(message)
-        all_times[name], all_processor[name] = Times.of(times), Times.of(processor)
-    index_s, embed_s, again_s = (value / 1e9 for value in clock)
-    _, passages = index.totals()
-    index.close()
-    size = database.stat().st_size / 1e6
-    return Large(
-        rounds.files,
-        passages,
-        index_s,
-        embed_s=embed_s,
-        again_s=again_s,
-        megabytes=size,
-        times=all_times,
-        processor=all_processor,
-    )
 
 
 def passages_of_documents() -> Iterator[str]:

@@ -1,241 +1,231 @@
-"""What is measured: importing, appending, opening, searching, asking. Every `Times` is in microseconds.
+"""The price of losing nothing, and how soon a long conversation is there again, beside the disk and SQLite.
 
-Garbage collection is off while the clock runs. The ledger and the bare database lie in the same folder,
-on a disk that syncs: a folder in memory would flatter both.
+The ledger and the floors lie in the same folder, on a disk that syncs: a folder in memory would flatter all.
+`TMPDIR` names another disk.
 """
 
 import contextlib
+import itertools
+import json
 import os
-import sqlite3
-import subprocess
 import sys
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
+import apsw
 import msgspec
-from benchmarks.conversation.speed import Times, quiet, timed
-from benchmarks.conversation.traces import ROOT
+from benchmarks.conversation.traces import tau_file
 from benchmarks.ledger import texts
 from benchmarks.ledger.worker import WORKSPACE
+from benchmarks.promises import (
+    ROOT,
+    Measured,
+    Promise,
+    Run,
+    Series,
+    Turns,
+    UnavailableError,
+    milliseconds,
+    processor_ms,
+    promises,
+    take_turns,
+)
 
 from nexus_context.conversation.message import Message, text_of
-from nexus_context.errors import Span
 from nexus_context.ledger import open_ledger
 from nexus_context.ledger.records import Counted, NewCompaction, NewTurn
 from nexus_context.ledger.store import Ledger
-from nexus_context.memory.knowledge import KnowledgeIndex, KnowledgePath, Settings, query, refresh
-from nexus_context.tokens import TiktokenCounter
 
 LONG, OPENED, COMPACTED = "long", "opened", "compacted"  # sessions
+MESSAGES, OPENED_MESSAGES = 100_000, 10_000
 WINDOW = 16_000  # tokens
 QUERY_TEXTS = 2_000  # messages that the queries are about
+INSERT = "INSERT and COMMIT of the same text in SQLite"
+SYNC = "fdatasync of the same bytes"
+DECODE = "json.loads of the same messages"
+FTS = "a query of plain FTS5"
 
 
-class Rounds(msgspec.Struct, frozen=True):
-    """How much is measured."""
-
-    long: int  # messages
-    opened: int  # messages
-    appends: int
-    openings: int  # processes
-    searches: int
-    files: int  # of the knowledge base
-
-
-FULL = Rounds(long=100_000, opened=10_000, appends=2_000, openings=25, searches=700, files=10_000)
-QUICK = Rounds(long=8_000, opened=2_000, appends=100, openings=3, searches=70, files=500)
-
-
-class Appending(msgspec.Struct, frozen=True):
-    """A durable append, beside the least that a durable write costs here."""
-
-    ledger: Times  # of a turn of one message, behind the long thread
-    larger: Times  # of a turn of four messages
-    bare: Times  # INSERT and COMMIT of the same text in the standard library's SQLite, WAL and FULL
-    file: Times  # the same bytes written to a file and synced
-
-
-class Opening(msgspec.Struct, frozen=True):
-    """In a process of its own: the imports, then the ledger, then the history, then that again."""
-
-    messages: int  # of the history that was read
-    imported: Times
-    opened: Times
-    read: Times
-    again: Times
-    both: Times  # opened and read
+@promises(
+    Promise("append a turn, durable", 6.5, SYNC),
+    Promise("append a turn, beside SQLite", 3.5, INSERT),
+    Promise("open a ledger and a session of 10,000 messages", 2.0, DECODE),
+    Promise("resume the window of 100,000 messages", 3.0, DECODE),
+    Promise("search 100,000 messages", 3.0, FTS),
+)
+def sessions(run: Run) -> Iterator[Measured]:
+    """Turns that are durable, histories that a new process reads, and searches, in a ledger of made text."""
+    path = run.root / "ledger.db"
+    turns = list(texts.made(run.pick(full=MESSAGES, quick=MESSAGES // 10) // texts.TURN))
+    _fill(run, path, turns)
+    appended = _append(run, path)
+    yield "append a turn, durable", appended["ledger"], appended[SYNC]
+    yield "append a turn, beside SQLite", appended["ledger"], appended[INSERT]
+    for session, tokens in ((OPENED, None), (LONG, WINDOW), (COMPACTED, WINDOW)):
+        opened = _open(run, path, session, tokens)
+        run.note_turns(f"Open the session {session}, ms", opened)
+        if session == OPENED:
+            yield (
+                "open a ledger and a session of 10,000 messages",
+                opened["worker", "both"],
+                opened["worker", DECODE],
+            )
+        if session == LONG:
+            yield "resume the window of 100,000 messages", opened["worker", "read"], opened["worker", DECODE]
+    yield "search 100,000 messages", *_search(run, path, turns)
 
 
-class Searching(msgspec.Struct, frozen=True):
-    """Searches in the long session's ledger, all kinds together and each."""
-
-    messages: int
-    all: Times
-    kinds: dict[str, Times]
-    narrowed: Times  # within one session
-
-
-class Importing(msgspec.Struct, frozen=True):
-    """A long conversation that is put into the ledger, and how large that is then."""
-
-    messages: int
-    seconds: float
-    bytes: int
-    text_bytes: int
+@promises(Promise("search 100,000 messages of tau-bench", 3.0, FTS))
+def tau(run: Run) -> Iterator[Measured]:
+    """The same searches in real conversations, where their file is present."""
+    if not tau_file().is_file():
+        raise UnavailableError(f"{tau_file().name} of tau-bench is not here: see NEXUS_CORPORA")
+    path = run.root / "ledger.db"
+    turns = list(texts.tau(run.pick(full=MESSAGES, quick=MESSAGES // 10) // texts.TURN))
+    with _ledger_at(path) as ledger:
+        ledger.import_turns(WORKSPACE, LONG, turns)
+    yield "search 100,000 messages of tau-bench", *_search(run, path, turns)
 
 
-class Knowing(msgspec.Struct, frozen=True):
-    """Passages for a message, out of many files; and what it took to index them."""
-
-    files: int
-    bytes: int
-    seconds: float
-    unchanged: float  # seconds to look through all of them when nothing has changed
-    query: Times
-
-
-def fill(path: Path, rounds: Rounds, turns: Iterator[NewTurn]) -> Importing:
-    """A ledger with the long session."""
-    count = rounds.long // texts.TURN
-    given = [turn for turn, _ in zip(turns, range(count), strict=False)]
-    text = sum(len(_text(counted.message)) for turn in given for counted in turn.messages)
-    with ledger_at(path) as ledger:
-        started = time.perf_counter()
-        ledger.import_turns(WORKSPACE, LONG, given)
-        seconds = time.perf_counter() - started
-    size = sum(file.stat().st_size for file in path.parent.glob(f"{path.name}*"))
-    return Importing(count * texts.TURN, seconds, size, text)
-
-
-def more(path: Path, rounds: Rounds) -> None:
-    """The other sessions: one to open whole, and one like the long one that was compacted near its end."""
-    with ledger_at(path) as ledger:
-        ledger.import_turns(WORKSPACE, OPENED, texts.made(rounds.opened // texts.TURN, seed=7))
+def _fill(run: Run, path: Path, turns: list[NewTurn]) -> None:
+    """A long session, one to open whole, and one like the long one that was compacted near its end."""
+    text = sum(len(_text(counted.message)) for turn in turns for counted in turn.messages)
+    with _ledger_at(path) as ledger:
+        seconds = milliseconds(lambda: ledger.import_turns(WORKSPACE, LONG, turns)) / 1e3
+        size = sum(file.stat().st_size for file in path.parent.glob(f"{path.name}*"))
+        rate = len(turns) * texts.TURN / seconds
+        run.note("Import", "made text", **{"messages/s": rate, "MB": size / 1e6, "× the text": size / text})
+        count = run.pick(full=OPENED_MESSAGES, quick=OPENED_MESSAGES // 5) // texts.TURN
+        ledger.import_turns(WORKSPACE, OPENED, texts.made(count, seed=7))
         ledger.fork(WORKSPACE, LONG, COMPACTED)
         head = ledger.head(WORKSPACE, COMPACTED)
         assert head is not None
         summary = Counted(Message("user", "[CONTEXT SUMMARY]\n" + "They flew. " * 100), 300)
-        kept = ((0, 2), (head.messages - 40, head.messages))
+        kept = ((0, 2), (head.messages - 8, head.messages))
         compaction = NewCompaction(
             id="c", seq=head.seq, summary=summary, counter=texts.COUNTER, kept=kept, receipt={}
         )
         ledger.compact(WORKSPACE, COMPACTED, compaction)
 
 
-def appending(path: Path, rounds: Rounds) -> Appending:
+def _append(run: Run, path: Path) -> Turns:
     """Appends and bare writes in turn, so that a disk that slows down slows all."""
-    turns = list(texts.made(2 * rounds.appends, seed=8))
-    times: dict[str, list[int]] = {"ledger": [], "larger": [], "bare": [], "file": []}
-    floor = path.parent / "floor"
-    with ledger_at(path) as ledger, _bare(path.parent) as bare, floor.open("wb") as file, quiet():
-        for one, four in zip(turns[::2], turns[1::2], strict=True):
-            single = msgspec.structs.replace(one, messages=one.messages[:1])
-            with timed(times["ledger"]):
-                ledger.append(WORKSPACE, LONG, single)
-            text = _text(single.messages[0].message)
-            with timed(times["bare"]):
-                bare.execute("INSERT INTO message (text) VALUES (?)", (text,))
-                bare.commit()
-            with timed(times["file"]):
-                file.write(text.encode())
-                file.flush()
-                os.fdatasync(file.fileno())
-            with timed(times["larger"]):
-                ledger.append(WORKSPACE, LONG, four)
-    return Appending(**{name: Times.of(values) for name, values in times.items()})
+    rounds = run.pick(full=1_000, quick=60)
+    singles = [turn.messages[:1] for turn in texts.made(rounds + 5, seed=8)]
+    messages = [_text(counted.message) for (counted,) in singles]
+    with _ledger_at(path) as ledger, _bare(path.parent) as bare, (path.parent / "floor").open("wb") as file:
+
+        def append(counted: tuple[Counted, ...]) -> None:
+            ledger.append(WORKSPACE, LONG, NewTurn(messages=counted, counter=texts.COUNTER))
+
+        def insert(text: str) -> None:
+            bare.execute("INSERT INTO message (text) VALUES (?)", (text,))
+
+        def write(text: str) -> None:
+            file.write(text.encode())
+            file.flush()
+            os.fdatasync(file.fileno())
+
+        steps = {
+            "ledger": each_of(append, singles),
+            INSERT: each_of(insert, messages),
+            SYNC: each_of(write, messages),
+        }
+        turns = take_turns(steps, rounds, warm=5)
+    run.note_turns("Append a turn of one message, ms", turns)
+    return turns
 
 
-def opening(path: Path, session: str, processes: int, *, tokens: int | None = None) -> Opening:
-    """Opens the ledger and reads a session's history in fresh processes."""
-    command = [sys.executable, "-m", "benchmarks.ledger.worker", str(path), session]
+def _open(run: Run, path: Path, session: str, tokens: int | None) -> Turns:
+    """Fresh processes that open the ledger and read a session's history; imports are noted, not counted."""
+    with _ledger_at(path) as ledger:
+        history = ledger.history(WORKSPACE, session, tokens=tokens)
+        assert history is not None
+        plain = run.root / "messages.json"
+        plain.write_bytes(msgspec.json.encode(history.messages))
+    command = [sys.executable, "-m", "benchmarks.ledger.worker", str(path), session, str(plain)]
     command += [] if tokens is None else [str(tokens)]
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'context'}"}
-    answers: list[dict[str, int]] = []
-    for _ in range(processes + 1):
-        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=True)
-        answers.append(msgspec.json.decode(done.stdout))
-    del answers[0]  # the machine's caches are as they were left by something else
-    columns = {
-        name: Times.of([answer[name] for answer in answers])
-        for name in ("imported", "opened", "read", "again")
-    }
-    both = Times.of([answer["opened"] + answer["read"] for answer in answers])
-    return Opening(messages=answers[0]["messages"], both=both, **columns)
+
+    def read() -> dict[str, float]:
+        times: dict[str, float] = json.loads(run.execute(command, cwd=ROOT))
+        times[DECODE] = times.pop("decoded")
+        return times | {"both": times["opened"] + times["read"]}
+
+    return take_turns({"worker": read}, run.pick(full=15, quick=3))
 
 
-def searching(path: Path, rounds: Rounds, turns: Iterator[NewTurn]) -> Searching:
-    """Searches as a user does: without a session, newest ledger, twenty hits."""
-    sample = [
-        _text(c.message)
-        for turn, _ in zip(turns, range(QUERY_TEXTS // 4), strict=False)
-        for c in turn.messages
-    ]
-    asked = texts.queries([text for text in sample if len(text.split()) > 2], rounds.searches)
-    times: dict[str, list[int]] = {kind: [] for kind in texts.KINDS}
-    narrowed: list[int] = []
-    with ledger_at(path) as ledger:
+def _search(run: Run, path: Path, turns: list[NewTurn]) -> tuple[Series, Series]:
+    """Searches as a user does, without a session, and the same words in a plain FTS5 table."""
+    messages = [_text(counted.message) for turn in turns for counted in turn.messages]
+    sample = [text for text in messages[:QUERY_TEXTS] if len(text.split()) > 2]
+    queries = texts.queries(sample, run.pick(full=700, quick=70))
+    with _ledger_at(path) as ledger, plain_search(path.parent, messages) as match:
         ledger.search("first")  # whatever the first search alone does
-        with quiet():
-            for query in asked:
-                with timed(times[query.kind]):
-                    ledger.search(query.text)
-                with timed(narrowed):
-                    ledger.search(query.text, workspace=WORKSPACE, session=LONG)
-        messages = sum(each.head.messages for each in ledger.sessions() if each.name != COMPACTED)
-    kinds = {kind: Times.of(values) for kind, values in times.items()}
-    every = [value for values in times.values() for value in values]
-    return Searching(messages, Times.of(every), kinds, Times.of(narrowed))
+        steps = {
+            "ledger": each_of(ledger.search, [query.text for query in queries], processor_ms),
+            FTS: each_of(match, [query.text.replace(" -", " NOT ") for query in queries], processor_ms),
+        }
+        turns_taken = take_turns(steps, len(queries), warm=0)
+    run.note_turns(f"Search {len(messages):,} messages, ms of the processor", turns_taken)
+    by_kind = zip(queries, turns_taken["ledger"].values, strict=True)
+    for kind, items in itertools.groupby(sorted(by_kind, key=_kind), key=_kind):
+        times = Series([value for _, value in items])
+        run.note(
+            f"Search {len(messages):,} messages, ms of the processor",
+            kind,
+            p50=times.at("p50"),
+            p95=times.at("p95"),
+        )
+    return turns_taken["ledger"], turns_taken[FTS]
 
 
-def knowing(folder: Path, rounds: Rounds) -> Knowing:
-    """A knowledge base of made pages, asked with whole messages."""
-    pages = folder / "pages"
-    size = 0
-    for number, page in enumerate(texts.pages(rounds.files)):
-        file = pages / f"{number % 100:02}" / f"{number}.md"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        size += file.write_text(page, encoding="utf-8")
-    place = KnowledgePath(
-        str(pages), (), str(pages), "local", str(folder), str(folder / "config.json"), Span(0, 0)
-    )
-    settings = Settings((place,))
-    index = KnowledgeIndex(str(folder / "knowledge.db"))
-    started = time.perf_counter()
-    refreshed = refresh(index, settings)
-    between = time.perf_counter()
-    refresh(index, settings)
-    ended = time.perf_counter()
-    assert refreshed.changed == rounds.files, refreshed
-    counter = TiktokenCounter("cl100k_base")
-    counter.count("loads the vocabulary")
-    turns = texts.made(rounds.searches, seed=9)
-    asked = [_text(turn.messages[0].message) for turn in turns]
-    times: list[int] = []
-    with quiet():
-        for message in asked:
-            with timed(times):
-                query(index, message, counter, top_k=settings.top_k, max_tokens=settings.max_tokens)
-    index.close()
-    return Knowing(rounds.files, size, between - started, ended - between, Times.of(times))
+# ------------------------------------------------------------ floors
+
+
+@contextlib.contextmanager
+def plain_search(folder: Path, rows: Iterable[str]) -> Iterator[Callable[[str], object]]:
+    """The twenty best rows of a plain FTS5 table, as a function of a query in FTS5's own language."""
+    with contextlib.closing(apsw.Connection(str(folder / "plain.db"))) as plain:
+        plain.execute("CREATE VIRTUAL TABLE row USING fts5(text)")
+        with plain:
+            plain.executemany("INSERT INTO row (text) VALUES (?)", ((row,) for row in rows))
+        select = "SELECT text FROM row WHERE row MATCH ? ORDER BY rank LIMIT 20"
+        yield lambda query: plain.execute(select, (query,)).fetchall()
+
+
+@contextlib.contextmanager
+def _bare(folder: Path) -> Iterator[apsw.Connection]:
+    with contextlib.closing(apsw.Connection(str(folder / "bare.db"))) as bare:
+        bare.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL")
+        bare.execute("CREATE TABLE message (id INTEGER PRIMARY KEY, text TEXT)")
+        yield bare
 
 
 # ------------------------------------------------------------ inside
 
 
-def ledger_at(path: Path) -> contextlib.closing[Ledger]:
-    """The ledger at a path, closed at the end."""
+def _ledger_at(path: Path) -> contextlib.closing[Ledger]:
     return contextlib.closing(open_ledger(str(path), environ={}))
 
 
-@contextlib.contextmanager
-def _bare(folder: Path) -> Iterator[sqlite3.Connection]:
-    with contextlib.closing(sqlite3.connect(folder / "bare.db")) as bare:
-        bare.execute("PRAGMA journal_mode=WAL")
-        bare.execute("PRAGMA synchronous=FULL")
-        bare.execute("CREATE TABLE message (id INTEGER PRIMARY KEY, text TEXT)")
-        bare.commit()
-        yield bare
+def each_of(
+    function: Callable[[Any], object],
+    items: Iterable[Any],
+    clock: Callable[[Callable[[], object]], float] = milliseconds,
+) -> Callable[[], float]:
+    """A step that times the function with the next item."""
+    following = iter(items)
+
+    def step() -> float:
+        item = next(following)
+        return clock(lambda: function(item))
+
+    return step
+
+
+def _kind(item: tuple[texts.Query, float]) -> str:
+    return item[0].kind
 
 
 def _text(message: Message) -> str:

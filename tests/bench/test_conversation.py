@@ -16,8 +16,6 @@ from benchmarks.conversation.adapters.plain import Everything
 from benchmarks.conversation.facts import facts_of, tokens_of
 from benchmarks.conversation.identifiers import identifiers, values
 from benchmarks.conversation.prompt_cache import PromptCache
-from benchmarks.conversation.speed import Times
-from benchmarks.conversation.targets import Verdict
 from benchmarks.conversation.walk import walk
 
 Message = dict[str, Any]
@@ -258,25 +256,6 @@ if traces.tau_file().is_file():
         assert [message["role"] for message in chat].count("system") == 1
         ends = [number for number, message in enumerate(chat) if message["role"] == "user"]
         assert not validity.has_broken_pair(chat[: ends[-1]])
-
-
-def test_times() -> None:
-    times = Times.of([1_000 * each for each in range(100, 0, -1)])
-    assert times == Times(n=100, p50=50.5, p95=95.0, mean=50.5, worst=100.0)
-
-
-@pytest.mark.parametrize(
-    ("verdict", "expected"),
-    [
-        (Verdict("p", 50.0, "µs", 50.0), "pass"),
-        (Verdict("p", 50.1, "µs", 50.0), "MISS"),
-        (Verdict("p", 0.94, "", 0.94, at_least=True), "pass"),
-        (Verdict("p", 0.939, "", 0.94, at_least=True), "MISS"),
-        (Verdict("p", None, "", 0.94, at_least=True), "not run"),
-    ],
-)
-def test_verdicts(verdict: Verdict, expected: str) -> None:
-    assert verdict.result == expected
 
 
 def test_an_identifier_is_far_after_twenty_messages() -> None:

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from benchmarks.conversation import report, runner, speed, targets, traces, validity
+from benchmarks.conversation import traces, validity
 from benchmarks.conversation.adapters.nexus_turns import EveryStep, EveryTurn
 from benchmarks.conversation.adapters.plain import Everything
 from benchmarks.conversation.anthropic_form import MAX_TOKENS, anthropic_body
-from benchmarks.conversation.fact_quality import MINIMUM, MODELS, UNCUT, FactQuality, Vendor, WalkedWithFacts
+from benchmarks.conversation.fact_quality import MINIMUM, MODELS, UNCUT, FactQuality, Vendor
 from benchmarks.conversation.fact_walk import THINKING, Stored, walk_with_facts, with_unique_calls
 from benchmarks.conversation.facts import count, text_of, tokens_of
-from benchmarks.conversation.subject import NEXUS, WITH_FACTS
+from benchmarks.conversation.subject import WITH_FACTS
 from benchmarks.conversation.turn_facts import PASSAGES, facts_of_turn
 
 from nexus_context.tokens import get_model_limits
@@ -145,32 +145,6 @@ def test_what_nexus_sends_has_the_facts_of_the_turn() -> None:
         assert fact in text
 
 
-class Counted(Everything):
-    """Remembers what was added and what was built."""
-
-    def __init__(self) -> None:
-        super().__init__(0)
-        self.roles: list[str] = []
-        self.builds: list[int] = []
-
-    def add(self, prepared: Message) -> None:
-        super().add(prepared)
-        self.roles.append(prepared["role"])
-
-    def build(self) -> list[Message]:
-        self.builds.append(len(self.roles))
-        return super().build()
-
-
-def test_a_timed_turn_is_a_message_a_build_and_an_answer() -> None:
-    subject = Counted()
-    times = speed.turn(Stored(subject, "openai"), 41, steps=10, seconds=60.0)
-    assert (times.messages, times.steps.n) == (41, 9)  # the first is apart
-    assert subject.roles[41:] == ["user", "assistant"] * 10
-    assert subject.builds == [42 + 2 * number for number in range(10)]
-    assert speed.turn(EveryStep(16_000, "anthropic"), 41, steps=5, seconds=60.0).steps.n == 4
-
-
 def test_the_body_for_anthropic() -> None:
     thought = {"type": "thinking", "thinking": "hm", "signature": "s"}
     chat = [say("system", "rules"), say("user", "hello"), call("a"), result("a", ""), say("assistant", "")]
@@ -224,40 +198,6 @@ def test_long_turns_are_valid_and_the_same_each_time() -> None:
     assert [message["role"] for message in chat].count("user") == 4
     assert not validity.has_broken_pair(chat)
     assert tokens_of(chat) > 4 * 10_000
-
-
-def walked(trace: str, budget: int, vendor: Vendor = "anthropic", **sums: Any) -> WalkedWithFacts:
-    return WalkedWithFacts(vendor, trace, budget, FactQuality(requests=9, full=8, **sums))
-
-
-GOOD: dict[str, Any] = {"sent_tokens": 100, "read_tokens": 98, "paid": 12.0, "needed": 10, "kept": 10}
-
-
-def test_targets_and_report() -> None:
-    poor = GOOD | {"read_tokens": 94, "paid": 15.0, "refused": 3}
-    walks = [
-        walked("tau-bench", 16_000, **GOOD),
-        walked("tau-bench", UNCUT, **GOOD),
-        walked("tau-bench", 16_000, "openai", **poor),
-    ]
-    outcome = runner.Outcome(with_facts={NEXUS: walks})
-    verdicts = targets.verdicts(outcome)
-    assert [(each.promise, each.result) for each in verdicts] == [
-        ("requests with facts and thinking refused, all chats", "MISS"),
-        ("requests with facts and another refusal, all chats", "pass"),
-        ("read from the cache, tau-bench at 16,000, with facts", "MISS"),
-        ("cost of a sent token, tau-bench at 16,000, with facts", "MISS"),
-        ("recall of identifiers, tau-bench at 16,000, with facts", "pass"),
-        ("read from the cache, tau-bench uncut, with facts", "pass"),
-        ("cost of a sent token, tau-bench uncut, with facts", "pass"),
-    ]
-    text = report.markdown("t", {}, verdicts, outcome)
-    assert [line for line in text.splitlines() if line.startswith("## With")] == [
-        "## With facts in every turn, anthropic: tau-bench, uncut",
-        "## With facts in every turn, anthropic: tau-bench, budget 16,000 tokens",
-        "## With facts in every turn, openai: tau-bench, budget 16,000 tokens",
-    ]
-    assert "94.0 | 0.150 |  1.000 |" in text
 
 
 def test_every_subject_with_facts_has_an_adapter() -> None:

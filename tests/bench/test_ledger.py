@@ -1,20 +1,16 @@
-"""The texts and promises of `benchmarks/ledger`."""
+"""The texts and measures of `benchmarks/ledger`."""
 
 import sys
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
+
 # a test's own folder is on the path, the repository's root need not be
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.conversation.speed import Times
-from benchmarks.ledger import targets, texts
-from benchmarks.ledger.measures import Appending, Importing, Searching
-from benchmarks.ledger.runner import MADE, Outcome
-
-
-def times(p95: float) -> Times:
-    return Times(10, 1_000.0, p95, 1_000.0, 2 * p95)
+from benchmarks.ledger import measures, texts
+from benchmarks.promises import Run, measure
 
 
 def test_made_turns_are_the_same_each_time_and_no_two_messages_alike() -> None:
@@ -53,17 +49,7 @@ def test_pages_have_headings() -> None:
     assert page.count("\n\n## ") >= 2
 
 
-def test_promises() -> None:
-    outcome = Outcome(
-        imports={MADE: Importing(100_000, 10.0, 2, 1)},
-        appending=Appending(times(20_001), times(1), times(1), times(1)),
-        searches={MADE: Searching(120_000, times(49_000), {}, times(1))},
-    )
-    found = {verdict.promise: (verdict.value, verdict.result) for verdict in targets.verdicts(outcome)}
-    assert found == {
-        "append a turn, durable, p95": (20.001, "MISS"),
-        "open a session, ledger and all, median": (None, "not run"),
-        "resume the window of 100,000 messages after open, median": (None, "not run"),
-        "search 120,000 messages, made text, p95": (49.0, "pass"),
-        "knowledge query, p95": (None, "not run"),
-    }
+def test_everything_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Run, "pick", lambda self, *, full, quick: min(quick, 24))
+    rows = list(measure(measures.sessions, Run(tmp_path, is_quick=True)))
+    assert [row.reason for row in rows] == [""] * len(measures.sessions.promises)
