@@ -100,6 +100,7 @@ DAEMON_ORDER = [
     "state",
     "connection",
     "api",
+    "methods",
     "server",
     "shared",
     "mcp_server",

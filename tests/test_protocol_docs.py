@@ -11,6 +11,7 @@ import pytest
 
 from nexus_daemon import protocol, server
 from nexus_daemon.lsp.dispatch import NexusServer
+from nexus_daemon.methods import METHODS
 from nexus_daemon.shared.tracker import RESTARTED
 from nexus_daemon.version import PROTOCOL
 from support.protocol_examples import REPOSITORY, Examples, load, record
@@ -20,11 +21,7 @@ from support.protocol_source import fields, meaning, strict, structs_in, values_
 from support.protocol_typescript import TYPES, typescript
 
 EXAMPLES = load()
-RECORDED = [
-    (server.METHODS[method][:2], one)
-    for method, one in EXAMPLES["requests"].items()
-    if method in server.METHODS
-]
+RECORDED = [(METHODS[method].types, one) for method, one in EXAMPLES["requests"].items() if method in METHODS]
 REMEDY = "run `make generate` and look at the difference"
 PARAMS = [
     *((params, example["params"]) for (params, _), example in RECORDED),
@@ -43,7 +40,7 @@ SPOKEN = {
     kind
     for types in (
         (Metadata,),
-        *(method[:2] for method in server.METHODS.values()),
+        *(method.types for method in METHODS.values()),
         *protocol.QUESTIONS.values(),
         tuple(protocol.NOTIFICATIONS.values()),
     )
@@ -75,7 +72,7 @@ def test_a_field_that_no_struct_has_is_refused() -> None:
 
 
 def test_every_method_has_an_example_and_nothing_else_has() -> None:
-    assert sorted(EXAMPLES["requests"]) == sorted(server.METHODS)
+    assert sorted(EXAMPLES["requests"]) == sorted(METHODS)
     assert sorted(EXAMPLES["notifications"]) == sorted(protocol.NOTIFICATIONS)
     assert sorted(EXAMPLES["questions"]) == sorted(protocol.QUESTIONS)
 
@@ -124,7 +121,7 @@ def test_every_field_struct_and_handler_says_what_it_means() -> None:
         f"{kind.__name__}.{field.name}" for kind in SPOKEN for field in fields(kind) if not field.meaning
     ]
     undocumented = [kind.__name__ for kind in SPOKEN if not (kind.__doc__ or "").strip()]
-    mute = [name for name, method in server.METHODS.items() if not inspect.getdoc(method.handler())]
+    mute = [name for name, method in METHODS.items() if not inspect.getdoc(method.handler())]
     assert (silent, undocumented, mute) == ([], [], [])
 
 
@@ -140,9 +137,9 @@ def test_links_of_the_page_lead_somewhere() -> None:
 def test_every_method_is_registered_and_a_command() -> None:
     connection = NexusServer()
     server.build(no_daemon, connection)
-    table = connection.protocol.fm
-    commands = [method.replace("/", ".") for method in server.METHODS]
-    assert {name for name in table.features if name.startswith("nexus/")} == set(server.METHODS)
+    table = connection.protocol
+    commands = [method.replace("/", ".") for method in METHODS]
+    assert {name for name in table.features if name.startswith("nexus/")} == set(METHODS)
     assert {name for name in table.commands if name.startswith("nexus.")} == set(commands)
     told = EXAMPLES["initialize"]["result"]["capabilities"]["executeCommandProvider"]["commands"]
     assert told == sorted(commands)

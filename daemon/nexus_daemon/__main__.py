@@ -30,6 +30,11 @@ def main() -> int:
         from nexus_daemon.shared import hook_client
 
         os._exit(hook_client.run(sys.argv[2:]))
+    if sys.argv[1:] == ["--version"]:
+        from nexus_daemon import version
+
+        if version.print_version():
+            os._exit(0)
     import gc
 
     gc.set_threshold(GC_THRESHOLD, 20, 50)

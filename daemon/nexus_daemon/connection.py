@@ -8,7 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from nexus_context.errors import Problem
-from nexus_daemon import results
 from nexus_daemon.lsp import convert, lsp_types
 from nexus_daemon.workspace.lens_refresh import REFRESH, REPLY_S, LensRefresh
 from nexus_daemon.workspace.publish import Publisher
@@ -54,7 +53,7 @@ class Connection:
     ) -> None:
         self.server = server
         self.process = process
-        self.publisher = Publisher(server.documents, convert.DEFAULT_ENCODING, server.notify)
+        self.publisher = Publisher(server.documents, lsp_types.DEFAULT_ENCODING, server.notify)
         self._start = start
         self._daemon: Daemon | None = None
         self._folders: FolderTable[LiveFolder] | None = None
@@ -313,6 +312,8 @@ class Connection:
                 break
         else:
             texts = convert.Texts()  # no folder has read the file
+        from nexus_daemon import results  # most requests succeed
+
         return results.problems(convert.Locator(texts, self.position_encoding), [problem])[0]
 
     def _adopt(self, path: str) -> None:

@@ -5,15 +5,16 @@ send requests of their own.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from nexus_context.errors import Span
-from nexus_daemon import api, features, protocol
+from nexus_daemon import features
 from nexus_daemon.connection import Connection, View
 from nexus_daemon.lsp import convert, lsp_types
-from nexus_daemon.lsp.initialize import Offer
+from nexus_daemon.methods import FEATURES, METHODS, Handler, Method
+from nexus_daemon.protocol.shapes import Wire
 from nexus_daemon.version import __version__, describe_mismatch
 from nexus_daemon.workspace.fair_threads import WorkOwner, work_for
 
@@ -21,134 +22,6 @@ if TYPE_CHECKING:
     from nexus_daemon.client_process import ClientProcess
     from nexus_daemon.lsp.dispatch import NexusServer
     from nexus_daemon.state import Daemon
-
-P = TypeVar("P", bound=protocol.Wire)
-R = TypeVar("R", bound=protocol.Wire)
-Handler = Callable[[Connection, P], Awaitable[R]]
-
-
-class Method(NamedTuple):
-    """A request: the types of its parameters and its result; `handler()` imports and returns its handler."""
-
-    params: type[protocol.Wire]
-    result: type[protocol.Wire]
-    handler: Callable[[], Handler[Any, Any]]
-
-
-def _method(params: type[P], result: type[R], handler: Callable[[], Handler[P, R]]) -> Method:
-    """A method whose handler takes these parameters and returns this result, as the type checker sees to."""
-    return Method(params, result, handler)
-
-
-METHODS: dict[str, Method] = {
-    "nexus/context/assemble": _method(
-        protocol.AssembleParams, protocol.AssembledContext, lambda: api.context.assemble
-    ),
-    "nexus/context/preview": _method(protocol.PreviewParams, protocol.Preview, lambda: api.context.preview),
-    "nexus/context/usage": _method(protocol.UsageParams, protocol.TokenUsage, lambda: api.context.usage),
-    "nexus/context/layers": _method(protocol.LayersParams, protocol.LayersResult, lambda: api.context.layers),
-    "nexus/config/effective": _method(
-        protocol.AgentViewParams, protocol.EffectiveResult, lambda: api.config.effective
-    ),
-    "nexus/session/create": _method(protocol.CreateParams, protocol.SessionPlace, lambda: api.session.create),
-    "nexus/session/list": _method(
-        protocol.FolderParams, protocol.ListResult, lambda: api.session.list_sessions
-    ),
-    "nexus/session/append": _method(protocol.AppendParams, protocol.AppendResult, lambda: api.session.append),
-    "nexus/session/messages": _method(
-        protocol.MessagesParams, protocol.MessagesResult, lambda: api.session.messages
-    ),
-    "nexus/session/transcript": _method(
-        protocol.TranscriptParams, protocol.TranscriptResult, lambda: api.session.transcript
-    ),
-    "nexus/session/fork": _method(protocol.ForkParams, protocol.SessionPlace, lambda: api.session.fork),
-    "nexus/session/rename": _method(protocol.RenameParams, protocol.SessionPlace, lambda: api.session.rename),
-    "nexus/session/clear": _method(protocol.SessionParams, protocol.ClearResult, lambda: api.session.clear),
-    "nexus/session/delete": _method(
-        protocol.SessionParams, protocol.DeleteResult, lambda: api.session.delete
-    ),
-    "nexus/session/compact": _method(
-        protocol.CompactParams, protocol.CompactResult, lambda: api.session.compact
-    ),
-    "nexus/session/undoCompaction": _method(
-        protocol.UndoParams, protocol.UndoResult, lambda: api.session.undo_compaction
-    ),
-    "nexus/session/rebase": _method(
-        protocol.SessionParams, protocol.RebaseResult, lambda: api.session.rebase
-    ),
-    "nexus/session/receipt": _method(
-        protocol.ReceiptParams, protocol.ReceiptResult, lambda: api.session.receipt
-    ),
-    "nexus/session/export": _method(protocol.ExportParams, protocol.ExportResult, lambda: api.session.export),
-    "nexus/session/search": _method(protocol.SearchParams, protocol.SearchResult, lambda: api.session.search),
-    "nexus/session/focus": _method(protocol.SessionParams, protocol.FocusResult, lambda: api.session.focus),
-    "nexus/model/pick": _method(protocol.PickParams, protocol.PickResult, lambda: api.model.pick),
-    "nexus/memory/query": _method(
-        protocol.MemoryQueryParams, protocol.MemoryQueryResult, lambda: api.memory.query
-    ),
-    "nexus/knowledge/query": _method(
-        protocol.KnowledgeQueryParams, protocol.KnowledgeQueryResult, lambda: api.knowledge.query
-    ),
-    "nexus/knowledge/status": _method(
-        protocol.FolderParams, protocol.KnowledgeStatusResult, lambda: api.knowledge.status
-    ),
-    "nexus/skill/read": _method(protocol.SkillReadParams, protocol.SkillReadResult, lambda: api.skill.read),
-    "nexus/agent/spawn": _method(protocol.SpawnParams, protocol.AgentInfo, lambda: api.agent.spawn),
-    "nexus/agent/list": _method(
-        protocol.FolderParams, protocol.AgentListResult, lambda: api.agent.list_agents
-    ),
-    "nexus/agent/get": _method(protocol.AgentParams, protocol.AgentDetails, lambda: api.agent.get),
-    "nexus/agent/dispose": _method(protocol.AgentParams, protocol.AgentDisposed, lambda: api.agent.dispose),
-    "nexus/agent/message": _method(
-        protocol.AgentMessageParams, protocol.AgentMessageResult, lambda: api.agent.message
-    ),
-    "nexus/agent/messages": _method(
-        protocol.AgentMessagesParams, protocol.AgentMessagesResult, lambda: api.agent.messages
-    ),
-    "nexus/agent/call": _method(protocol.AgentCallParams, protocol.AgentCallResult, lambda: api.agent.call),
-    "nexus/assistant/list": _method(
-        protocol.NoParams, protocol.AssistantListResult, lambda: api.assistant.list_assistants
-    ),
-    "nexus/assistant/readers": _method(
-        protocol.FolderParams, protocol.AssistantReadersResult, lambda: api.assistant.readers
-    ),
-    "nexus/assistant/context": _method(
-        protocol.AssistantParams, protocol.AssistantContextResult, lambda: api.assistant.context
-    ),
-    "nexus/assistant/sessions": _method(
-        protocol.AssistantSessionsParams,
-        protocol.AssistantSessionsResult,
-        lambda: api.assistant_session.sessions,
-    ),
-    "nexus/assistant/session": _method(
-        protocol.AssistantSessionParams,
-        protocol.AssistantSessionResult,
-        lambda: api.assistant_session.session,
-    ),
-    "nexus/event/publish": _method(protocol.PublishParams, protocol.PublishResult, lambda: api.event.publish),
-    "nexus/event/list": _method(
-        protocol.EventListParams, protocol.EventListResult, lambda: api.event.list_events
-    ),
-    "nexus/tokens/count": _method(protocol.CountParams, protocol.CountResult, lambda: api.tokens.count),
-    "nexus/workspace/init": _method(protocol.InitParams, protocol.InitResult, lambda: api.workspace.init),
-    "nexus/debug/trace": _method(protocol.TraceParams, protocol.TraceResult, lambda: api.debug.trace),
-    "nexus/status": _method(protocol.NoParams, protocol.Status, lambda: api.status.status),
-}
-"""Every `nexus/*` request of a client. `docs/protocol.md` is generated from it."""
-
-FEATURES: dict[str, Any] = {
-    "initialize": None,
-    "initialized": None,
-    "shutdown": None,
-    "workspace/didChangeWorkspaceFolders": None,
-    "workspace/didChangeWatchedFiles": None,
-    "textDocument/didOpen": None,
-    "textDocument/didChange": None,
-    "textDocument/didClose": None,
-    "textDocument/codeAction": {"codeActionKinds": ["quickfix"]},
-    "textDocument/codeLens": {"resolveProvider": False},
-}
-"""Every LSP method that is handled here, with its options."""
 
 _TITLES = {
     "nexus/context/assemble": "Preparing the next request",
@@ -181,14 +54,6 @@ def title_of(method: str) -> str:
     return f"Nexus: {title or 'Working'}"
 
 
-OFFER = Offer(
-    name="nexus",
-    version=__version__,
-    features=FEATURES | dict.fromkeys(METHODS),
-    commands=tuple(method.replace("/", ".") for method in METHODS),
-)
-
-
 def build(
     start: "Callable[[], Daemon]", server: "NexusServer", process: "ClientProcess | None" = None
 ) -> None:
@@ -204,11 +69,11 @@ def build(
         server.feature(name, FEATURES[name])(handler)
     imports = _Imports(connection)
     for name, method in METHODS.items():
-        custom = server.custom(name, method.params, title=title_of(name))
+        custom = server.custom(name, partial(getattr, method, "params"), title=title_of(name))
         custom(partial(_answer, imports, name, method))
 
 
-async def _answer(imports: "_Imports", name: str, method: Method, params: protocol.Wire) -> protocol.Wire:
+async def _answer(imports: "_Imports", name: str, method: Method, params: Wire) -> Wire:
     """Answer a request of ours."""
     connection = imports.connection
     connection.start()
@@ -216,7 +81,7 @@ async def _answer(imports: "_Imports", name: str, method: Method, params: protoc
     handler = _handlers.get(name)
     if handler is None or imports.is_busy:
         handler = await imports.handler(name, method)
-    result: protocol.Wire = await handler(connection, params)
+    result: Wire = await handler(connection, params)
     return result
 
 

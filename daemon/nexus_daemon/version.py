@@ -6,8 +6,19 @@
 3. Equal numbers fit, all others do not. A client that names no number is not warned.
 """
 
+import os
+
 __version__ = "0.1.0"
 PROTOCOL = 1
+
+
+def print_version() -> bool:
+    """Print the version on standard output; False if that fails: the command line then says why."""
+    try:
+        os.write(1, f"nexus {__version__}{os.linesep}".encode())
+    except OSError:
+        return False
+    return True
 
 
 def describe_mismatch(client_protocol: object, editor: str) -> str | None:

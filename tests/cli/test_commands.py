@@ -248,6 +248,18 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"nexus {__version__}\n"
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")
+def test_a_version_that_cannot_be_written() -> None:
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-P", "-m", "nexus_daemon", "--version"]
+        done = subprocess.run(
+            command, env=environ, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode != 0
+    assert "No space left on device" in done.stderr
+
+
 def test_the_installed_command(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("hello world")
     nexus = Path(sys.executable).parent / "nexus"

@@ -3,21 +3,18 @@
 import json
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from nexus_daemon.cli import check, reports
 from nexus_daemon.cli.commands import COMMANDS
+from nexus_daemon.version import __version__
 from support.client import Client
+from support.shared import shared_home
 
 CLI = Path(check.__file__).parent
-
-VERSION = """
-nexus_context nexus_context.visible
-nexus_daemon nexus_daemon.cli nexus_daemon.cli.commands nexus_daemon.cli.invocation nexus_daemon.cli.output
-nexus_daemon.cli.parser nexus_daemon.version
-"""
 
 CHECK = """
 msgspec typing_extensions
@@ -36,19 +33,17 @@ nexus_daemon.workspace.agent_documents nexus_daemon.workspace.inputs
 
 SERVE = """
 msgspec typing_extensions
-nexus_context nexus_context.conversation nexus_context.errors nexus_context.lines nexus_context.visible
+nexus_context nexus_context.errors nexus_context.visible
 nexus_daemon nexus_daemon.api nexus_daemon.cli nexus_daemon.cli.invocation nexus_daemon.cli.output
-nexus_daemon.cli.serve
-nexus_daemon.connection nexus_daemon.features
-nexus_daemon.features.diagnostics nexus_daemon.lazy nexus_daemon.lsp nexus_daemon.protocol
-nexus_daemon.results nexus_daemon.server nexus_daemon.version
-nexus_daemon.workspace nexus_daemon.workspace.fair_threads nexus_daemon.workspace.lens_refresh
-nexus_daemon.workspace.publish
-nexus_daemon.workspace.queue
+nexus_daemon.cli.serve nexus_daemon.lazy nexus_daemon.lsp nexus_daemon.methods nexus_daemon.protocol
+nexus_daemon.version
 """
 
 SLOW = {"asyncio", "concurrent", "inspect", "json", "logging", "pathlib", "socket", "ssl", "subprocess"}
 """Modules of Python that take milliseconds."""
+
+QUICK = {"argparse", "collections", "contextlib", "datetime", "enum", "functools", "re", "typing"}
+"""Others that take a millisecond each: a command that only exchanges a few messages needs none of them."""
 
 PROGRAM = """
 import sys
@@ -64,13 +59,13 @@ finally:
     print_modules()
 """
 UNTIL_REPLY = """
-from nexus_daemon.lsp import link
-send = link.StreamLink.send
-def print_first(self, *parts):
-    if b'"capabilities"' in b"".join(parts):
-        print_modules()
-    send(self, *parts)
-link.StreamLink.send = print_first
+from nexus_daemon.lsp import framing
+header = framing.header
+def print_first(size):
+    framing.header = header
+    print_modules()
+    return header(size)
+framing.header = print_first
 cli.main(["serve"])
 """
 
@@ -97,28 +92,53 @@ def run(*arguments: str) -> str:
     return done.stderr
 
 
+def imported(
+    *arguments: str, stdin: str = "", environ: Mapping[str, str] | None = None
+) -> tuple[str, set[str]]:
+    """What a command prints, and what its process imports, with what every interpreter does."""
+    source = "import sys; from nexus_daemon.__main__ import main; sys.exit(main())"  # as the command `nexus`
+    command = [sys.executable, "-P", "-X", "importtime", "-c", source, *arguments]
+    done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=True, env=environ)
+    return done.stdout, {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+
+
+def of_nexus(names: set[str]) -> set[str]:
+    return {name for name in names if name.startswith("nexus_")} - {"nexus_daemon.__main__"}
+
+
 def test_the_version() -> None:
-    check_modules(run("--version"), VERSION)
+    printed, names = imported("--version")
+    assert printed == f"nexus {__version__}\n"
+    assert of_nexus(names) == {"nexus_daemon", "nexus_daemon.version"}
+    assert not names & (SLOW | QUICK)
+
+
+def test_a_command_that_the_shared_daemon_runs(tmp_path: Path) -> None:
+    (tmp_path / "NEXUS.md").write_text("Be brief.\n")
+    with shared_home(tmp_path / "home") as home:
+        start = [sys.executable, "-P", "-m", "nexus_daemon", "serve", "--shared"]
+        subprocess.run(start, env=home.environ, check=True)  # ends once the daemon listens
+        printed, names = imported("check", str(tmp_path), environ=home.environ)
+    assert printed.startswith("No problems in ")
+    shared = ("client", "command_client", "hello", "identity")
+    assert of_nexus(names) == {
+        *("nexus_daemon", "nexus_daemon.cli", "nexus_daemon.cli.commands", "nexus_daemon.version"),
+        *("nexus_daemon.shared", *(f"nexus_daemon.shared.{name}" for name in shared)),
+    }
+    assert not names & (SLOW | QUICK)
 
 
 def test_the_status_line_of_claude_code() -> None:
-    command = [sys.executable, "-P", "-X", "importtime", "-m", "nexus_daemon", "statusline"]
-    done = subprocess.run(command, input="{}", capture_output=True, text=True, check=True)
-    names = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
-    ours = {name for name in names if name.startswith("nexus_")}
-    assert ours == {"nexus_daemon", "nexus_daemon.cli", "nexus_daemon.cli.statusline"}
+    _, names = imported("statusline", stdin="{}")
+    assert of_nexus(names) == {"nexus_daemon", "nexus_daemon.cli", "nexus_daemon.cli.statusline"}
     assert not names & (SLOW - {"json"} | {"msgspec", "argparse", "typing"})
 
 
 def test_the_mcp_server_until_its_list_of_tools() -> None:
-    command = [sys.executable, "-P", "-X", "importtime", "-m", "nexus_daemon", "mcp"]
     methods = ({"id": 1, "method": "initialize"}, {"id": 2, "method": "tools/list"})
-    lines = "".join(json.dumps(one) + "\n" for one in methods)
-    done = subprocess.run(command, input=lines, capture_output=True, text=True, check=True)
-    assert len(done.stdout.splitlines()) == 2
-    names = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
-    ours = {name for name in names if name.startswith("nexus_")}
-    assert ours == {
+    printed, names = imported("mcp", stdin="".join(json.dumps(one) + "\n" for one in methods))
+    assert len(printed.splitlines()) == 2
+    assert of_nexus(names) == {
         *(
             "nexus_context",
             "nexus_daemon",
@@ -157,8 +177,7 @@ def test_the_server_until_its_reply_to_initialize() -> None:
     with Client([sys.executable, "-c", PROGRAM + UNTIL_REPLY]) as client:
         client.initialize()
         client.stop()
-    # all others come with asyncio
-    check_modules(client.stderr, SERVE, slow="asyncio concurrent inspect logging socket ssl subprocess")
+    check_modules(client.stderr, SERVE, slow="inspect")  # which comes with msgspec
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -10,7 +10,8 @@ import pytest
 
 from nexus_daemon.lsp import lsp_types
 from nexus_daemon.lsp.dispatch import NexusServer
-from nexus_daemon.server import FEATURES, METHODS, build
+from nexus_daemon.methods import FEATURES, METHODS
+from nexus_daemon.server import build
 from support.talk import HELLO, Message, Talk, call, tell
 
 NOT_INITIALIZED, INVALID_REQUEST, NOT_FOUND, INVALID_PARAMS = -32002, -32600, -32601, -32602
@@ -59,7 +60,7 @@ def check(before: list[Message], message: Message) -> Case:
 
     def register(server: NexusServer) -> None:
         build(_no_daemon, server)
-        for table in (server.protocol.fm.features, server.protocol.fm.commands):
+        for table in (server.protocol.features, server.protocol.commands):
             table.update({name: _record(executed, name) for name in table})
         for method in ("textDocument/didOpen", "textDocument/didChange", "$/cancelRequest", "$/setTrace"):
             # some of their effects show nowhere, so a public name would serve this test only

@@ -12,7 +12,8 @@ from nexus_daemon.client_process import ClientProcess
 from nexus_daemon.connection import Connection
 from nexus_daemon.live_folder import LiveFolder
 from nexus_daemon.lsp.convert import path_to_uri
-from nexus_daemon.server import METHODS, build
+from nexus_daemon.methods import METHODS
+from nexus_daemon.server import build
 from nexus_daemon.state import Daemon
 from nexus_daemon.workspace.folders import FolderTable
 from support.fixture import Fixture, write_fixture

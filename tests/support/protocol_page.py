@@ -18,7 +18,7 @@ from nexus_daemon import protocol
 from nexus_daemon.lsp import failures
 from nexus_daemon.lsp.link import Limits
 from nexus_daemon.lsp.outgoing import MOST
-from nexus_daemon.server import METHODS
+from nexus_daemon.methods import METHODS
 from nexus_daemon.version import PROTOCOL
 from support import protocol_examples
 from support.protocol_examples import Examples, Json
@@ -165,7 +165,7 @@ def page(examples: Examples) -> str:
 def shared_shapes() -> list[StructType]:
     """The structs that more than one method or notification speaks of, in the order of `protocol`."""
     uses: dict[StructType, int] = {}
-    for params, result, _ in METHODS.values():
+    for params, result in (method.types for method in METHODS.values()):
         for kind in {*structs_in(params)[1:], *structs_in(result)[1:]}:
             uses[kind] = uses.get(kind, 0) + 1
         uses[result] = uses.get(result, 0) + 1
@@ -200,7 +200,7 @@ def _overview() -> str:
 
 
 def _request(method: str, example: Json, shared: list[StructType]) -> str:
-    params, result, _ = METHODS[method]
+    params, result = METHODS[method].types
     own = [kind for kind in _inner(params, result) if kind not in shared]
     parts = [f"### {method}\n", _docstring(method) + "\n"]
     if fields(params):

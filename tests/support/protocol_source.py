@@ -6,7 +6,9 @@
 """
 
 import ast
+import importlib
 import inspect
+import pkgutil
 import tokenize
 import types
 from functools import cache
@@ -14,7 +16,6 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import msgspec
 
-from nexus_context.conversation.message import Message
 from nexus_daemon import protocol
 from nexus_daemon.protocol.shapes import OneOf
 
@@ -58,8 +59,11 @@ def structs_in(kind: Any) -> list[StructType]:
 
 def declared_structs() -> list[StructType]:
     """The structs of `protocol`, by module and name."""
-    structs = (one for one in vars(protocol).values() if is_struct(one) and one is not Message)
-    return sorted(structs, key=lambda one: (one.__module__, one.__name__))
+    names = (f"{protocol.__name__}.{module.name}" for module in pkgutil.iter_modules(protocol.__path__))
+    modules = [importlib.import_module(name) for name in names]
+    structs = {value for module in modules for value in vars(module).values() if is_struct(value)}
+    declared = (struct for struct in structs if struct.__module__.startswith(protocol.__name__))
+    return sorted(declared, key=lambda one: (one.__module__, one.__name__))
 
 
 def is_struct(kind: Any) -> bool:

@@ -20,7 +20,7 @@ import msgspec
 
 from nexus_context.conversation.message import Message
 from nexus_daemon import protocol
-from nexus_daemon.server import METHODS
+from nexus_daemon.methods import METHODS
 from nexus_daemon.version import PROTOCOL
 from support import protocol_examples
 from support.protocol_metadata import Metadata
@@ -60,7 +60,7 @@ def _method_tables() -> Iterator[str]:
     yield _pairs(
         "Requests",
         "Requests of a client: method → parameters and result.",
-        {name: method[:2] for name, method in METHODS.items()},
+        {name: method.types for name, method in METHODS.items()},
     )
     yield _pairs("Questions", "Requests of the daemon to its client, likewise.", protocol.QUESTIONS)
     rows = [f'  "{method}": {kind.__name__};' for method, kind in protocol.NOTIFICATIONS.items()]
@@ -82,7 +82,7 @@ def _params(kind: StructType) -> str:
 
 def _structs() -> list[StructType]:
     """Every struct that crosses the wire, and the structs that they extend."""
-    roots = [*itertools.chain(*(method[:2] for method in METHODS.values()), *protocol.QUESTIONS.values())]
+    roots = [*itertools.chain(*(method.types for method in METHODS.values()), *protocol.QUESTIONS.values())]
     spoken = {
         kind
         for root in (*roots, *protocol.NOTIFICATIONS.values(), Metadata)
@@ -96,7 +96,7 @@ def _structs() -> list[StructType]:
 
 def _sent_by_clients() -> Iterable[list[StructType]]:
     """The structs that a client encodes, with the structs that they extend."""
-    params = [params for params, _, _ in METHODS.values()]
+    params = [method.params for method in METHODS.values()]
     answers = [result for _, result in protocol.QUESTIONS.values()]
     for root in (*params, *answers):
         for kind in structs_in(root):

@@ -42,42 +42,42 @@ def build(server: NexusServer) -> None:
     def complete(params: lsp.CompletionParams) -> object:
         return object()
 
-    @server.custom("nexus/echo", EchoParams)
+    @server.custom("nexus/echo", lambda: EchoParams)
     def echo(params: EchoParams) -> dict[str, Any]:
         return {"value": params.value}
 
-    @server.custom("nexus/folder", FolderParams)
+    @server.custom("nexus/folder", lambda: FolderParams)
     def folder(params: FolderParams) -> FolderParams:
         return params
 
-    @server.custom("nexus/wait", WaitParams)
+    @server.custom("nexus/wait", lambda: WaitParams)
     async def wait(params: WaitParams) -> dict[str, Any]:
         await asyncio.sleep(params.seconds)
         return {"waited": params.seconds, "text": "x" * params.size}
 
-    @server.custom("nexus/fail", FolderParams)
+    @server.custom("nexus/fail", lambda: FolderParams)
     def fail(params: FolderParams) -> None:
         problem = Problem("/a.json", Span(0, 1), "json.syntax", Severity.ERROR, "bad")
         raise RequestError("Do something else.", code="unknown-folder", problems=(problem,))
 
-    @server.custom("nexus/crash", msgspec.Raw)
+    @server.custom("nexus/crash", lambda: msgspec.Raw)
     def crash(params: msgspec.Raw) -> None:
         raise ZeroDivisionError("secret")
 
-    @server.custom("nexus/rubbish", msgspec.Raw)
+    @server.custom("nexus/rubbish", lambda: msgspec.Raw)
     def rubbish(params: msgspec.Raw) -> object:
         return {"a": object()}
 
-    @server.custom("nexus/odd", msgspec.Raw)
+    @server.custom("nexus/odd", lambda: msgspec.Raw)
     def odd(params: msgspec.Raw) -> object:
         print("this is no frame")  # noqa: T201 - it must not reach the wire
         return [float("nan"), float("inf"), "\ud800", 10**30]
 
-    @server.custom("nexus/ask", msgspec.Raw)
+    @server.custom("nexus/ask", lambda: msgspec.Raw)
     async def ask(params: msgspec.Raw) -> Any:
         return await server.request("workspace/configuration", {"items": []}, list[int], timeout_s=5)
 
-    @server.custom("nexus/text", FolderParams)
+    @server.custom("nexus/text", lambda: FolderParams)
     def text(params: FolderParams) -> str | None:
         document = server.documents.get(params.workspace_folder)
         return None if document is None else document.text

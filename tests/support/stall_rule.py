@@ -28,11 +28,9 @@ FAILS_MS = 150
 _TIMES = re.compile(r"(\d+) ms \((\w+); (\d+) ms computing")
 COUNTED = ("busy", "blocked", "locked")
 ALLOWED = {
-    "EarlyInitialize.hand_over": "imports pygls behind the reply to `initialize`: there is one client, and "
-    "nothing can be answered before",
-    "serve_stream.<locals>.create_protocol": "the same for a server that answers `initialize` itself",
     "Writer.messages": "the client of a test in process reads its frames on the daemon's loop",
-    "Connection.start": "imports the daemon behind that: as above",
+    "Connection.start": "imports the daemon behind the reply to `initialize`: there is one client, and nothing "
+    "can be answered before",
 }
 _FROM_TESTS = ("tests/", "support/")
 

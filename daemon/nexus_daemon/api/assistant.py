@@ -16,7 +16,7 @@ from nexus_context.files import which
 from nexus_context.layers.walk import user_home
 from nexus_daemon import protocol
 from nexus_daemon.api import assistant_views, resolve
-from nexus_daemon.lsp import convert
+from nexus_daemon.lsp import convert, lsp_types
 
 if TYPE_CHECKING:
     from nexus_daemon.connection import Connection
@@ -122,7 +122,7 @@ def build_list(environ: Mapping[str, str]) -> protocol.AssistantListResult:
 
 def build_context(profile: Profile) -> protocol.AssistantContextResult:
     """A profile as it crosses the wire, in the default encoding of positions."""
-    return _context(profile, convert.Locator(profile, convert.DEFAULT_ENCODING))
+    return _context(profile, convert.Locator(profile, lsp_types.DEFAULT_ENCODING))
 
 
 def _context(profile: Profile, locate: convert.Locator) -> protocol.AssistantContextResult:

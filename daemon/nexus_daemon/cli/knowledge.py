@@ -16,7 +16,8 @@ from nexus_context.files import real_path
 from nexus_context.layers.walk import user_home
 from nexus_daemon.cli import invocation, output
 from nexus_daemon.cli.folder import absolute, folder_of, read
-from nexus_daemon.lsp.convert import DEFAULT_ENCODING, Locator
+from nexus_daemon.lsp.convert import Locator
+from nexus_daemon.lsp.lsp_types import DEFAULT_ENCODING
 
 if TYPE_CHECKING:
     from nexus_context.memory.knowledge import (

@@ -3,12 +3,9 @@
 Editors start this command; editors/ shows how. It ends when the editor does.
 """
 
-import asyncio
-import logging
 import os
 import sys
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 from nexus_daemon.cli import output
@@ -16,6 +13,7 @@ from nexus_daemon.cli import output
 if TYPE_CHECKING:
     import argparse
 
+    from nexus_daemon.lsp.first_message import Opening
     from nexus_daemon.state import Daemon
 
 
@@ -74,8 +72,16 @@ def _serve_stdio() -> NoReturn:
         output.beside(
             "nexus serve reads LSP messages from standard input; editors start it. Ctrl-C ends it.\n"
         )
+    from nexus_daemon.lsp.first_message import answer_first_message, take_stdio
+    from nexus_daemon.methods import OFFER
+
+    streams = take_stdio()
+    opening = answer_first_message(OFFER, *streams)
+    import asyncio
+    import logging
+
     sys.setswitchinterval(SWITCH_S)
-    code = asyncio.run(_serve())
+    code = asyncio.run(_serve(streams, opening))
     # every reply is written. Python's own exit would wait for the threads: until a long text is counted, or
     # forever on a dead file system
     logging.shutdown()
@@ -84,9 +90,11 @@ def _serve_stdio() -> NoReturn:
     os._exit(code)
 
 
-async def _serve() -> int:
+async def _serve(streams: tuple[int, int], opening: "Opening") -> int:
+    from functools import partial
+
     from nexus_daemon.lsp.stdio import serve_stdio
-    from nexus_daemon.server import OFFER, build
+    from nexus_daemon.server import build
 
     started: list[Daemon] = []
 
@@ -98,7 +106,7 @@ async def _serve() -> int:
         return started[-1]
 
     try:
-        return await serve_stdio(partial(build, start), offer=OFFER)
+        return await serve_stdio(partial(build, start), streams, opening)
     finally:
         for daemon in started:
             await daemon.close()

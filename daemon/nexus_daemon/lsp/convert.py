@@ -11,16 +11,13 @@ import os
 from collections import ChainMap
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import quote, unquote_to_bytes
 
 from nexus_context.errors import Problem, Span
 from nexus_context.lines import LineIndex
-from nexus_daemon.protocol import Location, Position, Range
+from nexus_daemon.protocol.shapes import Location, Position, Range
 
-Encoding = Literal["utf-8", "utf-16", "utf-32"]
-ENCODINGS: tuple[Encoding, ...] = ("utf-8", "utf-16", "utf-32")
-DEFAULT_ENCODING: Encoding = "utf-16"
 SOURCE = "nexus"
 COUNTED = 8  # positions in a file that are cheaper to count than an index of its lines
 

@@ -21,22 +21,18 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import msgspec
-from pygls.lsp.server import LanguageServer
-from pygls.protocol import LanguageServerProtocol
 
 from nexus_context.errors import Problem
 from nexus_daemon import tracing
 from nexus_daemon.lsp import client_log, failures, framing, lsp_types, serving
-from nexus_daemon.lsp.convert import DEFAULT_ENCODING
 from nexus_daemon.lsp.documents import OpenDocuments
 from nexus_daemon.lsp.envelope import (
     Error,
     Params,
     Result,
-    is_notification,
     is_urgent,
     params_of,
     params_type,
@@ -45,7 +41,7 @@ from nexus_daemon.lsp.envelope import (
 )
 from nexus_daemon.lsp.failures import DisconnectedError, RpcError, describe_problem
 from nexus_daemon.lsp.initialize import Offer, choose_encoding, initialize_result
-from nexus_daemon.lsp.lsp_types import InitializeParams
+from nexus_daemon.lsp.lsp_types import DEFAULT_ENCODING, NOTIFICATIONS, InitializeParams
 from nexus_daemon.lsp.outgoing import Outbox, OutgoingRequests
 from nexus_daemon.lsp.progress import ClientProgress, WorkProgress, set_work, token_of
 from nexus_daemon.lsp.serving import Serving
@@ -70,14 +66,15 @@ class _Call(msgspec.Struct):
     progress: WorkProgress | None = None
 
 
-class NexusProtocol(LanguageServerProtocol):
-    """pygls's feature table behind our own dispatch; one object per connection."""
+class NexusProtocol:
+    """The dispatch of one connection, with the tables of its features and commands: name → handler."""
 
-    _server: "NexusServer"  # pyright: ignore[reportIncompatibleVariableOverride] - nobody sets it
-
-    def __init__(self, server: "NexusServer", converter: Any) -> None:
-        super().__init__(server, converter)
-        self.custom_types: dict[str, Any] = {}
+    def __init__(self, server: "NexusServer") -> None:
+        self._server = server
+        self.features: dict[str, Callable[[Any], Any]] = {}
+        self.feature_options: dict[str, Any] = {}
+        self.commands: dict[str, Callable[..., Any]] = {}
+        self.custom_types: dict[str, Callable[[], Any]] = {}
         self.titles: dict[str, str] = {}  # of requests that may take long
         self.work_progress = ClientProgress(self.notify, self.request)
         self.state: Literal["new", "ready", "shutdown", "ended"] = "new"
@@ -101,9 +98,6 @@ class NexusProtocol(LanguageServerProtocol):
             "textDocument/didOpen": self._did_open,
             "textDocument/didChange": self._did_change,
         }
-
-    def _register_builtin_features(self) -> None:
-        """Register none of pygls's own handlers: this class has its own."""
 
     def attach(self, link: "StreamLink") -> None:
         """Connect to a link; called on the event loop."""
@@ -205,10 +199,10 @@ class NexusProtocol(LanguageServerProtocol):
         builtin = self._requests.get(method)
         if builtin is not None:
             return builtin(raw)
-        if method in self._notifications or is_notification(method):
+        if method in self._notifications or method in NOTIFICATIONS:
             message = f"There is no request {method}: it is a notification, which has no id."
             raise RpcError(failures.METHOD_NOT_FOUND, message)
-        handler = self.fm.features.get(method)
+        handler = self.features.get(method)
         if handler is None:
             raise RpcError(failures.METHOD_NOT_FOUND, f"There is no method {method}.")
         params = decoded or params_of(raw, self._params_type(method))
@@ -224,7 +218,7 @@ class NexusProtocol(LanguageServerProtocol):
             return False
         if self.state == "new" or (self.state == "shutdown" and method != "$/cancelRequest"):
             return False
-        handler = self.fm.features.get(method)
+        handler = self.features.get(method)
         builtin = self._notifications.get(method)
         if handler is None and builtin is None and method != "textDocument/didClose":
             if not method.startswith("$/") and method not in lsp_types.HOT:
@@ -253,12 +247,12 @@ class NexusProtocol(LanguageServerProtocol):
 
     def _is_request(self, method: str) -> bool:
         """Whether a method that is handled here must have an id."""
-        handled = method in self._requests or method in self.fm.features
-        return handled and not is_notification(method)
+        handled = method in self._requests or method in self.features
+        return handled and method not in NOTIFICATIONS
 
     def _params_type(self, method: str) -> Any:
         kind = self.custom_types.get(method)
-        return params_type(method) if kind is None else kind
+        return params_type(method) if kind is None else kind()
 
     # ------------------------------------------------------------ replies
 
@@ -372,10 +366,6 @@ class NexusProtocol(LanguageServerProtocol):
             return await self.request(method, params, result_type, timeout_s)
         return await self._outgoing.send(method, params, result_type, timeout_s)
 
-    def send_request(self, *_: Any, **__: Any) -> Any:
-        """Refuse pygls's way to send requests: its future does not belong to the event loop."""
-        raise NotImplementedError("use `await server.request(...)`")
-
     def _on_response(self, message: framing.Envelope) -> None:
         nothing = message.result is msgspec.UNSET and message.error is msgspec.UNSET
         if not self._outgoing.resolve(message) and nothing:
@@ -392,8 +382,8 @@ class NexusProtocol(LanguageServerProtocol):
         except msgspec.DecodeError as error:
             raise RpcError(failures.INVALID_PARAMS, f"initialize: {error}") from error
         self.adopt(params)
-        features = {**dict.fromkeys(self.fm.features), **self.fm.feature_options}
-        offer = Offer(server.name, server.version, features, commands=tuple(self.fm.commands))
+        features = {**dict.fromkeys(self.features), **self.feature_options}
+        offer = Offer(server.name, server.version, features, commands=tuple(self.commands))
         return initialize_result(offer, params)
 
     def adopt(self, params: lsp_types.InitializeParams) -> None:
@@ -401,7 +391,7 @@ class NexusProtocol(LanguageServerProtocol):
         server = self._server
         server.client = params
         server.position_encoding = server.documents.encoding = choose_encoding(params)
-        handler = self.fm.features.get("initialize")
+        handler = self.features.get("initialize")
         if handler is not None:
             with serving.message_of(self._serving):
                 handler(params)
@@ -415,7 +405,7 @@ class NexusProtocol(LanguageServerProtocol):
 
     def _shutdown_request(self, _: Params) -> Any:
         self.state = "shutdown"
-        handler = self.fm.features.get("shutdown")
+        handler = self.features.get("shutdown")
         outcome = None if handler is None else handler(None)
         return _then_null(outcome) if inspect.isawaitable(outcome) else None
 
@@ -443,7 +433,7 @@ class NexusProtocol(LanguageServerProtocol):
 
     def _execute_command(self, raw: Params) -> Any:
         params = params_of(raw, lsp_types.ExecuteCommandParams)
-        handler = self.fm.commands.get(params.command)
+        handler = self.commands.get(params.command)
         if handler is None:
             raise RpcError(failures.INVALID_PARAMS, f"There is no command {params.command}.")
         kind = self.custom_types.get(params.command)
@@ -451,7 +441,7 @@ class NexusProtocol(LanguageServerProtocol):
             return handler(*(params_of(argument, Any) for argument in params.arguments))
         if len(params.arguments) > 1:
             raise RpcError(failures.INVALID_PARAMS, f"{params.command} takes one argument, an object.")
-        return handler(params_of(params.arguments[0] if params.arguments else msgspec.UNSET, kind))
+        return handler(params_of(params.arguments[0] if params.arguments else msgspec.UNSET, kind()))
 
     def _cancel(self, params: lsp_types.CancelParams) -> None:
         for task, call in tuple(self._running.items()):
@@ -488,47 +478,59 @@ async def _then_null(outcome: Any) -> None:
     await outcome
 
 
-class NexusServer(LanguageServer):
+class NexusServer:
     """One client's server: features are registered on it, and handlers send through it.
 
     `client` is None until `initialize`; `describe_problem` makes the JSON of each problem in the data of a
     failed request; `ended` is called once, when the connection is over.
     """
 
-    protocol: NexusProtocol  # pyright: ignore[reportIncompatibleVariableOverride] - nobody sets it
-
     def __init__(self, name: str = "nexus", version: str = "") -> None:
-        super().__init__(
-            name, version, protocol_cls=NexusProtocol, converter_factory=cast("Any", _OptionsCheck)
-        )
+        self.name = name
+        self.version = version
+        self.protocol = NexusProtocol(self)
         self.client: InitializeParams | None = None
         self.position_encoding: str = DEFAULT_ENCODING
         self.documents = OpenDocuments()
         self.describe_problem: Callable[[Problem], Any] = describe_problem
         self.ended: Callable[[], None] = lambda: None
 
+    def feature(self, method: str, options: Any = None) -> Callable[[Handler], Handler]:
+        """Register a handler for a method of LSP; `options` are JSON values, for the capabilities."""
+
+        def register(handler: Handler) -> Handler:
+            self._add(self.protocol.features, method, handler)
+            if options is not None:
+                self.protocol.feature_options[method] = options
+            return handler
+
+        return register
+
     def custom(
-        self, method: str, params_type: Any, *, title: str | None = None
+        self, method: str, params_type: Callable[[], Any], *, title: str | None = None
     ) -> Callable[[Handler], Handler]:
         """Register a handler for a `nexus/*` request, and for the command of its name with `/` → `.`.
 
         The client shows progress with this title if an answer takes long.
-        The handler gets the parameters as one `params_type`, decoded from the raw bytes, and returns
+        The handler gets the parameters as one `params_type()`, decoded from the raw bytes, and returns
         anything that msgspec encodes. It may be async.
         """
 
         def register(handler: Handler) -> Handler:
             command = method.replace("/", ".")
-            if method in self.protocol.fm.features:
-                raise ValueError(f"{method} is already registered")
-            self.protocol.fm.features[method] = handler
-            self.protocol.fm.commands[command] = handler
+            self._add(self.protocol.features, method, handler)
+            self.protocol.commands[command] = handler
             self.protocol.custom_types[method] = self.protocol.custom_types[command] = params_type
             if title is not None:
                 self.protocol.titles[method] = title
             return handler
 
         return register
+
+    def _add(self, handlers: dict[str, Callable[..., Any]], name: str, handler: Callable[..., Any]) -> None:
+        if name in handlers:
+            raise ValueError(f"{name} is already registered")
+        handlers[name] = handler
 
     def notify(self, method: str, params: Any = None) -> None:
         """Send a notification: params are a struct, JSON values or an lsprotocol object. From any thread."""
@@ -544,12 +546,3 @@ class NexusServer(LanguageServer):
         request is cancelled at the client, too.
         """
         return await self.protocol.request(method, params, result_type, timeout_s)
-
-
-class _OptionsCheck:
-    """The converter of pygls's feature table, which uses it only to check the class of options."""
-
-    def unstructure(self, options: Any, expected: Any = None) -> Any:
-        if isinstance(options, (dict, bool, *(get_args(expected) or (expected,)))):
-            return options
-        raise TypeError(f"{type(options).__name__} are not options of this feature")

@@ -14,8 +14,8 @@ from itertools import islice
 import msgspec
 
 from nexus_daemon.lsp import convert
-from nexus_daemon.lsp.lsp_types import ContentChange, TextDocumentItem
-from nexus_daemon.protocol import Position
+from nexus_daemon.lsp.lsp_types import DEFAULT_ENCODING, ContentChange, TextDocumentItem
+from nexus_daemon.protocol.shapes import Position
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 logger = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ class Document(msgspec.Struct, frozen=True):
 class OpenDocuments:
     """URI → document, of one client."""
 
-    def __init__(self, encoding: str = convert.DEFAULT_ENCODING) -> None:
+    def __init__(self, encoding: str = DEFAULT_ENCODING) -> None:
         self.encoding = encoding
         self._documents: dict[str, Document] = {}
         self._uris: dict[str, str] = {}

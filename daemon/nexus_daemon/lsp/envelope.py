@@ -1,26 +1,26 @@
 """A body → a JSON-RPC message, its parameters → the type that a handler takes.
 
 A long body whose method is recognizable at its start is decoded in one pass, including its parameters: a
-second pass over two megabytes takes half as long again. Standard LSP values are lsprotocol objects: its own
-converter, built when the first message needs it, decodes and encodes them.
+second pass over two megabytes takes half as long again. The messages of every session are structs
+(`lsp_types`); other values of LSP are lsprotocol objects. To import lsprotocol takes as long as all else at
+start-up, so it is imported for the first feature that needs it.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, Union, cast, get_args, get_origin
 
-import attrs
 import msgspec
-from cattrs import Converter
-from lsprotocol import converters
-from lsprotocol.types import METHOD_TO_TYPES
 
 from nexus_daemon.lsp import failures, framing
 from nexus_daemon.lsp.failures import RpcError
 from nexus_daemon.lsp.lsp_types import HOT
+
+if TYPE_CHECKING:
+    from cattrs import Converter
 
 _TOKENS = frozenset(("workDoneToken", "partialResultToken"))
 _URGENT = ("$/cancelRequest", "window/workDoneProgress/cancel", "exit")
@@ -48,9 +48,9 @@ class Error(msgspec.Struct, frozen=True):
 
 
 def read_envelope(
-    body: framing.Body, types: Mapping[str, Any]
+    body: framing.Body, types: Mapping[str, Callable[[], Any]]
 ) -> tuple[framing.Envelope, msgspec.Struct | None]:
-    """Decode a message, and its parameters if that takes one pass; `types` maps methods to parameter types.
+    """Decode a message, and its parameters if that takes one pass; `types` has the parameter types by method.
 
     Raises `RpcError`, whose data is the id to reply to.
     """
@@ -81,13 +81,13 @@ def is_urgent(body: framing.Body) -> bool:
 
 
 def _in_one_pass(
-    body: framing.Body, types: Mapping[str, Any]
+    body: framing.Body, types: Mapping[str, Callable[[], Any]]
 ) -> tuple[framing.Envelope, msgspec.Struct] | None:
     """Return the message and its decoded parameters; None if one pass is impossible or slower."""
     if len(body) < LONG_BODY or not (named := _METHOD.search(body, 0, _HEAD)):
         return None
     method = named[1].decode()
-    kind = types.get(method)
+    kind = types[method]() if method in types else None
     if not _is_struct(kind):
         return None
     try:
@@ -194,12 +194,9 @@ def params_type(method: str) -> Any:
     """Return the type of a method's parameters: None where it has none, `Any` for an unknown method."""
     if method in HOT:
         return HOT[method]
+    from lsprotocol.types import METHOD_TO_TYPES
+
     return METHOD_TO_TYPES[method][2] if method in METHOD_TO_TYPES else Any
-
-
-def is_notification(method: str) -> bool:
-    """Return whether LSP sends this method without an id; False for a method that LSP does not have."""
-    return method in METHOD_TO_TYPES and METHOD_TO_TYPES[method][1] is None
 
 
 def structure(raw: framing.Json, kind: Any) -> Any:
@@ -207,7 +204,7 @@ def structure(raw: framing.Json, kind: Any) -> Any:
 
     Raises msgspec.ValidationError for JSON that does not match `kind`.
     """
-    if not attrs.has(kind):
+    if not _is_lsprotocol(kind):
         return framing.decode(raw, kind)
     value = framing.decode(raw, dict[str, Any])
     try:
@@ -224,12 +221,18 @@ def unstructure(value: Any) -> Any:
         return [unstructure(item) for item in value]
     if kind is dict:
         return {key: unstructure(item) for key, item in value.items()}
-    return converter().unstructure(value) if attrs.has(kind) else value
+    return converter().unstructure(value) if _is_lsprotocol(kind) else value
+
+
+def _is_lsprotocol(kind: Any) -> bool:
+    return hasattr(kind, "__attrs_attrs__")
 
 
 @cache
-def converter() -> Converter:
+def converter() -> "Converter":
     """Return the process's cattrs converter for lsprotocol."""
+    from lsprotocol import converters
+
     return converters.get_converter()
 
 

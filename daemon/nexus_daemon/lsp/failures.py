@@ -11,22 +11,20 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from lsprotocol.types import ErrorCodes, LSPErrorCodes
-from pygls.exceptions import JsonRpcException
-
 from nexus_context.errors import NexusError, Problem, RequestError
 
 logger = logging.getLogger(__name__)
 
-PARSE_ERROR = ErrorCodes.ParseError.value
-INVALID_REQUEST = ErrorCodes.InvalidRequest.value
-METHOD_NOT_FOUND = ErrorCodes.MethodNotFound.value
-INVALID_PARAMS = ErrorCodes.InvalidParams.value
-INTERNAL_ERROR = ErrorCodes.InternalError.value
-NOT_INITIALIZED = ErrorCodes.ServerNotInitialized.value
-REQUEST_CANCELLED = LSPErrorCodes.RequestCancelled.value
-SERVER_CANCELLED = LSPErrorCodes.ServerCancelled.value
-REQUEST_FAILED = LSPErrorCodes.RequestFailed.value
+# of JSON-RPC and LSP 3.17
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+NOT_INITIALIZED = -32002
+REQUEST_CANCELLED = -32800
+SERVER_CANCELLED = -32802
+REQUEST_FAILED = -32803
 
 NAMES = {
     PARSE_ERROR: "parse-error",
@@ -79,8 +77,6 @@ def failure_of(
     if isinstance(error, RequestError):
         problems = [describe(problem) for problem in error.problems]
         return RpcError(REQUEST_FAILED, str(error), {"code": error.code, "problems": problems})
-    if isinstance(error, JsonRpcException):
-        return RpcError(error.code, error.message or method, error.data)
     logger.error("the handler of %s failed", method, exc_info=error)
     return RpcError(INTERNAL_ERROR, f"{method} failed: {type(error).__name__}. See the log.")
 

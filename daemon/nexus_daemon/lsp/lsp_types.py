@@ -5,12 +5,16 @@ Attribute names are those of `lsprotocol.types`.
 """
 
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from nexus_daemon.lsp import framing
-from nexus_daemon.protocol import Range
+from nexus_daemon.protocol.shapes import Range
+
+Encoding = Literal["utf-8", "utf-16", "utf-32"]
+ENCODINGS: tuple[Encoding, ...] = ("utf-8", "utf-16", "utf-32")
+DEFAULT_ENCODING: Encoding = "utf-16"
 
 
 class Value(msgspec.Struct, frozen=True, rename="camel"):
@@ -160,6 +164,28 @@ HOT: dict[str, type[Value]] = {
     "$/cancelRequest": CancelParams,
     "window/workDoneProgress/cancel": ProgressCancelParams,
 }
+
+NOTIFICATIONS = frozenset(
+    (
+        *(
+            "initialized",
+            "exit",
+            "$/cancelRequest",
+            "$/logTrace",
+            "$/progress",
+            "$/setTrace",
+            "telemetry/event",
+        ),
+        *(f"notebookDocument/did{change}" for change in ("Open", "Change", "Close", "Save")),
+        *(f"textDocument/did{change}" for change in ("Open", "Change", "Close", "Save")),
+        *("textDocument/willSave", "textDocument/publishDiagnostics"),
+        *("window/logMessage", "window/showMessage", "window/workDoneProgress/cancel"),
+        *("workspace/didChangeConfiguration", "workspace/didChangeWatchedFiles"),
+        *("workspace/didChangeWorkspaceFolders",),
+        *(f"workspace/did{change}Files" for change in ("Create", "Rename", "Delete")),
+    )
+)
+"""The methods that LSP 3.17 sends without an id, in both directions; a test compares them with lsprotocol."""
 
 
 def initialize_params(raw: framing.Json) -> InitializeParams:

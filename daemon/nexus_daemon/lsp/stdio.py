@@ -10,31 +10,32 @@ import stat
 import sys
 import threading
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
 
 from nexus_daemon.lsp import framing, serving
-from nexus_daemon.lsp.initialize import EarlyInitialize, Offer
+from nexus_daemon.lsp.dispatch import NexusServer
+from nexus_daemon.lsp.first_message import NOTHING, Opening, take_stdio
 from nexus_daemon.lsp.link import Limits, StreamLink
 from nexus_daemon.lsp.pipe import PipeReader, PipeWriter
-
-if TYPE_CHECKING:
-    from nexus_daemon.lsp.dispatch import NexusProtocol, NexusServer
 
 GC_THRESHOLD = 200_000  # new objects between two collections
 _PIPE_SIZE = 512 * 1024  # bytes; the usual 64 KiB cost 8 times as many switches for a long message
 _READ_SIZE = 256 * 1024  # bytes
 
-Build = Callable[["NexusServer"], None]
+Build = Callable[[NexusServer], None]
 
 
-async def serve_stdio(build: Build, *, offer: Offer | None = None, limits: Limits | None = None) -> int:
+async def serve_stdio(
+    build: Build,
+    streams: tuple[int, int] | None = None,
+    opening: Opening = NOTHING,
+    *,
+    limits: Limits | None = None,
+) -> int:
     """Serve the client on stdin and stdout until it leaves; return the exit code.
 
-    `build` registers the features. With an `offer`, which must list the same features, `initialize` is
-    answered before that. From here on file descriptor 1 and `sys.stdout` are stderr, and stdin is empty:
-    neither a `print` nor a child process can write between the frames.
+    `build` registers the features. `streams` are those of `take_stdio`, from which `opening` was read.
     """
-    stdin, stdout = _take_stdio()
+    stdin, stdout = streams or take_stdio()
 
     async def connect(link: StreamLink) -> None:
         await _connect(link, stdin, stdout)
@@ -45,7 +46,7 @@ async def serve_stdio(build: Build, *, offer: Offer | None = None, limits: Limit
 
     with contextlib.ExitStack() as log:
 
-        def build_logged(server: "NexusServer") -> None:
+        def build_logged(server: NexusServer) -> None:
             # after the reply to `initialize`; what is logged before goes to standard error
             from nexus_daemon.logs.process_log import logging_process
             from nexus_daemon.lsp.client_log import ClientLog
@@ -53,11 +54,15 @@ async def serve_stdio(build: Build, *, offer: Offer | None = None, limits: Limit
             log.enter_context(logging_process("stdio", serving.current_number, ClientLog()))
             build(server)
 
-        return await serve_stream(connect, build_logged, offer=offer, limits=limits or Limits())
+        return await serve_stream(connect, build_logged, opening, limits=limits or Limits())
 
 
 async def serve_stream(
-    connect: Callable[[StreamLink], Awaitable[None]], build: Build, *, offer: Offer | None, limits: Limits
+    connect: Callable[[StreamLink], Awaitable[None]],
+    build: Build,
+    opening: Opening = NOTHING,
+    *,
+    limits: Limits,
 ) -> int:
     """Serve one client on the transports that `connect` attaches to the link; return the exit code.
 
@@ -65,36 +70,23 @@ async def serve_stream(
     """
     serving.begin_connection()
     link = StreamLink(limits)
-
-    def create_protocol() -> "NexusProtocol":
-        from nexus_daemon.lsp.dispatch import NexusServer  # pygls: see `initialize`
-
-        server = NexusServer()
-        build(server)
-        server.protocol.attach(link)
-        # objects of the start-up stay: exclude them from collections, which `nexus serve` has kept off; once,
-        # since what clients leave behind must not be excluded
-        if not gc.get_freeze_count():
-            gc.freeze()
-        # a settings file creates thousands of objects without a cycle: 700 would collect at every keystroke
-        gc.set_threshold(GC_THRESHOLD, 20, 50)
-        gc.enable()
-        return server.protocol
-
-    link.use_protocol(create_protocol() if offer is None else EarlyInitialize(offer, create_protocol, link))
+    server = NexusServer()
+    build(server)
+    server.protocol.attach(link)
+    # objects of the start-up stay: exclude them from collections, which `nexus serve` has kept off; once,
+    # since what clients leave behind must not be excluded
+    if not gc.get_freeze_count():
+        gc.freeze()
+    # a settings file creates thousands of objects without a cycle: 700 would collect at every keystroke
+    gc.set_threshold(GC_THRESHOLD, 20, 50)
+    gc.enable()
+    link.use_protocol(server.protocol)
     await connect(link)
+    if opening.client is not None:
+        server.protocol.adopt(opening.client)
+    if opening.unhandled:
+        link.data_received(opening.unhandled)
     return await link.done
-
-
-def _take_stdio() -> tuple[int, int]:
-    sys.stdout.flush()
-    stdin, stdout = os.dup(0), os.dup(1)
-    empty = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(empty, 0)
-    os.close(empty)
-    os.dup2(2, 1)
-    sys.stdout = sys.stderr
-    return stdin, stdout
 
 
 async def _connect(link: StreamLink, stdin: int, stdout: int) -> None:

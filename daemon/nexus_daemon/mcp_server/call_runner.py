@@ -17,7 +17,7 @@ from nexus_daemon.mcp_server import clients, definitions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import socket
+    from _socket import socket as Socket  # noqa: N812
     from collections.abc import Callable
     from typing import Any
 
@@ -79,7 +79,7 @@ class CallRunner:
             return None
         from nexus_daemon.shared import command_client
 
-        with connected:
+        with contextlib.closing(connected):
             if not running.use_abort(lambda: _shut_down(connected)):
                 return None
             try:
@@ -88,7 +88,7 @@ class CallRunner:
                 running.use_abort(None)
         return None if collected is None or collected[0] != 0 else collected[1:]
 
-    def _connect(self, arguments: list[str], folder: str) -> "socket.socket | None":
+    def _connect(self, arguments: list[str], folder: str) -> "Socket | None":
         """A connection to a daemon that runs the command line; None if there is none."""
         if not self._uses_daemon or time.monotonic() < self._not_before:
             return None
@@ -103,11 +103,11 @@ class CallRunner:
             return None
 
 
-def _shut_down(connected: "socket.socket") -> None:
-    import socket
+def _shut_down(connected: "Socket") -> None:
+    import _socket
 
     with contextlib.suppress(OSError):
-        connected.shutdown(socket.SHUT_RDWR)
+        connected.shutdown(_socket.SHUT_RDWR)
 
 
 def _result(out: bytes, notices: bytes) -> "dict[str, Any]":

@@ -5,15 +5,15 @@
 2. Several processes may start one at the same time. The first to get the lock stays, the others end at once.
 3. A daemon writes a NUL to its standard error, a pipe, once it listens; anything else is why it cannot.
 4. Both sides check that the other one is a process of the same user.
-5. On Linux the daemon is a fork of a process that has just started: another Python would take as long again.
+5. A command that the daemon runs waits for this module: it imports `_socket`, since `socket` takes as long as
+   all the rest.
+6. On Linux the daemon is a fork of a process that has just started: another Python would take as long again.
    A process that has served an editor for a while starts another Python, which reads the modules that are
    installed by then, and from where this one did: an isolated one starts an isolated one.
 """
 
-import contextlib
+import _socket
 import os
-import socket
-import struct
 import sys
 import time
 
@@ -23,8 +23,8 @@ from nexus_daemon.version import PROTOCOL, __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from _socket import socket as Socket  # noqa: N812 - an attribute below has that name
     from collections.abc import Callable, Mapping
-    from socket import socket as Socket  # noqa: N812 - an attribute below has that name
 
     from nexus_daemon.shared.hello import Fields
 
@@ -145,19 +145,19 @@ def running_places(environ: "Mapping[str, str]") -> list[Place]:
     return [place for place in places if is_running(place)]
 
 
-def peer_user(connected: socket.socket) -> int | None:
+def peer_user(connected: "Socket") -> int | None:
     """The user of the process at the other end of a Unix socket; None where the system cannot tell."""
     platform: str = sys.platform
     if platform == "linux":
-        data = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-        return int(struct.unpack("3i", data)[1])
+        credentials = connected.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)  # pid, user, group
+        return int.from_bytes(credentials[4:8], sys.byteorder)
     if platform == "darwin":
-        data = connected.getsockopt(0, 1, 76)  # SOL_LOCAL, LOCAL_PEERCRED: version, user, groups
-        return int(struct.unpack_from("2I", data)[1])
+        credentials = connected.getsockopt(0, 1, 76)  # SOL_LOCAL, LOCAL_PEERCRED: version, user, groups
+        return int.from_bytes(credentials[4:8], sys.byteorder)
     return None
 
 
-def receive_exactly(connected: socket.socket, count: int) -> bytes:
+def receive_exactly(connected: "Socket", count: int) -> bytes:
     """Receive bytes up to a count; EOFError if the other side ends before."""
     data = bytearray()
     while len(data) < count:
@@ -201,7 +201,7 @@ def read_token(place: Place) -> tuple[int, str]:
     return int(port), token
 
 
-def _receive(connected: socket.socket) -> "Fields":
+def _receive(connected: "Socket") -> "Fields":
     line = b""
     while not line.endswith(b"\n"):
         if len(line) > hello.LONGEST_LINE:
@@ -210,11 +210,11 @@ def _receive(connected: socket.socket) -> "Fields":
     return hello.decode(receive_exactly(connected, hello.body_length(line[:-1])))
 
 
-def _open(place: Place, fields: "Fields", timeout_s: float) -> "tuple[socket.socket, Fields]":
+def _open(place: Place, fields: "Fields", timeout_s: float) -> "tuple[Socket, Fields]":
     """A connected socket, and the fields with the transport's token."""
     if not place.has_socket:
         return _open_tcp(place, fields, timeout_s)
-    connected = socket.socket(socket.AF_UNIX)
+    connected = _socket.socket(_socket.AF_UNIX)
     try:
         connected.settimeout(timeout_s)
         connected.connect(place.socket)
@@ -228,7 +228,9 @@ def _open(place: Place, fields: "Fields", timeout_s: float) -> "tuple[socket.soc
     return connected, fields
 
 
-def _open_tcp(place: Place, fields: "Fields", timeout_s: float) -> "tuple[socket.socket, Fields]":
+def _open_tcp(place: Place, fields: "Fields", timeout_s: float) -> "tuple[Socket, Fields]":
+    import socket
+
     try:
         port, token = read_token(place)
         connected = socket.create_connection((LOOPBACK, port), timeout=timeout_s)
@@ -298,5 +300,7 @@ def _spawn(command: tuple[str, ...], errors: int) -> None:
         pid = os.posix_spawn(command[0], command, os.environ, file_actions=redirected, setsid=True)
     except NotImplementedError:  # the daemon leaves the session itself
         pid = os.posix_spawn(command[0], command, os.environ, file_actions=redirected)
-    with contextlib.suppress(ChildProcessError):
+    try:  # noqa: SIM105 - commands do not wait for contextlib
         os.waitpid(pid, 0)  # it forks, so that it is nobody's child
+    except ChildProcessError:
+        pass

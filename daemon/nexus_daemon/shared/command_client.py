@@ -16,7 +16,7 @@ from nexus_daemon.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import socket
+    from _socket import socket as Socket  # noqa: N812
     from collections.abc import Sequence
     from typing import TextIO
 
@@ -36,14 +36,16 @@ def run(arguments: "Sequence[str]") -> int | None:
         connected = _connect(arguments)
         if connected is None:
             return None
-        with connected:  # the daemon ends the command if it still runs
+        try:
             return follow(connected)
+        finally:
+            connected.close()  # the daemon ends the command if it still runs
     except KeyboardInterrupt:
         os.write(2, b"\n")
         return 130
 
 
-def _connect(arguments: "Sequence[str]") -> "socket.socket | None":
+def _connect(arguments: "Sequence[str]") -> "Socket | None":
     """A connection to a daemon of this version that runs the command; None if there is none."""
     try:
         place = find_place(os.environ)
@@ -66,7 +68,7 @@ def _connect(arguments: "Sequence[str]") -> "socket.socket | None":
     return greeted.socket
 
 
-def connect_for_output(arguments: "Sequence[str]", directory: str) -> "socket.socket | None":
+def connect_for_output(arguments: "Sequence[str]", directory: str) -> "Socket | None":
     """A connection to a daemon that runs the command in a directory, for `collect`.
 
     One is started where none runs. None if it is of another version; NoSharedDaemonError if there is none.
@@ -85,7 +87,7 @@ def connect_for_output(arguments: "Sequence[str]", directory: str) -> "socket.so
     return greeted.socket
 
 
-def collect(connected: "socket.socket") -> tuple[int, bytes, bytes] | None:
+def collect(connected: "Socket") -> tuple[int, bytes, bytes] | None:
     """The exit code of a command and what it prints; None if the daemon ends before, or does not run it."""
     connected.settimeout(FIRST_S)
     frames = _Frames(connected)
@@ -145,7 +147,7 @@ def _size() -> str:
     return _NO_SIZE
 
 
-def follow(connected: "socket.socket") -> int | None:
+def follow(connected: "Socket") -> int | None:
     """Copy the output of a command until it ends; as `run`."""
     connected.settimeout(FIRST_S)
     frames = _Frames(connected)
@@ -175,7 +177,7 @@ def follow(connected: "socket.socket") -> int | None:
 class _Frames:
     """The frames that the daemon sends. EOFError at the end; ValueError if it is not a frame."""
 
-    def __init__(self, connected: "socket.socket") -> None:
+    def __init__(self, connected: "Socket") -> None:
         self._socket = connected
         self._data = b""
 

@@ -12,10 +12,10 @@
    been read from the editor yet.
 """
 
+import _socket
 import contextlib
 import os
 import select
-import socket
 import sys
 import threading
 import time
@@ -26,6 +26,7 @@ from nexus_daemon.version import PROTOCOL, __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from _socket import socket as Socket  # noqa: N812
     from collections.abc import Callable, Iterable
 
     from nexus_daemon.shared import frames
@@ -60,7 +61,7 @@ class Forwarder:
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._sending = threading.Lock()  # held while bytes are sent to the daemon
-        self._socket: socket.socket | None = greeted.socket  # None: between two daemons
+        self._socket: Socket | None = greeted.socket  # None: between two daemons
         self._pid = greeted.reply.get("pid")  # of the daemon, also after its end
         self._unread: list[bytes] = []  # what the editor sent and the tracker has not looked at
         self._is_wanted = False  # whether the editor sent something between two daemons
@@ -131,14 +132,14 @@ class Forwarder:
             connected = self._socket
         if connected is not None:
             with contextlib.suppress(OSError):
-                connected.shutdown(socket.SHUT_WR)
+                connected.shutdown(_socket.SHUT_WR)
         time.sleep(LEAVE_S)
         os._exit(0 if self._look().is_shut_down else 1)
 
     def _is_over(self) -> bool:
         return self._has_left or self._look().has_exited or self._look().is_lost
 
-    def _send(self, connected: socket.socket, pieces: "Iterable[bytes]") -> None:
+    def _send(self, connected: "Socket", pieces: "Iterable[bytes]") -> None:
         """Send bytes; if the daemon is gone, the thread that reads from it connects to the next one."""
         with self._sending, contextlib.suppress(OSError):
             for piece in pieces:
@@ -146,7 +147,7 @@ class Forwarder:
 
     # ------------------------------------------------------------ from the daemon
 
-    def _read_daemon(self, connected: socket.socket) -> "tuple[str | None, list[str] | None]":
+    def _read_daemon(self, connected: "Socket") -> "tuple[str | None, list[str] | None]":
         """Pass on what the daemon sends until it ends; why it ended, and which requests it had begun."""
         data = _receive(connected)
         if not data:
@@ -191,17 +192,17 @@ class Forwarder:
 
     # ------------------------------------------------------------ between two daemons
 
-    def _drop_socket(self, connected: socket.socket) -> None:
+    def _drop_socket(self, connected: "Socket") -> None:
         self._socket = None
         self._is_wanted = bool(self._look().pending)
         with contextlib.suppress(OSError):
-            connected.shutdown(socket.SHUT_RDWR)  # wakes a thread that sends
+            connected.shutdown(_socket.SHUT_RDWR)  # wakes a thread that sends
 
     def _has_successor(self) -> bool:
         pid = client.lock_owner(self._place)
         return pid is not None and str(pid) != self._pid
 
-    def _reconnect(self, running: "list[str] | None") -> socket.socket | None:
+    def _reconnect(self, running: "list[str] | None") -> "Socket | None":
         """Connect to the next daemon and begin the replay, with the lock held; None if there is none."""
         try:
             greeted = _connect(self._place)
@@ -221,7 +222,7 @@ class Forwarder:
         threading.Thread(target=self._replay, args=(connected, pieces), name="replay", daemon=True).start()
         return connected
 
-    def _replay(self, connected: socket.socket, pieces: "list[bytes]") -> None:
+    def _replay(self, connected: "Socket", pieces: "list[bytes]") -> None:
         try:
             with contextlib.suppress(OSError):
                 connected.sendall(b"".join(pieces))
@@ -242,7 +243,7 @@ def _connect(place: Place, run_daemon: "Callable[[], int] | None" = None) -> cli
     return greeted
 
 
-def _receive(connected: socket.socket) -> bytes:
+def _receive(connected: "Socket") -> bytes:
     """The next bytes; none at the end of the connection, however it came."""
     try:
         return connected.recv(READ)

@@ -294,7 +294,7 @@ class SharedDaemon:
         return "ok", ""
 
     async def _serve_editor(self, connected: socket.socket, fields: hello.Fields | None, rest: bytes) -> None:
-        from nexus_daemon.server import OFFER, build
+        from nexus_daemon.server import build
 
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - only tasks call this
@@ -316,7 +316,7 @@ class SharedDaemon:
             self._start_log()
             build(self._start, server, process=_client_process(fields))
 
-        await serve_stream(attach, build_logged, offer=OFFER, limits=Limits())
+        await serve_stream(attach, build_logged, limits=Limits())
 
     def _start(self) -> "Daemon":
         """The state that all clients share; the first client starts it."""

@@ -1,6 +1,7 @@
 """What `initialize` takes and answers."""
 
 import json
+import re
 from typing import Any, cast
 
 import pytest
@@ -9,10 +10,10 @@ from lsprotocol import types
 from pygls.capabilities import ServerCapabilitiesBuilder
 from pygls.lsp import get_method_options_type
 
-from nexus_daemon.lsp import envelope
+from nexus_daemon.lsp import envelope, failures, lsp_types
 from nexus_daemon.lsp.initialize import choose_encoding, initialize_result
 from nexus_daemon.lsp.lsp_types import ClientInfo, InitializeParams, WorkspaceFolder, initialize_params
-from nexus_daemon.server import OFFER
+from nexus_daemon.methods import OFFER
 from nexus_daemon.version import PROTOCOL
 
 
@@ -52,6 +53,21 @@ def check(client: dict[str, Any]) -> dict[str, Any]:
 )
 def test_capabilities_are_those_that_pygls_derives(client: dict[str, Any]) -> None:
     assert check(client)["codeActionProvider"] == {"codeActionKinds": ["quickfix"]}
+
+
+def test_notifications_are_those_of_lsp() -> None:
+    names = {name for name, (_, reply, *_) in types.METHOD_TO_TYPES.items() if reply is None}
+    assert names == lsp_types.NOTIFICATIONS
+
+
+def test_error_codes_are_those_of_lsp() -> None:
+    codes = types.ErrorCodes, types.LSPErrorCodes
+    of_lsp = {
+        re.sub("(?<=[a-z])(?=[A-Z])", "_", code.name).upper(): code.value for kind in codes for code in kind
+    }
+    of_lsp["NOT_INITIALIZED"] = of_lsp["SERVER_NOT_INITIALIZED"]
+    ours = {name: value for name, value in vars(failures).items() if name.isupper() and name != "NAMES"}
+    assert ours == {name: of_lsp[name] for name in ours}
 
 
 @pytest.mark.parametrize(

@@ -43,24 +43,24 @@ def register(server: NexusServer) -> None:
     def initialize(params: InitializeParams) -> None:
         asyncio.get_running_loop().call_soon(logger.warning, "daemon begins")
 
-    @server.custom("nexus/now", msgspec.Raw)
+    @server.custom("nexus/now", lambda: msgspec.Raw)
     def now(_: msgspec.Raw) -> dict[str, Any]:
         logger.warning("now")
         return {}
 
-    @server.custom("nexus/later", msgspec.Raw)
+    @server.custom("nexus/later", lambda: msgspec.Raw)
     async def waiting(_: msgspec.Raw) -> dict[str, Any]:
         await asyncio.sleep(0)
         logger.warning("later")
         return {}
 
-    @server.custom("nexus/thread", msgspec.Raw)
+    @server.custom("nexus/thread", lambda: msgspec.Raw)
     async def thread(_: msgspec.Raw) -> dict[str, Any]:
         await workers.run(logger.warning, "thread")
         workers.close()
         return {}
 
-    @server.custom("nexus/after", msgspec.Raw)
+    @server.custom("nexus/after", lambda: msgspec.Raw)
     def after(_: msgspec.Raw) -> dict[str, Any]:
         async def go_on() -> None:
             await asyncio.sleep(0)

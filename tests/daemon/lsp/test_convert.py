@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from nexus_context.errors import Problem, Related, Severity, Span
 from nexus_context.lines import LineIndex
-from nexus_daemon.lsp import convert, framing
+from nexus_daemon.lsp import convert, framing, lsp_types
 from nexus_daemon.protocol import Position
 
 TEXT = st.text(st.sampled_from("ab é\u2028\u0085\f😀𝒳\r\n"), max_size=30)
-ENCODING = st.sampled_from(convert.ENCODINGS)
+ENCODING = st.sampled_from(lsp_types.ENCODINGS)
 
 
 def check(uri: str, *, windows: bool = False) -> str | None:

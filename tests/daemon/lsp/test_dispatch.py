@@ -16,7 +16,7 @@ def test_order_and_cancelling() -> None:
     seen: list[str] = []
 
     def register(server: NexusServer) -> None:
-        @server.custom("t/slow", msgspec.Raw)
+        @server.custom("t/slow", lambda: msgspec.Raw)
         async def slow(params: msgspec.Raw) -> str:
             seen.append("slow starts")
             try:
@@ -25,7 +25,7 @@ def test_order_and_cancelling() -> None:
                 seen.append("slow ends")
             return ""
 
-        @server.custom("t/deaf", msgspec.Raw)
+        @server.custom("t/deaf", lambda: msgspec.Raw)
         async def deaf(params: msgspec.Raw) -> str:
             try:
                 await asyncio.Event().wait()

@@ -1,20 +1,22 @@
 """The reply to `initialize`: early, and the same as the real protocol's."""
 
 import asyncio
+import os
 import subprocess
 import sys
+import threading
 from functools import partial
 from typing import Any
 
 import pytest
 
 from nexus_daemon.lsp import lsp_types
-from nexus_daemon.lsp.initialize import EarlyInitialize, initialize_result
-from nexus_daemon.lsp.link import Limits, StreamLink
-from nexus_daemon.server import OFFER, build
+from nexus_daemon.lsp.first_message import Opening, answer_first_message
+from nexus_daemon.lsp.initialize import initialize_result
+from nexus_daemon.methods import OFFER
+from nexus_daemon.server import build
 from support.client import Client, frame
 from support.talk import Talk, call
-from support.waiting import yield_to_loop
 
 SERVE = [sys.executable, "-m", "nexus_daemon", "serve"]
 
@@ -45,41 +47,49 @@ def test_the_early_reply_is_what_the_feature_table_says(capabilities: dict[str, 
     assert early["capabilities"] == asyncio.run(run())
 
 
-def test_the_reply_comes_before_pygls() -> None:
-    code = """
-import sys
-from nexus_daemon.lsp.link import StreamLink
-send = StreamLink.send
-def noting(self, *parts):
-    if b'"capabilities"' in b"".join(parts):
-        heavy = {"pygls", "lsprotocol", "cattrs", "nexus_context.snapshot"} & sys.modules.keys()
-        sys.stderr.write(f"imported: {sorted(heavy)}\\n")
-    send(self, *parts)
-StreamLink.send = noting
-from nexus_daemon.cli import main
-sys.exit(main(["serve"]))
-"""
-    with Client([sys.executable, "-c", code]) as client:
-        client.initialize()
-        client.stop()
-    assert "imported: []" in client.stderr
+HELLO = frame(call(1, "initialize", {"processId": None, "capabilities": {}}))
+STATUS = frame(call(2, "nexus/status", {}))
+CLIENT = lsp_types.InitializeParams()
 
 
-def test_nothing_is_imported_for_a_client_that_has_gone() -> None:
-    async def run() -> None:
-        def grow() -> Any:
-            raise AssertionError("nobody needs the real protocol")
+@pytest.mark.parametrize(
+    ("sent", "opening"),
+    [
+        ([HELLO], Opening(CLIENT, b"")),
+        ([HELLO[:9], HELLO[9:30], HELLO[30:]], Opening(CLIENT, b"")),
+        ([HELLO + STATUS], Opening(CLIENT, STATUS)),
+        ([HELLO + STATUS[:5]], Opening(CLIENT, STATUS[:5])),
+        ([STATUS + HELLO], Opening(None, STATUS + HELLO)),
+        ([HELLO[:-1]], Opening(None, HELLO[:-1])),
+        ([b"GET / HTTP/1.1\r\n"], Opening(None, b"GET / HTTP/1.1\r\n")),
+        ([], Opening(None, b"")),
+    ],
+)
+def test_the_first_message_is_answered_and_nothing_else_is_lost(sent: list[bytes], opening: Opening) -> None:
+    (stdin, to_stdin), (from_stdout, stdout) = os.pipe(), os.pipe()
 
-        complaints: list[Any] = []
-        asyncio.get_running_loop().set_exception_handler(lambda _, about: complaints.append(about))
-        link = StreamLink(Limits())
-        link.use_protocol(EarlyInitialize(OFFER, grow, link))
-        link.data_received(frame(call(1, "initialize", {"processId": None, "capabilities": {}})))
-        link.end(143, "SIGTERM")
-        await yield_to_loop(3)
-        assert (link.done.result(), complaints) == (143, [])
+    def write() -> None:
+        for data in sent:
+            os.write(to_stdin, data)
+        os.close(to_stdin)
 
-    asyncio.run(run())
+    writer = threading.Thread(target=write)
+    writer.start()
+    assert answer_first_message(OFFER, stdin, stdout) == opening
+    writer.join()
+    os.close(stdout)
+    with open(from_stdout, "rb") as replies:
+        assert (b'"capabilities"' in replies.read()) is (opening.client is not None)
+    os.close(stdin)
+
+
+def test_a_client_that_reads_nothing_gets_no_reply() -> None:
+    (stdin, to_stdin), (from_stdout, stdout) = os.pipe(), os.pipe()
+    os.close(from_stdout)
+    os.write(to_stdin, HELLO + STATUS)
+    assert answer_first_message(OFFER, stdin, stdout) == Opening(None, HELLO + STATUS)
+    for descriptor in (stdin, to_stdin, stdout):
+        os.close(descriptor)
 
 
 def test_what_comes_with_the_first_message_waits_its_turn() -> None:

@@ -10,7 +10,8 @@ import pytest
 
 from nexus_daemon.lsp import progress
 from nexus_daemon.lsp.dispatch import NexusServer
-from nexus_daemon.server import METHODS, title_of
+from nexus_daemon.methods import METHODS
+from nexus_daemon.server import title_of
 from support.talk import HELLO, Message, Talk, call, result, tell
 from support.waiting import wait_until, yield_to_loop
 
@@ -28,7 +29,7 @@ class Slow:
         self.begun = asyncio.Event()
 
     def register(self, server: NexusServer) -> None:
-        @server.custom("t/slow", msgspec.Raw, title=TITLE)
+        @server.custom("t/slow", lambda: msgspec.Raw, title=TITLE)
         async def slow(_: msgspec.Raw) -> str:
             progress.report("first step")
             self.begun.set()

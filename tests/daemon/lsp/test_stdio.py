@@ -346,7 +346,7 @@ def test_a_child_cannot_take_the_wire() -> None:
         "import asyncio, os, subprocess, msgspec\n"
         "from nexus_daemon.lsp.stdio import serve_stdio\n"
         "def build(server):\n"
-        "    @server.custom('t/child', msgspec.Raw)\n"
+        "    @server.custom('t/child', lambda: msgspec.Raw)\n"
         "    def child(params): return subprocess.run('cat; echo noise', shell=True).returncode\n"
         "asyncio.run(serve_stdio(build))\n"
     )

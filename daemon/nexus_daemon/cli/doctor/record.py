@@ -2,9 +2,9 @@
 
 import json
 import os
-import socket
 from collections.abc import Callable
-from typing import Any
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
 
 from nexus_context.errors import RequestError
 from nexus_daemon.cli import output
@@ -13,6 +13,9 @@ from nexus_daemon.cli.invocation import current
 from nexus_daemon.logs.log_line import describe_exception
 from nexus_daemon.shared import client
 from nexus_daemon.shared.identity import NoSharedDaemonError, find_place
+
+if TYPE_CHECKING:
+    from _socket import socket as Socket  # noqa: N812
 
 TIMEOUT_S = 30.0  # beyond the time of the recording
 _READ = 256 * 1024  # bytes
@@ -63,7 +66,7 @@ def _record(folder: str, seconds: float) -> dict[str, Any]:
 
         return record_here.record(folder)
     output.beside(f"Recording for {seconds:g} s; use your editor meanwhile.\n")
-    with greeted.socket as connected:
+    with closing(greeted.socket) as connected:
         return record_from(_requester(connected, seconds + TIMEOUT_S), seconds)
 
 
@@ -73,7 +76,7 @@ def record_from(request: Request, seconds: float) -> dict[str, Any]:
     return trace
 
 
-def _requester(connected: socket.socket, timeout_s: float) -> Request:
+def _requester(connected: "Socket", timeout_s: float) -> Request:
     """Requests over a socket to a daemon, as an editor without folders."""
     connected.settimeout(timeout_s)
     number = 0
@@ -96,11 +99,11 @@ def _requester(connected: socket.socket, timeout_s: float) -> Request:
     return request
 
 
-def _send(connected: socket.socket, message: dict[str, Any]) -> None:
+def _send(connected: "Socket", message: dict[str, Any]) -> None:
     connected.sendall(frame_of(message))
 
 
-def _receive(connected: socket.socket, buffer: bytearray) -> dict[str, Any]:
+def _receive(connected: "Socket", buffer: bytearray) -> dict[str, Any]:
     while (message := take_message(buffer)) is None:
         try:
             piece = connected.recv(_READ)
