@@ -49,7 +49,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     times = config.option.fuzz
     if not times:
         return
-    tests = {item: getattr(item, "obj", None) for item in items}
+    tests: dict[pytest.Item, Any] = {item: getattr(item, "obj", None) for item in items}
     properties = [item for item, test in tests.items() if is_hypothesis_test(test)]
     for item in properties:
         item.add_marker(pytest.mark.timeout(times * float(config.getini("timeout"))))
