@@ -4,12 +4,14 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 
 from support.client import ReplyError
 from support.editor import Editor, uri_of
+from support.ledgers import DISK
 
 FOLDER = """
 //- /a/NEXUS.md
@@ -22,6 +24,12 @@ Be brief.
 }
 """
 CHANGED = "nexus/session/didChange"
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    with TemporaryDirectory(dir=DISK) as directory:
+        yield Path(directory)
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """Ledgers for tests: short ways to write turns, and what a ledger must answer, kept in plain lists."""
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +24,9 @@ from nexus_context.ledger.store import Ledger
 
 FOLDER = "/work/project"
 """A workspace."""
+
+DISK = "/var/tmp" if os.path.isdir("/var/tmp") else None
+"""Where an fsync waits for a disk, also if temporary files are in memory."""
 
 ROLES = {"u": "user", "a": "assistant", "t": "tool", "s": "system"}
 

@@ -1,9 +1,12 @@
 """The short form of the torture suite: each fault a few times. All of it is `python -m tests.torture`."""
 
+import tempfile
 from importlib import import_module
 
 import pytest
 
+from support.ledgers import DISK
+from torture.__main__ import PAGES
 from torture.figures import Figure, Outcome, table
 
 FAULTS = {  # how often each happens here
@@ -44,7 +47,9 @@ RELAXED = {"adversarial": {"at_most_ms": 2_000.0}}  # of a machine that is busy 
 
 @pytest.mark.timeout(180)  # a busy machine
 @pytest.mark.parametrize("fault", FAULTS)
-def test_fault(fault: str) -> None:
+def test_fault(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if fault in PAGES["durability"]:
+        monkeypatch.setattr(tempfile, "tempdir", DISK)
     outcome = import_module(f"torture.{fault}").run(FAULTS[fault], **RELAXED.get(fault, {}))
     if outcome.skipped:
         pytest.skip(outcome.skipped)
