@@ -1,13 +1,15 @@
 """Hostile transcripts and packed bombs: an import says what is wrong and goes on, in bounded memory."""
 
 import gzip
-import io
 import os
+import struct
 import subprocess
 import sys
 import tempfile
 import time
+import zlib
 from collections.abc import Iterable, Iterator
+from functools import reduce
 from itertools import islice, repeat
 from pathlib import Path
 
@@ -98,7 +100,7 @@ def said_in(turns: tuple[Turn, ...] | list[Turn]) -> str:
 
 def bombs() -> Iterator[tuple[str, Iterable[bytes]]]:
     """Files that would take gigabytes, in pieces: a child's memory begins with ours."""
-    gigabytes = _packed(b"\n" * (1 << 20), 4 << 10)
+    gigabytes = _packed(b"\n" * (16 << 20), 256)  # what each piece adds hardly shows in the ratio
     yield "newlines.jsonl.gz", [gigabytes]
     yield "own newlines.jsonl.gz", [gzip.compress(HEADER), gigabytes]
     yield "newlines.jsonl", repeat(b"\n" * (1 << 20), 60)
@@ -113,11 +115,12 @@ def bombs() -> Iterator[tuple[str, Iterable[bytes]]]:
 
 
 def _packed(piece: bytes, times: int) -> bytes:
-    buffer = io.BytesIO()
-    with gzip.GzipFile(fileobj=buffer, mode="wb", compresslevel=9) as file:
-        for _ in range(times):
-            file.write(piece)
-    return buffer.getvalue()
+    """A gzip file of so many equal pieces; after a full flush an equal piece is packed into equal bytes."""
+    packer = zlib.compressobj(9, wbits=-zlib.MAX_WBITS)
+    block = packer.compress(piece) + packer.flush(zlib.Z_FULL_FLUSH)
+    checksum = reduce(lambda checksum, _: zlib.crc32(piece, checksum), range(times), 0)
+    size = len(piece) * times & 0xFFFF_FFFF
+    return gzip.compress(b"")[:10] + block * times + packer.flush() + struct.pack("<II", checksum, size)
 
 
 def command(root: Path, name: str, pieces: Iterable[bytes]) -> tuple[float, float, str]:
