@@ -10,7 +10,9 @@ from support.editor import Editor
 
 FULL = """
 import os
-from nexus_daemon.workspace import watcher
+from nexus_daemon.workspace import inotify, polling, portable_watches, watcher
+inotify.IDLE_S = polling.POLL_S = watcher.RETRY_S = 0.1
+portable_watches.IDLE_MS = watcher.CHECK_MS = 100
 new_watches = watcher.new_watches
 class Limited:
     def __init__(self):

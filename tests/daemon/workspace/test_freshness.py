@@ -31,6 +31,8 @@ class System(ObservedWatches):
         monkeypatch.setattr(watcher, "RETRY_AT_MOST_S", 0.1)
         monkeypatch.setattr(watcher, "CHECK_MS", 100)
         monkeypatch.setattr("nexus_daemon.workspace.polling.POLL_S", 0.05)
+        monkeypatch.setattr("nexus_daemon.workspace.inotify.IDLE_S", 0.1)
+        monkeypatch.setattr("nexus_daemon.workspace.portable_watches.IDLE_MS", 100)
         monkeypatch.setattr(watch_limits, "read_sysctl", {KEY: 8192}.get)
 
     def _refuse(self) -> None:
