@@ -99,7 +99,7 @@ def check(
     command = request(work, environ, arguments, size=size)
     before = run_warm(command)
     process = run_process(work, environ, arguments, size=size)
-    assert process in (before, run_warm(command)), arguments
+    assert process == before or process == run_warm(command), arguments
     return process
 
 
