@@ -60,9 +60,9 @@ def test_excerpts(text: str, mark: str, code: str, excerpt: str) -> None:
 
 def test_a_minified_line_is_cut_around_the_column() -> None:
     text = "x" * 500_000 + " ? " + "y" * 500_000
-    started = time.perf_counter()
+    started = time.thread_time()
     frame = format_frame(Problem("/c", Span(500_001, 500_002), "json.value", Severity.ERROR, "Wrong."), text)
-    assert time.perf_counter() - started < 10
+    assert time.thread_time() - started < 10
     line, mark = frame.splitlines()[4:6]
     assert (len(line), line[mark.index("^")]) == (len("  1 | ") + MAX_COLUMNS + 2, "?")
 
@@ -70,13 +70,13 @@ def test_a_minified_line_is_cut_around_the_column() -> None:
 def test_many_problems_of_a_minified_file_are_no_more_work_than_one() -> None:
     """The long line is read once: 200 frames of a megabyte would take minutes."""
     text = '{"a": [' + ", ".join(['"secret"'] * 100_000) + "]}"
-    started = time.perf_counter()
+    started = time.thread_time()
     for place in range(200):
         problem = Problem(
             "/c", Span(7 + 10 * place, 15 + 10 * place), "config.type", Severity.ERROR, "Wrong."
         )
         assert "secret" not in format_frame(problem, text)
-    assert time.perf_counter() - started < 20
+    assert time.thread_time() - started < 20
 
 
 def test_secrets_in_shown_lines_are_covered() -> None:

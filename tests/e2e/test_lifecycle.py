@@ -9,11 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from support.client import Client, frame
+from support.client import TIMEOUT_S, Client, frame
 from support.editor import Editor, environ, uri_of
 from support.waiting import block_until
-
-END_S = 5.0
 
 
 @pytest.fixture
@@ -31,7 +29,7 @@ def check(editor: Editor, *said: str) -> int:
             editor.hello()
         else:
             editor.request(method)
-    return editor.wait_exit(END_S)
+    return editor.wait_exit()
 
 
 def test_a_polite_end(editor: Editor) -> None:
@@ -76,7 +74,7 @@ def test_the_end_of_the_input_ends_the_daemon(editor: Editor) -> None:
     editor.hello(tree.path("/a"))
     editor.layers(tree.path("/a"))
     editor.close_input()
-    assert editor.wait_exit(END_S) == 1
+    assert editor.wait_exit() == 1
 
 
 def test_what_was_asked_before_the_end_is_answered(editor: Editor) -> None:
@@ -88,7 +86,7 @@ def test_what_was_asked_before_the_end_is_answered(editor: Editor) -> None:
     ]
     editor.send_request("shutdown")
     editor.notify("exit")
-    assert editor.wait_exit(END_S) == 0
+    assert editor.wait_exit() == 0
     answered = [message["id"] for message in editor.received if "id" in message and "method" not in message]
     assert set(ids) <= set(answered)
     assert len(answered) == len(set(answered))
@@ -101,7 +99,7 @@ def test_a_signal_ends_it_cleanly(editor: Editor, number: int) -> None:
     editor.hello(tree.path("/a"))
     editor.layers(tree.path("/a"))
     editor.process.send_signal(number)
-    assert editor.wait_exit(END_S) == 128 + number
+    assert editor.wait_exit() == 128 + number
     assert "Traceback" not in editor.stderr
 
 
@@ -141,7 +139,7 @@ def test_a_killed_client_takes_its_daemon_along(tmp_path: Path, input_stays_open
         assert client.stdout is not None
         daemon = int(client.stdout.readline())
         client.kill()
-        client.wait(END_S)
+        client.wait(TIMEOUT_S)
         assert wait_gone(daemon), "the daemon outlives its client"
     finally:
         client.kill()
@@ -156,9 +154,9 @@ def initialize(process_id: int | None) -> dict[str, object]:
 
 
 def wait_gone(process_id: int) -> bool:
-    """Whether a process ends within a few seconds; otherwise it is killed."""
+    """Whether a process ends; otherwise it is killed."""
     try:
-        return block_until(lambda: is_gone(process_id), 2 * END_S)
+        return block_until(lambda: is_gone(process_id))
     except TimeoutError:
         os.kill(process_id, signal.SIGKILL)
         return False
@@ -184,7 +182,7 @@ def is_gone(process_id: int) -> bool:
 def test_what_is_no_frame_closes_the_connection_and_says_why(editor: Editor, data: bytes) -> None:
     editor.hello()
     editor.send_bytes(data)
-    assert editor.wait_exit(END_S) == 1
+    assert editor.wait_exit() == 1
     assert "closing the connection" in editor.stderr
     assert "Traceback" not in editor.stderr
 

@@ -12,6 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from support.waiting import PAUSE_S, block_until
+
 Message = dict[str, Any]
 TIMEOUT_S = 15.0
 
@@ -21,6 +23,7 @@ class Client:
 
     A reader thread puts every message into `received` and keeps it there; `wait_for` takes messages out
     of `unread`. What is still unread at the end and not expected fails the test: `stop` returns it.
+    `waited` are the seconds of all waits, counted in pauses (`support/waiting.py`).
     """
 
     def __init__(
@@ -30,6 +33,7 @@ class Client:
         self.unread: list[Message] = []
         self.stderr = ""
         self.started = time.perf_counter()
+        self.waited = 0.0
         self._queue: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
         self._closed = False
         self._last_id = 0
@@ -87,7 +91,7 @@ class Client:
 
     def wait_for(self, wanted: Callable[[Message], bool], timeout: float = TIMEOUT_S) -> Message:
         """Take the first unread message that is wanted; messages before it stay unread."""
-        deadline = time.monotonic() + timeout
+        deadline = self.waited + timeout
         while True:
             for index, message in enumerate(self.unread):
                 if wanted(message):
@@ -102,11 +106,11 @@ class Client:
 
     def wait_exit(self, timeout: float = TIMEOUT_S) -> int:
         """Wait for the process's end, and for all that it said."""
-        code = self.process.wait(timeout)
+        block_until(lambda: self.process.poll() is not None, timeout)
         for thread in self._threads:
             thread.join(timeout)
         self._drain()
-        return code
+        return self.process.wait()
 
     def request(self, method: str, params: object = None, timeout: float = TIMEOUT_S) -> Any:
         """Send a request and return its result; an error reply raises `ReplyError`."""
@@ -151,12 +155,14 @@ class Client:
     # ------------------------------------------------------------ reading
 
     def _receive(self, deadline: float) -> None:
-        try:
-            message = self._queue.get(timeout=max(deadline - time.monotonic(), 0.001))
-        except queue.Empty:
-            raise TimeoutError(
-                f"the server did not say it; unread: {self.unread}; stderr: {self.stderr}"
-            ) from None
+        while True:
+            try:
+                message = self._queue.get(timeout=PAUSE_S)
+                break
+            except queue.Empty:
+                self.waited += PAUSE_S
+            if self.waited > deadline:
+                raise TimeoutError(f"the server did not say it; unread: {self.unread}; stderr: {self.stderr}")
         if message is None:
             self._queue.put(None)
             raise EOFError(f"the server ended; unread: {self.unread}; stderr: {self.stderr}")

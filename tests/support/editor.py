@@ -8,7 +8,6 @@
 import itertools
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -158,7 +157,7 @@ class Editor(Client):
 
     def until(self, condition: Callable[[], T], timeout: float = TIMEOUT_S) -> T:
         """Wait for messages until a condition on what was received holds; return what it returned."""
-        deadline = time.monotonic() + timeout
+        deadline = self.waited + timeout
         while not (found := condition()):
             self._receive(deadline)
         return found
@@ -167,11 +166,11 @@ class Editor(Client):
         self, probe: Callable[[], T], wanted: Callable[[T], object], timeout: float = TIMEOUT_S
     ) -> T:
         """Ask again after each message, and now and then, until the answer is the wanted one."""
-        deadline = time.monotonic() + timeout
+        deadline = self.waited + timeout
         while not wanted(found := probe()):
-            assert time.monotonic() < deadline, f"still {found!r}; stderr: {self.stderr}"
+            assert self.waited < deadline, f"still {found!r}; stderr: {self.stderr}"
             try:
-                self._receive(min(deadline, time.monotonic() + PROBE_S))
+                self._receive(min(deadline, self.waited + PROBE_S))
             except TimeoutError:
                 continue
         return found

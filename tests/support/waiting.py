@@ -1,4 +1,7 @@
-"""Wait for what happens elsewhere: in another task, another thread or another process."""
+"""Wait for what happens elsewhere: in another task, another thread or another process.
+
+How long is counted in pauses: where the machine is busy each takes longer, as does what is waited for.
+"""
 
 import asyncio
 import inspect
@@ -10,7 +13,7 @@ import pytest
 
 T = TypeVar("T")
 TIMEOUT_S = 10.0
-"""Far longer than anything that a test waits for takes on a busy machine."""
+"""Far longer than anything that a test waits for takes on a machine that has time."""
 PAUSE_S = 0.005
 
 
@@ -20,24 +23,28 @@ async def wait_until(probe: Callable[[], Awaitable[T]], timeout_s: float = ...) 
 async def wait_until(probe: Callable[[], T], timeout_s: float = ...) -> T: ...
 async def wait_until(probe: Callable[[], Any], timeout_s: float = TIMEOUT_S) -> Any:
     """Return the first true value of a probe, which may be a coroutine function."""
-    async with asyncio.timeout(timeout_s):
-        while True:
-            value = probe()
-            if inspect.isawaitable(value):
-                value = await value
-            if value:
-                return value
-            await asyncio.sleep(PAUSE_S)
+    for _ in pauses(timeout_s):
+        value = probe()
+        if inspect.isawaitable(value):
+            value = await value
+        if value:
+            return value
+        await asyncio.sleep(PAUSE_S)
+    raise TimeoutError(f"still {value!r} after {timeout_s} s")
 
 
 def block_until(probe: Callable[[], T], timeout_s: float = TIMEOUT_S) -> T:
     """Return the first true value of a probe; outside an event loop."""
-    deadline = time.monotonic() + timeout_s
-    while not (value := probe()):
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"still {value!r} after {timeout_s} s")
+    for _ in pauses(timeout_s):
+        if value := probe():
+            return value
         time.sleep(PAUSE_S)
-    return value
+    raise TimeoutError(f"still {value!r} after {timeout_s} s")
+
+
+def pauses(timeout_s: float) -> range:
+    """A number for each pause that a wait of this length has."""
+    return range(round(timeout_s / PAUSE_S) + 1)
 
 
 def pass_time(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:

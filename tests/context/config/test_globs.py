@@ -94,7 +94,7 @@ def test_a_path_fits_itself_and_every_glob_that_leaves_names_open(names: list[st
 
 def test_no_path_and_glob_take_long() -> None:
     """As a rule 0.2 s; trying each `**` and `*` anew would not end."""
-    started = time.perf_counter()
+    started = time.thread_time()
     check("**/a/" * 300 + "c", "/" + "a/" * 1_000 + "b", fits=False)
     check("*a" * 2_000 + "c", "/" + "a" * 4_000, fits=False)
-    assert time.perf_counter() - started < 10
+    assert time.thread_time() - started < 10

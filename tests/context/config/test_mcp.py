@@ -607,10 +607,10 @@ def check_is_sound(text: str, *, is_foreign: bool = False) -> None:
     ],
 )
 def test_hostile_files_take_bounded_time(text: str) -> None:
-    started = time.perf_counter()
+    started = time.thread_time()
     document = parse(PATH, text)
     read_servers(document, origin="local", folder="/w", environ={}, which=lambda _: None)
-    assert time.perf_counter() - started < 30
+    assert time.thread_time() - started < 30
 
 
 # --- layers ---

@@ -233,6 +233,6 @@ def test_merging_takes_little_time(layers: int, agents: int, limit: float) -> No
 
 
 def _seconds(layers: list[ConfigLayer]) -> float:
-    started = time.perf_counter()
+    started = time.thread_time()
     assert isinstance(merge(layers), Effective)
-    return time.perf_counter() - started
+    return time.thread_time() - started

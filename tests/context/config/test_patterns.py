@@ -125,11 +125,11 @@ def test_beyond_the_limit_nothing_is_covered_and_all_may_meet() -> None:
 )
 def test_no_two_lists_take_long(patterns: list[str], others: list[str]) -> None:
     """As a rule 0.05 s; a comparison in pairs took minutes."""
-    known, started = Patterns(patterns), time.perf_counter()
+    known, started = Patterns(patterns), time.thread_time()
     for other in others:
         known.meet(other)
         known.cover(other)
-    assert time.perf_counter() - started < 5
+    assert time.thread_time() - started < 5
     assert known.steps <= MOST_STEPS
 
 

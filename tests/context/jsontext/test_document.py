@@ -699,11 +699,11 @@ HOSTILE = [
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_hostile_text_takes_linear_time(start: str, piece: str) -> None:
     text = start + piece * (SIZE // len(piece))
-    started = time.perf_counter()
+    started = time.thread_time()
     document = parse("/f", text)
     document.path_at(len(text) // 2)
     # quadratic behaviour would take minutes
-    assert time.perf_counter() - started < 30
+    assert time.thread_time() - started < 30
     assert len(document.problems) <= MOST_PROBLEMS + 1
 
 
@@ -722,11 +722,11 @@ def large(size: int) -> str:
 def test_many_places_in_a_large_text() -> None:
     text = large(87_000)
     document = parse("/f", text)
-    started = time.perf_counter()
+    started = time.thread_time()
     for number in range(500):
         span = document.span(("mcpServers", f"server{number}", "args", 1))
         assert text[slice(*span)] == f'"@scope/package{number}"'
-    assert time.perf_counter() - started < 10
+    assert time.thread_time() - started < 10
 
 
 def test_a_lookup_while_another_thread_builds_the_tables_finds_the_value() -> None:

@@ -181,10 +181,10 @@ def test_a_keystroke_costs_what_it_changes() -> None:
         times = []
         for number in range(15):
             typed = text.replace("Part 900.", f"Part 900.{'x' * (number % 2)}")
-            started = time.perf_counter()
+            started = time.thread_time()
             found = parse("/f", typed, before)
             check_config(found)
-            times.append(time.perf_counter() - started)
+            times.append(time.thread_time() - started)
             before = found if before else None
         return min(times)
 

@@ -130,6 +130,6 @@ def test_a_file_full_of_it_is_reported_up_to_a_limit() -> None:
 )
 def test_the_work_is_linear(part: str) -> None:
     text = part * (300_000 // len(part))
-    began = time.perf_counter()
+    began = time.thread_time()
     list(hidden_markup(PATH, text))
-    assert time.perf_counter() - began < 3
+    assert time.thread_time() - began < 3

@@ -225,9 +225,9 @@ def test_a_file_full_of_it_is_reported_up_to_a_limit() -> None:
 @pytest.mark.parametrize("part", ["日本語 ", "❤️ ", "می‌ ", "👩‍👩 ", "ש\u200f ", "\u200b", tags("a")])
 def test_a_large_text_takes_no_time_to_speak_of(part: str) -> None:
     text = part * (300_000 // len(part))
-    began = time.perf_counter()
+    began = time.thread_time()
     list(hidden_text(PATH, text))
-    assert time.perf_counter() - began < 10
+    assert time.thread_time() - began < 10
 
 
 def test_every_file_of_the_prompt_is_looked_at(tmp_path: Path) -> None:

@@ -508,9 +508,9 @@ def test_a_long_line_of_imports_stays_quick(tmp_path: Path) -> None:
     best = 2.0
     for number in range(3):
         overlays = {f"{FOLDER}/NEXUS.md": f"{line}{number}"}
-        began = time.perf_counter()
+        began = time.thread_time()
         load_folder(fixture, FOLDER, overlays=overlays, previous=snapshot)
-        best = min(best, time.perf_counter() - began)
+        best = min(best, time.thread_time() - began)
     assert best < 0.6
 
 
@@ -542,6 +542,6 @@ def test_code_ranges_take_linear_time(unit: str) -> None:
 
 
 def seconds(text: str) -> float:
-    started = time.perf_counter()
+    started = time.thread_time()
     code_ranges(text)
-    return time.perf_counter() - started
+    return time.thread_time() - started

@@ -183,9 +183,9 @@ def test_a_skill_without_a_text() -> None:
     ],
 )
 def test_hostile_front_matter_costs_nothing(lines: str) -> None:
-    start = time.perf_counter()
+    start = time.thread_time()
     read_skill(PATH, front(lines))
-    assert time.perf_counter() - start < 2
+    assert time.thread_time() - start < 2
 
 
 @given(st.text("-\n\r\t abcname:[]{}'\"\\|>&*!#%?.,~é\ud800", max_size=60) | st.text(max_size=200))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nexus_context import agents, snapshot
-from nexus_daemon.workspace.watcher import CHECK_MS
+from nexus_daemon.workspace import watcher
 from support.asking import Asking, check, write
 from support.desk import Desk, tell_story
 from support.waiting import wait_until
@@ -17,7 +17,6 @@ from support.waiting import wait_until
 DIRECTORIES = 12
 MOST_LOADS = 3
 """Of one directory: it is read when it is first asked for, and once more when it comes to be watched."""
-NOTICED_S = CHECK_MS / 1000 * 0.8  # sooner than by looking at everything now and then
 RULES = "/a/new/AGENTS.md"
 
 
@@ -57,7 +56,11 @@ def test_a_directory_is_not_read_again_for_each_that_comes_after_it(
     tell_story(tmp_path, story)
 
 
-def test_who_is_only_looked_at_is_as_its_files_are(tmp_path: Path) -> None:
+def test_who_is_only_looked_at_is_as_its_files_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        watcher, "CHECK_MS", 60_000
+    )  # nothing is noticed by a look now and then
+
     async def story(desk: Desk, ask: Asking) -> None:
         new = Path(desk.tree.path("/a/new"))
         new.mkdir()
@@ -74,17 +77,17 @@ def test_who_is_only_looked_at_is_as_its_files_are(tmp_path: Path) -> None:
         assert await shows()
         await wait_until(lambda: is_watched(desk, str(new)))
         write(desk, RULES, "First.\n")  # which was not there when it was looked at
-        await wait_until(lambda: shows("First."), NOTICED_S)
+        await wait_until(lambda: shows("First."))
         write(desk, RULES, "Second.\n")
-        await wait_until(lambda: shows("Second."), NOTICED_S)
+        await wait_until(lambda: shows("Second."))
         desk.open(ask.talk, RULES, "Typed.\n")
         assert await shows("Typed.")  # without waiting
         desk.close(ask.talk, RULES)
         assert await shows("Second.")
         shutil.rmtree(new)
-        await wait_until(is_gone, NOTICED_S)
+        await wait_until(is_gone)
         write(desk, RULES, "Third.\n")
-        await wait_until(lambda: shows("Third."), NOTICED_S)
+        await wait_until(lambda: shows("Third."))
         assert await ask.ids() == []
 
     check(tmp_path, story)

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from support.talk import Talk, call
 from support.waiting import wait_until
 
 HOSTILE = 20
-ANSWER_S = 5.0  # on a machine that is busy with other things, too; as a rule a tenth of it
 
 
 def check(root: Path, story: Story) -> None:
@@ -59,12 +57,10 @@ def test_a_clean_folder_is_answered_beside_many_that_compute(
         for number in range(HOSTILE):
             desk.folders.add(desk.uri(f"/hostile{number}"))
         await wait_until(lambda: len(begun) >= HOSTILE)
-        started = time.monotonic()
         desk.folders.add(desk.uri("/lone"))
         for message_id, folder in ((1, "/lone"), (2, "/a")):
             talk.send(call(message_id, "nexus/context/preview", {"workspaceFolder": desk.uri(folder)}))
             assert "text" in (await desk.reply(talk, message_id))["result"]
-        assert time.monotonic() - started < ANSWER_S
         threads = [one for one in threading.enumerate() if one.name.startswith("nexus-load")]
         # one a folder; a pool starts another one where a thread has answered and is not back yet
         assert len(threads) <= HOSTILE + 2 * 2

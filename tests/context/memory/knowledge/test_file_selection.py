@@ -38,6 +38,6 @@ def test_what_a_pattern_means(path: str, pattern: str, *, fits: bool) -> None:
 
 def test_no_path_and_pattern_take_long() -> None:
     """Usually 0.1 s; restarting each `**` would not end."""
-    started = time.perf_counter()
+    started = time.thread_time()
     check("a/" * 1_000 + "b", "**/a/" * 300 + "c", fits=False)
-    assert time.perf_counter() - started < 10
+    assert time.thread_time() - started < 10
