@@ -83,6 +83,7 @@ CONVERSATION_ORDER = [
 # composes folders, agents and sessions; so neither can be below them
 DAEMON_ORDER = [
     "version",
+    "lean_imports",
     "lazy",
     "client_process",
     "tracing",

@@ -36,21 +36,20 @@ MOST_PRINTED = 1_000
 
 _JSON_FAMILIES = ("json", "config", "mcp")
 _BARE_KEY = "json.unquoted-key"
-_PLAIN_NAME = re.compile(r"[A-Za-z_$][\w$-]{0,19}")
-_SYMBOL = re.compile(r"[^\w\s]{1,2}")  # what is wrong there, too short for a secret
+# Patterns are strings: re compiles and keeps them on first use, not at import.
+_PLAIN_NAME = r"[A-Za-z_$][\w$-]{0,19}"
+_SYMBOL = r"[^\w\s]{1,2}"  # what is wrong there, too short for a secret
 _QUOTES = "\"'`"
 _LITERALS = ("true", "false", "null")
 
-_TOKEN = re.compile(r'"|[^\s{}\[\],:"]+')
-_PART = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+){0,500}')
-_COLON = re.compile(r"[ \t]*+:")
+_PIECE = r'"|[^\s{}\[\],:"]+'
+_PART = r'[^"\\]*+(?:\\.[^"\\]*+){0,500}'
+_COLON = r"[ \t]*+:"
 
-_FENCE = re.compile(r"(?:---|\.\.\.)[ \t]*")
-_FIELD = re.compile(
-    r"""([ \t]*(?:-[ \t]+)*)("[^"]*"|'[^']*'|[^\s:"'#&*!|>%@`-][^:]{0,80}?)([ \t]*:)(?=[ \t]|\Z)"""
-)
+_FENCE = r"(?:---|\.\.\.)[ \t]*"
+_FIELD = r"""([ \t]*(?:-[ \t]+)*)("[^"]*"|'[^']*'|[^\s:"'#&*!|>%@`-][^:]{0,80}?)([ \t]*:)(?=[ \t]|\Z)"""
 _FIELDS = ("name", "description", "license", "compatibility", "allowed-tools")
-_WORD = re.compile(r"\S")
+_WORD = r"\S"
 
 
 class CoveredText:
@@ -114,15 +113,15 @@ class CoveredText:
         return "".join(brackets), text.endswith(":")
 
     def _field_line(self, line: str, number: int, start: int) -> str:
-        if _FENCE.fullmatch(line):
+        if re.fullmatch(_FENCE, line):
             return line
-        field = _FIELD.match(line)
+        field = re.match(_FIELD, line)
         head = field.end() if field else len(line) - len(line.lstrip("- \t"))
         reported = Span(0, 0)
         if self._may_show(number):
             first = max(self._span.start - start, head)
             reported = Span(first, min(self._span.end - start, len(line), first + MOST_PRINTED))
-        covered = _WORD.sub("*", line[head:])
+        covered = re.sub(_WORD, "*", line[head:])
         start, end = reported
         if start >= end:
             return line[:head] + covered
@@ -135,7 +134,7 @@ class CoveredText:
         if self._is_secret:
             return False
         while number > 0:
-            field = _FIELD.match(self._index.line(number))
+            field = re.match(_FIELD, self._index.line(number))
             if field and says_secret(field[2]):
                 return False
             if field and not field[1]:
@@ -161,7 +160,7 @@ def _covered_json(line: str, valid: bool, open_brackets: str, follows_colon: boo
         _follow(brackets, before)
         is_value = before.endswith(":") or (follows_colon and end == 0 and not before)
         can_be_key = token[0] == '"' and not is_value and brackets[-1:] != ["["]
-        is_key = can_be_key and _COLON.match(line, last) is not None
+        is_key = can_be_key and re.compile(_COLON).match(line, last) is not None
         printed = is_key and (valid or (closes and fixes.is_plain(token[1:-1])))
         parts += [line[end:first], token if printed else _covered_token(token)]
         end = last
@@ -179,7 +178,7 @@ def _follow(brackets: list[str], text: str) -> None:
 
 def _covered_token(token: str) -> str:
     """A string or a word covered, unless it cannot be a secret: a literal, a key of the schemas, a symbol."""
-    if token in _LITERALS or token.strip(_QUOTES) in _schema_keys() or _SYMBOL.fullmatch(token):
+    if token in _LITERALS or token.strip(_QUOTES) in _schema_keys() or re.fullmatch(_SYMBOL, token):
         return token
     if token[0] != '"':
         return "*" * len(token)
@@ -209,7 +208,8 @@ def _reported_value(problem: Problem, document: JsonDocument) -> frozenset[Span]
 def _bare_keys(document: JsonDocument) -> frozenset[Span]:
     """The spans of keys without quotes, if they are plain names: the messages quote them, too."""
     spans = (problem.span for problem in document.problems if problem.code == _BARE_KEY)
-    return frozenset(span for span in spans if _PLAIN_NAME.fullmatch(document.text, span.start, span.end))
+    plain_name = re.compile(_PLAIN_NAME)
+    return frozenset(span for span in spans if plain_name.fullmatch(document.text, span.start, span.end))
 
 
 @functools.lru_cache(maxsize=2)
@@ -238,7 +238,7 @@ def _keys(node: Any) -> Iterator[str]:
 def _tokens(line: str) -> Iterator[tuple[int, int]]:
     """The strings and words of a line of JSON; a string that does not close ends with the line."""
     at = 0
-    while token := _TOKEN.search(line, at):
+    while token := re.compile(_PIECE).search(line, at):
         at = token.end()
         if token[0] == '"':
             at = _string_end(line, at)
@@ -247,7 +247,7 @@ def _tokens(line: str) -> Iterator[tuple[int, int]]:
 
 def _string_end(line: str, at: int) -> int:
     while at < len(line):
-        part = _PART.match(line, at)
+        part = re.compile(_PART).match(line, at)
         end = part.end() if part else at
         if line[end : end + 1] == '"':
             return end + 1
@@ -264,6 +264,6 @@ def _front_matter_end(text: str) -> int:
     if index.line(0).rstrip() != "---":
         return -1
     for number in range(1, index.count):
-        if _FENCE.fullmatch(index.line(number)):
+        if re.fullmatch(_FENCE, index.line(number)):
             return number
     return index.count

@@ -42,9 +42,8 @@ _LONGEST_BEGIN = 31
 PASSWORD = re.compile(r"://[^/?#\s:@\"]{0,200}:([^/?#\s@\"$]{1,200})@")  # behind such a beginning
 _NAME = r"(?:[a-z0-9]{1,40}[_-]){0,8}(?:token|secret|passw(?:or)?d|passphrase|apikey|key)"
 QUERY = re.compile(rf"(?i)[?&;]{_NAME}=([^&#\s\"$]{{8,}})")
-_MEMBER = re.compile(
-    rf"(?i)\"(?:{_NAME}|[^\"]{{0,80}}secret[^\"]{{0,80}}|authorization)\"\s*:\s*\"((?:[^\"\\]|\\.)*)\"?"
-)
+# Patterns that few texts need are strings: re compiles and keeps them on first use, not at import.
+_MEMBER = rf"(?i)\"(?:{_NAME}|[^\"]{{0,80}}secret[^\"]{{0,80}}|authorization)\"\s*:\s*\"((?:[^\"\\]|\\.)*)\"?"
 _SECRET_NAME = re.compile(r"(?i)(?:token|key|passw(?:or)?d|passphrase|credentials?)\Z|secret")
 _PLACEHOLDER = re.compile(
     r"(?i)[<>{}$]|\byour|your[_-]|xxx|\*\*\*|\.\.\.|example|placeholder|change.?me|^(?:[~./]|[a-z]:\\)"
@@ -71,19 +70,18 @@ _AFTER_PATH = re.compile(r"(?s)(?<=[?#]).+")
 _COVER = "********"
 
 # secrets that a line of prose marks as such: `token: …`, `export PGPASSWORD=…`, `--token …`, a default
-_OPTION = re.compile(r"(?<!\S)['\"`]?--?([A-Za-z][\w-]{0,60})['\"`]?[ \t]+(?!-)(\"[^\"]*\"?|'[^']*'?|\S+)")
-_ASSIGNED = re.compile(
-    r"([A-Za-z][\w.-]{0,60})['\"`*]{0,3}[ \t]{0,9}(?:[?:+]?=>?|[:|])['\"`*]{0,3}[ \t]{0,9}(\S.*)"
-)
-_ADDRESS = re.compile(
+_OPTION = r"(?<!\S)['\"`]?--?([A-Za-z][\w-]{0,60})['\"`]?[ \t]+(?!-)(\"[^\"]*\"?|'[^']*'?|\S+)"
+_ASSIGNED = r"([A-Za-z][\w.-]{0,60})['\"`*]{0,3}[ \t]{0,9}(?:[?:+]?=>?|[:|])['\"`*]{0,3}[ \t]{0,9}(\S.*)"
+_ADDRESS = (
     r"(?i)\b[a-z][a-z0-9+.-]{0,30}://(?:([^\s\"'`)>]{1,400})@)?[^?#\s\"'`)>]{0,2000}([?#][^\s\"'`)>]+)?"
 )
-_OPEN_USER = re.compile(r"(?i)\b[a-z][a-z0-9+.-]{0,30}://[^/?#\s:@]{0,200}:(?![0-9]{1,5}(?![^/?#\s]))(\S+)")
+_OPEN_USER = r"(?i)\b[a-z][a-z0-9+.-]{0,30}://[^/?#\s:@]{0,200}:(?![0-9]{1,5}(?![^/?#\s]))(\S+)"
 _REFERENCE = re.compile(r"\$\{(?:env:|input:)?[\w.-]{1,80}\}")
-_DEFAULT = re.compile(r"\$\{[^}:\s]{0,80}:-([^}\r\n]+)")
-_HEX = re.compile(r"(?i)(?<![0-9a-z])(?=[0-9]{0,99}[a-f])(?=[a-f]{0,99}[0-9])[0-9a-f]{16,}(?![0-9a-z])")
-_MIXED = re.compile(
-    r"(?<![\w+/-])(?=[^\s]{0,99}?[0-9])(?=[^\s]{0,99}?[A-Z])(?=[^\s]{0,99}?[a-z])[A-Za-z0-9+_-]{20,}={0,2}(?![\w+/-])"
+_DEFAULT = r"\$\{[^}:\s]{0,80}:-([^}\r\n]+)"
+_HEX = r"(?i)(?<![0-9a-z])(?=[0-9]{0,99}[a-f])(?=[a-f]{0,99}[0-9])[0-9a-f]{16,}(?![0-9a-z])"
+_MIXED = (
+    r"(?<![\w+/-])(?=[^\s]{0,99}?[0-9])(?=[^\s]{0,99}?[A-Z])(?=[^\s]{0,99}?[a-z])"
+    r"[A-Za-z0-9+_-]{20,}={0,2}(?![\w+/-])"
 )
 
 # what a text of a conversation assigns to a secret name
@@ -91,17 +89,15 @@ _NAME_MARKS = (
     *("token", "secret", "password", "passwd", "passphrase", "api_key", "apikey", "api-key"),
     *("access_key", "access-key", "accesskey", "private_key", "credential"),
 )
-_VALUE_BEHIND = re.compile(
+_VALUE_BEHIND = (
     r"""[\w-]{0,30}((?:\\?["'`])?[ ]{0,3}(?:(?:is[ ]?)?(?:[:=]|=>|:=)|is)?[ ]{0,3})(?:\\?["'`])?"""
     r"""([^\s"'`\\,;&|<>(){}\[\]:=]{6,400})"""
 )
-_IN_OPTION = re.compile(r"(?<!\S)--?[\w-]{0,30}\Z")
-_ONE_WORD = re.compile(r"[^\s${}<>]{6,400}")
-_CODE_VALUE = re.compile(r"^[\w$]+(?:\.[A-Za-z_$][\w$]*)+$|/.*\.[A-Za-z]\w{0,4}$")
+_IN_OPTION = r"(?<!\S)--?[\w-]{0,30}\Z"
+_ONE_WORD = r"[^\s${}<>]{6,400}"
+_CODE_VALUE = r"^[\w$]+(?:\.[A-Za-z_$][\w$]*)+$|/.*\.[A-Za-z]\w{0,4}$"
 _LEAST_VALUE = 8  # characters of a value that can be a token or a key
-_PRIVATE_KEY = re.compile(
-    r"-----BEGIN[ A-Z]{0,40}PRIVATE KEY-----[^\"]{0,20000}?-----END[ A-Z]{0,40}PRIVATE KEY-----"
-)
+_PRIVATE_KEY = r"-----BEGIN[ A-Z]{0,40}PRIVATE KEY-----[^\"]{0,20000}?-----END[ A-Z]{0,40}PRIVATE KEY-----"
 
 _LONG = 16
 _MOST = 65_536  # characters of a value that are searched
@@ -183,7 +179,7 @@ def printable_setting(value: Any, pointer: Sequence[str | int] = ()) -> Any:
 
 def redact(text: str) -> str:
     """The text with every secret, and every JSON value with a secret name, covered by as many `*`."""
-    matches = [*_matches(text), *_MEMBER.finditer(text)]
+    matches = [*_matches(text), *re.finditer(_MEMBER, text)]
     return _covered(text, [Span(*match.span(match.lastindex or 0)) for match in matches])
 
 
@@ -193,7 +189,7 @@ def redact_message(text: str) -> str:
     That is a value that can be a secret: `DB_PASSWORD=harbour9`, `--token …`, but not `password: str`. Of a
     private key whose end is there, nothing behind the end is covered.
     """
-    keys = _PRIVATE_KEY.finditer(text) if "-----BEGIN" in text else ()
+    keys = re.finditer(_PRIVATE_KEY, text) if "-----BEGIN" in text else ()
     spans = [*(Span(*match.span()) for match in keys), *_assigned(text)]
     return redact(_covered(text, spans) if spans else text)
 
@@ -209,7 +205,7 @@ def redact_arguments(value: Any, name: str = "") -> Any:
         return [redact_arguments(item, name) for item in value]
     if not isinstance(value, str):
         return value
-    if any(mark in name.lower() for mark in _NAME_MARKS) and _ONE_WORD.fullmatch(value):
+    if any(mark in name.lower() for mark in _NAME_MARKS) and re.fullmatch(_ONE_WORD, value):
         return _COVER
     return redact_message(value)
 
@@ -223,7 +219,7 @@ def _assigned(text: str) -> Iterator[Span]:
         place = lowered.find(mark)
         while place >= 0:
             end = place + len(mark)
-            match = _VALUE_BEHIND.match(text, end)
+            match = re.compile(_VALUE_BEHIND).match(text, end)
             if match is not None and _can_be_secret(
                 match, mark, text[max(place - _LONGEST_BEGIN, 0) : place]
             ):
@@ -234,11 +230,11 @@ def _assigned(text: str) -> Iterator[Span]:
 def _can_be_secret(match: re.Match[str], mark: str, before: str) -> bool:
     """Whether a value behind a name that contains `mark` is a literal."""
     value = match[2]
-    if match[1].isspace() and not _IN_OPTION.search(before):
+    if match[1].isspace() and not re.search(_IN_OPTION, before):
         return False
     if value.isdigit() or not any(char.isdigit() for char in value):
         return False
-    if _PLACEHOLDER.search(value) or _CODE_VALUE.search(value):
+    if _PLACEHOLDER.search(value) or re.search(_CODE_VALUE, value):
         return False
     return mark.startswith("pass") or len(value) >= _LEAST_VALUE
 
@@ -249,14 +245,14 @@ def redact_prose(line: str) -> str:
     That is what follows a secret name, all of an address but its host and path, the default of a reference,
     and long keys.
     """
-    spans = [Span(*match.span(1)) for match in _DEFAULT.finditer(line)]
-    spans += [Span(*match.span(2)) for match in _OPTION.finditer(line) if says_secret(match[1])]
-    addresses = list(_ADDRESS.finditer(line))
-    spans += [Span(*match.span(1)) for match in _OPEN_USER.finditer(line)]
+    spans = [Span(*match.span(1)) for match in re.finditer(_DEFAULT, line)]
+    spans += [Span(*match.span(2)) for match in re.finditer(_OPTION, line) if says_secret(match[1])]
+    addresses = list(re.finditer(_ADDRESS, line))
+    spans += [Span(*match.span(1)) for match in re.finditer(_OPEN_USER, line)]
     spans += [Span(*match.span(group)) for match in addresses for group in (1, 2) if match[group]]
-    spans += [Span(*match.span()) for pattern in (_HEX, _MIXED) for match in pattern.finditer(line)]
+    spans += [Span(*match.span()) for pattern in (_HEX, _MIXED) for match in re.finditer(pattern, line)]
     at = 0
-    while match := _ASSIGNED.search(line, at):
+    while match := re.compile(_ASSIGNED).search(line, at):
         if says_secret(match[1]):
             spans.append(Span(*match.span(2)))
             break

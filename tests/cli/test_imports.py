@@ -17,7 +17,7 @@ from support.shared import shared_home
 CLI = Path(check.__file__).parent
 
 CHECK = """
-msgspec typing_extensions
+msgspec
 nexus_context nexus_context.assistants nexus_context.cancellation nexus_context.config
 nexus_context.containment nexus_context.cover nexus_context.deadline
 nexus_context.errors nexus_context.files nexus_context.frames nexus_context.jsontext nexus_context.layers
@@ -26,16 +26,18 @@ nexus_context.snapshot nexus_context.tokens nexus_context.visible
 nexus_daemon nexus_daemon.agents nexus_daemon.agents.previews nexus_daemon.cli
 nexus_daemon.cli.assistant_option nexus_daemon.cli.check
 nexus_daemon.cli.check_agents nexus_daemon.cli.commands nexus_daemon.cli.folder nexus_daemon.cli.invocation
-nexus_daemon.cli.output nexus_daemon.cli.parser nexus_daemon.lazy nexus_daemon.version
+nexus_daemon.cli.output nexus_daemon.cli.parser nexus_daemon.lazy nexus_daemon.lean_imports
+nexus_daemon.version
 nexus_daemon.workspace
 nexus_daemon.workspace.agent_documents nexus_daemon.workspace.inputs
 """
 
 SERVE = """
-msgspec typing_extensions
+msgspec
 nexus_context nexus_context.errors nexus_context.visible
 nexus_daemon nexus_daemon.api nexus_daemon.cli nexus_daemon.cli.invocation nexus_daemon.cli.output
-nexus_daemon.cli.serve nexus_daemon.lazy nexus_daemon.lsp nexus_daemon.methods nexus_daemon.protocol
+nexus_daemon.cli.serve nexus_daemon.lazy nexus_daemon.lean_imports nexus_daemon.lsp
+nexus_daemon.methods nexus_daemon.protocol
 nexus_daemon.version
 """
 
@@ -59,13 +61,13 @@ finally:
     print_modules()
 """
 UNTIL_REPLY = """
-from nexus_daemon.lsp import framing
-header = framing.header
-def print_first(size):
-    framing.header = header
-    print_modules()
-    return header(size)
-framing.header = print_first
+import os
+write = os.write
+def print_first(descriptor, data):
+    if b'"capabilities"' in data:
+        print_modules()
+    return write(descriptor, data)
+os.write = print_first
 cli.main(["serve"])
 """
 
@@ -169,15 +171,14 @@ def test_a_check_of_agents_builds_no_request(tmp_path: Path) -> None:
 def test_a_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NEXUS_HOME", str(tmp_path / "home"))
     (tmp_path / "NEXUS.md").write_text("Be brief.\n")
-    # `inspect` comes with msgspec
-    check_modules(run("check", str(tmp_path)), CHECK, slow="inspect json pathlib")
+    check_modules(run("check", str(tmp_path)), CHECK, slow="json pathlib")
 
 
 def test_the_server_until_its_reply_to_initialize() -> None:
     with Client([sys.executable, "-c", PROGRAM + UNTIL_REPLY]) as client:
         client.initialize()
         client.stop()
-    check_modules(client.stderr, SERVE, slow="inspect")  # which comes with msgspec
+    check_modules(client.stderr, SERVE)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -201,3 +202,17 @@ def test_every_module_of_a_command_is_listed() -> None:
 
 def test_the_formats_of_a_check_are_those_of_its_reports() -> None:
     assert ("text", *reports.FORMATS) == check.FORMATS
+
+
+def test_what_msgspec_and_asyncio_do_without_is_there_for_others() -> None:
+    source = """
+from nexus_daemon.lean_imports import WITHOUT, import_lean
+import sys
+for package, absent in WITHOUT.items():
+    import_lean(package)
+    assert package in sys.modules and absent not in sys.modules, package
+    __import__(absent)
+    import_lean(package)
+    assert sys.modules[absent] is not None
+"""
+    subprocess.run([sys.executable, "-c", source], check=True)

@@ -5,6 +5,7 @@ import sys
 from typing import Any
 
 import msgspec
+from lsprotocol import types as lsp
 
 from nexus_context.errors import Problem, RequestError, Severity, Span
 from nexus_daemon.lsp.dispatch import NexusServer
@@ -28,7 +29,6 @@ class WaitParams(msgspec.Struct, frozen=True):
 
 def build(server: NexusServer) -> None:
     """Register one handler for each way in which a handler can behave."""
-    from lsprotocol import types as lsp  # after nexus_daemon, which makes this import a fast one
 
     @server.feature("textDocument/hover", lsp.HoverOptions())
     def hover(params: lsp.HoverParams) -> lsp.Hover:

@@ -29,8 +29,8 @@ _TIMES = re.compile(r"(\d+) ms \((\w+); (\d+) ms computing")
 COUNTED = ("busy", "blocked", "locked")
 ALLOWED = {
     "Writer.messages": "the client of a test in process reads its frames on the daemon's loop",
-    "Connection.start": "imports the daemon behind the reply to `initialize`: there is one client, and nothing "
-    "can be answered before",
+    "Connection.start": "imports the daemon behind the reply to `initialize`: there is one client, and "
+    "nothing can be answered before",
 }
 _FROM_TESTS = ("tests/", "support/")
 

@@ -13,14 +13,13 @@ from nexus_context.jsontext import JsonDocument, Pointer
 from nexus_context.redact import secrets_in
 
 MOST_REFERENCES = 20  # of one value that are reported
-_URL = re.compile(
-    r"(https?)://(?:[^/?#@\s]*@)?(\[[0-9A-Fa-f:.]+\]|[^/?#:@\s\[\]]+)(?::([0-9]{1,5}))?(?:[/?#]\S*)?\Z"
-)
-_LOCAL_URL = re.compile(r"(?:unix|pipe):///\S+\Z")  # VS Code connects to sockets and named pipes
-_LOOPBACK = re.compile(r"(?i)(?:localhost|.+\.localhost|127\.[0-9.]+|\[::1\]|0\.0\.0\.0)\.?\Z")
-_ASSIGNMENT = re.compile(r"(-{0,2}[A-Za-z_][A-Za-z0-9_.-]{0,79})=")
-_PROGRAM = re.compile(r"(?:[A-Za-z]:)?[\w./\\~+@-]{1,200}")
-_NAME_CHARACTER = re.compile(r"[^A-Za-z0-9]+")
+# Patterns are strings: re compiles and keeps them on first use, not at import.
+_URL = r"(https?)://(?:[^/?#@\s]*@)?(\[[0-9A-Fa-f:.]+\]|[^/?#:@\s\[\]]+)(?::([0-9]{1,5}))?(?:[/?#]\S*)?\Z"
+_LOCAL_URL = r"(?:unix|pipe):///\S+\Z"  # VS Code connects to sockets and named pipes
+_LOOPBACK = r"(?i)(?:localhost|.+\.localhost|127\.[0-9.]+|\[::1\]|0\.0\.0\.0)\.?\Z"
+_ASSIGNMENT = r"(-{0,2}[A-Za-z_][A-Za-z0-9_.-]{0,79})="
+_PROGRAM = r"(?:[A-Za-z]:)?[\w./\\~+@-]{1,200}"
+_NAME_CHARACTER = r"[^A-Za-z0-9]+"
 
 
 class FileFacts(msgspec.Struct, frozen=True):
@@ -84,13 +83,13 @@ def _url_problems(
     if url.startswith("${") or entry.get("type") == "ws":
         return []
     # a digit is valid wherever a reference may be: in a host, a port or a path
-    parsed = _URL.match(without_references(url, "1"))
+    parsed = re.match(_URL, without_references(url, "1"))
     if parsed is None or int(parsed[3] or 0) > 65535:
-        if around.form == "vscode" and _LOCAL_URL.match(url):
+        if around.form == "vscode" and re.match(_LOCAL_URL, url):
             return []
         message = '"url" is not a valid address: it must begin with http:// or https:// and a host.'
         return [_problem(document, pointer, "mcp.bad-url", Severity.ERROR, message=message)]
-    if parsed[1] == "https" or _LOOPBACK.match(parsed[2]) or _host_is_reference(url):
+    if parsed[1] == "https" or re.match(_LOOPBACK, parsed[2]) or _host_is_reference(url):
         return []
     message = (
         '"url" uses http:// to another machine, where anyone on the way can read what is sent: use https://.'
@@ -109,7 +108,7 @@ def _host_is_reference(url: str) -> bool:
 
 def _assigned_name(text: str) -> str:
     """The option or variable that an argument sets: `--token=…`, `TOKEN=…`; empty if it sets none."""
-    assigned = _ASSIGNMENT.match(text)
+    assigned = re.match(_ASSIGNMENT, text)
     return assigned[1] if assigned else ""
 
 
@@ -126,7 +125,8 @@ def _command_problems(
     first = command.split(" ", 1)[0]
     if first != command and around.which(first):
         message = f'There is no program of this name, but there is "{first}": move its arguments to "args".'
-    elif document.ok and _PROGRAM.fullmatch(command):  # of a broken list the first item may be an argument
+    # of a broken list the first item may be an argument
+    elif document.ok and re.fullmatch(_PROGRAM, command):
         message = f'There is no program "{command}": install it, or give its full path.'
     else:  # the text may contain arguments, which may be secrets
         message = 'There is no such program: install it, or give its full path. Arguments belong in "args".'
@@ -196,9 +196,9 @@ def variable_name(value: ServerText, server: str) -> str:
     """The variable to move a secret to: named after its key, else after the server."""
     key = value.pointer[-1]
     name = value.name if value.name and value.name.lower() != "authorization" else f"{server}_TOKEN"
-    if key == "url" or not _NAME_CHARACTER.sub("", name):
+    if key == "url" or not re.sub(_NAME_CHARACTER, "", name):
         name = f"{server}_TOKEN"
-    plain = _NAME_CHARACTER.sub("_", name).strip("_").upper() or "TOKEN"
+    plain = re.sub(_NAME_CHARACTER, "_", name).strip("_").upper() or "TOKEN"
     return f"MCP_{plain}" if plain[0].isdigit() else plain
 
 

@@ -24,8 +24,9 @@ COMMA_EXPECTED = "Expecting ',' delimiter"
 COLON_EXPECTED = "Expecting ':' delimiter"
 
 _OPENERS = {"}": "{", "]": "["}
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_ESCAPED_SURROGATE = re.compile(
+# Patterns are strings: re compiles and keeps them on first use, not at import.
+_SURROGATE = "[\ud800-\udfff]"
+_ESCAPED_SURROGATE = (
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\[^u]"
     r"|\\u[dD][89a-fA-F][0-9a-fA-F]{2}|[\ud800-\udfff]"
 )
@@ -54,7 +55,7 @@ def printable(source: str, limit: int = 40) -> str:
 
 def has_surrogate(text: str) -> bool:
     """Whether a text contains half of a surrogate pair."""
-    return not text.isascii() and _SURROGATE.search(text) is not None
+    return not text.isascii() and re.search(_SURROGATE, text) is not None
 
 
 class Problems:
@@ -212,7 +213,7 @@ class Problems:
 
     def replace_surrogates(self, text: str, start: int, end: int, value: str) -> str:
         """The value of the string `text[start:end]` with U+FFFD for each lone surrogate; warns about each."""
-        halves = _ESCAPED_SURROGATE.finditer(text, start, end)
+        halves = re.compile(_ESCAPED_SURROGATE).finditer(text, start, end)
         for half in halves:
             if self.full:
                 count = sum(len(each.group()) in (1, 6) for each in halves) + (len(half.group()) in (1, 6))
@@ -226,7 +227,7 @@ class Problems:
             code = source[2:].upper() or f"{ord(source):X}"
             message = f"U+{code} is half of a surrogate pair: U+FFFD is read instead. Write the character."
             self.add(*half.span(), "lone-surrogate", message, severity=Severity.WARNING)
-        return _SURROGATE.sub("\ufffd", value)
+        return re.sub(_SURROGATE, "\ufffd", value)
 
     def result(self) -> tuple[Problem, ...]:
         """All problems by position, followed by one that counts the rest."""

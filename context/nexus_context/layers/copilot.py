@@ -45,12 +45,13 @@ NO_FIELD = (
     "lines `---` at its top to send it with every request"
 )
 
-_LEADING_STAR = re.compile(r"^([\w-]+:[ \t]+)\*", re.MULTILINE)
+# Patterns are strings: re compiles and keeps them on first use, not at import.
+_LEADING_STAR = r"(?m)^([\w-]+:[ \t]+)\*"
 _STAR = "\ue000"
 """Stands for a `*` that YAML would take for an alias."""
-_FIELDS = re.compile(r"---[ \t]*(?:\r\n|\r|\n)(?:[\w-]+:[^\r\n]*(?:\r\n|\r|\n|\Z))+")
-_UNQUOTED = re.compile(rf"^{FIELD}:[ \t]+([^'\"\s][^\r\n]*?)[ \t]*$", re.MULTILINE)
-_CLOSED = re.compile(r"^---[ \t]*$", re.MULTILINE)
+_FIELDS = r"---[ \t]*(?:\r\n|\r|\n)(?:[\w-]+:[^\r\n]*(?:\r\n|\r|\n|\Z))+"
+_UNQUOTED = rf"(?m)^{FIELD}:[ \t]+([^'\"\s][^\r\n]*?)[ \t]*$"
+_CLOSED = r"(?m)^---[ \t]*$"
 
 
 class Header(msgspec.Struct, frozen=True):
@@ -96,7 +97,7 @@ def read_header(path: str, text: str) -> Header:
     """The front matter of one of Copilot's files."""
     if not text.startswith("---"):
         return Header(None, Span(0, len(text)))
-    matter = front_matter(path, _LEADING_STAR.sub(rf"\1{_STAR}", text))
+    matter = front_matter(path, re.sub(_LEADING_STAR, rf"\1{_STAR}", text))
     problems = [msgspec.structs.replace(problem, code=CODE) for problem in matter.problems]
     if matter.fields is None:
         fix = _ending(text) or _quoting(text, matter.span)
@@ -194,7 +195,7 @@ def _wrong_globs(path: str, value: Node, globs: str) -> Problem | None:
 
 def _quoting(text: str, inside: Span) -> Fix | None:
     """Puts the globs, a list or plain text, into quotes."""
-    value = _UNQUOTED.search(text, inside.start, inside.end)
+    value = re.compile(_UNQUOTED).search(text, inside.start, inside.end)
     if value is None:
         return None
     globs = [part.strip(" \t'\"") for part in value[1].strip("[]").split(",")]
@@ -203,8 +204,8 @@ def _quoting(text: str, inside: Span) -> Fix | None:
 
 def _ending(text: str) -> Fix | None:
     """Ends an unclosed front matter after its last field."""
-    fields = _FIELDS.match(text)
-    if fields is None or _CLOSED.search(text, 3):
+    fields = re.match(_FIELDS, text)
+    if fields is None or re.compile(_CLOSED).search(text, 3):
         return None
     line = "---\n" if fields[0].endswith(("\n", "\r")) else "\n---\n"
     return Fix("End the front matter", (Edit(Span(fields.end(), fields.end()), line),))

@@ -51,6 +51,8 @@ DEFAULT = Family("default")
 @lru_cache(maxsize=256)  # names come from configurations
 def family_of(name: str) -> Family:
     """The family of a model by its lower-case name without prefixes (`models.candidates`)."""
+    if not name:
+        return DEFAULT
     if name.startswith("claude"):
         return _claude(name)
     for pattern, family in _families():

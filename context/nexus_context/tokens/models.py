@@ -94,8 +94,9 @@ def get_model_limits(
     """The limits of `model`; `overrides` is the configuration's `models` section. Never raises."""
     requested = model or ""
     names = list(candidates(requested))
-    record = next((_registry().models[name] for name in names if name in _registry().models), None)
-    canonical = next((name for name in names if name in _registry().models), requested)
+    models = _registry().models if requested else {}  # most folders set no model
+    record = next((models[name] for name in names if name in models), None)
+    canonical = next((name for name in names if name in models), requested)
     changes = _override(names, requested, canonical, overrides or {})
     family = family_of(names[0])
     window = changes.get("context_window") or (record.context_window if record else UNKNOWN_WINDOW)
@@ -206,6 +207,9 @@ def candidates(model: str) -> Iterator[str]:
     """Names to look up, the longest first."""
     name = model[:_LONGEST_NAME].strip().lower()
     name = name.rpartition("/")[2]
+    if not name:
+        yield name
+        return
     name = re.sub(_VENDOR, "", name)
     while True:
         yield name

@@ -30,6 +30,9 @@ def run_warm(arguments: list[str]) -> int | None:
 
 def run_here(arguments: list[str]) -> int:
     """Run a command in this process."""
+    from nexus_daemon.lean_imports import import_lean
+
+    import_lean("msgspec")  # which nearly every command needs
     from nexus_daemon.cli import output
 
     with output.guarded():

@@ -22,7 +22,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     SystemExit after help, a version or wrong usage, which it prints; LocalOnlyError if another process
     has to print it.
     """
-    top = parser()
+    top = parser(arguments[:1] if arguments[:1] and arguments[0] in COMMANDS else tuple(COMMANDS))
     options, rest = top.parse_known_args(arguments)
     if rest:
         take = getattr(importlib.import_module(f"nexus_daemon.cli.{options.command}"), "take", None)
@@ -31,8 +31,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     return options
 
 
-def parser() -> argparse.ArgumentParser:
-    """The parser of all commands."""
+def parser(names: Sequence[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
+    """The parser of these commands: to build those of all takes longer than to parse."""
     top = _Parser(
         prog="nexus",
         description="The context engine of the editor: what the model sees, what it costs, what broke.",
@@ -44,8 +44,8 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(
         dest="command", required=True, metavar="COMMAND", prog="nexus", parser_class=_CommandParser
     )
-    for name, text in COMMANDS.items():
-        commands.add_parser(name, help=text).command = name
+    for name in names:
+        commands.add_parser(name, help=COMMANDS[name]).command = name
     return top
 
 

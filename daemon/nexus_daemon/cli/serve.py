@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
 from nexus_daemon.cli import output
+from nexus_daemon.lean_imports import import_lean
 
 if TYPE_CHECKING:
     import argparse
@@ -77,6 +78,7 @@ def _serve_stdio() -> NoReturn:
 
     streams = take_stdio()
     opening = answer_first_message(OFFER, *streams)
+    import_lean("asyncio")
     import asyncio
     import logging
 

@@ -22,6 +22,10 @@ def main(arguments: list[str], run_command: "RunCommand") -> int | None:
     """
 
     def run_daemon() -> int:
+        from nexus_daemon.lean_imports import import_lean
+
+        import_lean("msgspec")
+        import_lean("asyncio")
         from nexus_daemon.shared import process
 
         return process.run(run_command)
