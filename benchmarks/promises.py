@@ -390,9 +390,9 @@ def figure(value: float | None) -> str:
 
 
 def _compared(row: Row | None) -> str:
-    if row is None or row.value is None:
-        return ""
-    return f"{row.ratio:.3g} ×" if row.ratio is not None else figure(row.value)
+    if row is None or row.ratio is None:
+        return "" if row is None or row.beside else figure(row.value)
+    return f"{row.ratio:.3g} ×"
 
 
 def _cell(value: str | float | None) -> str:
