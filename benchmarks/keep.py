@@ -49,7 +49,7 @@ def keep(run: Run) -> Iterator[Measured]:
     yield "memory of a first run, one large file", figures["memory"], large
 
 
-@promises(Promise("a second run, thousands of small files", 4.0, STAT, unit="s"))
+@promises(Promise("a second run, thousands of small files", 1.5, STAT, unit="s"))
 def keep_again(run: Run) -> Iterator[Measured]:
     """A run in which nothing has changed."""
     home, ledger = run.root / "logs", run.root / "ledger.db"

@@ -209,7 +209,8 @@ def judge(benchmark: str, promise: Promise, value: Value, reference: Value | Non
     """Hold what was measured against a promise. ValueError if it has no reference but needs one."""
     for part in (value, reference):
         if isinstance(part, Series) and not part.values:
-            return failure(benchmark, promise, part.error or LookupError("nothing was measured"))
+            row = failure(benchmark, promise, part.error or LookupError("nothing was measured"))
+            return row if part is value else msgspec.structs.replace(row, value=_number(promise, value))
     if (reference is not None) != bool(promise.beside):
         raise ValueError(f"{benchmark}: {promise.what} is measured without its reference")
     number, base = _number(promise, value), None if reference is None else _number(promise, reference)
@@ -389,9 +390,9 @@ def figure(value: float | None) -> str:
 
 
 def _compared(row: Row | None) -> str:
-    if row is None or row.value is None:
-        return ""
-    return f"{row.ratio:.3g} ×" if row.ratio is not None else figure(row.value)
+    if row is None or row.ratio is None:
+        return "" if row is None or row.beside else figure(row.value)
+    return f"{row.ratio:.3g} ×"
 
 
 def _cell(value: str | float | None) -> str:

@@ -62,6 +62,7 @@ def install_peers() -> str:
     installed = [(PEERS / name).read_bytes() for name in LOCK_FILES if (PEERS / name).is_file()]
     if installed != locks or not (PEERS / "node_modules" / ".package-lock.json").is_file():
         PEERS.mkdir(exist_ok=True)
+        (PEERS / "node_modules" / ".package-lock.json").unlink(missing_ok=True)
         for name in LOCK_FILES:
             shutil.copyfile(HERE / "peers" / name, PEERS / name)
         install(npm, "ci", "--ignore-scripts", cwd=PEERS)

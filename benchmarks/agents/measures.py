@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 from benchmarks.agents import workspace
 from benchmarks.agents.worker import DIRECTORIES, FOLDERS, Many
+from benchmarks.agents.workspace import Workspace
 from benchmarks.lsp_client import Client
 from benchmarks.promises import (
     ROOT,

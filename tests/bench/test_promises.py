@@ -227,7 +227,7 @@ def test_the_table_of_two_runs() -> None:
 |-----------|------------|-------|----------------|-------|--------|-------|------------------|
 | bench     | reply      | 4 ms  | 2.50 ms a peer | 1.6 × | 3.2 ×  | ≤ 2 × | pass             |
 | bench     | errors     | 3     |                | 3     |        | ≤ 0   | MISS             |
-| bench     | other, p95 |       | a peer         |       |        | ≤ 2 × | not run: no node |\
+| bench     | other, p95 | 1 ms  | a peer         |       |        | ≤ 2 × | not run: no node |\
 """)
     assert "before" not in promise_table(rows, {})
 
