@@ -467,7 +467,7 @@ def test_a_server_for_direct_use(tmp_path: Path, way: str) -> None:
             block_until(lambda: os.path.exists(place.address))
             greeted = client.connect(place, client.fields_for("editor", place, home.variables))
             assert greeted is not None
-            with greeted.socket as connected:
+            with contextlib.closing(greeted.socket) as connected:
                 body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "nexus/status"}).encode()
                 connected.sendall(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
                 assert b"-32002" in connected.recv(4096)
