@@ -51,13 +51,13 @@ FTS = "a query of plain FTS5"
     Promise("append a turn, durable", 6.5, SYNC),
     Promise("append a turn, beside SQLite", 3.5, INSERT),
     Promise("open a ledger and a session of 10,000 messages", 2.0, DECODE),
-    Promise("resume the window of 100,000 messages", 3.0, DECODE),
-    Promise("search 100,000 messages", 3.0, FTS),
+    Promise("resume the window of 100,000 messages", 3.5, DECODE),
+    Promise("search 100,000 messages", 4.2, FTS),
 )
 def sessions(run: Run) -> Iterator[Measured]:
     """Turns that are durable, histories that a new process reads, and searches, in a ledger of made text."""
     path = run.root / "ledger.db"
-    turns = list(texts.made(run.pick(full=MESSAGES, quick=MESSAGES // 10) // texts.TURN))
+    turns = list(texts.made(run.pick(full=MESSAGES, quick=MESSAGES // 3) // texts.TURN))
     _fill(run, path, turns)
     appended = _append(run, path)
     yield "append a turn, durable", appended["ledger"], appended[SYNC]
@@ -76,13 +76,13 @@ def sessions(run: Run) -> Iterator[Measured]:
     yield "search 100,000 messages", *_search(run, path, turns)
 
 
-@promises(Promise("search 100,000 messages of tau-bench", 3.0, FTS))
+@promises(Promise("search 100,000 messages of tau-bench", 4.2, FTS))
 def tau(run: Run) -> Iterator[Measured]:
     """The same searches in real conversations, where their file is present."""
     if not tau_file().is_file():
         raise UnavailableError(f"{tau_file().name} of tau-bench is not here: see NEXUS_CORPORA")
     path = run.root / "ledger.db"
-    turns = list(texts.tau(run.pick(full=MESSAGES, quick=MESSAGES // 10) // texts.TURN))
+    turns = list(texts.tau(run.pick(full=MESSAGES, quick=MESSAGES // 3) // texts.TURN))
     with _ledger_at(path) as ledger:
         ledger.import_turns(WORKSPACE, LONG, turns)
     yield "search 100,000 messages of tau-bench", *_search(run, path, turns)

@@ -1,16 +1,13 @@
-"""The texts and measures of `benchmarks/ledger`."""
+"""The texts of `benchmarks/ledger`."""
 
 import sys
 from itertools import pairwise
 from pathlib import Path
 
-import pytest
-
 # a test's own folder is on the path, the repository's root need not be
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.ledger import measures, texts
-from benchmarks.promises import Run, measure
+from benchmarks.ledger import texts
 
 
 def test_made_turns_are_the_same_each_time_and_no_two_messages_alike() -> None:
@@ -47,9 +44,3 @@ def test_pages_have_headings() -> None:
     page = next(texts.pages(1))
     assert page.startswith("# ")
     assert page.count("\n\n## ") >= 2
-
-
-def test_everything_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Run, "pick", lambda self, *, full, quick: min(quick, 24))
-    rows = list(measure(measures.sessions, Run(tmp_path, is_quick=True)))
-    assert [row.reason for row in rows] == [""] * len(measures.sessions.promises)
