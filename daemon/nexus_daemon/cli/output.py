@@ -111,7 +111,7 @@ def rest(seconds: float) -> None:
     if hasattr(select, "poll"):  # not on Windows
         poll = select.poll()
         with suppress(OSError, ValueError):  # not a file
-            poll.register(current().stdout, 0)  # errors and ends are always reported
+            poll.register(current().stdout.fileno(), 0)  # errors and ends are always reported
         if poll.poll(seconds * 1000):
             raise BrokenPipeError
     else:

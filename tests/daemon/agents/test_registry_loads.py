@@ -57,9 +57,7 @@ def test_a_directory_is_not_read_again_for_each_that_comes_after_it(
 
 
 def test_who_is_only_looked_at_is_as_its_files_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        watcher, "CHECK_MS", 60_000
-    )  # nothing is noticed by a look now and then
+    monkeypatch.setattr(watcher, "CHECK_MS", 60_000)  # nothing is noticed by a look now and then
 
     async def story(desk: Desk, ask: Asking) -> None:
         new = Path(desk.tree.path("/a/new"))
