@@ -169,8 +169,9 @@ def _greeted(home: SharedHome) -> socket.socket:
     fields = client.fields_for("editor", home.place, {})
     greeted = block_until(lambda: client.connect(home.place, fields))
     assert greeted is not None
-    greeted.socket.settimeout(10)
-    return greeted.socket
+    connected = socket.socket(fileno=greeted.socket.detach())
+    connected.settimeout(10)
+    return connected
 
 
 def _messages(root: Path) -> bytes:

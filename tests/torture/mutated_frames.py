@@ -126,7 +126,7 @@ class SocketLine:
         fields = client.fields_for("editor", home.place, home.variables)
         greeted = block_until(lambda: client.connect(home.place, fields))
         assert greeted is not None
-        self._socket = greeted.socket
+        self._socket = socket.socket(fileno=greeted.socket.detach())
         self._socket.settimeout(REPLY_S)
 
     def send(self, data: bytes) -> None:
