@@ -35,7 +35,7 @@ run: $(STAMP)
 	@$(BIN)/python examples/tour.py $(FOLDER)
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 test-vscode: $(STAMP)
 	@command -v npm >/dev/null || { echo "The tests of the VS Code extension need Node.js 20 or later with npm"; exit 1; }
@@ -69,9 +69,9 @@ pyright: $(STAMP)
 
 # the library by its own tests alone, then both packages by all other tests; processes of their own are not counted
 coverage: $(STAMP)
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal tests/context --cov=nexus_context --cov-report=
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile tests/context --cov=nexus_context --cov-report=
 	$(BIN)/python -m coverage report --fail-under=95
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal tests --ignore tests/context --cov=nexus_daemon --cov=nexus_context --cov-report=
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile tests --ignore tests/context --cov=nexus_daemon --cov=nexus_context --cov-report=
 	$(BIN)/python -m coverage report
 
 # SEED=N draws again what the run with this seed drew
