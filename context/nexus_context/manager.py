@@ -428,11 +428,11 @@ class ContextManager:
         new_system_prompt: str | None = None,
     ) -> None:
         """Replace the history by a summary and the preserved messages; a new system prompt may take effect,
-        too.
+        too. Leading system messages stay in any case.
         """
         from nexus_context.conversation.compaction.run import new_id
 
-        preserved, compaction = tuple(preserved_messages), new_id()
+        preserved, compaction = self._with_rules(preserved_messages), new_id()
         if not self._store_compaction(compaction, summary_message, preserved, {}):
             return
         history = self._history.remade(without_old_preambles([summary_message, *preserved]), self.counter)
@@ -554,9 +554,16 @@ class ContextManager:
         from nexus_context.conversation.compaction.run import new_id
 
         kept = self._history.messages[len(self._history) - split.kept :]
+        kept = self._with_rules(kept)
         history = self._history.remade(without_old_preambles([split.summary, *kept]), self.counter)
         self._compactions.append(_Compaction(new_id(), self._history, len(history)))
         self._replace(history)
+
+    def _with_rules(self, preserved: Iterable[Message]) -> list[Message]:
+        """What a compaction keeps: the leading system messages always."""
+        kept = list(preserved)
+        rules = [self._history.messages[at] for at in self._history.leading]
+        return [*(rule for rule in rules if rule not in kept), *kept]
 
     def _store_compaction(
         self, compaction: str, summary: Message, preserved: Sequence[Message], receipt: Any

@@ -46,7 +46,7 @@ def body_of(
 ) -> tuple[dict[str, Any] | None, list[str], list[Repair]]:
     """The provider's body, descriptions of what it cannot hold, and repairs of the messages."""
     if request.format == "neutral":
-        return None, [], _first_repairs(view.sound_messages().repairs)
+        return None, [], _first_repairs([*view.left_out(), *view.sound_messages().repairs])
     model = fixed.model
     values = {name: parameter.value for name, parameter in parameters.items()}
     history, repairs, origins = view.sound_messages()
@@ -79,7 +79,7 @@ def body_of(
             model.given, fixed.prompt.text, messages, fixed.tools, settings=fields, cache_key=key, cache=cache
         )
     placed = (_with_index(repair, origins) for repair in (*feature_repairs, *format_repairs))
-    repairs = [*costs.left_out_features(model, fixed.left_out, values), *repairs]
+    repairs = [*costs.left_out_features(model, fixed.left_out, values), *view.left_out(), *repairs]
     return body, [f"parameter {one}" for one in unsent], _first_repairs([*repairs, *placed])
 
 

@@ -155,7 +155,8 @@ def _fingerprint_behind(request: SentRequest) -> bytes:
 def _progress(base: str, view: View, *, strict: bool) -> _Progress:
     """The state behind the view's messages; of those that it has read before, none is read again."""
     messages, repairs, _ = view.sound_messages()
-    key = (base, view.head, view.start, view.anchor, view.note, view.replaced, bool(repairs))
+    leading = view.history.leading
+    key = (base, leading, view.head, view.start, view.anchor, view.note, view.replaced, bool(repairs))
     progress = view.history.binding
     if (
         not isinstance(progress, _Progress)

@@ -8,6 +8,8 @@
    the same as a model is sent them. Sums and groups are those of `sent`.
 4. Of a history in a ledger, only the beginning and the end may be loaded. Indexes and sums are then those of
    the loaded messages. No group or turn spans the gap. A call id that also occurs in the gap counts as new.
+5. System messages at the start are rules for all that follows. They may stand behind what opens the session: a
+   summary, or the message with the time. `leading` has their indexes.
 """
 
 from bisect import bisect_left
@@ -27,6 +29,9 @@ from nexus_context.conversation.message import (
     sent_message,
     written_message,
 )
+from nexus_context.conversation.repair import lifted_as
+from nexus_context.conversation.summary import is_summary
+from nexus_context.conversation.times import is_opening
 from nexus_context.errors import RequestError
 from nexus_context.tokens import TokenCounter, count_message, count_spans
 from nexus_context.tokens.estimates import is_estimated, is_opaque
@@ -76,6 +81,10 @@ class History:
         self.note_number = 0  # the highest `Preamble.frozen`
         self.items: dict[str, int] = {}  # hash of a memory item → the last message that has it whole
         self.grouping = Grouping()
+        self.leading = range(0)
+        self._begins = True  # whether all messages are leading ones, or what opens the session
+        self.systems: list[int] = []  # indexes of system messages
+        self.results: list[int] = []  # indexes of results of tools
         self.tool_calls = 0
         self.reasoning = False  # whether any answer may have reasoning
         self.binding: object = None  # what `bound_thinking` knows of the last view
@@ -114,6 +123,7 @@ class History:
             history = cls(messages[: gap.lead])
             history.gap = gap
             history.grouping.skip()
+            history._begins = False
             history.extend(messages[gap.lead :])
         else:
             history = cls(messages)
@@ -152,6 +162,12 @@ class History:
                 self.notes.append(index)
                 self.note_number = max(self.note_number, message.preamble.frozen)
         self.grouping.add(self.sent[-1])
+        if message.role == "tool":
+            self.results.append(index)
+        elif message.role == "system":
+            self.systems.append(index)
+        if self._begins:
+            self._begin(message, index)
         if is_reshaped(message):
             self.reshaped.append(index)
         if message.tool_calls:
@@ -165,6 +181,15 @@ class History:
     def extend(self, messages: Iterable[Message]) -> None:
         for message in messages:
             self.append(message)
+
+    def _begin(self, message: Message, index: int) -> None:
+        """Note a message at the start: whether it leads, opens the session, or ends the start."""
+        content = message.content
+        is_plain = not message.tool_calls and not (isinstance(content, list) and any(map(lifted_as, content)))
+        if message.role == "system" and is_plain:
+            self.leading = range(self.leading.start if self.leading else index, index + 1)
+        else:
+            self._begins = not self.leading and (is_opening(message) or is_summary(message))
 
     def sums(self, counter: TokenCounter) -> Sequence[int]:
         """Running sums: `sums[b] - sums[a]` are the tokens of `messages[a:b]`.

@@ -1,8 +1,8 @@
 """Turns a broken history into one that providers accept, and reports every repair.
 
 1. Each tool call has one result, and results directly follow the message with their calls. A missing result
-   becomes a text that says so, a result without a call is left out, and a result elsewhere is moved. Of
-   several results of one call the last counts.
+   becomes a text that says so, and a result elsewhere is moved. Of several results of one call the last
+   counts. A result without a call, which a cut or a compaction took, becomes a marked text of the user.
 2. Call ids are unique: the second call `id` becomes `id-2`, and so does its result. Results belong to the
    calls before them, in order; if there are too few, to the newest calls.
 3. A result without an id answers the newest message before it that has a call without a result: the call of
@@ -25,7 +25,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from nexus_context.conversation.message import Message, ToolCall, content_of
+from nexus_context.conversation.message import Message, ToolCall, content_of, is_error, text_part
 from nexus_context.conversation.parts import is_blank, json_text, signature_of
 from nexus_context.prompt import texts
 
@@ -380,13 +380,15 @@ class Pairing:
         """The messages in order, each call followed by its result."""
         for at in self._orphans:
             self._log_orphan(at)
+        orphans = frozenset(self._orphans)
         steps: list[Step] = []
         for at, step in enumerate(self._steps):
             message = step.message
             if message.tool_calls:
                 steps += self._group(at)
             elif message.role == "tool":
-                continue
+                if at in orphans and not _is_silent(message):
+                    steps.append(Step(step.origin, _as_text(message)))
             elif _is_silent(message):
                 text = f"The {message.role} {place(step.origin)} is empty; it is left out."
                 self._repairs.append(Repair("message-empty", text, step.origin))
@@ -518,11 +520,10 @@ class Pairing:
     def _log_orphan(self, at: int) -> None:
         origin, message = self._steps[at]
         name = message.tool_call_id
-        text = f"The result in {place(origin)} names no call, and no earlier call lacks one; it is left out."
+        sent = "left out, since it is empty" if _is_silent(message) else "sent as a marked text of the user"
+        text = f"The result in {place(origin)} names no call, and no earlier call lacks one; it is {sent}."
         if name:
-            text = (
-                f"The result in {place(origin)} answers an unknown call {quote_name(name)}; it is left out."
-            )
+            text = f"The result in {place(origin)} answers an unknown call {quote_name(name)}; it is {sent}."
         self._repairs.append(Repair("result-orphan", text, origin, name or None))
 
     def _log_repeated(self, answers: list[int], name: str) -> None:
@@ -533,6 +534,18 @@ class Pairing:
                 f"the one in {place(origin)} is left out."
             )
             self._repairs.append(Repair("result-repeated", text, origin, name))
+
+
+def _as_text(result: Message) -> Message:
+    """A result without its call as a marked text of the user."""
+    labels = {"tool": result.name, "call": result.tool_call_id, "error": "true" if is_error(result) else None}
+    names = "".join(f' {label}="{quote_name(value)}"' for label, value in labels.items() if value)
+    form = texts.text("late_result").replace("{names}", names)
+    content = content_of(result)
+    if isinstance(content, str):
+        return Message("user", form.replace("{result}", content))
+    begin, end = form.split("{result}")
+    return Message("user", [text_part(begin.rstrip()), *content, text_part(end.lstrip())])
 
 
 def _is_silent(message: Message) -> bool:

@@ -1,6 +1,8 @@
 """The messages of a conversation that are sent, and what became of the others."""
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -12,6 +14,8 @@ from nexus_context.conversation.truncation import Strategy
 from nexus_context.errors import ContextOverflowError
 from nexus_context.tokens import TokenCounter, count_message
 
+_Item = TypeVar("_Item")
+
 _USED_TWICE = "The id of a tool call was used before; it is sent with a new id."
 
 
@@ -22,7 +26,7 @@ class View(msgspec.Struct, frozen=True):
     `replaced` has, by index, what is sent in place of a message: what is too long, shortened, and what was
     said before the cut without its preamble. `shortened` are the indexes of the former, ascending. `added`
     has, by index, the tokens that the format of a body adds to a message (`body_shape`); below 0 for what it
-    leaves out.
+    leaves out. The leading system messages of the history come first of all: they follow the system prompt.
     """
 
     strategy: Strategy
@@ -84,13 +88,41 @@ class View(msgspec.Struct, frozen=True):
 
     def _messages(self, messages: list[Message]) -> list[Message]:
         if not self.start and not self.replaced:
-            return messages[: self.end]
+            return self._in_order(messages[: self.end])
         sent = messages[self.start : self.end]
         for index, message in self.replaced.items():
             if index >= self.start:
                 sent[index - self.start] = message
         sent[:0] = self._front(messages)
-        return sent
+        return self._in_order(sent)
+
+    def _in_order(self, items: list[_Item]) -> list[_Item]:
+        """What there is of each message, in the order in which they are sent."""
+        leading = self.history.leading
+        if leading.start:  # behind what opens the session
+            items[: leading.stop] = [*items[leading.start : leading.stop], *items[: leading.start]]
+        return items
+
+    def left_out(self) -> list[Repair]:
+        """The repair of a cut that leaves out more than words of users and answers, if this is one."""
+        history = self.history
+        systems, results = (
+            bisect_left(indexes, self.start) - bisect_left(indexes, self.head)
+            for indexes in (history.systems, history.results)
+        )
+        if self.removed <= 0 or not (systems or results or history.gap.messages):
+            return []
+        kinds = [
+            f"{count:,} {singular if count == 1 else plural}"
+            for count, singular, plural in (
+                (systems, "system message", "system messages"),
+                (results, "result of a tool", "results of tools"),
+                (history.gap.messages, "that is not loaded", "that are not loaded"),
+            )
+            if count
+        ]
+        text = f"The cut leaves out {self.removed:,} messages, among them {' and '.join(kinds)}."
+        return [Repair("cut", text)]
 
     def sound_messages(self) -> Traced:
         """The messages as providers accept them, with the repairs; cheap if there are none.
@@ -171,20 +203,20 @@ class View(msgspec.Struct, frozen=True):
         """The index of each message that is sent; None for the note."""
         note = () if self.note is None else (None,)
         anchor = () if self.anchor is None else (self.anchor,)
-        return [*range(self.head), *note, *anchor, *range(self.start, self.end)]
+        return self._in_order([*range(self.head), *note, *anchor, *range(self.start, self.end)])
 
     def encoded(self) -> list[msgspec.Raw]:
         """The messages as JSON; only those before `start` are encoded again."""
         if not self.start and not self.replaced:
             self.history.needs_all()
-            return self.history.encoded_sent(0, self.end)
+            return self._in_order(self.history.encoded_sent(0, self.end))
         sent = [msgspec.Raw(msgspec.json.encode(message)) for message in self._front(self.history.sent)]
         front = len(sent)
         sent += self.history.encoded_sent(self.start, self.end)
         for index, message in self.replaced.items():
             if index >= self.start:
                 sent[front + index - self.start] = msgspec.Raw(msgspec.json.encode(message))
-        return sent
+        return self._in_order(sent)
 
 
 def _named(message: Message, renamed: Message) -> Message:
@@ -202,7 +234,7 @@ def overflow(view: View, available: int) -> ContextOverflowError:
         what = "the conversation is empty"
     elif count == 1:
         what = f"the newest message takes {size}"
-    elif server_compaction(messages[0]) is not None:
+    elif server_compaction(view.history.messages[0]) is not None:
         what = f"the compaction by the provider takes {view.pinned:,} of the {view.tokens:,} tokens that stay"
         advice = f"{advice}, undo the compaction"
     elif view.anchor is None:
