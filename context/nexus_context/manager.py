@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from nexus_context.budget import ContextConfig, TokenUsage, UsageRow, corrected, history_rows, usage
+from nexus_context.budget import ContextConfig, TokenUsage, corrected, history_rows
 from nexus_context.conversation import coercion
 from nexus_context.conversation.body_shape import AS_IT_IS, BodyShape
 from nexus_context.conversation.compaction.server import SplitTurn, split_turn
@@ -29,6 +29,7 @@ from nexus_context.conversation.view import View, overflow
 from nexus_context.conversation.window import Budget, Policy, Window
 from nexus_context.errors import RequestError
 from nexus_context.frozen import Frozen, Proposal, frozen_of, frozen_text, settled
+from nexus_context.manager_budget import ManagerBudget
 from nexus_context.tokens import (
     MinimalCounter,
     TokenCounter,
@@ -36,11 +37,10 @@ from nexus_context.tokens import (
     count_message,
     counter_for,
     family_of_counter,
-    get_model_limits,
     get_token_counter,
 )
 from nexus_context.tokens.correction import UNCORRECTED, Correction
-from nexus_context.tools import check_tool, fixed_rows
+from nexus_context.tools import check_tool
 
 if TYPE_CHECKING:
     from nexus_context.conversation.agent_result import ProviderUsage
@@ -89,6 +89,10 @@ class ContextManager:
     ) -> None:
         """`started`, a local time, opens the session with a message that tells when it began.
 
+        Without `config.max_tokens` the limit is the window of `model`; without a model 8,000 tokens, and the
+        usage says that it is a guess. `compact`, `is_over_budget` and `add(usage=)` go by the budget of the
+        last request that `assemble` made.
+
         `counter` counts tokens; the default is that of `model`, else cl100k_base. `clock` returns the local
         time with its zone: each user message that is added is sent with the time before its text.
 
@@ -97,14 +101,11 @@ class ContextManager:
         session, `started` are then the computer's. LedgerError where the ledger cannot be read or written;
         nothing has changed then. ValueError without an absolute folder.
         """
-        self._config = config or ContextConfig()
-        self._limits = get_model_limits(model)
+        config = config or ContextConfig()
+        self._sent: SentRequest | None = None  # the last request with its size
         self._counter = complete(counter or (counter_for(model) if model else get_token_counter()))
-        self._system_prompt = ""
-        self._tools: list[dict[str, Any]] = []
-        self._policy = self._config.policy
-        self._fixed: tuple[UsageRow, ...] | None = None  # what system prompt and tools cost
-        self._room: Budget | None = None
+        self._own = ManagerBudget(config, model, self._counter)
+        self._policy = config.policy
         self._history = History()
         self._windows: dict[tuple[str, Policy, int], Window] = {}
         self._replaced = 0
@@ -194,6 +195,7 @@ class ContextManager:
         if self._clock is not None:
             now = self._clock()
             batch = tuple(with_time(message, now) for message in batch)
+        self._sent = self.request if self.request and self.request.size else self._sent
         split, request = self.bind(batch)
         self.request = request
         batch = tuple(split.messages)
@@ -306,11 +308,10 @@ class ContextManager:
 
     @property
     def system_prompt(self) -> str:
-        return self._system_prompt
+        return self._own.system_prompt
 
     def set_system_prompt(self, text: str) -> None:
-        self._system_prompt = text
-        self._fixed = self._room = None
+        self._own.set(system_prompt=text)
 
     def set_tool_definitions(self, tools: Iterable[Mapping[str, Any]]) -> None:
         """Set the tools, in the form of any provider. RequestError for a tool without a name."""
@@ -318,12 +319,11 @@ class ContextManager:
         for index, tool in enumerate(tools):
             check_tool(tool, f"tools[{index}]")
             copies.append(coercion.copied(dict(tool), f"tools[{index}]", "bad-tool"))
-        self._tools = copies
-        self._fixed = self._room = None
+        self._own.set(tools=copies)
 
     def get_tool_definitions(self) -> list[dict[str, Any]]:
         """Copies of the tool definitions, in the order in which they were set."""
-        return deepcopy(self._tools)
+        return deepcopy(self._own.tools)
 
     def build_messages(self) -> list[Message]:
         """System prompt and messages to send: cut to the budget, broken pairs repaired.
@@ -332,21 +332,23 @@ class ContextManager:
         """
         view = self._view(looking=False)
         if view.over:
-            raise overflow(view, self._budget().available)
+            raise overflow(view, self._own_budget().available, is_assumed=self._own.is_assumed)
         sent = view.sound_messages().messages
-        if self._system_prompt:
-            sent.insert(0, Message("system", self._system_prompt))
+        if self._own.system_prompt:
+            sent.insert(0, Message("system", self._own.system_prompt))
         return sent
 
     def get_token_usage(self) -> TokenUsage:
         """What `build_messages` and the tools cost, row by row."""
-        spent = self._usage([*self._fixed_rows(), *history_rows(self._view(), self.counter)])
+        spent = self._own.usage(history_rows(self._view(), self.counter))
         return corrected(spent, self.correction, self.counter)
 
     def is_over_budget(self) -> bool:
-        """Whether all messages together exceed the budget, so that `build_messages` leaves some out."""
-        budget, tokens = self._budget(), self._history.tokens(self.counter)
-        return self._history.gap.messages > 0 or budget.fixed + tokens > budget.available
+        """Whether all messages together exceed the budget, so that the next request leaves some out."""
+        counter, budget = self._budget()
+        return (
+            self._history.gap.messages > 0 or budget.fixed + self._history.tokens(counter) > budget.available
+        )
 
     # ------------------------------------------------------------ compaction
 
@@ -369,18 +371,19 @@ class ContextManager:
         from nexus_context.conversation.compaction.extractive import extract
         from nexus_context.conversation.compaction.run import finish
 
-        budget, family = self._budget(), family_of_counter(self.counter).name
+        counter, budget = self._budget()
+        family = family_of_counter(counter).name
         plan = self.plan_compaction(
-            self.counter,
+            counter,
             Budget(self.correction.capacity(budget.available, family), budget.fixed),
             settings=settings or self._settings(),
             pins=pins,
             instructions=instructions,
             overflow=overflow,
         )
-        written = extract(plan.request(), self.counter)
-        result = finish(plan, written, counter=self.counter, made_at=made_at)
-        self.apply(result, self.counter)
+        written = extract(plan.request(), counter)
+        result = finish(plan, written, counter=counter, made_at=made_at)
+        self.apply(result, counter)
         return result.receipt
 
     def plan_compaction(
@@ -432,11 +435,11 @@ class ContextManager:
         """
         from nexus_context.conversation.compaction.run import new_id
 
-        preserved, compaction = self._with_rules(preserved_messages), new_id()
+        preserved, compaction = self._history.with_leading(preserved_messages), new_id()
         if not self._store_compaction(compaction, summary_message, preserved, {}):
             return
         history = self._history.remade(without_old_preambles([summary_message, *preserved]), self.counter)
-        prompts = None if new_system_prompt is None else (self._system_prompt, new_system_prompt)
+        prompts = None if new_system_prompt is None else (self._own.system_prompt, new_system_prompt)
         self._compactions.append(_Compaction(compaction, self._history, len(history), prompts))
         self._replace(history)
         if new_system_prompt is not None:
@@ -466,7 +469,7 @@ class ContextManager:
             last = self._compactions.pop()
             last.history.take_over(self._history, last.length)
             self._replace(last.history)
-            if last.prompts is not None and self._system_prompt == last.prompts[1]:
+            if last.prompts is not None and self._own.system_prompt == last.prompts[1]:
                 self.set_system_prompt(last.prompts[0])
             if compaction in (None, last.id):
                 break
@@ -529,13 +532,17 @@ class ContextManager:
     def _report(self, usage: "ProviderUsage | None", batch: Sequence[Message]) -> "UsageReport | None":
         if usage is None:
             return None
-        estimate = Estimate(family_of_counter(self.counter).name, self.get_token_usage().total, begun=True)
-        return report_of(usage, estimate, batch, [*map(self._tokens, batch)], correction=self.correction)
+        if self._sent is not None:
+            from nexus_context.conversation.bound_thinking import report_behind
+
+            return report_behind(self._sent, self._history, usage, batch, correction=self.correction)
+        own = Estimate(family_of_counter(self.counter).name, self.get_token_usage().total, begun=True)
+        return report_of(usage, own, batch, [*map(self._tokens, batch)], correction=self.correction)
 
     def _correct(self, report: "UsageReport | None") -> None:
         """Correct totals by what a provider counted; with a ledger, by all that it has."""
         if self._session is not None:
-            self.correction = self._session.correction(family_of_counter(self.counter).name)
+            self.correction = self._session.correction(family_of_counter(self._budget()[0]).name)
         elif report is not None:
             self.correction = Correction(report.family, anchor=report)
 
@@ -553,17 +560,10 @@ class ContextManager:
             return
         from nexus_context.conversation.compaction.run import new_id
 
-        kept = self._history.messages[len(self._history) - split.kept :]
-        kept = self._with_rules(kept)
+        kept = self._history.with_leading(self._history.messages[len(self._history) - split.kept :])
         history = self._history.remade(without_old_preambles([split.summary, *kept]), self.counter)
         self._compactions.append(_Compaction(new_id(), self._history, len(history)))
         self._replace(history)
-
-    def _with_rules(self, preserved: Iterable[Message]) -> list[Message]:
-        """What a compaction keeps: the leading system messages always."""
-        kept = list(preserved)
-        rules = [self._history.messages[at] for at in self._history.leading]
-        return [*(rule for rule in rules if rule not in kept), *kept]
 
     def _store_compaction(
         self, compaction: str, summary: Message, preserved: Sequence[Message], receipt: Any
@@ -585,20 +585,16 @@ class ContextManager:
         self.freeze(None)
 
     def _view(self, *, looking: bool = True) -> View:
-        limit = self._config.max_tokens
-        return self.view(self.counter, self._policy, self._budget(), limit=limit, looking=looking)
+        return self.view(
+            self.counter, self._policy, self._own_budget(), limit=self._own.limit, looking=looking
+        )
 
-    def _budget(self) -> Budget:
-        if self._room is None:
-            fixed = self._usage(self._fixed_rows())
-            self._room = Budget(fixed.available, fixed.total)
-        return self._room
+    def _budget(self) -> tuple[TokenCounter, Budget]:
+        """The counter and the budget of the last assembled request; without one those of this manager."""
+        self._sent = self.request if self.request and self.request.size else self._sent
+        if self._sent is None or self._sent.size is None:
+            return self.counter, self._own_budget()
+        return self._sent.size.counter, Budget(self._sent.size.available, self._sent.size.fixed)
 
-    def _usage(self, rows: Iterable[UsageRow]) -> TokenUsage:
-        most, reserve = self._config.max_tokens, self._config.reserve_tokens
-        return usage(self._limits, self.counter, rows, max_tokens=most, reserved=reserve)
-
-    def _fixed_rows(self) -> tuple[UsageRow, ...]:
-        if self._fixed is None:
-            self._fixed = fixed_rows(self._system_prompt, self._tools, self.counter)
-        return self._fixed
+    def _own_budget(self) -> Budget:
+        return self._own.budget

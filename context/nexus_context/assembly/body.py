@@ -43,8 +43,12 @@ def body_of(
     *,
     folder: str,
     reuse: Reuse,
+    left: int,
 ) -> tuple[dict[str, Any] | None, list[str], list[Repair]]:
-    """The provider's body, descriptions of what it cannot hold, and repairs of the messages."""
+    """The provider's body, descriptions of what it cannot hold, and repairs of the messages.
+
+    `left` are the tokens of the window that an answer without `max_tokens` may take.
+    """
     if request.format == "neutral":
         return None, [], _first_repairs([*view.left_out(), *view.sound_messages().repairs])
     model = fixed.model
@@ -57,7 +61,7 @@ def body_of(
     current = _current(fixed)
     messages, feature_repairs = adapted([*history, *current], costs.lacking(model), model.given)
     cache = _cache(fixed, sizes, (len(history), len(current)), reuse)
-    fields, unsent = _fields(request.format, values, fixed)
+    fields, unsent = _fields(request.format, values, fixed, left)
     if request.format == "anthropic":
         body, format_repairs = formats.anthropic(
             model.given,
@@ -84,7 +88,7 @@ def body_of(
 
 
 def _fields(
-    form: str, values: Mapping[str, Any], fixed: FixedPart
+    form: str, values: Mapping[str, Any], fixed: FixedPart, left: int
 ) -> tuple[parameter_fields.Settings, list[str]]:
     """The model parameters as fields of a body, and what is not sent."""
     model = fixed.model
@@ -98,7 +102,11 @@ def _fields(
         case "gemini":
             return parameter_fields.gemini(values, thinks=thinks, model=model.given, limit=limit)
     return parameter_fields.anthropic(
-        values, max_output=limit or DEFAULT_MAX_OUTPUT, thinks=thinks, model=model.given, limit=limit
+        values,
+        max_output=min(limit or DEFAULT_MAX_OUTPUT, left),
+        thinks=thinks,
+        model=model.given,
+        limit=limit,
     )
 
 

@@ -25,7 +25,12 @@ from nexus_context.assembly.memory_text import place
 from nexus_context.assembly.request import AssembledContext, Options, Pending, PendingChange, Request, check
 from nexus_context.budget import TokenUsage, corrected
 from nexus_context.config.merge import Effective
-from nexus_context.conversation.bound_thinking import SentRequest, check_reasoning, without_lapsed
+from nexus_context.conversation.bound_thinking import (
+    RequestSize,
+    SentRequest,
+    check_reasoning,
+    without_lapsed,
+)
 from nexus_context.conversation.compaction.detection import settings_of, should_compact
 from nexus_context.conversation.message import Message, sent_message, without_preamble
 from nexus_context.conversation.parameter_fields import checks_reasoning
@@ -69,7 +74,7 @@ def assemble(
     if prefix.view is not view:
         view = prefix.view
         spent = costs.spent(snapshot, fixed, view, options)
-    if spent.over and request.format != "neutral":
+    if (spent.over or view.excess_bytes) and request.format != "neutral":
         raise overflow(view, spent.available)
     lapsed = prefix.reasoning.lapsed
     reuse = Reuse(
@@ -77,12 +82,21 @@ def assemble(
         replayed=is_frozen(snapshot),
         lapsed=lapsed,
     )
-    body, unsent, repairs = body_of(request, fixed, view, parameters, folder=snapshot.folder, reuse=reuse)
+    usage = corrected(spent, conversation.correction, fixed.counter)
+    left = costs.answer_room(usage, model)
+    body, unsent, repairs = body_of(
+        request, fixed, view, parameters, folder=snapshot.folder, reuse=reuse, left=left
+    )
     if body is not None and request.format == "anthropic":
         thinking = msgspec.json.encode(body.get("thinking")).decode()
         prefix = msgspec.structs.replace(prefix, thinking=thinking)
     current = None if fixed.current is None else sent_message(fixed.current)
-    conversation.request = SentRequest(prefix.base, view, current, strict=checks_reasoning(model.given))
+    size = RequestSize(
+        fixed.counter, sum(row.tokens for row in fixed.before), spent.total, available=spent.available
+    )
+    conversation.request = SentRequest(
+        prefix.base, view, current, strict=checks_reasoning(model.given), size=size
+    )
     metadata = _metadata(prefix, spent, fixed) | _advice(snapshot, conversation, spent, _Fitted(fixed, view))
     proposal = Proposal(bare.start.frozen, bare.note.text)
     conversation.propose(proposal, at=now)
@@ -99,7 +113,7 @@ def assemble(
         parameters=parameters,
         model=model.given,
         provider=snapshot.effective.get("/provider/name"),
-        usage=corrected(spent, conversation.correction, fixed.counter),
+        usage=usage,
         budget=spent.budget(reserve_tools=snapshot.effective.get("/context/reserve_tool_tokens")),
         permissions=costs.permissions(snapshot, options, fixed.left_out),
         workspace_path=snapshot.folder,

@@ -8,8 +8,8 @@
    the same as a model is sent them. Sums and groups are those of `sent`.
 4. Of a history in a ledger, only the beginning and the end may be loaded. Indexes and sums are then those of
    the loaded messages. No group or turn spans the gap. A call id that also occurs in the gap counts as new.
-5. System messages at the start are rules for all that follows. They may stand behind what opens the session: a
-   summary, or the message with the time. `leading` has their indexes.
+5. System messages at the start are rules for all that follows. They may stand behind what opens the session:
+   a summary, or the message with the time. `leading` has their indexes.
 """
 
 from bisect import bisect_left
@@ -83,8 +83,7 @@ class History:
         self.grouping = Grouping()
         self.leading = range(0)
         self._begins = True  # whether all messages are leading ones, or what opens the session
-        self.systems: list[int] = []  # indexes of system messages
-        self.results: list[int] = []  # indexes of results of tools
+        self._kinds = [(0, 0)]  # running sums: system messages, results of tools
         self.tool_calls = 0
         self.reasoning = False  # whether any answer may have reasoning
         self.binding: object = None  # what `bound_thinking` knows of the last view
@@ -97,6 +96,7 @@ class History:
         self._preamble_tokens: dict[str, list[PreambleTokens]] = {}
         self.reshaped: list[int] = []  # indexes of the messages that a format may change
         self._added: dict[tuple[str, BodyShape], tuple[int, dict[int, int]]] = {}
+        self.sizes: list[int] = []  # bytes of messages as JSON, as far as `body_bytes` measured them
         self._reasoning_tokens: dict[tuple[str, int], int] = {}
         self.gap = NO_GAP
         self.extend(messages)
@@ -162,10 +162,6 @@ class History:
                 self.notes.append(index)
                 self.note_number = max(self.note_number, message.preamble.frozen)
         self.grouping.add(self.sent[-1])
-        if message.role == "tool":
-            self.results.append(index)
-        elif message.role == "system":
-            self.systems.append(index)
         if self._begins:
             self._begin(message, index)
         if is_reshaped(message):
@@ -190,6 +186,21 @@ class History:
             self.leading = range(self.leading.start if self.leading else index, index + 1)
         else:
             self._begins = not self.leading and (is_opening(message) or is_summary(message))
+
+    def systems_and_results(self, start: int, end: int) -> tuple[int, int]:
+        """How many of `messages[start:end]` are system messages, and how many are results of tools."""
+        sums = self._kinds
+        systems, results = sums[-1]
+        for message in self.messages[len(sums) - 1 :]:
+            systems, results = systems + (message.role == "system"), results + (message.role == "tool")
+            sums.append((systems, results))
+        return sums[end][0] - sums[start][0], sums[end][1] - sums[start][1]
+
+    def with_leading(self, kept: Iterable[Message]) -> list[Message]:
+        """What a compaction keeps, with the leading system messages in any case."""
+        messages = list(kept)
+        rules = [self.messages[index] for index in self.leading]
+        return [*(rule for rule in rules if rule not in messages), *messages]
 
     def sums(self, counter: TokenCounter) -> Sequence[int]:
         """Running sums: `sums[b] - sums[a]` are the tokens of `messages[a:b]`.

@@ -25,7 +25,8 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from nexus_context.conversation.message import Message, ToolCall, content_of, is_error, text_part
+from nexus_context.conversation.late_result import late_result
+from nexus_context.conversation.message import Message, ToolCall, content_of
 from nexus_context.conversation.parts import is_blank, json_text, signature_of
 from nexus_context.prompt import texts
 
@@ -388,7 +389,7 @@ class Pairing:
                 steps += self._group(at)
             elif message.role == "tool":
                 if at in orphans and not _is_silent(message):
-                    steps.append(Step(step.origin, _as_text(message)))
+                    steps.append(Step(step.origin, late_result(message)))
             elif _is_silent(message):
                 text = f"The {message.role} {place(step.origin)} is empty; it is left out."
                 self._repairs.append(Repair("message-empty", text, step.origin))
@@ -534,18 +535,6 @@ class Pairing:
                 f"the one in {place(origin)} is left out."
             )
             self._repairs.append(Repair("result-repeated", text, origin, name))
-
-
-def _as_text(result: Message) -> Message:
-    """A result without its call as a marked text of the user."""
-    labels = {"tool": result.name, "call": result.tool_call_id, "error": "true" if is_error(result) else None}
-    names = "".join(f' {label}="{quote_name(value)}"' for label, value in labels.items() if value)
-    form = texts.text("late_result").replace("{names}", names)
-    content = content_of(result)
-    if isinstance(content, str):
-        return Message("user", form.replace("{result}", content))
-    begin, end = form.split("{result}")
-    return Message("user", [text_part(begin.rstrip()), *content, text_part(end.lstrip())])
 
 
 def _is_silent(message: Message) -> bool:

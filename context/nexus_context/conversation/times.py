@@ -24,7 +24,10 @@ def is_opening(message: Message) -> bool:
     begin, end = texts.text("session_started").split("{started}")
     content = message.content
     return (
-        message.role == "user" and isinstance(content, str) and content.startswith(begin) and content.endswith(end)
+        message.role == "user"
+        and isinstance(content, str)
+        and content.startswith(begin)
+        and content.endswith(end)
     )
 
 

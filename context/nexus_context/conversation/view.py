@@ -1,6 +1,5 @@
 """The messages of a conversation that are sent, and what became of the others."""
 
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
@@ -16,6 +15,10 @@ from nexus_context.tokens import TokenCounter, count_message
 
 _Item = TypeVar("_Item")
 
+_TOO_LARGE = (
+    "{count} of the oldest images and files are not sent: with them the request would have more bytes than "
+    "the provider takes."
+)
 _USED_TWICE = "The id of a tool call was used before; it is sent with a new id."
 
 
@@ -46,6 +49,8 @@ class View(msgspec.Struct, frozen=True):
     end: int
     shortened: tuple[int, ...] = ()
     added: Mapping[int, int] = {}
+    excess_bytes: int = 0  # above what the provider takes
+    unsent_media: int = 0  # images and files that are not sent, for their bytes
     moved: bool = False  # something that was sent before this request is not sent again, or shortened
 
     @property
@@ -104,14 +109,14 @@ class View(msgspec.Struct, frozen=True):
         return items
 
     def left_out(self) -> list[Repair]:
-        """The repair of a cut that leaves out more than words of users and answers, if this is one."""
+        """Repairs for what is not sent: what a cut takes besides words of users and answers, and images."""
         history = self.history
-        systems, results = (
-            bisect_left(indexes, self.start) - bisect_left(indexes, self.head)
-            for indexes in (history.systems, history.results)
-        )
+        systems, results = history.systems_and_results(min(self.head, self.start), self.start)
+        media = []
+        if self.unsent_media:
+            media = [Repair("media-left-out", _TOO_LARGE.format(count=self.unsent_media))]
         if self.removed <= 0 or not (systems or results or history.gap.messages):
-            return []
+            return media
         kinds = [
             f"{count:,} {singular if count == 1 else plural}"
             for count, singular, plural in (
@@ -122,7 +127,7 @@ class View(msgspec.Struct, frozen=True):
             if count
         ]
         text = f"The cut leaves out {self.removed:,} messages, among them {' and '.join(kinds)}."
-        return [Repair("cut", text)]
+        return [Repair("cut", text), *media]
 
     def sound_messages(self) -> Traced:
         """The messages as providers accept them, with the repairs; cheap if there are none.
@@ -224,8 +229,8 @@ def _named(message: Message, renamed: Message) -> Message:
     return msgspec.structs.replace(message, tool_calls=renamed.tool_calls, tool_call_id=renamed.tool_call_id)
 
 
-def overflow(view: View, available: int) -> ContextOverflowError:
-    """The error for a view that does not fit."""
+def overflow(view: View, available: int, *, is_assumed: bool = False) -> ContextOverflowError:
+    """The error for a view that does not fit. `is_assumed`: nobody stated the limit."""
     messages = view.messages()
     count, advice = len(messages), "Shorten the message, the system prompt or the tools"
     size = f"{view.tokens:,} tokens" + (" even when shortened" if view.shortened else "")
@@ -242,8 +247,12 @@ def overflow(view: View, available: int) -> ContextOverflowError:
     left = f"{view.room:,} of {available:,} are left for the conversation"
     if view.room <= 0:
         left = f"system prompt, tools and current message take {available - view.room:,} of {available:,}"
+    if view.excess_bytes and view.tokens <= view.room:
+        what = f"it has {view.excess_bytes:,} bytes more than the provider takes"
+        left = "nothing but the current message and text is left"
     if not available:
         left = "what is reserved for the answer takes the whole window (context.reserve_tokens)"
-    return ContextOverflowError(
-        f"The context does not fit: {what}, and {left}. {advice}, or choose a model with a larger window."
-    )
+    choice = "choose a model with a larger window"
+    if is_assumed:
+        choice = "give the manager its model, or ContextConfig its max_tokens: without them it keeps 8,000"
+    return ContextOverflowError(f"The context does not fit: {what}, and {left}. {advice}, or {choice}.")

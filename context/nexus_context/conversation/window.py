@@ -2,8 +2,9 @@
 
 1. A cut stays until the budget is exceeded again; until then each request begins with the same bytes.
 2. Before the messages that stay come, in this order: the leading system messages, the pinned first user
-   messages (not with `sliding`, `recency` and `simple`), a note with the names and values of what is cut (`Policy.note_room`), and the user
-   message that began the turn, if the cut lies within a turn. So the first message is a user message.
+   messages (not with `sliding`, `recency` and `simple`), a note with the names and values of what is cut
+   (`Policy.note_room`), and the user message that began the turn, if the cut lies within a turn. So the first
+   message that is not a system message is the user's.
    What was said before the last turn is sent without its preamble from then on: the event and memory text of
    its time. If that alone is enough, no message is cut. What messages tell of changes in a prompt and tools
    that are not the sent ones any more (`frozen`) is never sent.

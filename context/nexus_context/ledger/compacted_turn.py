@@ -25,10 +25,10 @@ def append(connection: apsw.Connection, workspace: str, session: str, turn: NewT
     before = sum(one.tokens for one in history.messages) + history.gap_tokens
     kept = turn.messages[len(turn.messages) - compaction.kept :]
     end = appended.head.messages
-    messages = [one.message for one in history.messages]
-    leading = [history.messages[at] for at in History(messages).leading]
+    beginning = history.messages[: history.lead] if history.gap_messages else history.messages
+    leading = [beginning[at] for at in History(one.message for one in beginning).leading]
     leading = [one for one in leading if one.position < end - len(kept)]
-    after = compaction.summary.tokens + sum(one.tokens for one in (*leading, *kept))
+    after = compaction.summary.tokens + sum(one.tokens for one in leading) + sum(one.tokens for one in kept)
     receipt = opaque_receipt(
         compaction.id,
         compaction.summary.message,

@@ -218,11 +218,13 @@ def _without_old_preambles(kept: Sequence[StoredMessage]) -> list[StoredMessage]
 
 
 def _opening(connection: apsw.Connection, parts: list[Segment], head: Head, most: int) -> _Lead:
-    """The messages before the first answer, as far as they begin within `most` tokens."""
+    """The messages before the first answer, as far as they begin within `most` tokens, and leading system
+    messages of any length.
+    """
     rows: list[tuple[Any, ...]] = []
     position, total = head.messages, 0
     for each in chain.from_iterable(connection.execute(_QUERIES, ids) for ids in message_ranges(parts)):
-        if each[2] not in ("user", "system") or total >= most:
+        if each[2] != "system" and (each[2] != "user" or total >= most):
             position = each[0] & _MASK
             break
         rows.append(each)

@@ -1,4 +1,4 @@
-"""System messages and results stay by their kind: at the front, as a marked text, or in a repair or a receipt."""
+"""System messages and results stay by their kind: in front, as a marked text, in a repair or a receipt."""
 
 import json
 from collections.abc import Iterator
@@ -103,7 +103,9 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 
 
 def folder(tmp_path: Path, model: str) -> Snapshot:
-    config = json.dumps({"provider": {"model": model}, "context": {"max_tokens": 3_000, "reserve_tokens": 500}})
+    config = json.dumps(
+        {"provider": {"model": model}, "context": {"max_tokens": 3_000, "reserve_tokens": 500}}
+    )
     return load_folder(write_fixture(f"//- /home/a/.nexus3/config.json\n{config}\n", tmp_path), "/home/a")
 
 
@@ -201,7 +203,9 @@ def test_a_receipt_lists_the_rules_and_counts_the_results_that_it_replaced() -> 
 
 def test_a_late_result_whose_call_was_compacted_is_a_marked_text(tmp_path: Path) -> None:
     chat = ContextManager(ContextConfig(max_tokens=3_000, reserve_tokens=500))
-    chat.add([Message("user", TASK), Message("assistant", None, (ToolCall("c1", "build", {}),)), *long_chat()])
+    chat.add(
+        [Message("user", TASK), Message("assistant", None, (ToolCall("c1", "build", {}),)), *long_chat()]
+    )
     chat.compact(made_at=NOW)
     chat.add([Message("user", "Well?"), Message("assistant", "It runs.")])
     chat.add_tool_result("c1", "build", "12 errors in gate.py")
@@ -231,7 +235,7 @@ def test_a_late_result_with_an_image_keeps_its_parts() -> None:
 def test_no_system_message_and_no_result_leaves_without_a_word(
     tmp_path_factory: pytest.TempPathFactory, form: str, data: st.DataObject
 ) -> None:
-    """Random histories, cut or compacted: what is not sent is in a repair, what is compacted in the receipt."""
+    """Random histories: what is not sent is in a repair, what is compacted in the receipt."""
     leading = data.draw(st.integers(0, 2))
     messages = [Message("system", f"rule {number} <{number}>") for number in range(leading)]
     messages += data.draw(histories(most=16))
@@ -263,7 +267,9 @@ def _compact(chat: ContextManager) -> None:
 def _check_sent(paths: pytest.TempPathFactory, chat: ContextManager, form: str, leading: int) -> None:
     snapshot = _SNAPSHOTS.get(form) or _SNAPSHOTS.setdefault(form, folder(paths.mktemp("a"), MODELS[form]))
     try:
-        turn = assemble(snapshot, chat, Request(Message("user", "Now?"), format=form), now=NOW, counter=Letters())
+        turn = assemble(
+            snapshot, chat, Request(Message("user", "Now?"), format=form), now=NOW, counter=Letters()
+        )
     except ContextOverflowError:
         return
     body = json.dumps(turn.request)

@@ -1540,6 +1540,8 @@ export interface Lost {
   decisions: string[];
   /** number of each kind, listed or not */
   counts: Record<string, number>;
+  /** system messages from inside the conversation */
+  rules?: string[];
 }
 
 /** A conversation, or a page of it. */
@@ -1613,6 +1615,8 @@ export interface Receipt {
   failures: string[];
   /** the model that wrote the summary, if the client named it */
   model?: string;
+  /** number of results of tools among the replaced messages, by tool; `…`: of all other tools */
+  replacedResults?: Record<string, number>;
   /** number of replaced messages that neither the summary nor `lost` covers, because there were too many */
   unreadMessages?: number;
   /**

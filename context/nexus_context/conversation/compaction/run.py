@@ -14,8 +14,8 @@ What stays
     fit, whoever requests the compaction. Only if nothing precedes them, they are compacted as rule 1 says.
  4. An earlier summary never stays: it is folded into the new one. If it alone would be replaced, there is
     nothing to compact.
- 5. The leading system messages stay. A pinned message stays with its whole group. A pinned text appears verbatim in the summary, and so do the
-    pins of earlier summaries. A pin that cannot be honored is refused.
+ 5. The leading system messages stay. A pinned message stays with its whole group. A pinned text appears
+    verbatim in the summary, and so do the pins of earlier summaries. A pin that cannot be honored is refused.
 
 How long
  6. The new history should take `target` of the available tokens (`overflow_target` after a provider refused
@@ -34,8 +34,8 @@ What comes of it
 11. Lost is what occurs in the replaced messages and nowhere in the new history: neither in the summary nor in
     the messages that stay, in their texts or the arguments of their tool calls. Case matters.
     A system message is lost unless the whole of it is there.
-12. The receipt lists MOST_LISTED items of each kind, the most important first; `counts` are the totals. Of the
-    results of tools that were replaced it has the numbers, by tool.
+12. The receipt lists MOST_LISTED items of each kind, the most important first; `counts` are the totals. Of
+    the results of tools that were replaced it has the numbers, by tool.
 """
 
 from bisect import bisect_left, bisect_right
