@@ -40,6 +40,7 @@ ORDER = [
     "tools",
     "parameters",
     "frozen",
+    "sent_requests",
     "manager",
     "prefix",
     "cache",

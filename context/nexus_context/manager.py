@@ -15,7 +15,7 @@ import msgspec
 from nexus_context.budget import ContextConfig, TokenUsage, UsageRow, corrected, history_rows, usage
 from nexus_context.conversation import coercion
 from nexus_context.conversation.body_shape import AS_IT_IS, BodyShape
-from nexus_context.conversation.compaction.server import SplitTurn, split_turn
+from nexus_context.conversation.compaction.server import SplitTurn
 from nexus_context.conversation.history import Gap, History
 from nexus_context.conversation.message import (
     Message,
@@ -24,11 +24,13 @@ from nexus_context.conversation.message import (
     without_old_preambles,
 )
 from nexus_context.conversation.reported_usage import Estimate, report_of
+from nexus_context.conversation.summary import as_summary
 from nexus_context.conversation.times import local_time, opening_message, with_time
 from nexus_context.conversation.view import View, overflow
 from nexus_context.conversation.window import Budget, Policy, Window
 from nexus_context.errors import RequestError
-from nexus_context.frozen import Frozen, Proposal, frozen_of, frozen_text, settled
+from nexus_context.frozen import Frozen, frozen_of, frozen_text, settled
+from nexus_context.sent_requests import SentRequests
 from nexus_context.tokens import (
     MinimalCounter,
     TokenCounter,
@@ -44,7 +46,6 @@ from nexus_context.tools import check_tool, fixed_rows
 
 if TYPE_CHECKING:
     from nexus_context.conversation.agent_result import ProviderUsage
-    from nexus_context.conversation.bound_thinking import SentRequest
     from nexus_context.conversation.compaction.detection import CompactionSettings, Reason
     from nexus_context.conversation.compaction.receipt import Receipt
     from nexus_context.conversation.compaction.run import CompactionResult, Plan
@@ -111,12 +112,10 @@ class ContextManager:
         self._compactions: list[_Compaction] = []
         self._frozen: Frozen | None = None
         self.freezes = 0  # changes of the state in `frozen`
-        self._proposal: Proposal | None = None
-        self._proposed_at: datetime | None = None
         self._last_request: datetime | None = None
         self._clock = clock
         self.correction = UNCORRECTED  # of the totals of its requests
-        self.request: SentRequest | None = None  # the last one that `assembly` made of this conversation
+        self.requests = SentRequests()  # that `assembly` made of this conversation
         self._stored = False  # whether the ledger has the opening message
         if ledger is not None:
             from nexus_context.ledger.bound_session import BoundSession  # most conversations have none
@@ -167,12 +166,9 @@ class ContextManager:
         `at` is the time of the request that was sent with them.
         """
         self.freezes += frozen is not self._frozen
-        self._frozen, self._proposal = frozen, None
+        self._frozen = frozen
+        self.requests.drop_proposals()
         self._last_request = at or self._last_request
-
-    def propose(self, proposal: Proposal, *, at: datetime) -> None:
-        """Let a request's state become that of the conversation if messages are added after it."""
-        self._proposal, self._proposed_at = proposal, at
 
     @property
     def history(self) -> History:
@@ -189,31 +185,38 @@ class ContextManager:
 
         `usage` is the provider's of the last answer and its request. A user message without a preamble gets
         the time of the clock. An answer with a server's compaction compacts the history, as `compact` does.
+        The turn message of an assembled context says which request is answered, else `sent_requests` decides.
+
+        All messages are checked first: RequestError, `bad-message`, names the one that cannot be sent, and
+        nothing has changed then.
         """
-        batch = tuple(messages)
+        batch = coercion.messages_from(messages)
+        coercion.check_usage(usage)
         if self._clock is not None:
             now = self._clock()
             batch = tuple(with_time(message, now) for message in batch)
-        split, request = self.bind(batch)
-        self.request = request
+        turn = self.requests.bind(batch, self._history)
+        split, request = turn.split, turn.request
         batch = tuple(split.messages)
         report = self._report(usage, batch)
-        frozen = settled(self._frozen, self._proposal, batch)
-        at = self._proposed_at if self._proposal is not None else None
+        proposal = None if request is None else request.proposal
+        frozen = settled(self._frozen, proposal, batch)
+        at = request.at if request is not None and proposal is not None else None
         if self._session is None or not (batch or split.summary):
             self._history.extend(batch)
             if batch:
+                self.requests.settle(turn)
                 self.freeze(frozen, at=at)
             self._correct(report)
             self._compact_by_server(split)
             return
         opening = self._history.messages[0] if not self._stored else None
-        turn = self._counted([*([opening] if opening else []), *batch])
-        first = turn.pop(0) if opening else None
+        counted = self._counted([*([opening] if opening else []), *batch])
+        first = counted.pop(0) if opening else None
         changed = msgspec.UNSET if frozen is self._frozen else frozen_text(frozen)
         summary = None if split.summary is None else self._counted([split.summary])[0]
         follows = self._session.append(
-            turn,
+            counted,
             counter=self.counter.name,
             opening=first,
             frozen=changed,
@@ -225,22 +228,10 @@ class ContextManager:
         self._stored = True
         if follows:
             self._history.extend(batch)
+            self.requests.settle(turn)
             self.freeze(frozen, at=at)
         else:
             self._follow()
-
-    def bind(self, messages: Sequence[Message]) -> "tuple[SplitTurn, SentRequest | None]":
-        """The messages to append, with what their reasoning is bound to, and `request` after that.
-
-        A compaction by the provider's server that came with them is apart.
-        """
-        split = split_turn(messages)
-        if self.request is None or not self.request.is_followed_by(self._history):
-            return split, None
-        from nexus_context.conversation.bound_thinking import bind_answers
-
-        bound, request = bind_answers(split.messages, self.request, summary=split.summary, kept=split.kept)
-        return split._replace(messages=bound), request
 
     def add_user_message(self, content: str | Sequence[Any]) -> None:
         """Add a user message: text, or parts such as `{"type": "text", "text": …}`."""
@@ -298,7 +289,8 @@ class ContextManager:
                 "This conversation is a session of a ledger; it reads its history itself.",
                 code="bad-option",
             )
-        history = History.restored(messages, tokens, counter, Gap(lead, gap_messages, gap_tokens))
+        checked = coercion.messages_from(messages)
+        history = History.restored(checked, tokens, counter, Gap(lead, gap_messages, gap_tokens))
         self._compactions.clear()
         self._replace(history)
 
@@ -320,6 +312,11 @@ class ContextManager:
             copies.append(coercion.copied(dict(tool), f"tools[{index}]", "bad-tool"))
         self._tools = copies
         self._fixed = self._room = None
+
+    @property
+    def prompt_and_tools(self) -> tuple[str, Sequence[Mapping[str, Any]]]:
+        """What `set_system_prompt` and `set_tool_definitions` set. Do not change it."""
+        return self._system_prompt, self._tools
 
     def get_tool_definitions(self) -> list[dict[str, Any]]:
         """Copies of the tool definitions, in the order in which they were set."""
@@ -432,7 +429,8 @@ class ContextManager:
         """
         from nexus_context.conversation.compaction.run import new_id
 
-        preserved, compaction = tuple(preserved_messages), new_id()
+        summary_message = as_summary(coercion.message_from(summary_message, "summary_message"))
+        preserved, compaction = coercion.messages_from(preserved_messages), new_id()
         if not self._store_compaction(compaction, summary_message, preserved, {}):
             return
         history = self._history.remade(without_old_preambles([summary_message, *preserved]), self.counter)
