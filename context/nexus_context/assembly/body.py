@@ -13,7 +13,7 @@ from nexus_context.conversation import formats, parameter_fields
 from nexus_context.conversation.breakpoints import MINIMUM, Cache
 from nexus_context.conversation.message import Message, changes_apart, content_of, sent_message
 from nexus_context.conversation.model_features import adapted
-from nexus_context.conversation.repair import Repair, unnamed_calls
+from nexus_context.conversation.repair import Repair
 from nexus_context.conversation.view import View
 from nexus_context.parameters import Parameter
 from nexus_context.tokens import Lifetime, count_message
@@ -95,7 +95,7 @@ def body_of(
             lapsed=[places[index] for index in reuse.lapsed],
         )
     elif request.format == "gemini":
-        unnamed = unnamed_calls(repairs)
+        unnamed = formats.unnamed_calls(repairs)
         repairs = formats.without_naming(repairs, unnamed)
         body, format_repairs = formats.gemini(
             model.given, fixed.prompt.text, messages, fixed.tools, settings=fields, unnamed=unnamed

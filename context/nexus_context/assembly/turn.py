@@ -89,11 +89,11 @@ def assemble(
     metadata = _metadata(prefix, spent, fixed) | _advice(snapshot, conversation, spent, _Fitted(fixed, view))
     message = _appended_message(snapshot, fixed)
     sent_request = AssembledRequest(
-        _request_id(prefix, conversation, current, now),
-        SentRequest(prefix.base, view, current, strict=checks_reasoning(model.given)),
-        message,
-        Proposal(bare.start.frozen, bare.note.text),
-        now,
+        id=_request_id(prefix, conversation, current, now),
+        sent=SentRequest(prefix.base, view, current, strict=checks_reasoning(model.given)),
+        message=message,
+        proposal=Proposal(bare.start.frozen, bare.note.text),
+        at=now,
     )
     conversation.requests.add(sent_request)
     metadata["activeSkills"] = _active_skills(snapshot, options)

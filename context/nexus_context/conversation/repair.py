@@ -42,10 +42,7 @@ _LIFTED: dict[str, Literal["call", "result"]] = {
     "tool_result": "result",
     "function_call_output": "result",
 }
-_GEMINI_LIFTED: tuple[tuple[str, str, Literal["call", "result"]], ...] = (
-    ("functionCall", "function_call", "call"),
-    ("functionResponse", "function_response", "result"),
-)
+_GEMINI_CALL, _GEMINI_RESULT = ("functionCall", "function_call"), ("functionResponse", "function_response")
 _encode = msgspec.json.Encoder().encode
 
 
@@ -112,18 +109,11 @@ def traced(messages: Iterable[Message]) -> Traced:
         steps = [*map(Step, range(start), original), *steps]
         start, ids = 0, set()
     steps_in_order = Pairing(steps, repairs, ids).ordered()
-    if not repairs and len(steps_in_order) == len(original) - start:
-        pairs = zip(steps_in_order, original[start:], strict=True)
-        if all(step.message is message for step, message in pairs):
-            return Traced(original, [], range(len(original)))
+    if not repairs and [id(step.message) for step in steps_in_order] == [*map(id, original[start:])]:
+        return Traced(original, [], range(len(original)))
     repairs.sort(key=lambda repair: -1 if repair.index is None else repair.index)
     messages = [*original[:start], *(step.message for step in steps_in_order)]
     return Traced(messages, repairs, [*range(start), *(step.origin for step in steps_in_order)])
-
-
-def unnamed_calls(repairs: Iterable[Repair]) -> set[str]:
-    """The ids of calls that came without one, as Gemini's do."""
-    return {repair.sent or "" for repair in repairs if repair.kind == "call-renamed" and not repair.given}
 
 
 def place(index: int) -> str:
@@ -213,10 +203,9 @@ def lifted_as(part: Any) -> Literal["call", "result"] | None:
         return None
     kind = part.get("type")
     if kind is None:
-        for name, snake, lifted in _GEMINI_LIFTED:
-            if part.get(name) is not None or part.get(snake) is not None:
-                return lifted
-        return None
+        if any(part.get(key) is not None for key in _GEMINI_CALL):
+            return "call"
+        return "result" if any(part.get(key) is not None for key in _GEMINI_RESULT) else None
     return _LIFTED.get(kind) if kind.__class__ is str else None
 
 
@@ -577,18 +566,14 @@ def is_clean(value: Any, depth: int = 0) -> bool:
         return True
     if depth >= MOST_DEPTH:
         return False
-    if kind is dict:
-        for key, item in value.items():
-            if key.__class__ is not str or not (key.isascii() or _is_encodable(key)):
-                return False
-            if not (item.__class__ is str and item.isascii()) and not is_clean(item, depth + 1):
-                return False
-        return True
-    if kind is list:
-        for item in value:
-            if not is_clean(item, depth + 1):
-                return False
-    return kind is list
+    if kind is not dict:
+        return kind is list and all(is_clean(item, depth + 1) for item in value)
+    for key, item in value.items():
+        if key.__class__ is not str or not (key.isascii() or _is_encodable(key)):
+            return False
+        if not (item.__class__ is str and item.isascii()) and not is_clean(item, depth + 1):
+            return False
+    return True
 
 
 def clean(value: Any, depth: int = 0) -> Any:

@@ -31,7 +31,7 @@ from nexus_context.conversation.formats.preparation import (
 from nexus_context.conversation.formats.tool_definitions import Naming, ToolDefinition, arguments, definitions
 from nexus_context.conversation.message import Message, ToolCall, is_error
 from nexus_context.conversation.parameter_fields import gemini_version
-from nexus_context.conversation.repair import Repair, RepairLog, clean, is_clean, unnamed_calls
+from nexus_context.conversation.repair import Repair, RepairLog, clean, is_clean
 from nexus_context.prompt import texts
 
 Body = dict[str, Any]
@@ -251,6 +251,11 @@ class _Rendering:
         )
         self._log.add("part-omitted", text, origin)
         return {"text": texts.text("part_omitted").format(kind=name)}
+
+
+def unnamed_calls(repairs: Iterable[Repair]) -> set[str]:
+    """The ids of calls that came without one, as Gemini's do."""
+    return {repair.sent or "" for repair in repairs if repair.kind == "call-renamed" and not repair.given}
 
 
 def without_naming(repairs: Iterable[Repair], unnamed: Collection[str]) -> list[Repair]:
