@@ -40,6 +40,7 @@ ORDER = [
     "tools",
     "parameters",
     "frozen",
+    "sent_requests",
     "manager_budget",
     "manager",
     "prefix",

@@ -15,7 +15,8 @@ import msgspec
 from nexus_context.budget import ContextConfig, TokenUsage, corrected, history_rows
 from nexus_context.conversation import coercion
 from nexus_context.conversation.body_shape import AS_IT_IS, BodyShape
-from nexus_context.conversation.compaction.server import SplitTurn, split_turn
+from nexus_context.conversation.bound_thinking import SentRequest, report_behind
+from nexus_context.conversation.compaction.server import SplitTurn
 from nexus_context.conversation.history import Gap, History
 from nexus_context.conversation.message import (
     Message,
@@ -24,12 +25,14 @@ from nexus_context.conversation.message import (
     without_old_preambles,
 )
 from nexus_context.conversation.reported_usage import Estimate, report_of
+from nexus_context.conversation.summary import as_summary
 from nexus_context.conversation.times import local_time, opening_message, with_time
 from nexus_context.conversation.view import View, overflow
 from nexus_context.conversation.window import Budget, Policy, Window
 from nexus_context.errors import RequestError
-from nexus_context.frozen import Frozen, Proposal, frozen_of, frozen_text, settled
+from nexus_context.frozen import Frozen, frozen_of, frozen_text, settled
 from nexus_context.manager_budget import ManagerBudget
+from nexus_context.sent_requests import SentRequests
 from nexus_context.tokens import (
     MinimalCounter,
     TokenCounter,
@@ -44,7 +47,6 @@ from nexus_context.tools import check_tool
 
 if TYPE_CHECKING:
     from nexus_context.conversation.agent_result import ProviderUsage
-    from nexus_context.conversation.bound_thinking import SentRequest
     from nexus_context.conversation.compaction.detection import CompactionSettings, Reason
     from nexus_context.conversation.compaction.receipt import Receipt
     from nexus_context.conversation.compaction.run import CompactionResult, Plan
@@ -102,7 +104,6 @@ class ContextManager:
         nothing has changed then. ValueError without an absolute folder.
         """
         config = config or ContextConfig()
-        self._sent: SentRequest | None = None  # the last request with its size
         self._counter = complete(counter or (counter_for(model) if model else get_token_counter()))
         self._own = ManagerBudget(config, model, self._counter)
         self._policy = config.policy
@@ -112,12 +113,10 @@ class ContextManager:
         self._compactions: list[_Compaction] = []
         self._frozen: Frozen | None = None
         self.freezes = 0  # changes of the state in `frozen`
-        self._proposal: Proposal | None = None
-        self._proposed_at: datetime | None = None
         self._last_request: datetime | None = None
         self._clock = clock
         self.correction = UNCORRECTED  # of the totals of its requests
-        self.request: SentRequest | None = None  # the last one that `assembly` made of this conversation
+        self.requests = SentRequests()  # that `assembly` made of this conversation
         self._stored = False  # whether the ledger has the opening message
         if ledger is not None:
             from nexus_context.ledger.bound_session import BoundSession  # most conversations have none
@@ -168,12 +167,9 @@ class ContextManager:
         `at` is the time of the request that was sent with them.
         """
         self.freezes += frozen is not self._frozen
-        self._frozen, self._proposal = frozen, None
+        self._frozen = frozen
+        self.requests.drop_proposals()
         self._last_request = at or self._last_request
-
-    def propose(self, proposal: Proposal, *, at: datetime) -> None:
-        """Let a request's state become that of the conversation if messages are added after it."""
-        self._proposal, self._proposed_at = proposal, at
 
     @property
     def history(self) -> History:
@@ -190,32 +186,38 @@ class ContextManager:
 
         `usage` is the provider's of the last answer and its request. A user message without a preamble gets
         the time of the clock. An answer with a server's compaction compacts the history, as `compact` does.
+        The turn message of an assembled context says which request is answered, else `sent_requests` decides.
+
+        All messages are checked first: RequestError, `bad-message`, names the one that cannot be sent, and
+        nothing has changed then.
         """
-        batch = tuple(messages)
+        batch = coercion.messages_from(messages)
+        coercion.check_usage(usage)
         if self._clock is not None:
             now = self._clock()
             batch = tuple(with_time(message, now) for message in batch)
-        self._sent = self.request if self.request and self.request.size else self._sent
-        split, request = self.bind(batch)
-        self.request = request
+        turn = self.requests.bind(batch, self._history)
+        split, request = turn.split, turn.request
         batch = tuple(split.messages)
-        report = self._report(usage, batch)
-        frozen = settled(self._frozen, self._proposal, batch)
-        at = self._proposed_at if self._proposal is not None else None
+        report = self._report(usage, batch, self.requests.last if request is None else request.sent)
+        proposal = None if request is None else request.proposal
+        frozen = settled(self._frozen, proposal, batch)
+        at = request.at if request is not None and proposal is not None else None
         if self._session is None or not (batch or split.summary):
             self._history.extend(batch)
             if batch:
+                self.requests.settle(turn)
                 self.freeze(frozen, at=at)
             self._correct(report)
             self._compact_by_server(split)
             return
         opening = self._history.messages[0] if not self._stored else None
-        turn = self._counted([*([opening] if opening else []), *batch])
-        first = turn.pop(0) if opening else None
+        counted = self._counted([*([opening] if opening else []), *batch])
+        first = counted.pop(0) if opening else None
         changed = msgspec.UNSET if frozen is self._frozen else frozen_text(frozen)
         summary = None if split.summary is None else self._counted([split.summary])[0]
         follows = self._session.append(
-            turn,
+            counted,
             counter=self.counter.name,
             opening=first,
             frozen=changed,
@@ -227,22 +229,10 @@ class ContextManager:
         self._stored = True
         if follows:
             self._history.extend(batch)
+            self.requests.settle(turn)
             self.freeze(frozen, at=at)
         else:
             self._follow()
-
-    def bind(self, messages: Sequence[Message]) -> "tuple[SplitTurn, SentRequest | None]":
-        """The messages to append, with what their reasoning is bound to, and `request` after that.
-
-        A compaction by the provider's server that came with them is apart.
-        """
-        split = split_turn(messages)
-        if self.request is None or not self.request.is_followed_by(self._history):
-            return split, None
-        from nexus_context.conversation.bound_thinking import bind_answers
-
-        bound, request = bind_answers(split.messages, self.request, summary=split.summary, kept=split.kept)
-        return split._replace(messages=bound), request
 
     def add_user_message(self, content: str | Sequence[Any]) -> None:
         """Add a user message: text, or parts such as `{"type": "text", "text": …}`."""
@@ -300,7 +290,8 @@ class ContextManager:
                 "This conversation is a session of a ledger; it reads its history itself.",
                 code="bad-option",
             )
-        history = History.restored(messages, tokens, counter, Gap(lead, gap_messages, gap_tokens))
+        checked = coercion.messages_from(messages)
+        history = History.restored(checked, tokens, counter, Gap(lead, gap_messages, gap_tokens))
         self._compactions.clear()
         self._replace(history)
 
@@ -320,6 +311,11 @@ class ContextManager:
             check_tool(tool, f"tools[{index}]")
             copies.append(coercion.copied(dict(tool), f"tools[{index}]", "bad-tool"))
         self._own.set(tools=copies)
+
+    @property
+    def prompt_and_tools(self) -> tuple[str, Sequence[Mapping[str, Any]]]:
+        """What `set_system_prompt` and `set_tool_definitions` set. Do not change it."""
+        return self._own.system_prompt, self._own.tools
 
     def get_tool_definitions(self) -> list[dict[str, Any]]:
         """Copies of the tool definitions, in the order in which they were set."""
@@ -435,7 +431,9 @@ class ContextManager:
         """
         from nexus_context.conversation.compaction.run import new_id
 
-        preserved, compaction = self._history.with_leading(preserved_messages), new_id()
+        summary_message = as_summary(coercion.message_from(summary_message, "summary_message"))
+        preserved = self._history.with_leading(coercion.messages_from(preserved_messages))
+        compaction = new_id()
         if not self._store_compaction(compaction, summary_message, preserved, {}):
             return
         history = self._history.remade(without_old_preambles([summary_message, *preserved]), self.counter)
@@ -529,13 +527,13 @@ class ContextManager:
         self.freeze(frozen_of(self._session.frozen))
         self._correct(None)
 
-    def _report(self, usage: "ProviderUsage | None", batch: Sequence[Message]) -> "UsageReport | None":
+    def _report(
+        self, usage: "ProviderUsage | None", batch: Sequence[Message], request: SentRequest | None
+    ) -> "UsageReport | None":
         if usage is None:
             return None
-        if self._sent is not None:
-            from nexus_context.conversation.bound_thinking import report_behind
-
-            return report_behind(self._sent, self._history, usage, batch, correction=self.correction)
+        if request is not None:
+            return report_behind(request, self._history, usage, batch, correction=self.correction)
         own = Estimate(family_of_counter(self.counter).name, self.get_token_usage().total, begun=True)
         return report_of(usage, own, batch, [*map(self._tokens, batch)], correction=self.correction)
 
@@ -591,10 +589,10 @@ class ContextManager:
 
     def _budget(self) -> tuple[TokenCounter, Budget]:
         """The counter and the budget of the last assembled request; without one those of this manager."""
-        self._sent = self.request if self.request and self.request.size else self._sent
-        if self._sent is None or self._sent.size is None:
+        request = self.requests.last
+        if request is None or request.size is None:
             return self.counter, self._own_budget()
-        return self._sent.size.counter, Budget(self._sent.size.available, self._sent.size.fixed)
+        return request.size.counter, Budget(request.size.available, request.size.fixed)
 
     def _own_budget(self) -> Budget:
         return self._own.budget

@@ -35,6 +35,32 @@ class Reuse(NamedTuple):
     lapsed: Sequence[int] = ()
 
 
+class RenderedBody(NamedTuple):
+    """A provider's body, descriptions of what it cannot hold, and all repairs; `report` is for metadata."""
+
+    body: dict[str, Any] | None
+    unsent: list[str]
+    repairs: list[Repair]
+
+    def report(self) -> dict[str, Any]:
+        """What is not sent, or not as it is stored; a tool with another name has a field of its own.
+
+        `renamedTools` has the names of tools by the names that they are sent with: those in the calls of an
+        answer. Of the others, the first MOST_REPAIRS are listed: a broken history can have thousands.
+        """
+        renamed = [repair for repair in self.repairs if repair.kind == "tool-renamed"]
+        repairs = [repair for repair in self.repairs if repair.kind != "tool-renamed"]
+        if renamed:
+            text = f"{len(renamed):,} tool names that the provider rejects are replaced: see renamedTools."
+            repairs.insert(0, msgspec.structs.replace(renamed[0], text=text) if renamed[1:] else renamed[0])
+        more = len(repairs) - MOST_REPAIRS
+        if more > 0:
+            repairs[MOST_REPAIRS:] = [Repair("more", f"{more:,} more repairs are not listed.")]
+        names = {repair.sent: repair.given for repair in renamed}
+        fields = {"unsent": self.unsent, "repairs": repairs, "renamedTools": names}
+        return {name: value for name, value in fields.items() if value}
+
+
 def body_of(
     request: Request,
     fixed: FixedPart,
@@ -44,13 +70,13 @@ def body_of(
     folder: str,
     reuse: Reuse,
     left: int,
-) -> tuple[dict[str, Any] | None, list[str], list[Repair]]:
-    """The provider's body, descriptions of what it cannot hold, and repairs of the messages.
+) -> RenderedBody:
+    """The provider's body, what it cannot hold, and what is sent differently from how it is stored.
 
     `left` are the tokens of the window that an answer without `max_tokens` may take.
     """
     if request.format == "neutral":
-        return None, [], _first_repairs([*view.left_out(), *view.sound_messages().repairs])
+        return RenderedBody(None, [], [*view.left_out(), *view.sound_messages().repairs])
     model = fixed.model
     values = {name: parameter.value for name, parameter in parameters.items()}
     history, repairs, origins = view.sound_messages()
@@ -73,8 +99,10 @@ def body_of(
             lapsed=[places[index] for index in reuse.lapsed],
         )
     elif request.format == "gemini":
+        unnamed = formats.unnamed_calls(repairs)
+        repairs = formats.without_naming(repairs, unnamed)
         body, format_repairs = formats.gemini(
-            model.given, fixed.prompt.text, messages, fixed.tools, settings=fields
+            model.given, fixed.prompt.text, messages, fixed.tools, settings=fields, unnamed=unnamed
         )
     else:
         key = hashlib.sha256(f"{folder}\0{request.session}".encode()).hexdigest()[:32]
@@ -84,7 +112,7 @@ def body_of(
         )
     placed = (_with_index(repair, origins) for repair in (*feature_repairs, *format_repairs))
     repairs = [*costs.left_out_features(model, fixed.left_out, values), *view.left_out(), *repairs]
-    return body, [f"parameter {one}" for one in unsent], _first_repairs([*repairs, *placed])
+    return RenderedBody(body, [f"parameter {one}" for one in unsent], [*repairs, *placed])
 
 
 def _fields(
@@ -108,14 +136,6 @@ def _fields(
         model=model.given,
         limit=limit,
     )
-
-
-def _first_repairs(repairs: list[Repair]) -> list[Repair]:
-    """The first MOST_REPAIRS, and the number of the others: a broken history can have thousands."""
-    more = len(repairs) - MOST_REPAIRS
-    if more <= 0:
-        return repairs
-    return [*repairs[:MOST_REPAIRS], Repair("more", f"{more:,} more repairs are not listed.")]
 
 
 def _with_index(repair: Repair, origins: Sequence[int]) -> Repair:

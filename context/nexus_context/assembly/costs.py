@@ -467,11 +467,12 @@ def event_rows(
     changes = _note_tokens(current, content, counter)
     tokens = count_message(counter, content, current.tool_calls) - memory - git - changes
     images = isinstance(content, list) and any(isinstance(one, dict) and is_estimated(one) for one in content)
-    note = added_tokens(current, counter, shape) if changes else 0
-    parts = (("git state", git), (CHANGES, changes + note))
+    added = added_tokens(current, counter, shape) if changes or current.name else 0
+    parts = (("git state", git), (CHANGES, changes + added if changes else 0))
     part_rows = (UsageRow("event", label, size, counter.exact) for label, size in parts if size)
     is_empty = request.message is not None and request.message.content == ""
     label = "current message (still empty)" if is_empty else "current message"
+    tokens += 0 if changes else added
     return (*part_rows, UsageRow("event", label, tokens, counter.exact and not images))
 
 

@@ -193,14 +193,15 @@ def _fingerprint_behind(request: SentRequest) -> bytes:
 
 def _progress(base: str, view: View, *, strict: bool) -> _Progress:
     """The state behind the view's messages; of those that it has read before, none is read again."""
-    messages, repairs, _ = view.sound_messages()
+    messages, repairs, origins = view.sound_messages()
+    is_repaired = bool(repairs) or not isinstance(origins, range)
     leading = view.history.leading
-    key = (base, leading, view.head, view.start, view.anchor, view.note, view.replaced, bool(repairs))
+    key = (base, leading, view.head, view.start, view.anchor, view.note, view.replaced, is_repaired)
     progress = view.history.binding
     if (
         not isinstance(progress, _Progress)
         or progress.key != key
-        or repairs
+        or is_repaired
         or progress.count > len(messages)
     ):
         progress = _Progress(key, base, strict=strict)

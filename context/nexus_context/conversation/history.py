@@ -164,15 +164,20 @@ class History:
         self.grouping.add(self.sent[-1])
         if self._begins:
             self._begin(message, index)
-        if is_reshaped(message):
-            self.reshaped.append(index)
         if message.tool_calls:
             self.tool_calls += len(message.tool_calls)
         content = message.content
+        opaque = image = False
         if isinstance(content, list):
             self.reasoning = self.reasoning or message.role == "assistant"
-            self.images += any(isinstance(part, dict) and is_estimated(part) for part in content)
-            self.opaque += any(isinstance(part, dict) and is_opaque(part) for part in content)
+            for part in content:
+                if isinstance(part, dict):
+                    opaque = opaque or is_opaque(part)
+                    image = image or is_estimated(part)
+            self.images += image
+            self.opaque += opaque
+        if opaque or is_reshaped(message):
+            self.reshaped.append(index)
 
     def extend(self, messages: Iterable[Message]) -> None:
         for message in messages:

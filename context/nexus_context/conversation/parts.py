@@ -49,6 +49,26 @@ SERVER_ITEMS = (
 """Items of OpenAI's responses for tools that its server ran."""
 
 _GEMINI_KEYS = ("executableCode", "codeExecutionResult", "toolCall", "toolResponse")
+_CAMEL: dict[str, str] = {
+    "inline_data": "inlineData",
+    "file_data": "fileData",
+    "function_call": "functionCall",
+    "function_response": "functionResponse",
+    "executable_code": "executableCode",
+    "code_execution_result": "codeExecutionResult",
+    "thought_signature": "thoughtSignature",
+    "tool_call": "toolCall",
+    "tool_response": "toolResponse",
+    "mime_type": "mimeType",
+    "file_uri": "fileUri",
+    "display_name": "displayName",
+    "tool_type": "toolType",
+}
+_HOLDERS = frozenset(
+    (*_GEMINI_KEYS, "inlineData", "fileData", "functionCall", "functionResponse")
+)  # their values are objects of the API
+GEMINI_KEYS = frozenset(("text", *_CAMEL, *_CAMEL.values()))
+"""Keys of Gemini's parts, in camel case and in the snake case of Python programs."""
 
 _TEXT_TYPES = ("text", "input_text", "output_text")
 _SIGNATURES = {  # the first characters of a file in base64
@@ -168,6 +188,19 @@ def compaction_in(part: Any) -> CompactionPart | None:
     return kind if isinstance(kind, CompactionPart) and kind.part is not None else None
 
 
+def gemini_form(part: Part) -> Part:
+    """A part of Gemini as its API has it: keys in camel case, none without a value.
+
+    Python programs have snake case, and a dump of the SDK every key. A part in camel case is returned itself.
+    """
+    camel: Part = {}
+    for key, value in part.items():
+        if value is not None:
+            name = _CAMEL.get(key, key)
+            camel[name] = gemini_form(value) if value.__class__ is dict and name in _HOLDERS else value
+    return part if camel == part else camel
+
+
 def is_blank(part: Any) -> bool:
     """Whether a content or a part is blank: providers reject text of white space only.
 
@@ -191,8 +224,10 @@ def read_part(part: Any) -> AnyPart:
     if kind in _TEXT_TYPES and isinstance(part.get("text"), str):
         citations = part.get("citations")
         return TextPart(part["text"], citations if citations and isinstance(citations, list) else None)
-    if kind is None and any(key in part for key in _GEMINI_KEYS):
-        return ProviderPart("gemini", part)
+    if kind is None and not GEMINI_KEYS.isdisjoint(part):
+        gemini_part = _gemini(gemini_form(part))
+        if gemini_part is not None:
+            return gemini_part
     reader = _READERS.get(kind) if isinstance(kind, str) else None
     known_part = reader(part) if reader else None
     if known_part is not None:
@@ -386,6 +421,26 @@ def _thought(part: Part) -> AnyPart:
         return ThinkingPart("gemini", None)
     sent: Part = {"text": text if isinstance(text, str) else "", "thought": True}
     return ThinkingPart("gemini", sent if signature is None else sent | {SIGNATURE_KEYS[0]: signature})
+
+
+def _gemini(part: Part) -> AnyPart | None:
+    """A file within a part, or what Google's server ran."""
+    for key in _GEMINI_KEYS:
+        value = part.get(key)
+        if isinstance(value, dict) and (not key.startswith("tool") or "toolType" in value):
+            return ProviderPart("gemini", part)
+    inline = part.get("inlineData")
+    if isinstance(inline, dict) and _has_text(inline.get("data")):
+        kind = str(inline.get("mimeType")).lower()
+        if kind == PDF:
+            return DocumentPart(data=inline["data"], title=str(inline.get("displayName") or ""))
+        source = {"mimeType": kind, "data": inline["data"]}
+        media = _image(source) if kind.startswith("image/") else _audio(source)
+        return ProviderPart("gemini", part) if media is None or isinstance(media, UnknownPart) else media
+    location = part.get("fileData")
+    if isinstance(location, dict) and _has_text(location.get("fileUri")):
+        return ProviderPart("gemini", part, location["fileUri"])
+    return None
 
 
 def _compaction(part: Part) -> AnyPart:

@@ -8,8 +8,8 @@
 3. A result without an id answers the newest message before it that has a call without a result: the call of
    the same tool, else the first. A call without an id gets one.
 4. Only assistants call tools: calls of another role move to an assistant message. Calls and results inside a
-   content, in the form of Anthropic, OpenAI or Gemini, become calls and results; a mark keeps a call's place
-   where parts follow it or Gemini signed it (`parts.CallPart`).
+   content, in the form of Anthropic, OpenAI or Gemini, become calls and results: no repair where they belong.
+   A mark keeps a call's place where parts follow it or Gemini signed it (`parts.CallPart`).
 5. An empty message is left out, unless it is a result: a tool may return nothing.
 6. Text must be encodable as UTF-8 (U+FFFD replaces half a surrogate pair), and JSON no deeper than
    MOST_DEPTH.
@@ -27,7 +27,7 @@ import msgspec
 
 from nexus_context.conversation.late_result import late_result
 from nexus_context.conversation.message import Message, ToolCall, content_of
-from nexus_context.conversation.parts import is_blank, json_text, signature_of
+from nexus_context.conversation.parts import gemini_form, is_blank, json_text, signature_of
 from nexus_context.prompt import texts
 
 MOST_DEPTH = 200
@@ -43,6 +43,7 @@ _LIFTED: dict[str, Literal["call", "result"]] = {
     "tool_result": "result",
     "function_call_output": "result",
 }
+_GEMINI_CALL, _GEMINI_RESULT = ("functionCall", "function_call"), ("functionResponse", "function_response")
 _encode = msgspec.json.Encoder().encode
 
 
@@ -109,7 +110,7 @@ def traced(messages: Iterable[Message]) -> Traced:
         steps = [*map(Step, range(start), original), *steps]
         start, ids = 0, set()
     steps_in_order = Pairing(steps, repairs, ids).ordered()
-    if not repairs:
+    if not repairs and [id(step.message) for step in steps_in_order] == [*map(id, original[start:])]:
         return Traced(original, [], range(len(original)))
     repairs.sort(key=lambda repair: -1 if repair.index is None else repair.index)
     messages = [*original[:start], *(step.message for step in steps_in_order)]
@@ -203,7 +204,9 @@ def lifted_as(part: Any) -> Literal["call", "result"] | None:
         return None
     kind = part.get("type")
     if kind is None:
-        return "call" if "functionCall" in part else "result" if "functionResponse" in part else None
+        if any(part.get(key) is not None for key in _GEMINI_CALL):
+            return "call"
+        return "result" if any(part.get(key) is not None for key in _GEMINI_RESULT) else None
     return _LIFTED.get(kind) if kind.__class__ is str else None
 
 
@@ -268,12 +271,14 @@ def _lifted(index: int, message: Message, content: list[Any], repairs: list[Repa
     kinds = [lifted_as(part) for part in content]
     if not any(kinds):
         return [message]
-    text = f"Calls and results inside the content of {place(index)} are sent separately."
-    repairs.append(Repair("block-lifted", text, index))
+    if "result" in kinds and message.role not in ("user", "tool"):
+        text = f"Results inside {place(index)}, whose role is {message.role}, are sent separately."
+        repairs.append(Repair("block-lifted", text, index))
     messages: list[Message] = []
     calls = list(message.tool_calls)
     rest: list[Any] = []
-    for part, kind in zip(content, kinds, strict=True):
+    for original, kind in zip(content, kinds, strict=True):
+        part = gemini_form(original) if kind and "type" not in original else original
         if kind == "result":
             messages.append(_lifted_result(part))
         elif kind == "call":
@@ -563,12 +568,14 @@ def is_clean(value: Any, depth: int = 0) -> bool:
         return True
     if depth >= MOST_DEPTH:
         return False
-    if kind is dict:
-        return all(
-            key.__class__ is str and is_clean(key) and is_clean(item, depth + 1)
-            for key, item in value.items()
-        )
-    return kind is list and all(is_clean(item, depth + 1) for item in value)
+    if kind is not dict:
+        return kind is list and all(is_clean(item, depth + 1) for item in value)
+    for key, item in value.items():
+        if key.__class__ is not str or not (key.isascii() or _is_encodable(key)):
+            return False
+        if not (item.__class__ is str and item.isascii()) and not is_clean(item, depth + 1):
+            return False
+    return True
 
 
 def clean(value: Any, depth: int = 0) -> Any:

@@ -87,6 +87,10 @@ class AppendParams(SessionParams, frozen=True, kw_only=True):
     model: str | None = None  # the model that answered; null: the model of the last assembled context
     # the cause of the turn, stored with it; null: the event of the last assembled context
     event: dict[str, Any] | None = None
+    # the request that the messages answer, from `requestId` of its assembled context: the reasoning of an
+    # answer is bound to it. The eight newest of a window are kept; null: the one whose message comes first
+    # here, else the last
+    request_id: str | None = None
     provider_usage: ProviderUsage | None = None  # what the provider counted of the last request
     error: str | None = None  # what made the turn fail; stored with it
 

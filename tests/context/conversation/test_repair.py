@@ -164,8 +164,14 @@ def test_a_sound_history_is_returned_itself() -> None:
         pytest.param(
             [assistant([PARTS["text"], PARTS["call"]]), user([PARTS["text"], PARTS["result"]])],
             [f"assistant: {[PARTS['text']]} [1]", "tool 1: found", f"user: {[PARTS['text']]}"],
-            ["block-lifted 0", "block-lifted 1"],
+            [],
             id="calls and results in the content",
+        ),
+        pytest.param(
+            [assistant([PARTS["text"], PARTS["call"], PARTS["result"]])],
+            [f"assistant: {[PARTS['text']]} [1]", "tool 1: found"],
+            ["block-lifted 0", "result-moved 0 1"],
+            id="a result in an answer",
         ),
         pytest.param(
             [Message("nobody", "a")],  # type: ignore[arg-type]

@@ -16,8 +16,8 @@ Reading order: tool_definitions, preparation, openai_chat, openai_responses, ant
 """
 
 from nexus_context.conversation.formats.anthropic import anthropic
-from nexus_context.conversation.formats.gemini import gemini
+from nexus_context.conversation.formats.gemini import gemini, unnamed_calls, without_naming
 from nexus_context.conversation.formats.openai_chat import openai
 from nexus_context.conversation.formats.openai_responses import openai_responses
 
-__all__ = ["anthropic", "gemini", "openai", "openai_responses"]
+__all__ = ["anthropic", "gemini", "openai", "openai_responses", "unnamed_calls", "without_naming"]

@@ -6,7 +6,8 @@
 3. A call id has at most 40 characters, a tool name at most 64.
 4. This format has no place for OpenAI's reasoning: only `openai_responses` returns it. Models of other makers
    that reason in the clear get theirs back as `reasoning_content`.
-5. For models that take cache breakpoints, every content is a list of parts, so that setting one changes
+5. Messages of speakers with names stay apart, each with its `name`.
+6. For models that take cache breakpoints, every content is a list of parts, so that setting one changes
    nothing else.
 """
 
@@ -14,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeGuard, cast
 
 from nexus_context.conversation import parts
+from nexus_context.conversation.body_shape import takes_name
 from nexus_context.conversation.breakpoints import Cache, Markable, mark_openai
 from nexus_context.conversation.formats.preparation import leave_out_fields, leave_out_thinking, prepared
 from nexus_context.conversation.formats.tool_definitions import (
@@ -108,6 +110,8 @@ class _Rendering:
         if not content or (content.__class__ is str and content.isspace()):
             content = None
         rendered: Body = {"role": message.role, "content": content}
+        if message.name and takes_name("openai", message.name):
+            rendered["name"] = message.name
         if reasoning:
             rendered["reasoning_content"] = reasoning
         if message.tool_calls:
@@ -134,6 +138,7 @@ class _Rendering:
             rendered["content"], origins = content, [origin] * len(content)
         before = self._sent[-1] if self._sent else None
         is_same = before is not None and before["role"] == rendered["role"] != "tool"
+        is_same = is_same and before is not None and before.get("name") == rendered.get("name")
         if before is not None and is_same and "tool_calls" not in before:
             self._sent[-1] = rendered | {"content": _joined(before["content"], rendered["content"])}
             self._origins[-1] += origins
