@@ -61,8 +61,9 @@ export function makePoller<T>(ask: (signal: AbortSignal) => Promise<T>, notify: 
       failed(error);
     }
     running = undefined;
-    notify();
+    // first of all: who looks again because of a failure would ask again at once
     schedule(failures ? Math.min(FIRST_RETRY_MS * 2 ** (failures - 1), LAST_RETRY_MS) : 0);
+    notify();
   }
 
   function failed(error: unknown): void {

@@ -62,6 +62,18 @@ describe("what is asked", () => {
     expect(call(0).signal.aborted).toBe(false);
   });
 
+  it("a failure is asked about again after a wait, also if somebody looks again because of it", async () => {
+    const { one, calls, call, told } = question();
+    told.mockImplementation(() => one.setVisible(true));
+    one.setVisible(true);
+    await vi.advanceTimersByTimeAsync(5);
+    await call(0).fail(new Error("busy"));
+    await vi.advanceTimersByTimeAsync(900);
+    expect(calls.length).toBe(1);
+    await vi.advanceTimersByTimeAsync(200);
+    expect(calls.length).toBe(2);
+  });
+
   it("something else is asked about: what runs is cancelled, what is known is stale until the answer", async () => {
     const { one, call } = question();
     one.setVisible(true);
