@@ -12,7 +12,8 @@ IMAGE_DATA = re.compile(r"data:image/(jpeg|png|gif|webp);base64,.+", re.DOTALL)
 NAME = re.compile(r"[a-zA-Z0-9_-]+")
 CHOICES = {"oneOf", "anyOf", "allOf", "enum", "not"}
 REASONING = ("thinking", "redacted_thinking")
-SERVER_RESULT = re.compile(r".*_tool_result")
+SERVER_RESULT = re.compile(r".+_tool_result")
+SERVER_CALLS = ("server_tool_use", "mcp_tool_use")
 BLOCKS = {
     "user": {"text", "image", "document", "search_result", "tool_result", "container_upload"},
     "assistant": {
@@ -180,8 +181,8 @@ def _check_gemini_part(part: Any, role: str) -> None:
         assert kind in ("image/png", "image/jpeg", "image/webp", "application/pdf", "audio/wav", "audio/mp3")
 
 
-def check_anthropic(body: Any, *, prefill: bool = True) -> None:
-    """Messages. `prefill`: the model goes on with an assistant's words."""
+def check_anthropic(body: Any, *, prefill: bool = True, is_paused: bool = False) -> None:
+    """Messages. `prefill`: the model goes on with an assistant's words; `is_paused`: with its paused answer."""
     json.dumps(body).encode()
     messages = body["messages"]
     assert messages
@@ -210,12 +211,14 @@ def check_anthropic(body: Any, *, prefill: bool = True) -> None:
         assert len(set(waiting)) == len(waiting)
         seen.update(waiting)
         if message["role"] == "assistant":
-            assert kinds[-1] not in REASONING
-            _check_server_tools(blocks)
+            assert kinds[-1] not in REASONING or (is_paused and message is messages[-1])
     assert not waiting
-    if body["messages"][-1]["role"] == "assistant":
-        assert prefill
+    _check_server_tools(messages)
+    if is_paused:
+        assert body["messages"][-1]["role"] == "assistant"
+    elif body["messages"][-1]["role"] == "assistant":
         last = messages[-1]["content"][-1]
+        assert prefill or SERVER_RESULT.fullmatch(last["type"]) or last["type"] in SERVER_CALLS
         assert last["type"] != "text" or last["text"] == last["text"].rstrip()
     if body.get("thinking", {}).get("type") == "enabled":
         last = [message["content"] for message in messages if message["role"] == "assistant"][-1:]
@@ -281,10 +284,31 @@ def _check_block(block: Any, role: str) -> None:
         assert source["type"] != "url" or source["url"].startswith("https://")
 
 
-def _check_server_tools(blocks: Any) -> None:
-    called = {block["id"] for block in blocks if block["type"] in ("server_tool_use", "mcp_tool_use")}
-    answered = {block["tool_use_id"] for block in blocks if SERVER_RESULT.fullmatch(block["type"])}
-    assert called == answered
+def _check_server_tools(messages: list[Any]) -> None:
+    """A server tool's result is in its message, or beside a client's call in the next answer.
+
+    Only the client's results stand between. An answer that paused is the last message, maybe without a result.
+    """
+    waiting: set[str] = set()
+    for at, message in enumerate(messages):
+        blocks = message["content"]
+        if message["role"] == "user":
+            assert not waiting or {block["type"] for block in blocks} == {"tool_result"}
+            continue
+        called: set[str] = set(waiting)
+        answered: set[str] = set()
+        for block in blocks:
+            if block["type"] in ("server_tool_use", "mcp_tool_use"):
+                assert block["id"] not in called
+                called.add(block["id"])
+            elif SERVER_RESULT.fullmatch(block["type"]):
+                assert block["tool_use_id"] in called - answered, "a result stands behind its call"
+                answered.add(block["tool_use_id"])
+        callers = {block.get("caller", {}).get("tool_id") for block in blocks if block["type"] == "tool_use"}
+        assert waiting - callers <= answered, "the next answer has the results"
+        waiting = called - answered
+        has_calls = any(block["type"] == "tool_use" for block in blocks)
+        assert not waiting or has_calls or at == len(messages) - 1
 
 
 def _check_tools(tools: list[Any], schema: str, longest: int) -> None:

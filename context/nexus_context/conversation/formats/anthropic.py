@@ -10,7 +10,8 @@
    message, and not from before a change of what it was bound to. With a thinking budget, the assistant's last
    message with calls must begin with reasoning; if it does not, the model is not told to think.
 5. If the conversation ends with an assistant message, the model continues it; trailing white space is
-   removed. Models that reject this get a user text that asks them to continue.
+   removed. Models that reject this get a user text that asks them to continue. An answer that paused stays the
+   last message, as it is (`server_tools`).
 6. Cache breakpoints are set last (`breakpoints`); those in the stored parts and tools are left out.
 
 Sources: "Mid-conversation system messages", "Preserved thinking", "Compaction on demand" and "Extended
@@ -22,6 +23,7 @@ from typing import Any
 
 from nexus_context.conversation import breakpoints, parts
 from nexus_context.conversation.breakpoints import Cache
+from nexus_context.conversation.formats import server_tools
 from nexus_context.conversation.formats.preparation import call_places, leave_out_thinking, prepared
 from nexus_context.conversation.formats.tool_definitions import Naming, ToolDefinition, arguments, definitions
 from nexus_context.conversation.message import Message, ToolCall, is_error
@@ -66,10 +68,11 @@ def anthropic(
     )
     if not parts.is_blank(system):
         rendering.systems.append({"type": "text", "text": system if is_clean(system) else clean(system)})
-    for message, origin in zip(sound, origins, strict=True):
+    for message, origin in zip(server_tools.paired(sound, origins, log), origins, strict=True):
         rendering.add(message, origin)
     settings = rendering.thinkable(settings)
-    rendering.finish(prefill=takes_prefill(model) and "thinking" not in settings)
+    if not (server_tools.is_paused(sound) and rendering.is_answer_last()):
+        rendering.finish(prefill=takes_prefill(model) and "thinking" not in settings)
     body: Body = {"model": model, "messages": rendering.turns}
     if rendering.systems:
         body["system"] = rendering.systems
@@ -101,7 +104,7 @@ class _Rendering:
         self._takes_systems = takes_systems
         self._lapsed = lapsed
         self._tools = tools
-        self._running: set[str] = set()  # ids of server tools that called tools of the client
+        self._running: set[str] = set()  # ids of server tools so far, which may call tools of the client
         self._waiting: list[tuple[int, list[Block]]] = []  # system messages, until the user's turn ends
 
     def add(self, message: Message, origin: int) -> None:
@@ -136,6 +139,10 @@ class _Rendering:
         text = "The model is not told to think: its last message with calls does not begin with reasoning."
         self._log.add("thinking-off", text)
         return {name: value for name, value in settings.items() if name != "thinking"}
+
+    def is_answer_last(self) -> bool:
+        """Whether the last message is the assistant's."""
+        return bool(self.turns) and self.turns[-1]["role"] == "assistant"
 
     def finish(self, *, prefill: bool) -> None:
         """Complete the last message. `prefill`: the model continues an assistant message."""
@@ -224,14 +231,13 @@ class _Rendering:
         }
         return use if caller is None else use | {"caller": caller}
 
-    def _caller(self, kind: parts.CallPart, kinds: Sequence[parts.AnyPart], origin: int) -> Block | None:
-        """What called a tool, if the server tool that did is in the same message."""
+    def _caller(self, kind: parts.CallPart, origin: int) -> Block | None:
+        """What called a tool, if the server tool that did is sent."""
         if kind.caller is None or kind.caller["type"] == "direct":
             return kind.caller
-        calls = {server[0] for server in map(_server_id, kinds) if server is not None and not server[1]}
-        if kind.caller.get("tool_id") in calls:
+        if kind.caller.get("tool_id") in self._running:
             return kind.caller
-        text = "What called a tool is left out: the message lacks it."
+        text = "What called a tool is left out: the request lacks it."
         self._log.add("caller-left-out", text, origin)
         return None
 
@@ -258,15 +264,18 @@ class _Rendering:
         marked, rest = call_places(content, calls)
         places = iter(marked)
         kinds = [parts.read_part(part) for part in content if not parts.is_blank(part)]
-        if role == "assistant":
-            kinds = self._paired(kinds, origin)
+        self._running |= {
+            kind.part["id"]
+            for kind in kinds
+            if isinstance(kind, parts.ProviderPart) and kind.part.get("type") in server_tools.CALLS
+        }
         if any(parts.signature_of(part) is not None for part in content):
             leave_out_thinking(self._log, origin)
         blocks: list[Block | None] = []
         for kind in kinds:
             if isinstance(kind, parts.CallPart):
                 call = next(places, None)
-                use = None if call is None else self._tool_use(call, self._caller(kind, kinds, origin))
+                use = None if call is None else self._tool_use(call, self._caller(kind, origin))
                 blocks.append(use)
             else:
                 blocks.append(self._block(kind, role, origin))
@@ -328,54 +337,11 @@ class _Rendering:
             return None
         return kind.signed
 
-    def _paired(self, kinds: list[parts.AnyPart], origin: int) -> list[parts.AnyPart]:
-        """The parts without server tool calls that lack a result and results that lack a call.
-
-        The result of code that called tools comes in a later message, after theirs.
-        """
-        ids = [_server_id(kind) for kind in kinds]
-        if not any(ids):
-            return kinds
-        callers = {
-            kind.caller.get("tool_id") for kind in kinds if isinstance(kind, parts.CallPart) and kind.caller
-        }
-        waiting: dict[str, int] = {}
-        halves: set[int] = set()
-        for at, server_id in enumerate(ids):
-            if server_id is None:
-                continue
-            name, is_result = server_id
-            if is_result and name in waiting:
-                halves.discard(waiting.pop(name))
-                continue
-            if name in (self._running if is_result else callers):
-                (self._running.discard if is_result else self._running.add)(name)
-                continue
-            halves.add(at)
-            if not is_result and name not in waiting:
-                waiting[name] = at
-        paired = [kind for at, kind in enumerate(kinds) if at not in halves]
-        if len(paired) < len(kinds):
-            text = "A server tool call without a result, or a result without its call, is left out."
-            self._log.add("server-tool-left-out", text, origin)
-        return paired
-
 
 def _thinks_between_calls(blocks: list[Block]) -> bool:
     """Whether reasoning follows a call in the same message."""
     kinds = iter(block["type"] for block in blocks)
     return any(kind == "tool_use" for kind in kinds) and any(kind in _REASONING for kind in kinds)
-
-
-def _server_id(kind: parts.AnyPart) -> tuple[str, bool] | None:
-    """The id of a server tool call, and whether this is its result."""
-    if not isinstance(kind, parts.ProviderPart):
-        return None
-    if kind.provider != "anthropic":
-        return None
-    if kind.part["type"] in ("server_tool_use", "mcp_tool_use"):
-        return str(kind.part["id"]), False
-    return (str(kind.part["tool_use_id"]), True) if kind.part["type"] in parts.SERVER_RESULTS else None
 
 
 def _text(text: str) -> Block:
