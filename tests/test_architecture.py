@@ -58,6 +58,7 @@ CONVERSATION_ORDER = [
     "message",
     "agent_result",
     "parts",
+    "provider_tools",
     "coercion",
     "summary",
     "body_shape",

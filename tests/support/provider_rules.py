@@ -3,9 +3,11 @@
 Each rule is one that a server has been seen to answer with an error for.
 """
 
+import base64
 import itertools
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 IMAGE_DATA = re.compile(r"data:image/(jpeg|png|gif|webp);base64,.+", re.DOTALL)
@@ -53,7 +55,7 @@ def check_openai(body: Any) -> None:
     assert not waiting
     roles = [message["role"] for message in messages]
     assert all(one != other or one in ("tool", "system") for one, other in itertools.pairwise(roles))
-    _check_tools([tool["function"] for tool in body.get("tools", []) if "function" in tool], "parameters", 64)
+    _check_openai_tools(body, [tool["function"] for tool in body.get("tools", []) if "function" in tool])
 
 
 def _check_openai_call(call: Any) -> None:
@@ -127,7 +129,7 @@ def check_responses(body: Any) -> None:
     assert not waiting
     assert sum(item["type"] == "compaction" for item in items) <= 1
     assert json.dumps(body).count('"prompt_cache_breakpoint"') <= 3
-    _check_tools([tool for tool in body.get("tools", []) if tool["type"] == "function"], "parameters", 64)
+    _check_openai_tools(body, [tool for tool in body.get("tools", []) if tool["type"] == "function"])
 
 
 def check_gemini(body: Any, *, is_strict: bool = False) -> None:
@@ -157,7 +159,8 @@ def check_gemini(body: Any, *, is_strict: bool = False) -> None:
     assert not waiting
     for part in body.get("systemInstruction", {}).get("parts", []):
         assert part["text"].strip()
-    declared = [one for tool in body.get("tools", []) for one in tool["functionDeclarations"]]
+    declared = [one for tool in body.get("tools", []) for one in tool.get("functionDeclarations", ())]
+    assert len(declared) <= 512
     _check_tools(declared, "parametersJsonSchema", 64)
     assert all(re.match("[a-zA-Z_]", one["name"]) for one in declared)
 
@@ -181,9 +184,14 @@ def _check_gemini_part(part: Any, role: str) -> None:
         assert kind in ("image/png", "image/jpeg", "image/webp", "application/pdf", "audio/wav", "audio/mp3")
 
 
-def check_anthropic(body: Any, *, prefill: bool = True, is_paused: bool = False) -> None:
-    """Messages. `prefill`: the model goes on with an assistant's words; `is_paused`: with its paused answer."""
+def check_anthropic(body: Any, *, prefill: bool = True, is_paused: bool = False, window: int = 0) -> None:
+    """Messages. `prefill`: the model goes on with an assistant's words; `is_paused`: with its paused answer.
+
+    `window` are the tokens of the model's.
+    """
     json.dumps(body).encode()
+    _check_pictures(body["messages"], 600 if window > 200_000 else 100)
+    _check_deferred(body.get("tools", []))
     messages = body["messages"]
     assert messages
     compacted = _check_compaction(messages)
@@ -311,6 +319,57 @@ def _check_server_tools(messages: list[Any]) -> None:
         assert not waiting or has_calls or at == len(messages) - 1
 
 
+def _check_pictures(messages: list[Any], most: int) -> None:
+    """Sizes and number of images; citations are enabled for all documents and search results, or for none."""
+    parts = [part for message in messages if isinstance(message["content"], list) for part in message["content"]]
+    parts += [part for block in parts if block["type"] == "tool_result" for part in block.get("content", [])]
+    images = [part for part in parts if part["type"] == "image"]
+    assert len(images) <= most
+    for image in images:
+        data = image["source"].get("data", "")
+        assert len(data) <= 5 << 20
+        if data.startswith("iVBORw0KGg") and len(data) > 32:
+            head = base64.b64decode(data[:64])
+            edge = max(int.from_bytes(head[16:20], "big"), int.from_bytes(head[20:24], "big"))
+            assert edge <= (2_000 if len(images) > 20 else 8_000)
+    cited = [part for part in parts if part["type"] in ("document", "search_result")]
+    assert len({bool(part.get("citations", {}).get("enabled")) for part in cited}) <= 1
+
+
+def _check_deferred(tools: list[Any]) -> None:
+    deferred = [tool for tool in tools if tool.get("defer_loading")]
+    assert not tools or len(deferred) < len(tools)
+    assert not any("cache_control" in tool for tool in deferred)
+
+
+def _schemas(schema: Any) -> Iterator[Any]:
+    """All schemas within a schema."""
+    if not isinstance(schema, dict):
+        return
+    yield schema
+    for key, value in schema.items():
+        if key in ("properties", "$defs", "patternProperties"):
+            for inner in value.values():
+                yield from _schemas(inner)
+        elif key in ("items", "additionalProperties", "not"):
+            yield from _schemas(value)
+        elif key in ("anyOf", "oneOf", "allOf", "prefixItems"):
+            for inner in value:
+                yield from _schemas(inner)
+
+
+def _check_openai_tools(body: Any, functions: list[Any]) -> None:
+    """At most 128 tools; an array has items; a strict schema is closed and requires all."""
+    assert len(body.get("tools", [])) <= 128
+    for function in functions:
+        for schema in _schemas(function["parameters"]):
+            assert "array" not in str(schema.get("type")) or "items" in schema
+            if function.get("strict") and schema.get("type") == "object":
+                assert schema["additionalProperties"] is False
+                assert set(schema["required"]) == set(schema["properties"])
+    _check_tools(functions, "parameters", 64)
+
+
 def _check_tools(tools: list[Any], schema: str, longest: int) -> None:
     names = [tool["name"] for tool in tools]
     assert len(set(names)) == len(names)
@@ -320,6 +379,8 @@ def _check_tools(tools: list[Any], schema: str, longest: int) -> None:
         assert tool[schema]["type"] == "object"
         assert isinstance(tool[schema]["properties"], dict)
         assert CHOICES.isdisjoint(tool[schema])
+        if schema == "input_schema":
+            assert all(re.fullmatch(r"[a-zA-Z0-9_.-]{1,64}", key) for key in tool[schema]["properties"])
 
 
 CHECKS = {

@@ -25,9 +25,10 @@ from nexus_context.conversation import breakpoints, parts
 from nexus_context.conversation.breakpoints import Cache
 from nexus_context.conversation.formats import server_tools
 from nexus_context.conversation.formats.preparation import call_places, leave_out_thinking, prepared
+from nexus_context.conversation.formats.server_rules import check_body
 from nexus_context.conversation.formats.tool_definitions import Naming, ToolDefinition, arguments, definitions
 from nexus_context.conversation.message import Message, ToolCall, is_error
-from nexus_context.conversation.parameter_fields import takes_prefill, takes_system_messages
+from nexus_context.conversation.parameter_fields import checks_reasoning, takes_prefill, takes_system_messages
 from nexus_context.conversation.repair import Repair, RepairLog, clean, is_clean
 from nexus_context.prompt import texts
 
@@ -47,22 +48,24 @@ def anthropic(
     *,
     cache: Cache | None = Cache(),  # noqa: B008  # frozen
     lapsed: Collection[int] = (),
+    window: int = 0,
 ) -> tuple[Body, list[Repair]]:
     """The body, and the repairs.
 
     `settings` come from `parameter_fields.anthropic`. `cache` has what is known about the tokens of this
     request and about the next one, for the breakpoints; None: no breakpoints. `lapsed` are the indexes of the
-    messages whose reasoning must not be sent: what it was bound to has changed since.
+    messages whose reasoning must not be sent: what it was bound to has changed since. `window` are the tokens
+    of the model's; 0: unknown.
     """
     sound, repairs, origins = prepared(messages, "anthropic")
     log = RepairLog(repairs)
     defined = definitions(tools, "anthropic", log)
     naming = Naming(log, longest_name=LONGEST_NAME, longest_id=None, any_id=False)
-    naming.define(tool.name for tool in defined)
+    naming.define(tool.name for tool in defined if tool.is_called)
     rendering = _Rendering(
         naming,
         log,
-        tools={tool.name for tool in defined},
+        tools={tool.name: tool.renamed for tool in defined},
         takes_systems=takes_system_messages(model),
         lapsed=frozenset(lapsed),
     )
@@ -81,18 +84,22 @@ def anthropic(
     if cache is not None:
         chosen = breakpoints.choose_breakpoints(body, rendering.origins, cache)
         body = breakpoints.mark_breakpoints(body, chosen, cache.ttl)
+    check_body("anthropic", body, log, window=window, is_bound=checks_reasoning(model))
     return body | dict(settings), log.repairs()
 
 
 class _Rendering:
-    """Collects the messages of a body. `origins` has the stored index of each block of each message."""
+    """Collects the messages of a body. `origins` has the stored index of each block of each message.
+
+    `tools` has, by the name of a tool, the keys of its arguments that are sent differently.
+    """
 
     def __init__(
         self,
         naming: Naming,
         log: RepairLog,
         *,
-        tools: Collection[str],
+        tools: Mapping[str, Mapping[str, str]],
         takes_systems: bool,
         lapsed: frozenset[int],
     ) -> None:
@@ -223,11 +230,12 @@ class _Rendering:
         self.origins.append([origin for origin, blocks in waiting for _ in blocks])
 
     def _tool_use(self, call: ToolCall, caller: Block | None = None) -> Block:
+        values, renamed = arguments(call, self._log), self._tools.get(call.name)
         use = {
             "type": "tool_use",
             "id": self._naming.id(call.id),
             "name": self._naming.name(call.name),
-            "input": arguments(call, self._log),
+            "input": {renamed.get(key, key): value for key, value in values.items()} if renamed else values,
         }
         return use if caller is None else use | {"caller": caller}
 
@@ -360,4 +368,4 @@ def _tool(tool: ToolDefinition, naming: Naming) -> Body:
     definition: Body = {"name": naming.name(tool.name), "input_schema": tool.schema}
     if tool.description:
         definition["description"] = tool.description
-    return definition
+    return definition | dict(tool.fields)

@@ -16,6 +16,7 @@ from typing import Any, TypeGuard, cast
 from nexus_context.conversation import parts
 from nexus_context.conversation.breakpoints import Cache, Markable, mark_openai
 from nexus_context.conversation.formats.preparation import leave_out_fields, leave_out_thinking, prepared
+from nexus_context.conversation.formats.server_rules import check_body
 from nexus_context.conversation.formats.tool_definitions import (
     Naming,
     ToolDefinition,
@@ -55,7 +56,7 @@ def openai(
     log = RepairLog(repairs)
     defined = definitions(tools, "openai", log)
     naming = Naming(log, longest_name=LONGEST_NAME, longest_id=LONGEST_ID, any_id=True)
-    naming.define(tool.name for tool in defined)
+    naming.define(tool.name for tool in defined if tool.is_called)
     rendering = _Rendering(
         naming,
         log,
@@ -77,6 +78,7 @@ def openai(
         body["tools"] = [_tool(tool, naming) for tool in defined]
     if cache is not None and rendering.in_parts:
         mark_openai(sent, places, cache, body.get("tools"))
+    check_body("openai", body, log)
     if cache_key:
         body["prompt_cache_key"] = cache_key[:LONGEST_CACHE_KEY]
     return body | dict(settings), log.repairs()
@@ -257,10 +259,20 @@ def _as_parts(content: Any) -> list[Part]:
 
 def _tool(tool: ToolDefinition, naming: Naming) -> Body:
     if tool.provider_form is not None:
-        return tool.provider_form
+        return _custom_tool(tool.provider_form)
     function: Body = {"name": naming.name(tool.name), "parameters": tool.schema}
     if tool.description:
         function["description"] = tool.description
-    if tool.strict is not None:
-        function["strict"] = tool.strict
-    return {"type": "function", "function": function}
+    return {"type": "function", "function": function | dict(tool.fields)}
+
+
+def _custom_tool(tool: Body) -> Body:
+    """A custom tool in its nested form; responses have a flat one."""
+    if "custom" in tool:
+        return tool
+    custom = {key: value for key, value in tool.items() if key != "type"}
+    form = custom.get("format")
+    if isinstance(form, dict) and form.get("type") == "grammar" and "grammar" not in form:
+        grammar = {key: value for key, value in form.items() if key != "type"}
+        custom["format"] = {"type": "grammar", "grammar": grammar}
+    return {"type": "custom", "custom": custom}

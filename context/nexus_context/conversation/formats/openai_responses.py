@@ -26,6 +26,7 @@ from nexus_context.conversation.formats.preparation import (
     leave_out_thinking,
     prepared,
 )
+from nexus_context.conversation.formats.server_rules import check_body
 from nexus_context.conversation.formats.tool_definitions import (
     Naming,
     ToolDefinition,
@@ -64,9 +65,9 @@ def openai_responses(
     """
     sound, repairs, origins = prepared(messages, "openai")
     log = RepairLog(repairs)
-    defined = definitions(tools, "openai", log)
+    defined = definitions(tools, "openai-responses", log)
     naming = Naming(log, longest_name=LONGEST_NAME, longest_id=LONGEST_ID, any_id=True)
-    naming.define(tool.name for tool in defined)
+    naming.define(tool.name for tool in defined if tool.is_called)
     marks = cache is not None and takes_breakpoints(model)
     rendering = _Rendering(naming, log, in_parts=marks)
     body: Body = {"model": model}
@@ -89,6 +90,7 @@ def openai_responses(
     if cache is not None and marks:
         mark_openai(items, places, cache, body.get("tools"))
     body["store"] = False
+    check_body("openai-responses", body, log)
     if cache_key:
         body["prompt_cache_key"] = cache_key[:LONGEST_CACHE_KEY]
     return body | dict(settings), log.repairs()
@@ -266,11 +268,13 @@ def _tool(tool: ToolDefinition, naming: Naming) -> Body:
     definition: Body = {"type": "function", "name": naming.name(tool.name), "parameters": tool.schema}
     if tool.description:
         definition["description"] = tool.description
-    return definition | {"strict": bool(tool.strict)}  # else the server takes every schema for a strict one
+    return definition | {"strict": False} | dict(tool.fields)  # else the server takes every schema for strict
 
 
 def _custom_tool(tool: Body) -> Body:
-    """A custom tool of chat completions in the flat form of responses."""
+    """A tool of the provider; a custom tool of chat completions in the flat form of responses."""
+    if "custom" not in tool:
+        return tool
     custom = dict(tool["custom"])
     form = custom.get("format")
     if isinstance(form, dict) and isinstance(form.get("grammar"), dict):
