@@ -16,6 +16,12 @@ CHOICES = {"oneOf", "anyOf", "allOf", "enum", "not"}
 REASONING = ("thinking", "redacted_thinking")
 SERVER_RESULT = re.compile(r".+_tool_result")
 SERVER_CALLS = ("server_tool_use", "mcp_tool_use")
+CLIENT_OUTPUTS = {
+    **{f"{name}_output": name for name in ("apply_patch_call", "computer_call", "custom_tool_call")},
+    **{f"{name}_output": name for name in ("local_shell_call", "shell_call")},
+    "mcp_approval_response": "mcp_approval_request",
+    "tool_search_output": "tool_search_call",
+}
 BLOCKS = {
     "user": {"text", "image", "document", "search_result", "tool_result", "container_upload"},
     "assistant": {
@@ -59,6 +65,9 @@ def check_openai(body: Any) -> None:
 
 
 def _check_openai_call(call: Any) -> None:
+    if call["type"] == "custom":
+        assert isinstance(call["custom"]["input"], str)
+        return
     assert 0 < len(call["id"]) <= 40
     assert NAME.fullmatch(call["function"]["name"])
     assert len(call["function"]["name"]) <= 64
@@ -85,6 +94,10 @@ def _check_openai_content(content: Any, role: str) -> None:
             assert IMAGE_DATA.fullmatch(url) or url.startswith(("http://", "https://"))
 
 
+def _item_key(item: Any) -> str:
+    return str(item.get("call_id") or item.get("approval_request_id") or item.get("id"))
+
+
 def check_responses(body: Any) -> None:
     """Responses."""
     json.dumps(body).encode()
@@ -93,17 +106,25 @@ def check_responses(body: Any) -> None:
     assert body["store"] is False
     called: set[str] = set()
     waiting: set[str] = set()
+    asked: set[tuple[str, str]] = set()  # of tools that the client runs, save functions
     for at, item in enumerate(items):
         kind = item["type"]
         following = items[at + 1 : at + 2]
-        if kind == "function_call_output":
-            waiting.remove(item["call_id"])
+        if kind in CLIENT_OUTPUTS:
+            asked.remove((CLIENT_OUTPUTS[kind], _item_key(item)))
+        if kind in CLIENT_OUTPUTS.values() and not (kind == "tool_search_call" and item.get("execution") != "client"):
+            assert (kind, _item_key(item)) not in asked
+            asked.add((kind, _item_key(item)))
+        if kind in ("function_call_output", "custom_tool_call_output"):
+            if kind == "function_call_output":
+                waiting.remove(item["call_id"])
             assert item["output"]
             if isinstance(item["output"], str):
                 assert item["output"].strip()
             continue
         if item.get("role") in ("user", "developer"):
             assert not waiting, "a call is not answered before the next message"
+            assert not asked, "a call of a tool of the client, too"
         if kind == "function_call":
             assert 0 < len(item["call_id"]) <= 64
             assert NAME.fullmatch(item["name"])
@@ -115,18 +136,20 @@ def check_responses(body: Any) -> None:
         elif kind == "reasoning":
             assert item["encrypted_content"]
             assert following, "reasoning is followed by what it led to"
-            assert following[0]["type"] in ("reasoning", "function_call", "message", "web_search_call")
+            assert following[0]["type"] in ("reasoning", "message") or following[0]["type"].endswith("_call")
             assert following[0].get("role", "assistant") == "assistant"
         elif kind == "compaction":
             assert at <= sum(one.get("role") == "developer" for one in items[:at]), "compactions come first"
-        elif kind != "web_search_call":
-            assert kind == "message"
+        elif kind == "message":
             assert item["content"]
             if item["role"] == "assistant":
                 assert item["content"].strip()
             for part in item["content"] if isinstance(item["content"], list) else ():
                 assert part["type"] != "input_text" or part["text"].strip()
     assert not waiting
+    assert not asked
+    customs = {tool["name"] for tool in body.get("tools", []) if tool["type"] == "custom"}
+    assert not any(item["type"] == "function_call" and item["name"] in customs for item in items)
     assert sum(item["type"] == "compaction" for item in items) <= 1
     assert json.dumps(body).count('"prompt_cache_breakpoint"') <= 3
     _check_openai_tools(body, [tool for tool in body.get("tools", []) if tool["type"] == "function"])

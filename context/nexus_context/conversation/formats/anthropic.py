@@ -316,8 +316,8 @@ class _Rendering:
             case parts.ProviderPart("anthropic", part) if self._takes(part, role):
                 name = part.get("tool_name")
                 return part if name is None else part | {"tool_name": self._naming.name(name)}
-            case parts.ProviderPart("anthropic", part, text) if text:
-                self._log.add("part-as-text", f"A part of the type {part['type']} is sent as text.", origin)
+            case parts.ProviderPart(_, part, text) if text and part.get("type") != "file":
+                self._log.add("part-as-text", f"A part of the type {parts.part_name(kind)} is sent as text.", origin)
                 return _text(text)
         name = parts.part_name(kind)
         text = (

@@ -10,7 +10,7 @@
    nothing else.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeGuard, cast
 
 from nexus_context.conversation import parts
@@ -62,6 +62,7 @@ def openai(
         log,
         in_parts=cache is not None and takes_breakpoints(model),
         takes_reasoning=takes_reasoning_content(model),
+        customs={tool.name for tool in defined if (tool.provider_form or {}).get("type") == "custom"},
     )
     for message, origin in zip(sound, origins, strict=True):
         rendering.add(message, origin)
@@ -87,8 +88,17 @@ def openai(
 class _Rendering:
     """Collects the messages of a body. `in_parts`: every content that may have a breakpoint is a list."""
 
-    def __init__(self, naming: Naming, log: RepairLog, *, in_parts: bool, takes_reasoning: bool) -> None:
+    def __init__(
+        self,
+        naming: Naming,
+        log: RepairLog,
+        *,
+        in_parts: bool,
+        takes_reasoning: bool,
+        customs: Collection[str],
+    ) -> None:
         self.in_parts = in_parts
+        self._customs = customs  # the names of custom tools: their calls have a text, not an object
         self._takes_reasoning = takes_reasoning
         self._naming = naming
         self._log = log
@@ -157,6 +167,9 @@ class _Rendering:
         return "\n".join(part["text"] for part in signed if part is not None)
 
     def _call(self, call: ToolCall) -> Body:
+        if call.name in self._customs:
+            custom = {"name": self._naming.name(call.name), "input": parts.json_text(call.arguments)}
+            return {"id": self._naming.id(call.id), "type": "custom", "custom": custom}
         function = {"name": self._naming.name(call.name), "arguments": arguments_text(call, self._log)}
         return {"id": self._naming.id(call.id), "type": "function", "function": function}
 
@@ -214,8 +227,8 @@ class _Rendering:
                 if isinstance(kind, parts.ThinkingPart) and not is_returned:
                     leave_out_thinking(self._log, origin)
                 return None
-            case parts.ProviderPart("anthropic", part, text) if text:
-                self._log.add("part-as-text", f"A part of the type {part['type']} is sent as text.", origin)
+            case parts.ProviderPart(_, part, text) if text and part.get("type") != "file":
+                self._log.add("part-as-text", f"A part of the type {parts.part_name(kind)} is sent as text.", origin)
                 return _text(text)
         return _text(self._omitted(kind, role, origin))
 

@@ -9,16 +9,18 @@
 4. A result holds texts, images and files. It is never empty: a text says that the tool returned nothing.
 5. A call id and a tool name have at most 64 characters.
 6. The key `phase` in the `meta` of an assistant's message is sent with its texts.
-7. Items of tools that the server ran come back as they were.
+7. Items of tools that the server ran come back as they were. So do those of tools that the client ran, with
+   their outputs (`client_items`); a call of a custom tool has the text of its arguments as input.
 
 Sources: the types of the package openai 3.54; the guides on reasoning, compaction and prompt caching.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from nexus_context.conversation import parts
 from nexus_context.conversation.breakpoints import Cache, Markable, mark_openai
+from nexus_context.conversation.formats import client_items
 from nexus_context.conversation.formats.openai_chat import LONGEST_CACHE_KEY
 from nexus_context.conversation.formats.preparation import (
     call_places,
@@ -69,7 +71,8 @@ def openai_responses(
     naming = Naming(log, longest_name=LONGEST_NAME, longest_id=LONGEST_ID, any_id=True)
     naming.define(tool.name for tool in defined if tool.is_called)
     marks = cache is not None and takes_breakpoints(model)
-    rendering = _Rendering(naming, log, in_parts=marks)
+    customs = {tool.name for tool in defined if (tool.provider_form or {}).get("type") == "custom"}
+    rendering = _Rendering(naming, log, in_parts=marks, customs=customs)
     body: Body = {"model": model}
     if not parts.is_blank(system):
         prompt = system if is_clean(system) else clean(system)
@@ -77,7 +80,7 @@ def openai_responses(
             rendering.add(Message("system", prompt), -1)
         else:
             body["instructions"] = prompt
-    for message, origin in zip(sound, origins, strict=True):
+    for message, origin in zip(client_items.paired(sound, origins, log), origins, strict=True):
         rendering.add(message, origin)
     rendering.end_answer()
     items, places = rendering.items, rendering.places() if marks else []
@@ -97,9 +100,16 @@ def openai_responses(
 
 
 class _Rendering:
-    """Collects the items of a body. `in_parts`: every content that may have a breakpoint is a list."""
+    """Collects the items of a body. `in_parts`: every content that may have a breakpoint is a list.
 
-    def __init__(self, naming: Naming, log: RepairLog, *, in_parts: bool) -> None:
+    `customs` are the names of custom tools: their calls have a text, not an object.
+    """
+
+    def __init__(
+        self, naming: Naming, log: RepairLog, *, in_parts: bool, customs: Collection[str] = ()
+    ) -> None:
+        self._customs = customs
+        self._custom_calls: set[str] = set()
         self.items: list[Item] = []
         self._origins: list[int] = []  # of each item
         self._naming = naming
@@ -124,6 +134,11 @@ class _Rendering:
         if isinstance(compaction, parts.CompactionPart) and compaction.part is not None:
             self._append(compaction.part, origin)
             content = content[1:]
+        if message.role == "user":
+            kinds = [None if parts.is_blank(part) else parts.read_part(part) for part in content]
+            for kind in filter(_is_item, kinds):
+                self._append(kind.part, origin)  # type: ignore[union-attr]
+            content = [part for part, kind in zip(content, kinds, strict=True) if not _is_item(kind)]
         sent = self._parts(content, message.role, origin)
         if sent:
             self._append(_message("developer" if message.role == "system" else "user", sent), origin)
@@ -140,7 +155,8 @@ class _Rendering:
         return [
             Markable(at, part, origin)
             for at, (item, origin) in enumerate(zip(self.items, self._origins, strict=True))
-            if item.get("role") in ("user", "developer") or item.get("type") == "function_call_output"
+            if (item.get("type") == "message" and item["role"] != "assistant")
+            or item.get("type") == "function_call_output"
             for part in range(len(item.get("content") or item["output"]))
         ]
 
@@ -154,7 +170,7 @@ class _Rendering:
         phase = message.meta.get("phase") if isinstance(message.meta, dict) else None
         for original in content:
             kind = None if parts.is_blank(original) else parts.read_part(original)
-            if kind is not None:
+            if kind is not None and not (isinstance(kind, parts.CallPart) and _is_program(kind.caller)):
                 leave_out_fields(kind, self._log, origin)
             match kind:
                 case None:
@@ -162,14 +178,13 @@ class _Rendering:
                 case parts.CallPart():
                     call = next(places, None)
                     if call is not None:
-                        self._append(self._call(call), origin)
+                        caller = {"caller": kind.caller} if _is_program(kind.caller) else {}
+                        self._append(self._call(call) | caller, origin)
                 case parts.CompactionPart(_, part) | parts.ThinkingPart("openai", part) if part is not None:
                     self._append(part, origin)
                 case parts.ThinkingPart():
                     leave_out_thinking(self._log, origin)
-                case parts.ProviderPart("openai", {"type": item_type} as part) if (
-                    item_type in parts.SERVER_ITEMS
-                ):
+                case parts.ProviderPart(_, part) if _is_item(kind):
                     self._append(part, origin)
                 case _:
                     text = self._answer(kind, origin)
@@ -190,6 +205,11 @@ class _Rendering:
         return self._omitted(kind, "assistant", origin)
 
     def _call(self, call: ToolCall) -> Item:
+        if call.name in self._customs:
+            self._custom_calls.add(call.id)
+            call_id, name = self._naming.id(call.id), self._naming.name(call.name)
+            said = parts.json_text(call.arguments)
+            return {"type": "custom_tool_call", "call_id": call_id, "name": name, "input": said}
         return {
             "type": "function_call",
             "call_id": self._naming.id(call.id),
@@ -205,7 +225,8 @@ class _Rendering:
         is_text = len(sent) == 1 and sent[0]["type"] == "input_text" and not self._in_parts
         output = sent[0]["text"] if is_text else sent
         call_id = self._naming.id(message.tool_call_id or "")
-        self._append({"type": "function_call_output", "call_id": call_id, "output": output}, origin)
+        kind = "custom_tool_call" if message.tool_call_id in self._custom_calls else "function_call"
+        self._append({"type": f"{kind}_output", "call_id": call_id, "output": output}, origin)
 
     # ------------------------------------------------------------ parts
 
@@ -251,6 +272,17 @@ class _Rendering:
         )
         self._log.add("part-omitted", text, origin)
         return texts.text("part_omitted").format(kind=name)
+
+
+def _is_item(kind: Any) -> bool:
+    """Whether a part is an item of its own that comes back as it was."""
+    is_openai = isinstance(kind, parts.ProviderPart) and kind.provider == "openai"
+    return is_openai and kind.part.get("type") in parts.OPENAI_ITEMS
+
+
+def _is_program(caller: Part | None) -> bool:
+    """Whether OpenAI's server called a tool, by code that it ran."""
+    return caller is not None and caller["type"] == "program"
 
 
 def _text(text: str) -> Part:
