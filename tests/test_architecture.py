@@ -64,6 +64,7 @@ CONVERSATION_ORDER = [
     "body_shape",
     "times",
     "repair",
+    "lost_fields",
     "groups",
     "history",
     "reported_usage",

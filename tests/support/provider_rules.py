@@ -29,7 +29,7 @@ BLOCKS = {
         *("mcp_tool_use", "fallback"),
     },
     "system": {"text"},
-    "result": {"text", "image", "document", "search_result"},
+    "result": {"text", "image", "document", "search_result", "tool_reference"},
 }
 
 
@@ -213,8 +213,6 @@ def check_anthropic(body: Any, *, prefill: bool = True, is_paused: bool = False,
     `window` are the tokens of the model's.
     """
     json.dumps(body).encode()
-    _check_pictures(body["messages"], 600 if window > 200_000 else 100)
-    _check_deferred(body.get("tools", []))
     messages = body["messages"]
     assert messages
     compacted = _check_compaction(messages)
@@ -260,6 +258,8 @@ def check_anthropic(body: Any, *, prefill: bool = True, is_paused: bool = False,
         assert block["type"] == "text"
         assert block["text"].strip()
     assert json.dumps(body).count('"cache_control"') <= 4
+    _check_pictures(messages, 600 if window > 200_000 else 100)
+    _check_deferred(body.get("tools", []))
     _check_tools([tool for tool in body.get("tools", []) if "input_schema" in tool], "input_schema", 128)
 
 

@@ -270,6 +270,8 @@ def _linked_image(part: Part) -> AnyPart | None:
     detail = part.get("detail")
     if isinstance(link, dict):
         link, detail = link.get("url"), link.get("detail")
+    if link is None and _has_text(part.get("file_id")):
+        return ProviderPart("openai", {"type": "input_image"} | _only(part, *{"file_id", "detail"} & part.keys()))
     return _image_at(link, detail if detail in _DETAILS else "")
 
 
@@ -318,6 +320,10 @@ def _document(part: Part) -> AnyPart | None:
             inner = source.get("content")
             items = [read_part(item) for item in inner] if isinstance(inner, list) else [read_part(inner)]
             text = "\n".join(item.text for item in items if isinstance(item, TextPart))
+            if isinstance(inner, list) and not all(isinstance(item, TextPart) for item in items):
+                blocks = [_without(item, "cache_control") for item in inner if isinstance(item, dict)]
+                block = {"type": "document", "source": {"type": "content", "content": blocks}}
+                return ProviderPart("anthropic", block | ({"title": title} if title else {}) | fields, text)
             return _text_document(text, title, fields) if text else None
     return None
 
@@ -526,6 +532,10 @@ def _upload(part: Part) -> AnyPart | None:
 
 def _only(part: Part, *keys: str) -> Part:
     return {key: part[key] for key in keys}
+
+
+def _without(part: Part, key: str) -> Part:
+    return {name: value for name, value in part.items() if name != key}
 
 
 def _has_text(value: Any) -> bool:

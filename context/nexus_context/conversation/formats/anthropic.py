@@ -300,8 +300,12 @@ class _Rendering:
         match kind:
             case parts.TextPart(text) | parts.RefusalPart(text):
                 block = _text(text)
-                if role == "assistant" and isinstance(kind, parts.TextPart) and kind.citations:
-                    block["citations"] = kind.citations
+                if isinstance(kind, parts.TextPart) and kind.citations:
+                    if role == "assistant":
+                        block["citations"] = kind.citations
+                    else:
+                        text = "The citations of a text are left out: only an assistant has them."
+                        self._log.add("citations-left-out", text, origin)
                 return None if parts.is_blank(text) else block
             case parts.ThinkingPart():
                 return self._reasoning(kind, role, origin)

@@ -257,6 +257,8 @@ class _Rendering:
                     return {"type": "input_file", "file_url": url}
                 data_url = f"data:{parts.PDF};base64,{data}"
                 return {"type": "input_file", "filename": title or "document.pdf", "file_data": data_url}
+            case parts.ProviderPart("openai", {"type": "input_image"} as part) if visible:
+                return {"detail": "auto"} | part
             case parts.ProviderPart("openai", {"file": {"file_id": file_id}}) if visible:
                 return {"type": "input_file", "file_id": file_id}
             case parts.ProviderPart(_, part, text) if text:
