@@ -98,6 +98,20 @@ def _item_key(item: Any) -> str:
     return str(item.get("call_id") or item.get("approval_request_id") or item.get("id"))
 
 
+def _check_client_items(items: list[Any]) -> None:
+    """What the client ran, save functions, is answered before the next message of the user."""
+    waiting: set[tuple[str, str]] = set()
+    for item in items:
+        kind = item["type"]
+        if kind in CLIENT_OUTPUTS:
+            waiting.remove((CLIENT_OUTPUTS[kind], _item_key(item)))
+        elif kind in CLIENT_OUTPUTS.values() and item.get("execution", "client") == "client":
+            assert (kind, _item_key(item)) not in waiting
+            waiting.add((kind, _item_key(item)))
+        assert not waiting or kind != "message" or item["role"] == "assistant"
+    assert not waiting
+
+
 def check_responses(body: Any) -> None:
     """Responses."""
     json.dumps(body).encode()
@@ -106,15 +120,9 @@ def check_responses(body: Any) -> None:
     assert body["store"] is False
     called: set[str] = set()
     waiting: set[str] = set()
-    asked: set[tuple[str, str]] = set()  # of tools that the client runs, save functions
     for at, item in enumerate(items):
         kind = item["type"]
         following = items[at + 1 : at + 2]
-        if kind in CLIENT_OUTPUTS:
-            asked.remove((CLIENT_OUTPUTS[kind], _item_key(item)))
-        if kind in CLIENT_OUTPUTS.values() and not (kind == "tool_search_call" and item.get("execution") != "client"):
-            assert (kind, _item_key(item)) not in asked
-            asked.add((kind, _item_key(item)))
         if kind in ("function_call_output", "custom_tool_call_output"):
             if kind == "function_call_output":
                 waiting.remove(item["call_id"])
@@ -124,7 +132,6 @@ def check_responses(body: Any) -> None:
             continue
         if item.get("role") in ("user", "developer"):
             assert not waiting, "a call is not answered before the next message"
-            assert not asked, "a call of a tool of the client, too"
         if kind == "function_call":
             assert 0 < len(item["call_id"]) <= 64
             assert NAME.fullmatch(item["name"])
@@ -147,7 +154,7 @@ def check_responses(body: Any) -> None:
             for part in item["content"] if isinstance(item["content"], list) else ():
                 assert part["type"] != "input_text" or part["text"].strip()
     assert not waiting
-    assert not asked
+    _check_client_items(items)
     customs = {tool["name"] for tool in body.get("tools", []) if tool["type"] == "custom"}
     assert not any(item["type"] == "function_call" and item["name"] in customs for item in items)
     assert sum(item["type"] == "compaction" for item in items) <= 1
@@ -318,7 +325,7 @@ def _check_block(block: Any, role: str) -> None:
 def _check_server_tools(messages: list[Any]) -> None:
     """A server tool's result is in its message, or beside a client's call in the next answer.
 
-    Only the client's results stand between. An answer that paused is the last message, maybe without a result.
+    Only the client's results stand between. A paused answer is the last message, maybe without a result.
     """
     waiting: set[str] = set()
     for at, message in enumerate(messages):
@@ -344,7 +351,9 @@ def _check_server_tools(messages: list[Any]) -> None:
 
 def _check_pictures(messages: list[Any], most: int) -> None:
     """Sizes and number of images; citations are enabled for all documents and search results, or for none."""
-    parts = [part for message in messages if isinstance(message["content"], list) for part in message["content"]]
+    parts = [
+        part for message in messages if isinstance(message["content"], list) for part in message["content"]
+    ]
     parts += [part for block in parts if block["type"] == "tool_result" for part in block.get("content", [])]
     images = [part for part in parts if part["type"] == "image"]
     assert len(images) <= most

@@ -1,18 +1,29 @@
 """Examples of the types that a provider's SDK takes in a request: for each type, one with each of its fields.
 
-1. A walk from a union reaches every TypedDict (Anthropic, OpenAI) or model (Google). An example has the required
-   fields and one other; those inside it have all of theirs.
-2. Every text in an example is unique, so that it can be found in a body. Texts that a reader checks (URLs, base64,
-   kinds) are of the right form.
+1. A walk from a union reaches every TypedDict (Anthropic, OpenAI) or model (Google). An example has the
+   required fields and one other; those inside it have all of theirs.
+2. Every text in an example is unique, so that it can be found in a body. Texts that a reader checks (URLs,
+   base64, kinds) are of the right form.
 """
 
 import inspect
 import types
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    NotRequired,
+    Required,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from pydantic import BaseModel
-from typing_extensions import NotRequired, Required, is_typeddict
+from typing_extensions import is_typeddict
 
 from support.conversations import PDF, PNG
 
@@ -54,9 +65,14 @@ def _members(union: Any) -> list[Any]:
 def _fields(type_: Any) -> dict[str, tuple[Any, bool]]:
     """The fields of a type by their names in JSON: the type of each, and whether it is required."""
     if not is_typeddict(type_):
-        return {field.alias or name: (field.annotation, field.is_required()) for name, field in type_.model_fields.items()}
+        return {
+            field.alias or name: (field.annotation, field.is_required())
+            for name, field in type_.model_fields.items()
+        }
     hints = get_type_hints(type_, include_extras=True)
-    return {name: (hint, get_origin(hint) is Required) for name, hint in hints.items()}  # from strings: not known else
+    return {
+        name: (hint, get_origin(hint) is Required) for name, hint in hints.items()
+    }  # from strings: not known else
 
 
 class _Maker:

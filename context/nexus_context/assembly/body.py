@@ -68,7 +68,6 @@ def body_of(
             settings=fields,
             cache=cache,
             lapsed=[places[index] for index in reuse.lapsed],
-            window=model.context_window,
         )
     elif request.format == "gemini":
         body, format_repairs = formats.gemini(

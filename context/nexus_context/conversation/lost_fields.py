@@ -2,8 +2,8 @@
 
 1. A part is sent with the keys that its reader knows (`parts`); CARRIED names them. A part that is sent as it
    came, or that a text replaces, loses nothing more than its repair says.
-2. Breakpoints for caching are Nexus' own, ids and states of items are the server's bookkeeping: neither is a loss.
-   A field without a value says nothing.
+2. Breakpoints for caching are Nexus' own, ids and states of items are the server's bookkeeping: neither is a
+   loss. A field without a value says nothing.
 3. What is inside a part's own objects is looked at, one level deep.
 """
 
@@ -24,8 +24,10 @@ _TEXT = _ALWAYS | {"text", "phase", "citations"}
 _IMAGE = _ALWAYS | {"source", "image_url", "url", "detail", "data", "mimeType", "width", "height"}
 _FILE = _ALWAYS | {"file", "filename", "file_data", "file_url", "file_id"}
 _GEMINI = frozenset(
-    (*parts.SIGNATURE_KEYS, "text", "thought", "functionCall", "functionResponse", "inlineData", "fileData")
-    + ("function_call", "function_response", "inline_data", "file_data")
+    (
+        *(*parts.SIGNATURE_KEYS, "text", "thought", "functionCall", "functionResponse", "inlineData"),
+        *("fileData", "function_call", "function_response", "inline_data", "file_data"),
+    )
 )
 CARRIED: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(("text", "input_text", "output_text"), _TEXT),

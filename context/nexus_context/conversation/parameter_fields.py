@@ -16,8 +16,8 @@
 6. A model with an unknown name is assumed to accept everything: proxies use names of their own.
 
 Sources: the providers' parameter lists in their Python packages (openai 3.54, anthropic 2.12 with its limits
-for requests without streaming, google-genai 3.4), the levels and budgets in the documentation of the Gemini API, and the errors that servers
-return.
+for requests without streaming, google-genai 3.4), the levels and budgets in the documentation of the Gemini
+API, and the errors that servers return.
 """
 
 import re
@@ -141,8 +141,8 @@ def anthropic(
 ) -> tuple[Settings, list[str]]:
     """Fields for messages, and what is not sent and why.
 
-    `max_output` is sent if `max_tokens` is not set: it is required; at most what the SDKs take without streaming,
-    unless the thinking needs more. `limit`: the most tokens of an answer, if known.
+    `max_output` is sent if `max_tokens` is not set: it is required; at most what the SDKs take without
+    streaming, unless the thinking needs more. `limit`: the most tokens of an answer, if known.
     """
     unsent: list[str] = []
     version = claude_version(model) or _NO_VERSION

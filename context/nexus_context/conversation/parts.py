@@ -60,8 +60,10 @@ CLIENT_CALLS = {
 """Items of OpenAI's responses for tools that the client ran, and those for what it answered."""
 
 OPENAI_ITEMS = frozenset(
-    (*SERVER_ITEMS, *CLIENT_CALLS, *CLIENT_CALLS.values())
-    + ("additional_tools", "configuration_update", "program", "program_output")
+    (
+        *(*SERVER_ITEMS, *CLIENT_CALLS, *CLIENT_CALLS.values()),
+        *("additional_tools", "configuration_update", "program", "program_output"),
+    )
 )
 """Items of OpenAI's responses that come back as they were."""
 
@@ -234,7 +236,7 @@ def signature_of(part: Any) -> str | None:
 def item_key(item: Part) -> str:
     """The id by which OpenAI knows an item's call; "" without one."""
     keys = (item.get(key) for key in ("call_id", "approval_request_id", "id"))
-    return next((key for key in keys if _has_text(key)), "")
+    return next((str(key) for key in keys if _has_text(key)), "")
 
 
 def part_name(kind: AnyPart) -> str:
@@ -271,7 +273,9 @@ def _linked_image(part: Part) -> AnyPart | None:
     if isinstance(link, dict):
         link, detail = link.get("url"), link.get("detail")
     if link is None and _has_text(part.get("file_id")):
-        return ProviderPart("openai", {"type": "input_image"} | _only(part, *{"file_id", "detail"} & part.keys()))
+        return ProviderPart(
+            "openai", {"type": "input_image"} | _only(part, *{"file_id", "detail"} & part.keys())
+        )
     return _image_at(link, detail if detail in _DETAILS else "")
 
 

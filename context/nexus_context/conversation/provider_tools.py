@@ -1,7 +1,8 @@
 """Tools that only one provider knows: whose they are, and what they are called.
 
-Anthropic's have a dated type (`web_search_20250305`), OpenAI's one of OPENAI_TYPES, Gemini's a key of GEMINI_KEYS
-in place of a type. Sources: the tool types of the packages anthropic 2.12, openai 3.54 and google-genai 3.4.
+Anthropic's have a dated type (`web_search_20250305`), OpenAI's one of OPENAI_TYPES, Gemini's a key of
+GEMINI_KEYS in place of a type. Sources: the tool types of the packages anthropic 2.12,
+openai 3.54 and google-genai 3.4.
 """
 
 from collections.abc import Mapping
@@ -16,7 +17,14 @@ OWNER_NAMES: dict[Owner, str] = {
 }
 OPENAI_TYPES = frozenset(
     (
-        *("apply_patch", "code_interpreter", "computer", "computer_use_preview", "file_search", "local_shell"),
+        *(
+            "apply_patch",
+            "code_interpreter",
+            "computer",
+            "computer_use_preview",
+            "file_search",
+            "local_shell",
+        ),
         *("image_generation", "mcp", "namespace", "programmatic_tool_calling", "shell", "tool_search"),
         *("web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11"),
     )

@@ -72,17 +72,24 @@ HOSTED: list[Any] = [
     {"type": "custom_tool_call", "call_id": "cu_1", "name": "free", "input": "x"},
     {"type": "custom_tool_call_output", "call_id": "cu_1", "output": "x"},
 ]
-CONTENTS = st.lists(st.sampled_from([*PARTS.values(), *HOSTED]), max_size=4) | st.sampled_from(["said", "", " ", None])
+CONTENTS = st.lists(st.sampled_from([*PARTS.values(), *HOSTED]), max_size=4) | st.sampled_from(
+    ["said", "", " ", None]
+)
 IDS = st.sampled_from(["1", "2", "3", "", "a.b", "call_" + "x" * 60, "é"])
 NAMES = st.sampled_from(["search", "fs.read", "free", "n" * 140, "läs"])
-CALLS = st.lists(st.builds(ToolCall, IDS, NAMES, st.sampled_from([{}, {"$filter": 1}, "text", None])), max_size=3)
+CALLS = st.lists(
+    st.builds(ToolCall, IDS, NAMES, st.sampled_from([{}, {"$filter": 1}, "text", None])), max_size=3
+)
 MESSAGES = st.one_of(
     st.builds(Message, st.sampled_from(["system", "user", "assistant"]), CONTENTS),
     st.builds(Message, st.just("assistant"), CONTENTS, CALLS.map(tuple)),
     st.builds(Message, st.just("tool"), CONTENTS, tool_call_id=IDS, name=st.none() | NAMES),
 )
 TOOLS: list[Any] = [
-    {"name": "search", "inputSchema": {"type": "object", "properties": {"$filter": {}, "all": {"type": "array"}}}},
+    {
+        "name": "search",
+        "inputSchema": {"type": "object", "properties": {"$filter": {}, "all": {"type": "array"}}},
+    },
     {"name": "fs.read", "parameters": {"anyOf": [{"type": "object"}]}, "strict": True},
     {"type": "custom", "name": "free", "format": {"type": "text"}},
     {"type": "web_search_20250305", "name": "web_search"},
@@ -144,6 +151,7 @@ def silently_lost(messages: list[Message], body: Any, repairs: list[Any]) -> lis
     return lost
 
 
+@pytest.mark.filterwarnings("ignore:Generating overly large repr")
 @settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(st.lists(MESSAGES, max_size=12), st.lists(st.sampled_from(TOOLS), max_size=6), st.booleans())
 def test_any_history_is_taken_by_each_current_model(

@@ -76,7 +76,9 @@ def tools_of(form: str) -> Any:
     return types.Tool
 
 
-def assembled(snapshot: Snapshot, form: str, messages: list[Message], tools: list[Any]) -> tuple[Any, list[Any]]:
+def assembled(
+    snapshot: Snapshot, form: str, messages: list[Message], tools: list[Any]
+) -> tuple[Any, list[Any]]:
     chat = ContextManager()
     chat.add([Message("user", "go"), *messages])
     request = Request(
@@ -89,20 +91,35 @@ def assembled(snapshot: Snapshot, form: str, messages: list[Message], tools: lis
 def around(example: Example, form: str) -> list[Message]:
     """The messages with a part: of the speaker who has it, beside its other half."""
     part, kind = example.value, str(example.value.get("type"))
+    call: dict[str, Any]
     said = {"type": "text", "text": "said"}
     if form == "openai-responses" and kind in parts.CLIENT_CALLS:
         output = {"type": parts.CLIENT_CALLS[kind], "output": "x"}
-        ids = {"call_id": part.get("call_id", "x"), "approval_request_id": part.get("id"), "id": part.get("call_id")}
+        ids = {
+            "call_id": part.get("call_id", "x"),
+            "approval_request_id": part.get("id"),
+            "id": part.get("call_id"),
+        }
         return [Message("assistant", [part]), Message("user", [output | ids])]
     if form == "openai-responses" and kind in parts.CLIENT_CALLS.values():
         name = next(name for name, output in parts.CLIENT_CALLS.items() if output == kind)
-        call = {"type": name, "call_id": parts.item_key(part), "id": parts.item_key(part), "execution": "client"}
+        call = {
+            "type": name,
+            "call_id": parts.item_key(part),
+            "id": parts.item_key(part),
+            "execution": "client",
+        }
         return [Message("assistant", [call]), Message("user", [part])]
     if kind == "tool_result":
         call = {"type": "tool_use", "id": part["tool_use_id"], "name": "look", "input": {}}
         return [Message("assistant", [call]), Message("user", [part])]
     if kind == "function_call_output":
-        call = {"type": "function_call", "call_id": part.get("call_id", ""), "name": "look", "arguments": "{}"}
+        call = {
+            "type": "function_call",
+            "call_id": part.get("call_id", ""),
+            "name": "look",
+            "arguments": "{}",
+        }
         return [Message("assistant", [call]), Message("user", [part])]
     if kind in parts.SERVER_RESULTS:
         call = {"type": "server_tool_use", "id": part["tool_use_id"], "name": "web_search", "input": {}}
@@ -111,7 +128,9 @@ def around(example: Example, form: str) -> list[Message]:
         found = {"type": "web_search_tool_result", "tool_use_id": part["id"], "content": []}
         return [Message("assistant", [part, found, said])]
     if "functionResponse" in part:
-        call = {"functionCall": {"name": part["functionResponse"]["name"], "id": part["functionResponse"]["id"]}}
+        call = {
+            "functionCall": {"name": part["functionResponse"]["name"], "id": part["functionResponse"]["id"]}
+        }
         return [Message("assistant", [call]), Message("user", [part])]
     is_users = kind.startswith(("input_", "image", "document", "file", "search_result", "container_upload"))
     is_users = is_users or bool({"inlineData", "fileData"} & part.keys())

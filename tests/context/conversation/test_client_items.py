@@ -10,7 +10,13 @@ from support.conversations import PNG, result, user
 from support.provider_rules import CHECKS, check_openai, check_responses
 from support.provider_types import check_openai_types, check_responses_types
 
-SHELL = {"type": "shell_call", "id": "sh_1", "call_id": "c1", "action": {"commands": ["ls"]}, "status": "completed"}
+SHELL = {
+    "type": "shell_call",
+    "id": "sh_1",
+    "call_id": "c1",
+    "action": {"commands": ["ls"]},
+    "status": "completed",
+}
 SHELL_OUTPUT = {
     "type": "shell_call_output",
     "call_id": "c1",
@@ -124,7 +130,11 @@ def test_code_of_the_server_calls_a_function() -> None:
     program = {"type": "program", "id": "p1", "call_id": "p1", "code": "look()", "fingerprint": "f"}
     caller = {"type": "program", "caller_id": "p1"}
     mark = {"type": "tool_call", "id": "c1", "caller": caller}
-    messages = [user("go"), Message("assistant", [program, mark], (ToolCall("c1", "look", {}),)), result("c1")]
+    messages = [
+        user("go"),
+        Message("assistant", [program, mark], (ToolCall("c1", "look", {}),)),
+        result("c1"),
+    ]
     body, repairs = formats.openai_responses("gpt-5.5", "", messages, (), {})
     assert body["input"][1] == program
     assert (body["input"][2]["caller"], repairs) == (caller, [])

@@ -10,6 +10,7 @@ from nexus_context.conversation import formats, parameter_fields
 from nexus_context.conversation.breakpoints import Cache
 from nexus_context.conversation.formats.server_rules import is_strict_schema
 from nexus_context.conversation.message import Message, ToolCall
+from nexus_context.tokens import get_model_limits
 from support.conversations import PDF, assistant, result, user
 from support.provider_rules import CHECKS, check_anthropic
 from support.provider_types import (
@@ -38,9 +39,11 @@ def body_of(
     form: str, messages: list[Message], tools: Any = (), *, model: str = "m", **given: Any
 ) -> tuple[Any, list[Any]]:
     """A valid body, and its repairs."""
-    body, repairs = WRITERS[form](model, "", messages, tools, {"max_tokens": 9} if form == "anthropic" else {}, **given)
+    body, repairs = WRITERS[form](
+        model, "", messages, tools, {"max_tokens": 9} if form == "anthropic" else {}, **given
+    )
     if form == "anthropic":
-        check_anthropic(body, window=given.get("window", 0))
+        check_anthropic(body, window=get_model_limits(model).context_window)
     else:
         CHECKS[form](body)
     TYPES[form](body)
@@ -65,13 +68,15 @@ def png(width: int, height: int, extra: int = 0) -> dict[str, Any]:
 
 def images_in(body: Any) -> list[bool]:
     """For each part of the user: whether it is an image."""
-    blocks = [block for message in body["messages"] if message["role"] == "user" for block in message["content"]]
+    blocks = [
+        block for message in body["messages"] if message["role"] == "user" for block in message["content"]
+    ]
     return [block["type"] == "image" for block in blocks]
 
 
 # ---------------------------------------------------------------- tools
 
-FIELDS = {
+FIELDS: dict[str, dict[str, Any]] = {
     "anthropic": {
         "strict": True,
         "defer_loading": True,
@@ -185,7 +190,9 @@ def test_keys_that_anthropic_refuses_get_others_in_schema_and_calls() -> None:
     schema = {"type": "object", "properties": {key: {} for key in keys}, "required": ["$filter", "金額"]}
     call = ToolCall("1", "find", {"$filter": 1, "filter": 2, "other key": 3})
     body, repairs = body_of(
-        "anthropic", [user("a"), Message("assistant", None, (call,)), result("1")], [{"name": "find", "parameters": schema}]
+        "anthropic",
+        [user("a"), Message("assistant", None, (call,)), result("1")],
+        [{"name": "find", "parameters": schema}],
     )
     sent = body["tools"][0]["input_schema"]
     renamed = {repair.given: repair.sent for repair in repairs}
@@ -212,14 +219,18 @@ def test_not_all_tools_are_deferred_and_no_deferred_tool_has_a_breakpoint() -> N
     sent, repairs = tools_of("anthropic", *tools)
     assert [tool.get("defer_loading") for tool in sent] == [None, None]
     assert "defer_loading" in repairs[0]
-    body, _ = body_of("anthropic", [user("a")], [{"name": "0", "description": "d" * 9_000}, *tools], cache=Cache())
+    body, _ = body_of(
+        "anthropic", [user("a")], [{"name": "0", "description": "d" * 9_000}, *tools], cache=Cache()
+    )
     assert ["cache_control" in tool for tool in body["tools"]] == [True, False, False]
 
 
 # ---------------------------------------------------------------- images
 
 
-@pytest.mark.parametrize("part", [png(9_000, 10), png(10, 8_001), png(10, 10, 5 << 20)], ids=["wide", "high", "big"])
+@pytest.mark.parametrize(
+    "part", [png(9_000, 10), png(10, 8_001), png(10, 10, 5 << 20)], ids=["wide", "high", "big"]
+)
 @pytest.mark.parametrize("is_result", [False, True])
 def test_an_image_that_anthropic_refuses_is_a_text(part: Any, is_result: bool) -> None:
     messages = [user([png(8_000, 10), part])]
@@ -249,15 +260,17 @@ def test_the_oldest_images_leave_in_steps(sizes: list[int], sent: list[bool]) ->
 
 
 def test_a_large_window_takes_600_images() -> None:
-    body, repairs = body_of("anthropic", [user([png(9, 9)] * 600)], window=1_000_000)
+    body, repairs = body_of("anthropic", [user([png(9, 9)] * 600)], model="claude-opus-4-8")
     assert (all(images_in(body)), repairs) == (True, [])
-    body, repairs = body_of("anthropic", [user([png(9, 9)] * 601)], window=1_000_000)
+    body, repairs = body_of("anthropic", [user([png(9, 9)] * 601)], model="claude-opus-4-8")
     assert images_in(body).count(False) == 150
 
 
 @pytest.mark.parametrize("form", ["openai", "openai-responses"])
 def test_openai_takes_500_images(form: str) -> None:
-    body, repairs = body_of(form, [user([{"type": "image_url", "image_url": {"url": "https://x.example"}}] * 501)])
+    body, repairs = body_of(
+        form, [user([{"type": "image_url", "image_url": {"url": "https://x.example"}}] * 501)]
+    )
     assert [repair.kind for repair in repairs] == ["images-over-limit"]
     assert str(body).count("https://x.example") == 376
 
@@ -265,7 +278,7 @@ def test_openai_takes_500_images(form: str) -> None:
 def test_reasoning_that_is_bound_does_not_follow_an_image_that_left() -> None:
     thought = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
     early = [user("a"), Message("assistant", [thought, "b"])]
-    late = [user([png(9, 9)]), Message("assistant", [thought, "c"]), user([png(9, 9)] * 100)]
+    late = [user([png(9, 9)]), Message("assistant", [thought, "c"]), user([png(9, 9)] * 600)]
     for model, thoughts in (("claude-opus-5-5", 1), ("claude-opus-4-8", 2)):
         body, _ = body_of("anthropic", [*early, *late], model=model)
         assert str(body).count("'thinking': 'hm'") == thoughts
@@ -281,7 +294,12 @@ def document(**fields: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("is_cited", [(True, False, False), (False, True, False), (False, False, True)])
 def test_citations_are_for_all_documents_or_none(is_cited: tuple[bool, ...]) -> None:
-    found = {"type": "search_result", "source": "x", "title": "X", "content": [{"type": "text", "text": "said"}]}
+    found = {
+        "type": "search_result",
+        "source": "x",
+        "title": "X",
+        "content": [{"type": "text", "text": "said"}],
+    }
     parts = [document(), document(), found]
     for part, is_on in zip(parts, is_cited, strict=True):
         part |= {"citations": {"enabled": True}} if is_on else {}

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from nexus_context.conversation import formats
@@ -21,7 +22,7 @@ MODELS = ("claude-sonnet-4-5", "claude-opus-4-8", "claude-opus-5-5")
 
 def answer(*content: Any, calls: tuple[str, ...] = (), **meta: str) -> Message:
     tool_calls = tuple(ToolCall(call, "look", {}) for call in calls)
-    return Message("assistant", list(content), tool_calls, **({"meta": meta} if meta else {}))
+    return Message("assistant", list(content), tool_calls, meta=meta or msgspec.UNSET)
 
 
 def called(call: str, code: str) -> Message:
@@ -84,7 +85,9 @@ def test_a_server_tool_beside_a_call_waits_for_the_next_answer() -> None:
     check(then, *first, "assistant: web_search_tool_result text", "user: text")
 
 
-@pytest.mark.parametrize("between", [[user("wait")], [answer(SAID)], [answer(SAID, calls=("2",)), result("2")]])
+@pytest.mark.parametrize(
+    "between", [[user("wait")], [answer(SAID)], [answer(SAID, calls=("2",)), result("2")]]
+)
 def test_without_the_result_in_the_next_answer_the_call_is_left_out(between: list[Message]) -> None:
     messages = [user("a"), answer(SAID, SEARCH, calls=("1",)), result("1"), *between, answer(FOUND, SAID)]
     body, repairs = formats.anthropic("claude-opus-4-8", "", [*messages, user("b")], (), {"max_tokens": 9})

@@ -10,8 +10,8 @@
    message, and not from before a change of what it was bound to. With a thinking budget, the assistant's last
    message with calls must begin with reasoning; if it does not, the model is not told to think.
 5. If the conversation ends with an assistant message, the model continues it; trailing white space is
-   removed. Models that reject this get a user text that asks them to continue. An answer that paused stays the
-   last message, as it is (`server_tools`).
+   removed. Models that reject this get a user text that asks them to continue. A paused answer stays the last
+   message, as it is (`server_tools`).
 6. Cache breakpoints are set last (`breakpoints`); those in the stored parts and tools are left out.
 
 Sources: "Mid-conversation system messages", "Preserved thinking", "Compaction on demand" and "Extended
@@ -31,6 +31,7 @@ from nexus_context.conversation.message import Message, ToolCall, is_error
 from nexus_context.conversation.parameter_fields import checks_reasoning, takes_prefill, takes_system_messages
 from nexus_context.conversation.repair import Repair, RepairLog, clean, is_clean
 from nexus_context.prompt import texts
+from nexus_context.tokens import get_model_limits
 
 Body = dict[str, Any]
 Block = dict[str, Any]
@@ -48,14 +49,12 @@ def anthropic(
     *,
     cache: Cache | None = Cache(),  # noqa: B008  # frozen
     lapsed: Collection[int] = (),
-    window: int = 0,
 ) -> tuple[Body, list[Repair]]:
     """The body, and the repairs.
 
     `settings` come from `parameter_fields.anthropic`. `cache` has what is known about the tokens of this
     request and about the next one, for the breakpoints; None: no breakpoints. `lapsed` are the indexes of the
-    messages whose reasoning must not be sent: what it was bound to has changed since. `window` are the tokens
-    of the model's; 0: unknown.
+    messages whose reasoning must not be sent: what it was bound to has changed since.
     """
     sound, repairs, origins = prepared(messages, "anthropic")
     log = RepairLog(repairs)
@@ -84,7 +83,13 @@ def anthropic(
     if cache is not None:
         chosen = breakpoints.choose_breakpoints(body, rendering.origins, cache)
         body = breakpoints.mark_breakpoints(body, chosen, cache.ttl)
-    check_body("anthropic", body, log, window=window, is_bound=checks_reasoning(model))
+    check_body(
+        "anthropic",
+        body,
+        log,
+        window=get_model_limits(model).context_window,
+        is_bound=checks_reasoning(model),
+    )
     return body | dict(settings), log.repairs()
 
 
@@ -321,7 +326,9 @@ class _Rendering:
                 name = part.get("tool_name")
                 return part if name is None else part | {"tool_name": self._naming.name(name)}
             case parts.ProviderPart(_, part, text) if text and part.get("type") != "file":
-                self._log.add("part-as-text", f"A part of the type {parts.part_name(kind)} is sent as text.", origin)
+                self._log.add(
+                    "part-as-text", f"A part of the type {parts.part_name(kind)} is sent as text.", origin
+                )
                 return _text(text)
         name = parts.part_name(kind)
         text = (

@@ -1,4 +1,4 @@
-"""Items of OpenAI's responses for tools that the client ran: they come back as they were, each with its other half.
+"""Items of OpenAI's responses for tools that the client ran: they come back as they were, in pairs.
 
 1. A call is answered in the next message that is not the assistant's. The server refuses a call without an
    output and an output without a call: each becomes a text of what it says.
@@ -34,7 +34,7 @@ def paired(messages: Sequence[Message], origins: Sequence[int], log: RepairLog) 
         said = kind.text if isinstance(kind, parts.ProviderPart) else ""
         content[at] = text_part(said or texts.text("part_omitted").format(kind=content[at]["type"]))
         sent[index] = msgspec.structs.replace(sent[index], content=content)
-        text = "A call of a tool of the client without its output, or an output without its call, is sent as text."
+        text = "A call of a client's tool without its output, or an output without its call, is sent as text."
         log.add("item-as-text", text, origins[index])
     return sent
 
@@ -45,10 +45,10 @@ def _halves(messages: Sequence[Message]) -> set[_Place]:
     for index, message in enumerate(messages):
         content: Any = message.content
         for at, part in enumerate(content if content.__class__ is list else ()):
-            kind = part.get("type") if part.__class__ is dict else None
+            kind = str(part.get("type")) if part.__class__ is dict else ""
             if kind not in parts.CLIENT_CALLS and kind not in _OUTPUTS:
                 continue
-            if kind == "tool_search_call" and part.get("execution") != "client":
+            if kind == "tool_search_call" and part.get("execution", "client") != "client":
                 continue
             key = (_OUTPUTS.get(kind, kind), parts.item_key(part))
             is_output = kind in _OUTPUTS

@@ -228,7 +228,9 @@ class _Rendering:
                     leave_out_thinking(self._log, origin)
                 return None
             case parts.ProviderPart(_, part, text) if text and part.get("type") != "file":
-                self._log.add("part-as-text", f"A part of the type {parts.part_name(kind)} is sent as text.", origin)
+                self._log.add(
+                    "part-as-text", f"A part of the type {parts.part_name(kind)} is sent as text.", origin
+                )
                 return _text(text)
         return _text(self._omitted(kind, role, origin))
 

@@ -136,8 +136,9 @@ class _Rendering:
             content = content[1:]
         if message.role == "user":
             kinds = [None if parts.is_blank(part) else parts.read_part(part) for part in content]
-            for kind in filter(_is_item, kinds):
-                self._append(kind.part, origin)  # type: ignore[union-attr]
+            for kind in kinds:
+                if isinstance(kind, parts.ProviderPart) and _is_item(kind):
+                    self._append(kind.part, origin)
             content = [part for part, kind in zip(content, kinds, strict=True) if not _is_item(kind)]
         sent = self._parts(content, message.role, origin)
         if sent:
@@ -257,10 +258,9 @@ class _Rendering:
                     return {"type": "input_file", "file_url": url}
                 data_url = f"data:{parts.PDF};base64,{data}"
                 return {"type": "input_file", "filename": title or "document.pdf", "file_data": data_url}
-            case parts.ProviderPart("openai", {"type": "input_image"} as part) if visible:
-                return {"detail": "auto"} | part
-            case parts.ProviderPart("openai", {"file": {"file_id": file_id}}) if visible:
-                return {"type": "input_file", "file_id": file_id}
+            case parts.ProviderPart("openai", {"type": "input_image" | "file"} as part) if visible:
+                is_file = part["type"] == "file"
+                return {"type": "input_file"} | part["file"] if is_file else {"detail": "auto"} | part
             case parts.ProviderPart(_, part, text) if text:
                 self._log.add("part-as-text", f"A part of the type {part['type']} is sent as text.", origin)
                 return _text(text)

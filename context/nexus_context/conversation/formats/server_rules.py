@@ -1,20 +1,20 @@
-"""What the providers' servers refuse beyond the types of their requests: a table, and what is sent in its place.
+"""What servers refuse beyond the types of their requests: a table, and what is sent in its place.
 
 1. RULES has a row for each format. Each limit names its source below; those read in documentation and seen in
    errors were read in November 2026.
-2. A schema is changed as little as possible: a missing `items` is added; a key that is refused gets the nearest
-   one that is not, in the arguments of calls, too. Only keys of the arguments themselves are checked.
+2. A schema is changed as little as possible: a missing `items` is added; a key that is refused becomes the
+   nearest one that is not, in calls, too. Only keys of the arguments themselves are checked.
 3. An image that is refused becomes a text. If there are too many, the oldest leave, in steps of a quarter: so
    that many requests begin with the same bytes.
-4. Citations are enabled for all documents and search results of a request, or for none: one that asks for them
-   decides for all.
+4. Citations are enabled for all documents and search results of a request, or for none: one that asks for
+   them decides for all.
 5. Reasoning that is bound to what stood before it does not come after such a change.
 
-Sources. Anthropic: "Vision" (General limits), "Citations" and "Search results" (all or none), "Tool search" (not
-all tools deferred) in the documentation of the Claude API; errors "Property keys should match pattern" (top level
-only) and "image exceeds 5 MB maximum" (of base64). OpenAI: errors "array too long" (128 tools), "array schema
-missing items", "'additionalProperties' is required to be supplied and to be false"; "Images and vision" (500
-images). Gemini: error "At most 512 function declarations"; "Image understanding" (3,600 images).
+Sources. Anthropic: "Vision" (General limits), "Citations" and "Search results" (all or none), "Tool search"
+(not all tools deferred) in the documentation of the Claude API; errors "Property keys should match pattern"
+(top level only) and "image exceeds 5 MB maximum" (of base64). OpenAI: errors "array too long" (128 tools),
+"array schema missing items", "'additionalProperties' is required to be supplied and to be false"; "Images and
+vision" (500 images). Gemini: error "At most 512 function declarations"; "Image understanding" (3,600 images).
 """
 
 import functools
@@ -85,7 +85,7 @@ def accepted_schema(
     if rules.needs_items and b'"array"' in encoded and _lacks_items(encoded):
         changed = _with_items(schema)
         if changed is not schema:
-            text = f"Arrays in the schema of {quote_name(name)} get items of any kind: the provider requires items."
+            text = f"Arrays in the schema of {quote_name(name)} get items of any kind: providers want them."
             log.add("schema-items-added", text, given=name)
         schema = changed
     if not rules.checks_keys or all(map(_KEY.fullmatch, schema["properties"])):
@@ -232,18 +232,22 @@ def _is_cited(place: _Place) -> bool:
 
 
 def _replace_images(form: Owner, images: list[_Place], log: RepairLog, window: int) -> list[int]:
-    """Put texts in place of images that are refused; returns the messages whose images left for their number."""
+    """Put texts in place of refused images; returns the messages whose images left for their number."""
     rules = RULES[form]
     rest, leaving = images, list[_Place]()
     edges = dict[int, float]()
     if form == "anthropic":
         edges = {id(place.part): max(image_size(place.part) or (0,)) for place in images}
         too_large = [place for place in images if _is_too_large(place, edges)]
-        _replace(too_large, "image-too-large", "An image is too large for the provider; a text replaces it.", log)
+        _replace(
+            too_large, "image-too-large", "An image is too large for the provider; a text replaces it.", log
+        )
         rest = [place for place in images if not _is_too_large(place, edges)] if too_large else images
     most = rules.images_of_small_window if window <= SMALL_WINDOW else rules.images
     leaving += rest[: _in_steps(len(rest), most)]
-    _replace(leaving, "images-over-limit", f"The provider takes {most} images; texts replace the oldest.", log)
+    _replace(
+        leaving, "images-over-limit", f"The provider takes {most} images; texts replace the oldest.", log
+    )
     rest = rest[len(leaving) :]
     large = [place for place in rest if edges.get(id(place.part), 0) > LONGEST_OF_MANY]
     if len(rest) > FEW_IMAGES and large:
@@ -267,7 +271,9 @@ def _in_steps(count: int, most: int) -> int:
 
 def _replace(places: list[_Place], kind: str, text: str, log: RepairLog) -> None:
     for place in places:
-        form = {"image": "text", "image_url": "text", "input_image": "input_text"}.get(place.part.get("type", ""))
+        form = {"image": "text", "image_url": "text", "input_image": "input_text"}.get(
+            place.part.get("type", "")
+        )
         marks = {key: place.part[key] for key in _MARKS if key in place.part}
         replacement = {"text": texts.text("part_omitted").format(kind="image")} | marks
         place.replace(replacement if form is None else {"type": form} | replacement)
@@ -281,7 +287,9 @@ def _cite_all(cited: list[_Place], log: RepairLog) -> list[int]:
         return []
     for place in uncited:
         place.replace(place.part | {"citations": {"enabled": True}})
-        text = "Citations are enabled for a document without them: the provider wants all of a request, or none."
+        text = (
+            "Citations are enabled for a document without them: the provider wants all of a request, or none."
+        )
         log.add("citations-enabled", text)
     return [place.message for place in uncited]
 

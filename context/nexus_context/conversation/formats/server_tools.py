@@ -2,14 +2,14 @@
 
 1. A result answers the call in the same turn of the assistant. Neighboring messages of the assistant are one
    turn: an answer that paused (`pause_turn`) and its continuation.
-2. Beside a client's call the server waits: its result is in the next answer, behind the client's results. Code
-   that called tools may take several such answers.
+2. Beside a client's call the server waits: its result is in the next answer, behind the client's results.
+   Code that called tools may take several such answers.
 3. Only the client's results may stand between: after any other message a call without a result is left out.
 4. A call without a result at the end stays: the server goes on with a paused answer, which must come last and
    as it is, or with the client's results.
 
-Sources, read in November 2026: "Server tools" (pause_turn, mixed turns) and "Programmatic tool calling" in the
-documentation of the Claude API.
+Sources, read in November 2026: "Server tools" (pause_turn, mixed turns) and "Programmatic tool calling" in
+the documentation of the Claude API.
 """
 
 from collections.abc import Sequence

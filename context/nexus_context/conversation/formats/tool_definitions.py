@@ -22,7 +22,7 @@ import msgspec
 from nexus_context.conversation.formats import server_rules
 from nexus_context.conversation.message import ToolCall
 from nexus_context.conversation.parts import is_blank
-from nexus_context.conversation.provider_tools import OWNER_NAMES, SCHEMAS, Owner, owner_of, own_name
+from nexus_context.conversation.provider_tools import OWNER_NAMES, SCHEMAS, Owner, own_name, owner_of
 from nexus_context.conversation.repair import RepairLog, clean, is_clean, quote_name
 
 _encode = msgspec.json.Encoder().encode
@@ -255,9 +255,7 @@ def _definition(
             return ToolDefinition(name, "", {}, provider_form=provider_form)
         if not any(key in source for key in SCHEMAS):
             tool_type = f" of the type {quote_name(tool['type'])}" if "type" in tool else ""
-            text = (
-                f"The tool {quote_name(name)}{tool_type} is left out: only {OWNER_NAMES[owner]} has such a tool."
-            )
+            text = f"The tool {quote_name(name)}{tool_type} is left out: only {OWNER_NAMES[owner]} has such."
             log.add("tool-left-out", text, given=name)
             return None
     description = source.get("description")
@@ -289,15 +287,17 @@ def _fields(
             if key == "strict" and value is False and key in types:
                 fields[key] = value
         elif isinstance(value, types.get(key, ())) and (
-            key != "allowed_callers" or all(_CALLERS[provider].fullmatch(str(caller)) for caller in value)
+            key != "allowed_callers" or all(map(_CALLERS[provider].fullmatch, map(str, source[key])))
         ):
             fields[key] = value
         else:
             lost.append(key)
     name = quote_name(source.get("name"))
-    if fields.get("strict") and not server_rules.is_strict_schema(schema, all_required=provider != "anthropic"):
+    if fields.get("strict") and not server_rules.is_strict_schema(
+        schema, all_required=provider != "anthropic"
+    ):
         fields["strict"] = False
-        text = f"The tool {name} is not sent as strict: the provider rejects that with a schema which is not closed."
+        text = f"The tool {name} is not sent as strict: the provider rejects that with an open schema."
         log.add("strict-off", text, given=source.get("name"))
     if lost:
         text = f"Fields of the tool {name} are left out, which the provider does not take: {', '.join(lost)}."
