@@ -55,7 +55,7 @@ def owner_of(tool: Mapping[str, Any]) -> Owner | None:
     return "openai-responses" if kind in OPENAI_TYPES else "anthropic"
 
 
-def own_name(tool: Mapping[str, Any]) -> str:
+def hosted_name(tool: Mapping[str, Any]) -> str:
     """What tells a provider's own tool without a name from others: its server, else its type or key."""
     for key in ("server_label", "mcp_server_name", "type"):
         if isinstance(tool.get(key), str):

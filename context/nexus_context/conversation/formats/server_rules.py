@@ -75,7 +75,7 @@ _MARKS = ("cache_control", "prompt_cache_breakpoint")
 
 
 def accepted_schema(
-    schema: Schema, provider: Owner, name: str, log: RepairLog, encoded: bytes
+    schema: Schema, provider: Owner, name: str, *, log: RepairLog, encoded: bytes
 ) -> tuple[Schema, Mapping[str, str]]:
     """The schema of a tool as the provider accepts it, and the keys that are sent differently.
 

@@ -22,7 +22,7 @@ import msgspec
 from nexus_context.conversation.formats import server_rules
 from nexus_context.conversation.message import ToolCall
 from nexus_context.conversation.parts import is_blank
-from nexus_context.conversation.provider_tools import OWNER_NAMES, SCHEMAS, Owner, own_name, owner_of
+from nexus_context.conversation.provider_tools import OWNER_NAMES, SCHEMAS, Owner, hosted_name, owner_of
 from nexus_context.conversation.repair import RepairLog, clean, is_clean, quote_name
 
 _encode = msgspec.json.Encoder().encode
@@ -244,7 +244,7 @@ def _definition(
     owner = owner_of(tool)
     custom = tool.get("custom")
     name = custom.get("name") if isinstance(custom, dict) else source.get("name")
-    name = own_name(tool) if owner is not None and name is None else name
+    name = hosted_name(tool) if owner is not None and name is None else name
     if not isinstance(name, str) or not name:
         log.add("tool-left-out", "A tool without a name is left out.")
         return None
@@ -259,13 +259,15 @@ def _definition(
             log.add("tool-left-out", text, given=name)
             return None
     description = source.get("description")
-    schema, renamed = server_rules.accepted_schema(_schema(source, name, log), provider, name, log, encoded)
+    schema, renamed = server_rules.accepted_schema(
+        _schema(source, name, log), provider, name, log=log, encoded=encoded
+    )
     return ToolDefinition(
         name,
         description if isinstance(description, str) and not description.isspace() else "",
         schema,
-        _fields(tool, source, schema, provider, log),
-        renamed,
+        fields=_fields(tool, source, schema, provider=provider, log=log),
+        renamed=renamed,
     )
 
 
@@ -273,6 +275,7 @@ def _fields(
     tool: Mapping[str, Any],
     source: Mapping[str, Any],
     schema: Mapping[str, Any],
+    *,
     provider: Owner,
     log: RepairLog,
 ) -> dict[str, Any]:
