@@ -68,6 +68,7 @@ _INSIDE: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(("fileData", "file_data"), frozenset(("mimeType", "mime_type", "fileUri", "file_uri"))),
 }
 _OF_TEXTS = ("message", "search_result", "tool_result", "function_call_output")
+_LOOKED_INTO = frozenset((*_OF_TEXTS, "image", "image_url", "input_image"))
 _DETAILS = ("low", "high", "original")
 
 
@@ -89,6 +90,8 @@ def _check(content: Iterable[Any], index: int, form: str, log: RepairLog) -> Non
         carried = _GEMINI if kind is None else CARRIED.get(kind) if kind.__class__ is str else None
         if carried is None or (kind is None and carried.isdisjoint(part)):
             continue
+        if carried.issuperset(part) and kind not in _LOOKED_INTO and _INSIDE.keys().isdisjoint(part):
+            continue  # nearly always
         lost = [] if carried.issuperset(part) else [key for key in part if key not in carried and part[key]]
         for key in _INSIDE.keys() & part.keys():
             inner = part[key]

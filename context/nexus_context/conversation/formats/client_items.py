@@ -24,7 +24,7 @@ _Place = tuple[int, int]  # a message and a part of its content
 
 def paired(messages: Sequence[Message], origins: Sequence[int], log: RepairLog) -> Sequence[Message]:
     """The messages with texts in place of calls without an output, and outputs without a call."""
-    halves = _halves(messages)
+    halves = _halves(messages) if any(map(_has_item, messages)) else ()
     if not halves:
         return messages
     sent = list(messages)
@@ -37,6 +37,14 @@ def paired(messages: Sequence[Message], origins: Sequence[int], log: RepairLog) 
         text = "A call of a client's tool without its output, or an output without its call, is sent as text."
         log.add("item-as-text", text, origins[index])
     return sent
+
+
+def _has_item(message: Message) -> bool:
+    content: Any = message.content
+    return content.__class__ is list and any(
+        part.__class__ is dict and (part.get("type") in parts.CLIENT_CALLS or part.get("type") in _OUTPUTS)
+        for part in content
+    )
 
 
 def _halves(messages: Sequence[Message]) -> set[_Place]:

@@ -69,6 +69,7 @@ _IN_SCHEMA = ("items", "additionalProperties", "not", "if", "then", "else", "con
 _IN_LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
 _BY_NAME = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 _CITED = ("document", "search_result")
+_NOT_OF_USER = ("assistant", "model", "system", "developer")
 _MARKS = ("cache_control", "prompt_cache_breakpoint")
 
 # ---------------------------------------------------------------- schemas
@@ -194,7 +195,7 @@ def check_body(form: Owner, body: Body, log: RepairLog, *, window: int = 0, is_b
     places = [
         place
         for index, item in enumerate(items)
-        if item.get("role") not in ("assistant", "model", "system", "developer")
+        if item.get("role") not in _NOT_OF_USER and not isinstance(item.get("content"), str)
         for place in _places(index, item)
     ]
     if not places:
