@@ -28,10 +28,9 @@ from nexus_context.conversation.formats.preparation import call_places, leave_ou
 from nexus_context.conversation.formats.server_rules import check_body
 from nexus_context.conversation.formats.tool_definitions import Naming, ToolDefinition, arguments, definitions
 from nexus_context.conversation.message import Message, ToolCall, is_error
-from nexus_context.conversation.parameter_fields import checks_reasoning, takes_prefill, takes_system_messages
+from nexus_context.conversation.parameter_fields import takes_prefill, takes_system_messages
 from nexus_context.conversation.repair import Repair, RepairLog, clean, is_clean
 from nexus_context.prompt import texts
-from nexus_context.tokens import get_model_limits
 
 Body = dict[str, Any]
 Block = dict[str, Any]
@@ -83,13 +82,7 @@ def anthropic(
     if cache is not None:
         chosen = breakpoints.choose_breakpoints(body, rendering.origins, cache)
         body = breakpoints.mark_breakpoints(body, chosen, cache.ttl)
-    check_body(
-        "anthropic",
-        body,
-        log,
-        window=get_model_limits(model).context_window,
-        is_bound=checks_reasoning(model),
-    )
+    check_body("anthropic", body, log, model=model)
     return body | dict(settings), log.repairs()
 
 

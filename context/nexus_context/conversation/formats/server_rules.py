@@ -25,9 +25,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from nexus_context.conversation.parameter_fields import checks_reasoning
 from nexus_context.conversation.provider_tools import Owner
 from nexus_context.conversation.repair import RepairLog, quote_name
 from nexus_context.prompt import texts
+from nexus_context.tokens import get_model_limits
 from nexus_context.tokens.images import image_data, image_size
 
 Schema = dict[str, Any]
@@ -186,10 +188,10 @@ class _Place(NamedTuple):
     replace: Callable[[Block], None]
 
 
-def check_body(form: Owner, body: Body, log: RepairLog, *, window: int = 0, is_bound: bool = False) -> None:
+def check_body(form: Owner, body: Body, log: RepairLog, *, model: str = "") -> None:
     """Change what the server would refuse in the messages of a finished body: images, and citations.
 
-    `window` are the tokens of the model's. `is_bound`: its reasoning is bound to what stands before it.
+    `model` is Anthropic's: its window, and whether its reasoning is bound to what stands before it, matter.
     """
     items = body.get("messages") or body.get("input") or body.get("contents") or ()
     places = [
@@ -201,10 +203,10 @@ def check_body(form: Owner, body: Body, log: RepairLog, *, window: int = 0, is_b
     if not places:
         return
     images = [place for place in places if not _is_cited(place)]
-    changed = _replace_images(form, images, log, window) if images else []
+    changed = _replace_images(form, images, log, model) if images else []
     if form == "anthropic":
         changed += _cite_all(list(filter(_is_cited, places)), log)
-    if is_bound and changed:
+    if changed and checks_reasoning(model):
         _leave_out_bound(body, min(changed), log)
 
 
@@ -232,7 +234,7 @@ def _is_cited(place: _Place) -> bool:
     return place.part.get("type") in _CITED
 
 
-def _replace_images(form: Owner, images: list[_Place], log: RepairLog, window: int) -> list[int]:
+def _replace_images(form: Owner, images: list[_Place], log: RepairLog, model: str) -> list[int]:
     """Put texts in place of refused images; returns the messages whose images left for their number."""
     rules = RULES[form]
     rest, leaving = images, list[_Place]()
@@ -244,7 +246,9 @@ def _replace_images(form: Owner, images: list[_Place], log: RepairLog, window: i
             too_large, "image-too-large", "An image is too large for the provider; a text replaces it.", log
         )
         rest = [place for place in images if not _is_too_large(place, edges)] if too_large else images
-    most = rules.images_of_small_window if window <= SMALL_WINDOW else rules.images
+    most = rules.images_of_small_window
+    if len(rest) > most and get_model_limits(model).context_window > SMALL_WINDOW:
+        most = rules.images
     leaving += rest[: _in_steps(len(rest), most)]
     _replace(
         leaving, "images-over-limit", f"The provider takes {most} images; texts replace the oldest.", log
