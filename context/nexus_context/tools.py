@@ -23,6 +23,7 @@ import msgspec
 
 from nexus_context.budget import UsageRow
 from nexus_context.config.patterns import Patterns
+from nexus_context.conversation.provider_tools import hosted_name
 from nexus_context.errors import RequestError
 from nexus_context.tokens import TokenCounter, count_message
 from nexus_context.tokens.counter import measure_cached
@@ -66,13 +67,13 @@ class Selection(NamedTuple):
 def name_of(tool: Mapping[str, Any]) -> str:
     """The name of a tool definition, in the neutral and Anthropic form or in OpenAI's two; "" without one.
 
-    A provider's built-in tool may have only a type, which is then its name.
+    A provider's built-in tool may have only a type, or Gemini's key, which is then its name.
     """
     kind = tool.get("type")
     inner = next((tool[key] for key in _FORMS if isinstance(tool.get(key), Mapping)), None)
     name = tool.get("name") if inner is None else inner.get("name")
     if name is None and inner is None and kind not in _FORMS:
-        name = kind
+        name = hosted_name(tool)
     return name if isinstance(name, str) and name.strip() else ""
 
 

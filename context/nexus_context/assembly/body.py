@@ -11,6 +11,7 @@ from nexus_context.assembly.costs import FixedPart
 from nexus_context.assembly.request import Request
 from nexus_context.conversation import formats, parameter_fields
 from nexus_context.conversation.breakpoints import MINIMUM, Cache
+from nexus_context.conversation.lost_fields import lost_fields
 from nexus_context.conversation.message import Message, changes_apart, content_of, sent_message
 from nexus_context.conversation.model_features import adapted
 from nexus_context.conversation.repair import Repair
@@ -111,7 +112,8 @@ def body_of(
             model.given, fixed.prompt.text, messages, fixed.tools, settings=fields, cache_key=key, cache=cache
         )
     placed = (_with_index(repair, origins) for repair in (*feature_repairs, *format_repairs))
-    repairs = [*costs.left_out_features(model, fixed.left_out, values), *view.left_out(), *repairs]
+    lost = lost_fields([*view.messages(), *current], request.format)
+    repairs = [*costs.left_out_features(model, fixed.left_out, values), *view.left_out(), *repairs, *lost]
     return RenderedBody(body, [f"parameter {one}" for one in unsent], [*repairs, *placed])
 
 

@@ -11,8 +11,7 @@
    content, in the form of Anthropic, OpenAI or Gemini, become calls and results: no repair where they belong.
    A mark keeps a call's place where parts follow it or Gemini signed it (`parts.CallPart`).
 5. An empty message is left out, unless it is a result: a tool may return nothing.
-6. Text must be encodable as UTF-8 (U+FFFD replaces half a surrogate pair), and JSON no deeper than
-   MOST_DEPTH.
+6. Text is valid UTF-8 (U+FFFD replaces half a surrogate pair), and JSON no deeper than MOST_DEPTH.
 7. A sound history is returned unchanged, after one fast pass (`sound_part`): nearly all are sound. A repair
    changes nothing before its place.
 

@@ -28,6 +28,7 @@ from nexus_context.conversation.formats.preparation import (
     leave_out_thinking,
     prepared,
 )
+from nexus_context.conversation.formats.server_rules import check_body
 from nexus_context.conversation.formats.tool_definitions import Naming, ToolDefinition, arguments, definitions
 from nexus_context.conversation.message import Message, ToolCall, is_error
 from nexus_context.conversation.parameter_fields import gemini_version
@@ -72,7 +73,7 @@ def gemini(
     log = RepairLog(without_naming(repairs, unnamed))
     defined = definitions(tools, "gemini", log)
     naming = Naming(log, longest_name=LONGEST_NAME, longest_id=None, any_id=True, letter_first=True)
-    naming.define(tool.name for tool in defined)
+    naming.define(tool.name for tool in defined if tool.is_called)
     is_strict = (gemini_version(model) or (0, 0)) >= (3, 0)
     rendering = _Rendering(naming, log, is_strict=is_strict, unnamed=unnamed)
     if not parts.is_blank(system):
@@ -83,8 +84,11 @@ def gemini(
     body: Body = {"contents": rendering.contents}
     if rendering.systems:
         body["systemInstruction"] = {"parts": rendering.systems}
+    functions = [_declaration(tool, naming) for tool in defined if tool.provider_form is None]
+    own_tools = [tool.provider_form for tool in defined if tool.provider_form is not None]
     if defined:
-        body["tools"] = [{"functionDeclarations": [_declaration(tool, naming) for tool in defined]}]
+        body["tools"] = [*([{"functionDeclarations": functions}] if functions else []), *own_tools]
+    check_body("gemini", body, log)
     return body | dict(settings), log.repairs()
 
 
@@ -291,4 +295,4 @@ def _declaration(tool: ToolDefinition, naming: Naming) -> Body:
     declaration: Body = {"name": naming.name(tool.name), "parametersJsonSchema": tool.schema}
     if tool.description:
         declaration["description"] = tool.description
-    return declaration
+    return declaration | dict(tool.fields)
