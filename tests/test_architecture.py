@@ -59,6 +59,7 @@ ORDER = [
 CONVERSATION_ORDER = [
     "message",
     "agent_result",
+    "gemini_parts",
     "parts",
     "provider_tools",
     "coercion",

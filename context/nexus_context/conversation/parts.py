@@ -18,6 +18,8 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from nexus_context.conversation.gemini_parts import GEMINI_KEYS, TOOL_KEYS, gemini_form
+
 Part = dict[str, Any]
 
 IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
@@ -66,28 +68,6 @@ OPENAI_ITEMS = frozenset(
     )
 )
 """Items of OpenAI's responses that come back as they were."""
-
-_GEMINI_KEYS = ("executableCode", "codeExecutionResult", "toolCall", "toolResponse")
-_CAMEL: dict[str, str] = {
-    "inline_data": "inlineData",
-    "file_data": "fileData",
-    "function_call": "functionCall",
-    "function_response": "functionResponse",
-    "executable_code": "executableCode",
-    "code_execution_result": "codeExecutionResult",
-    "thought_signature": "thoughtSignature",
-    "tool_call": "toolCall",
-    "tool_response": "toolResponse",
-    "mime_type": "mimeType",
-    "file_uri": "fileUri",
-    "display_name": "displayName",
-    "tool_type": "toolType",
-}
-_HOLDERS = frozenset(
-    (*_GEMINI_KEYS, "inlineData", "fileData", "functionCall", "functionResponse")
-)  # their values are objects of the API
-GEMINI_KEYS = frozenset(("text", *_CAMEL, *_CAMEL.values()))
-"""Keys of Gemini's parts, in camel case and in the snake case of Python programs."""
 
 _TEXT_TYPES = ("text", "input_text", "output_text")
 _SIGNATURES = {  # the first characters of a file in base64
@@ -206,19 +186,6 @@ def compaction_in(part: Any) -> CompactionPart | None:
         return None
     kind = read_part(part)
     return kind if isinstance(kind, CompactionPart) and kind.part is not None else None
-
-
-def gemini_form(part: Part) -> Part:
-    """A part of Gemini as its API has it: keys in camel case, none without a value.
-
-    Python programs have snake case, and a dump of the SDK every key. A part in camel case is returned itself.
-    """
-    camel: Part = {}
-    for key, value in part.items():
-        if value is not None:
-            name = _CAMEL.get(key, key)
-            camel[name] = gemini_form(value) if value.__class__ is dict and name in _HOLDERS else value
-    return part if camel == part else camel
 
 
 def is_blank(part: Any) -> bool:
@@ -459,7 +426,7 @@ def _thought(part: Part) -> AnyPart:
 
 def _gemini(part: Part) -> AnyPart | None:
     """A file within a part, or what Google's server ran."""
-    for key in _GEMINI_KEYS:
+    for key in TOOL_KEYS:
         value = part.get(key)
         if isinstance(value, dict) and (not key.startswith("tool") or "toolType" in value):
             return ProviderPart("gemini", part)

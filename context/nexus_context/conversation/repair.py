@@ -5,17 +5,16 @@
    counts. A result without a call, which a cut or a compaction took, becomes a marked text of the user.
 2. Call ids are unique: the second call `id` becomes `id-2`, and so does its result. Results belong to the
    calls before them, in order; if there are too few, to the newest calls.
-3. A result without an id answers the newest message before it that has a call without a result: the call of
-   the same tool, else the first. A call without an id gets one.
+3. A result without an id answers the newest message before it with an open call: the one of the same tool,
+   else the first. A call without an id gets one.
 4. Only assistants call tools: calls of another role move to an assistant message. Calls and results inside a
    content, in the form of Anthropic, OpenAI or Gemini, become calls and results: no repair where they belong.
    A mark keeps a call's place where parts follow it or Gemini signed it (`parts.CallPart`).
 5. An empty message is left out, unless it is a result: a tool may return nothing.
 6. Text is valid UTF-8 (U+FFFD replaces half a surrogate pair), and JSON no deeper than MOST_DEPTH.
-7. A sound history is returned unchanged, after one fast pass (`sound_part`): nearly all are sound. A repair
-   changes nothing before its place.
+7. A sound history is returned unchanged after one fast pass. A repair changes nothing before its place.
 
-Reading order: `traced`, `sound_part`, `steps_of` (a single message), `Pairing` (calls and their results).
+Reading order: `traced`, `sound_part`, `steps_of` (one message), `Pairing` (calls and results).
 """
 
 from bisect import bisect_left
@@ -24,9 +23,10 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from nexus_context.conversation.gemini_parts import gemini_form
 from nexus_context.conversation.late_result import late_result
 from nexus_context.conversation.message import Message, ToolCall, content_of
-from nexus_context.conversation.parts import gemini_form, is_blank, json_text, signature_of
+from nexus_context.conversation.parts import is_blank, json_text, signature_of
 from nexus_context.prompt import texts
 
 MOST_DEPTH = 200

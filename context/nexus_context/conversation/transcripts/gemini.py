@@ -13,7 +13,8 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from nexus_context.conversation.parts import GEMINI_KEYS, SIGNATURE_KEYS, gemini_form
+from nexus_context.conversation.gemini_parts import GEMINI_KEYS, gemini_form
+from nexus_context.conversation.parts import SIGNATURE_KEYS
 from nexus_context.conversation.transcripts.conversation import (
     AnswerParts,
     Conversation,
