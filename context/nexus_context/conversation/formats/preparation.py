@@ -176,6 +176,9 @@ def _with_compactions(
                 else:
                     steps.append(Step(index, Message("user", compaction_text(kind))))
                 repairs.append(_as_text(kind, index))
+        if own is not None and any(lifted_as(part) == "result" for part in rest):
+            # results are lifted before the rest of their message: not before the compaction
+            steps.append(Step(index, Message(message.role, [rest.pop(0)])))
         if rest or message.tool_calls or message.role == "tool":
             steps.append(Step(index, msgspec.structs.replace(message, content=rest or None)))
     return steps
