@@ -72,7 +72,9 @@ HOSTED: list[Any] = [
     {"type": "custom_tool_call", "call_id": "cu_1", "name": "free", "input": "x"},
     {"type": "custom_tool_call_output", "call_id": "cu_1", "output": "x"},
 ]
-CONTENTS = st.lists(st.sampled_from([*PARTS.values(), *HOSTED]), max_size=4) | st.sampled_from(
+# what is no object is refused where it is added
+OBJECTS = [part for part in PARTS.values() if isinstance(part, dict)]
+CONTENTS = st.lists(st.sampled_from([*OBJECTS, *HOSTED]), max_size=4) | st.sampled_from(
     ["said", "", " ", None]
 )
 IDS = st.sampled_from(["1", "2", "3", "", "a.b", "call_" + "x" * 60, "é"])
@@ -138,12 +140,20 @@ def judge(form: str, model: str, body: Any) -> None:
 
 
 def silently_lost(messages: list[Message], body: Any, repairs: list[Any]) -> list[str]:
-    """The marks that are not in the body, and of whose messages no repair tells."""
+    """The marks that are not in the body, and of whose messages no repair tells.
+
+    A compaction stands for what is before it, the beginning of its own message included.
+    """
     text = json.dumps(body)
     told = {repair.index for repair in repairs}
     has_repeated = any(repair.text.endswith(" times)") or repair.kind == "more" for repair in repairs)
     lost = []
+    compacted = [
+        index for index, message in enumerate(messages) if '"compaction"' in json.dumps(message.content)
+    ]
     for index, message in enumerate(messages):
+        if index <= max(compacted, default=-1):
+            continue
         said = json.dumps(message.content)
         marks = [f"mark-{piece.split('-')[0]}-" for piece in said.split("mark-")[1:]]
         if index not in told and not has_repeated:

@@ -176,9 +176,10 @@ def _with_compactions(
                 else:
                     steps.append(Step(index, Message("user", compaction_text(kind))))
                 repairs.append(_as_text(kind, index))
-        if own is not None and any(lifted_as(part) == "result" for part in rest):
-            # results are lifted before the rest of their message: not before the compaction
-            steps.append(Step(index, Message(message.role, [rest.pop(0)])))
+        alone = rest[:1] if own is not None and any(lifted_as(part) == "result" for part in rest) else []
+        # results are lifted before the rest of their message, but never before the compaction
+        steps += [Step(index, Message(message.role, [part])) for part in alone]
+        rest = rest[len(alone) :]
         if rest or message.tool_calls or message.role == "tool":
             steps.append(Step(index, msgspec.structs.replace(message, content=rest or None)))
     return steps
