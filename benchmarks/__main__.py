@@ -52,6 +52,7 @@ MODULES = (
     "agents.measures",
     "knowledge.measures",
     "conversation.measures",
+    "panel",
 )
 """Where the benchmarks are: each function of these modules that `promises` decorates."""
 TIMEOUT_S = 600.0  # of one benchmark

@@ -23,13 +23,14 @@ from random import Random
 import msgspec
 
 from support.editor import Editor
+from support.waiting import PAUSE_S, pauses
 from torture.figures import Figure, Outcome, Watch, dice_of, nothing_wrong, p95
 
 NAME = "no file watches left"
 LIMITS = ("max_inotify_watches", "max_inotify_instances")
 PHASES = 3
 FOLDERS = 10
-PATIENCE_S = 10.0
+PATIENCE_S = 10.0  # counted in pauses: longer where the machine is busy
 RECOVERY_S = 75.0  # longer than the longest pause between two tries
 POLL_S = 1.1  # longer than a poller rests
 ROOM = 100_000
@@ -126,13 +127,14 @@ class _Run:
             self._dice.choice(EDITS)(folder / name, marker, self._dice)
             pending[folder] = marker, time.monotonic()
         self.edits += len(folders)
-        deadline = time.monotonic() + PATIENCE_S
-        while pending and time.monotonic() < deadline:
+        for _ in pauses(PATIENCE_S):
+            if not pending:
+                break
             for folder, (marker, since) in list(pending.items()):
                 if marker in self.editor.ask("context/preview", folder)["text"]:
                     self.waits += [time.monotonic() - since] if state == "polled" else []
                     del pending[folder]
-            time.sleep(0.01)
+            time.sleep(PAUSE_S)
         self.missed += len(pending)
         states = [self.editor.layers(folder)["freshness"]["state"] for folder in folders]
         self.untrue += sum(each == "watched" for each in states) if state == "polled" else 0

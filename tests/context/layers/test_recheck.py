@@ -50,7 +50,7 @@ def typed(tree: Fixture, *texts: str, whole: bool) -> Snapshot:
 def test_rechecking_gives_the_same_as_loading(texts: list[str]) -> None:
     with tempfile.TemporaryDirectory() as directory:
         tree = write_fixture(TREE, Path(directory))
-        quick, long = typed(tree, *texts, whole=False), typed(tree, texts[-1], whole=True)
+        quick, long = typed(tree, *texts, whole=False), typed(tree, *texts, whole=True)
     assert sorted(map(repr, quick.problems)) == sorted(map(repr, long.problems))
     assert quick.layers.layers == long.layers.layers
     assert quick.layers.texts == long.layers.texts

@@ -288,10 +288,10 @@ def test_forty_thousand_compactions_are_read_in_linear_time() -> None:
     count = 40_000
     lines = [HEADER_LINE, *(line_of("compaction", f"c{at}") for at in range(count))]
     lines += [line_of("undo", f"c{at}") for at in reversed(range(count))]
-    began = time.monotonic()
+    began = time.thread_time()
     (session,), problems, _ = jsonl.read(jsonl.split("\n".join(lines)), "/x/export.jsonl")
     assert (len(session.turns), problems) == (2 * count, [])
-    assert time.monotonic() - began < 15  # half a second; it was half a minute
+    assert time.thread_time() - began < 15  # half a second; it was half a minute
 
 
 HEADER_LINE = json.dumps({"format": "nexus-session", "version": 1, "session": "s"})
