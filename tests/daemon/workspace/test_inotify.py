@@ -203,7 +203,7 @@ def test_a_directory_that_is_deleted_and_made_again_in_a_loop(tmp_path: Path) ->
         await wait_until(lambda: watched.has(file))
         await wait_until(lambda: watched.watcher.freshness([str(file)]).state == "watched")
         await watched.write(file, "written again")
-        assert instances() == [1]
+        assert await wait_until(lambda: instances() == [1])
 
     check({file}, story)
 
