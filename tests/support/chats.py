@@ -12,7 +12,6 @@ todo: {"todos": []}           any tool with these arguments
 import json
 
 from nexus_context.conversation.message import Message, ToolCall
-from nexus_context.conversation.summary import MARKER, as_summary
 
 COMMANDS = ("bash", "shell", "execute")
 
@@ -27,8 +26,7 @@ def chat(text: str) -> list[Message]:
             continue
         who, _, what = said.partition(": ")
         if who in ("user", "assistant", "system"):
-            message = Message(who, what)  # type: ignore[arg-type]
-            messages.append(as_summary(message) if what.startswith(MARKER) else message)
+            messages.append(Message(who, what))  # type: ignore[arg-type]
         else:
             messages.append(_call(who, what, len(messages)))
     return messages

@@ -54,7 +54,8 @@ def assemble_cached(
     key = (*versions, *identity, tuple(moment.values()), encoded, items)
     context = cache.get(key)
     if context is not None:
-        conversation.requests.add(context.sent_request._replace(at=now))
+        conversation.request = context.sent_request
+        conversation.propose(context.proposal, at=now)
         return context, True
     context = assemble(snapshot, conversation, request, now=now, memory=items)
     cache.put(key, context)
