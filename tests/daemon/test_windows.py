@@ -29,6 +29,9 @@ class Windows:
     def events(self, ask: Asking, method: str) -> list[Any]:
         return [one["params"] for one in ask.talk.writer.messages() if one.get("method") == method]
 
+    def reasons(self, ask: Asking) -> list[str]:
+        return [one["reason"] for one in self.events(ask, "nexus/context/didChange")]
+
     def changes(self, ask: Asking) -> list[tuple[str, str, str]]:
         changes = self.events(ask, "nexus/session/didChange")
         return [(one["session"], one["reason"], one["by"]) for one in changes]
@@ -156,7 +159,7 @@ def test_what_one_window_changes_in_sessions_the_other_is_told_at_once(
         await wait_until(lambda: len(windows.changes(two)) == len(names))
         assert [(reason, by) for _, reason, by in windows.changes(two)] == [(one, "other") for one in names]
         assert [(reason, by) for _, reason, by in windows.changes(one)] == [(one, "self") for one in names]
-        await wait_until(lambda: windows.events(two, "nexus/context/didChange")[-1]["reason"] == "session")
+        await wait_until(lambda: windows.reasons(two)[-1:] == ["session"])
         assert await wait_until(lambda: windows.events(two, "nexus/event/published"))
         assert len((await two("session/messages"))["messages"]) == 2  # with the one that opens it
         assert (await two("event/list"))["events"] == (await one("event/list"))["events"] != []

@@ -64,7 +64,7 @@ def test_a_definition_is_checked_as_it_is_typed(tmp_path: Path) -> None:
         edit(desk, ask.talk, ZOE, 3, FIXED)
         await shows(desk, ask.talk, ZOE, [])
         edit(desk, ask.talk, ZOE, 4, FIXED)  # each version is answered for
-        await wait_until(lambda: versions(desk, ask.talk, ZOE)[-1] == 4)
+        await wait_until(lambda: versions(desk, ask.talk, ZOE)[-1:] == [4])
         edit(desk, ask.talk, ZOE, 5, BROKEN)
         await shows(desk, ask.talk, ZOE, IMPORT)
         desk.close(ask.talk, ZOE)
@@ -257,7 +257,7 @@ def test_what_nobody_reads_says_so(tmp_path: Path, directory: str, name: str) ->
         desk.folders.changed([desk.tree.path(f"{directory}/AGENT.zoe.md")])
         await wait_until(lambda: severity(desk, ask.talk) == 2)
         edit(desk, ask.talk, path, 2, "")
-        await wait_until(lambda: versions(desk, ask.talk, path)[-1] == 2)
+        await wait_until(lambda: versions(desk, ask.talk, path)[-1:] == [2])
         assert desk.shown(ask.talk, path) == ["layer.no-variant"]
         desk.close(ask.talk, path)
         await shows(desk, ask.talk, path, [])

@@ -603,7 +603,7 @@ def test_two_windows_have_the_same_agents(tmp_path: Path) -> None:
         ]
         assert (ask.told(), there.told()) == (ours, ours)
         await ask("agent/dispose", agentId="api")
-        await wait_until(lambda: there.told()[-1] == ("api", "disposed"))  # without being asked
+        await wait_until(lambda: there.told()[-1:] == [("api", "disposed")])  # without being asked
         await ended(other)
 
     check(tmp_path, story)
