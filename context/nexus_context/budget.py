@@ -25,10 +25,20 @@ what the context may take of it.
 """
 
 
-class ContextConfig(msgspec.Struct, frozen=True):
-    """How much a context may hold, and what leaves first. Sizes are in tokens."""
+class DefaultLimit(int):
+    """A limit that nobody set: it gives way to the window of a model that is known."""
 
-    max_tokens: int = 8_000
+
+DEFAULT_MAX_TOKENS = DefaultLimit(8_000)
+
+
+class ContextConfig(msgspec.Struct, frozen=True):
+    """How much a context may hold, and what leaves first. Sizes are in tokens.
+
+    Without `max_tokens` a manager with a model has its window, and one without a model 8,000.
+    """
+
+    max_tokens: int = DEFAULT_MAX_TOKENS
     reserve_tokens: int = 2_000  # reserved for the answer
     truncation_strategy: Strategy = "oldest_first"
     truncation_target: float = 0.6  # the share of the available tokens that remains after a cut

@@ -13,7 +13,7 @@
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -23,7 +23,7 @@ from nexus_context.prompt import texts
 from nexus_context.prompt.blocks import OWN_TEXTS
 from nexus_context.prompt.render import Prompt
 from nexus_context.prompt.token_attribution import RowKey, row_key
-from nexus_context.tools import NOT_SENT, Tool, name_of
+from nexus_context.tools import Tool, name_of, sent_fields
 
 ChangeKind = Literal["added", "changed", "removed"]
 
@@ -141,11 +141,6 @@ def parts_of(prompt: Prompt, separator: str) -> Mapping[RowKey, str]:
     rule = separator.strip()
     trimmed = {key: text.strip().removesuffix(rule).strip() for key, text in collected.items()}
     return {key: text for key, text in trimmed.items() if text and key[0] != _BY_TOOLS}
-
-
-def sent_fields(tool: Tool) -> dict[str, Any]:
-    """What a model is sent of a tool definition."""
-    return {key: value for key, value in tool.items() if key not in NOT_SENT}
 
 
 # ---------------------------------------------------------------- parts

@@ -13,6 +13,7 @@ from nexus_context.layers.read_layers import DEFAULTS_DIRECTORY
 from nexus_context.layers.walk import CONFIG_DIRECTORY
 
 FILES = ("NEXUS.md", "config.json", "mcp.json")
+TEMPLATES = os.path.join(DEFAULTS_DIRECTORY, "templates")
 INSTRUCTIONS = (
     "NEXUS.md",
     "AGENTS.override.md",
@@ -32,6 +33,7 @@ class InitPlan(msgspec.Struct, frozen=True):
     """`create` are absolute paths and texts of files to write; `existing` are paths to leave alone.
 
     `adopted` are servers of other programs that the new mcp.json has, `left` those that it has not.
+    `replaced` are paths of `create` that exist as untouched templates.
     """
 
     directory: str
@@ -39,14 +41,16 @@ class InitPlan(msgspec.Struct, frozen=True):
     existing: tuple[str, ...]
     adopted: tuple[AdoptedServer, ...] = ()
     left: tuple[LeftServer, ...] = ()
+    replaced: tuple[str, ...] = ()
 
 
 def plan_init(folder: str, *, adopt: bool = False) -> InitPlan:
     """The templates for a project: `<folder>/.nexus3/`. Nothing is written: the plan is a preview as well.
 
     The new NEXUS.md wins over the folder's existing instructions, so it begins by importing them. `adopt`: a
-    new mcp.json has the servers of `.mcp.json` and `.vscode/mcp.json`, without their secrets
-    (`config.adopt`); these files stay as they are. The plan lists the servers that are `adopted` and `left`.
+    new mcp.json, or one that is still the template, has the servers of `.mcp.json` and `.vscode/mcp.json`,
+    without their secrets (`config.adopt`); these files stay as they are. The plan lists the servers that are
+    `adopted` and `left`.
     """
     plan = _plan_project(folder)
     return _adopt(plan, folder) if adopt else plan
@@ -54,6 +58,11 @@ def plan_init(folder: str, *, adopt: bool = False) -> InitPlan:
 
 def _adopt(plan: InitPlan, folder: str) -> InitPlan:
     target = os.path.join(plan.directory, "mcp.json")
+    template = _text(os.path.join(TEMPLATES, "mcp.json"))
+    if target in plan.existing and read_text(target, limit=JSON_LIMIT).text == template:
+        existing = tuple(path for path in plan.existing if path != target)
+        create = (*plan.create, (target, template))
+        plan = msgspec.structs.replace(plan, create=create, existing=existing, replaced=(target,))
     documents, left = [], []
     for name in MCP_SOURCES:
         path = os.path.join(folder, *name.split("/"))
@@ -69,6 +78,8 @@ def _adopt(plan: InitPlan, folder: str) -> InitPlan:
         documents.append(parse(path, read.text))
     adoption = adopt_servers(documents, folder)
     text = adoption.text if adoption.adopted else None
+    if text is None and plan.replaced:
+        plan = _plan_project(folder)
     create = tuple((path, text if text and path == target else own) for path, own in plan.create)
     return msgspec.structs.replace(
         plan, create=create, adopted=adoption.adopted, left=(*left, *adoption.left)
@@ -81,7 +92,7 @@ def _lies_in(path: str, folder: str) -> bool:
 
 
 def _plan_project(folder: str) -> InitPlan:
-    plan = _plan(os.path.join(folder, CONFIG_DIRECTORY), os.path.join(DEFAULTS_DIRECTORY, "templates"))
+    plan = _plan(os.path.join(folder, CONFIG_DIRECTORY), TEMPLATES)
     already = next((name for name in INSTRUCTIONS if exists(os.path.join(folder, name))), None)
     if already is None:
         return plan

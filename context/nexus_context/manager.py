@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from nexus_context.budget import ContextConfig, TokenUsage, UsageRow, corrected, history_rows, usage
+from nexus_context.budget import ContextConfig, TokenUsage, corrected, history_rows
 from nexus_context.conversation import coercion
 from nexus_context.conversation.body_shape import AS_IT_IS, BodyShape
-from nexus_context.conversation.compaction.server import SplitTurn, split_turn
+from nexus_context.conversation.bound_thinking import SentRequest, report_behind
+from nexus_context.conversation.compaction.server import SplitTurn
 from nexus_context.conversation.history import Gap, History
 from nexus_context.conversation.message import (
     Message,
@@ -24,11 +25,14 @@ from nexus_context.conversation.message import (
     without_old_preambles,
 )
 from nexus_context.conversation.reported_usage import Estimate, report_of
+from nexus_context.conversation.summary import as_summary
 from nexus_context.conversation.times import local_time, opening_message, with_time
 from nexus_context.conversation.view import View, overflow
 from nexus_context.conversation.window import Budget, Policy, Window
 from nexus_context.errors import RequestError
-from nexus_context.frozen import Frozen, Proposal, frozen_of, frozen_text, settled
+from nexus_context.frozen import Frozen, frozen_of, frozen_text, settled
+from nexus_context.manager_budget import ManagerBudget
+from nexus_context.sent_requests import SentRequests
 from nexus_context.tokens import (
     MinimalCounter,
     TokenCounter,
@@ -36,15 +40,13 @@ from nexus_context.tokens import (
     count_message,
     counter_for,
     family_of_counter,
-    get_model_limits,
     get_token_counter,
 )
 from nexus_context.tokens.correction import UNCORRECTED, Correction
-from nexus_context.tools import check_tool, fixed_rows
+from nexus_context.tools import check_tool
 
 if TYPE_CHECKING:
     from nexus_context.conversation.agent_result import ProviderUsage
-    from nexus_context.conversation.bound_thinking import SentRequest
     from nexus_context.conversation.compaction.detection import CompactionSettings, Reason
     from nexus_context.conversation.compaction.receipt import Receipt
     from nexus_context.conversation.compaction.run import CompactionResult, Plan
@@ -89,6 +91,10 @@ class ContextManager:
     ) -> None:
         """`started`, a local time, opens the session with a message that tells when it began.
 
+        Without `config.max_tokens` the limit is the window of `model`; without a model 8,000 tokens, and the
+        usage says that it is a guess. `compact`, `is_over_budget` and `add(usage=)` go by the budget of the
+        last request that `assemble` made.
+
         `counter` counts tokens; the default is that of `model`, else cl100k_base. `clock` returns the local
         time with its zone: each user message that is added is sent with the time before its text.
 
@@ -97,26 +103,20 @@ class ContextManager:
         session, `started` are then the computer's. LedgerError where the ledger cannot be read or written;
         nothing has changed then. ValueError without an absolute folder.
         """
-        self._config = config or ContextConfig()
-        self._limits = get_model_limits(model)
+        config = config or ContextConfig()
         self._counter = complete(counter or (counter_for(model) if model else get_token_counter()))
-        self._system_prompt = ""
-        self._tools: list[dict[str, Any]] = []
-        self._policy = self._config.policy
-        self._fixed: tuple[UsageRow, ...] | None = None  # what system prompt and tools cost
-        self._room: Budget | None = None
+        self._own = ManagerBudget(config, model, self._counter)
+        self._policy = config.policy
         self._history = History()
         self._windows: dict[tuple[str, Policy, int], Window] = {}
         self._replaced = 0
         self._compactions: list[_Compaction] = []
         self._frozen: Frozen | None = None
         self.freezes = 0  # changes of the state in `frozen`
-        self._proposal: Proposal | None = None
-        self._proposed_at: datetime | None = None
         self._last_request: datetime | None = None
         self._clock = clock
         self.correction = UNCORRECTED  # of the totals of its requests
-        self.request: SentRequest | None = None  # the last one that `assembly` made of this conversation
+        self.requests = SentRequests()  # that `assembly` made of this conversation
         self._stored = False  # whether the ledger has the opening message
         if ledger is not None:
             from nexus_context.ledger.bound_session import BoundSession  # most conversations have none
@@ -167,12 +167,9 @@ class ContextManager:
         `at` is the time of the request that was sent with them.
         """
         self.freezes += frozen is not self._frozen
-        self._frozen, self._proposal = frozen, None
+        self._frozen = frozen
+        self.requests.drop_proposals()
         self._last_request = at or self._last_request
-
-    def propose(self, proposal: Proposal, *, at: datetime) -> None:
-        """Let a request's state become that of the conversation if messages are added after it."""
-        self._proposal, self._proposed_at = proposal, at
 
     @property
     def history(self) -> History:
@@ -189,31 +186,38 @@ class ContextManager:
 
         `usage` is the provider's of the last answer and its request. A user message without a preamble gets
         the time of the clock. An answer with a server's compaction compacts the history, as `compact` does.
+        The turn message of an assembled context says which request is answered, else `sent_requests` decides.
+
+        All messages are checked first: RequestError, `bad-message`, names the one that cannot be sent, and
+        nothing has changed then.
         """
-        batch = tuple(messages)
+        batch = coercion.messages_from(messages)
+        coercion.check_usage(usage)
         if self._clock is not None:
             now = self._clock()
             batch = tuple(with_time(message, now) for message in batch)
-        split, request = self.bind(batch)
-        self.request = request
+        turn = self.requests.bind(batch, self._history)
+        split, request = turn.split, turn.request
         batch = tuple(split.messages)
-        report = self._report(usage, batch)
-        frozen = settled(self._frozen, self._proposal, batch)
-        at = self._proposed_at if self._proposal is not None else None
+        report = self._report(usage, batch, self.requests.last if request is None else request.sent)
+        proposal = None if request is None else request.proposal
+        frozen = settled(self._frozen, proposal, batch)
+        at = request.at if request is not None and proposal is not None else None
         if self._session is None or not (batch or split.summary):
             self._history.extend(batch)
             if batch:
+                self.requests.settle(turn)
                 self.freeze(frozen, at=at)
             self._correct(report)
             self._compact_by_server(split)
             return
         opening = self._history.messages[0] if not self._stored else None
-        turn = self._counted([*([opening] if opening else []), *batch])
-        first = turn.pop(0) if opening else None
+        counted = self._counted([*([opening] if opening else []), *batch])
+        first = counted.pop(0) if opening else None
         changed = msgspec.UNSET if frozen is self._frozen else frozen_text(frozen)
         summary = None if split.summary is None else self._counted([split.summary])[0]
         follows = self._session.append(
-            turn,
+            counted,
             counter=self.counter.name,
             opening=first,
             frozen=changed,
@@ -225,22 +229,10 @@ class ContextManager:
         self._stored = True
         if follows:
             self._history.extend(batch)
+            self.requests.settle(turn)
             self.freeze(frozen, at=at)
         else:
             self._follow()
-
-    def bind(self, messages: Sequence[Message]) -> "tuple[SplitTurn, SentRequest | None]":
-        """The messages to append, with what their reasoning is bound to, and `request` after that.
-
-        A compaction by the provider's server that came with them is apart.
-        """
-        split = split_turn(messages)
-        if self.request is None or not self.request.is_followed_by(self._history):
-            return split, None
-        from nexus_context.conversation.bound_thinking import bind_answers
-
-        bound, request = bind_answers(split.messages, self.request, summary=split.summary, kept=split.kept)
-        return split._replace(messages=bound), request
 
     def add_user_message(self, content: str | Sequence[Any]) -> None:
         """Add a user message: text, or parts such as `{"type": "text", "text": …}`."""
@@ -298,7 +290,8 @@ class ContextManager:
                 "This conversation is a session of a ledger; it reads its history itself.",
                 code="bad-option",
             )
-        history = History.restored(messages, tokens, counter, Gap(lead, gap_messages, gap_tokens))
+        checked = coercion.messages_from(messages)
+        history = History.restored(checked, tokens, counter, Gap(lead, gap_messages, gap_tokens))
         self._compactions.clear()
         self._replace(history)
 
@@ -306,11 +299,10 @@ class ContextManager:
 
     @property
     def system_prompt(self) -> str:
-        return self._system_prompt
+        return self._own.system_prompt
 
     def set_system_prompt(self, text: str) -> None:
-        self._system_prompt = text
-        self._fixed = self._room = None
+        self._own.set(system_prompt=text)
 
     def set_tool_definitions(self, tools: Iterable[Mapping[str, Any]]) -> None:
         """Set the tools, in the form of any provider. RequestError for a tool without a name."""
@@ -318,12 +310,16 @@ class ContextManager:
         for index, tool in enumerate(tools):
             check_tool(tool, f"tools[{index}]")
             copies.append(coercion.copied(dict(tool), f"tools[{index}]", "bad-tool"))
-        self._tools = copies
-        self._fixed = self._room = None
+        self._own.set(tools=copies)
+
+    @property
+    def prompt_and_tools(self) -> tuple[str, Sequence[Mapping[str, Any]]]:
+        """What `set_system_prompt` and `set_tool_definitions` set. Do not change it."""
+        return self._own.system_prompt, self._own.tools
 
     def get_tool_definitions(self) -> list[dict[str, Any]]:
         """Copies of the tool definitions, in the order in which they were set."""
-        return deepcopy(self._tools)
+        return deepcopy(self._own.tools)
 
     def build_messages(self) -> list[Message]:
         """System prompt and messages to send: cut to the budget, broken pairs repaired.
@@ -332,21 +328,23 @@ class ContextManager:
         """
         view = self._view(looking=False)
         if view.over:
-            raise overflow(view, self._budget().available)
+            raise overflow(view, self._own_budget().available, is_assumed=self._own.is_assumed)
         sent = view.sound_messages().messages
-        if self._system_prompt:
-            sent.insert(0, Message("system", self._system_prompt))
+        if self._own.system_prompt:
+            sent.insert(0, Message("system", self._own.system_prompt))
         return sent
 
     def get_token_usage(self) -> TokenUsage:
         """What `build_messages` and the tools cost, row by row."""
-        spent = self._usage([*self._fixed_rows(), *history_rows(self._view(), self.counter)])
+        spent = self._own.usage(history_rows(self._view(), self.counter))
         return corrected(spent, self.correction, self.counter)
 
     def is_over_budget(self) -> bool:
-        """Whether all messages together exceed the budget, so that `build_messages` leaves some out."""
-        budget, tokens = self._budget(), self._history.tokens(self.counter)
-        return self._history.gap.messages > 0 or budget.fixed + tokens > budget.available
+        """Whether all messages together exceed the budget, so that the next request leaves some out."""
+        counter, budget = self._budget()
+        return (
+            self._history.gap.messages > 0 or budget.fixed + self._history.tokens(counter) > budget.available
+        )
 
     # ------------------------------------------------------------ compaction
 
@@ -369,18 +367,19 @@ class ContextManager:
         from nexus_context.conversation.compaction.extractive import extract
         from nexus_context.conversation.compaction.run import finish
 
-        budget, family = self._budget(), family_of_counter(self.counter).name
+        counter, budget = self._budget()
+        family = family_of_counter(counter).name
         plan = self.plan_compaction(
-            self.counter,
+            counter,
             Budget(self.correction.capacity(budget.available, family), budget.fixed),
             settings=settings or self._settings(),
             pins=pins,
             instructions=instructions,
             overflow=overflow,
         )
-        written = extract(plan.request(), self.counter)
-        result = finish(plan, written, counter=self.counter, made_at=made_at)
-        self.apply(result, self.counter)
+        written = extract(plan.request(), counter)
+        result = finish(plan, written, counter=counter, made_at=made_at)
+        self.apply(result, counter)
         return result.receipt
 
     def plan_compaction(
@@ -428,15 +427,17 @@ class ContextManager:
         new_system_prompt: str | None = None,
     ) -> None:
         """Replace the history by a summary and the preserved messages; a new system prompt may take effect,
-        too.
+        too. Leading system messages stay in any case.
         """
         from nexus_context.conversation.compaction.run import new_id
 
-        preserved, compaction = tuple(preserved_messages), new_id()
+        summary_message = as_summary(coercion.message_from(summary_message, "summary_message"))
+        preserved = self._history.with_leading(coercion.messages_from(preserved_messages))
+        compaction = new_id()
         if not self._store_compaction(compaction, summary_message, preserved, {}):
             return
         history = self._history.remade(without_old_preambles([summary_message, *preserved]), self.counter)
-        prompts = None if new_system_prompt is None else (self._system_prompt, new_system_prompt)
+        prompts = None if new_system_prompt is None else (self._own.system_prompt, new_system_prompt)
         self._compactions.append(_Compaction(compaction, self._history, len(history), prompts))
         self._replace(history)
         if new_system_prompt is not None:
@@ -466,7 +467,7 @@ class ContextManager:
             last = self._compactions.pop()
             last.history.take_over(self._history, last.length)
             self._replace(last.history)
-            if last.prompts is not None and self._system_prompt == last.prompts[1]:
+            if last.prompts is not None and self._own.system_prompt == last.prompts[1]:
                 self.set_system_prompt(last.prompts[0])
             if compaction in (None, last.id):
                 break
@@ -526,16 +527,20 @@ class ContextManager:
         self.freeze(frozen_of(self._session.frozen))
         self._correct(None)
 
-    def _report(self, usage: "ProviderUsage | None", batch: Sequence[Message]) -> "UsageReport | None":
+    def _report(
+        self, usage: "ProviderUsage | None", batch: Sequence[Message], request: SentRequest | None
+    ) -> "UsageReport | None":
         if usage is None:
             return None
-        estimate = Estimate(family_of_counter(self.counter).name, self.get_token_usage().total, begun=True)
-        return report_of(usage, estimate, batch, [*map(self._tokens, batch)], correction=self.correction)
+        if request is not None:
+            return report_behind(request, self._history, usage, batch, correction=self.correction)
+        own = Estimate(family_of_counter(self.counter).name, self.get_token_usage().total, begun=True)
+        return report_of(usage, own, batch, [*map(self._tokens, batch)], correction=self.correction)
 
     def _correct(self, report: "UsageReport | None") -> None:
         """Correct totals by what a provider counted; with a ledger, by all that it has."""
         if self._session is not None:
-            self.correction = self._session.correction(family_of_counter(self.counter).name)
+            self.correction = self._session.correction(family_of_counter(self._budget()[0]).name)
         elif report is not None:
             self.correction = Correction(report.family, anchor=report)
 
@@ -553,7 +558,7 @@ class ContextManager:
             return
         from nexus_context.conversation.compaction.run import new_id
 
-        kept = self._history.messages[len(self._history) - split.kept :]
+        kept = self._history.with_leading(self._history.messages[len(self._history) - split.kept :])
         history = self._history.remade(without_old_preambles([split.summary, *kept]), self.counter)
         self._compactions.append(_Compaction(new_id(), self._history, len(history)))
         self._replace(history)
@@ -578,20 +583,16 @@ class ContextManager:
         self.freeze(None)
 
     def _view(self, *, looking: bool = True) -> View:
-        limit = self._config.max_tokens
-        return self.view(self.counter, self._policy, self._budget(), limit=limit, looking=looking)
+        return self.view(
+            self.counter, self._policy, self._own_budget(), limit=self._own.limit, looking=looking
+        )
 
-    def _budget(self) -> Budget:
-        if self._room is None:
-            fixed = self._usage(self._fixed_rows())
-            self._room = Budget(fixed.available, fixed.total)
-        return self._room
+    def _budget(self) -> tuple[TokenCounter, Budget]:
+        """The counter and the budget of the last assembled request; without one those of this manager."""
+        request = self.requests.last
+        if request is None or request.size is None:
+            return self.counter, self._own_budget()
+        return request.size.counter, Budget(request.size.available, request.size.fixed)
 
-    def _usage(self, rows: Iterable[UsageRow]) -> TokenUsage:
-        most, reserve = self._config.max_tokens, self._config.reserve_tokens
-        return usage(self._limits, self.counter, rows, max_tokens=most, reserved=reserve)
-
-    def _fixed_rows(self) -> tuple[UsageRow, ...]:
-        if self._fixed is None:
-            self._fixed = fixed_rows(self._system_prompt, self._tools, self.counter)
-        return self._fixed
+    def _own_budget(self) -> Budget:
+        return self._own.budget

@@ -23,14 +23,22 @@ import msgspec
 
 from nexus_context.budget import UsageRow
 from nexus_context.config.patterns import Patterns
+from nexus_context.conversation.provider_tools import hosted_name
 from nexus_context.errors import RequestError
 from nexus_context.tokens import TokenCounter, count_message
 from nexus_context.tokens.counter import measure_cached
 
 Tool = dict[str, Any]
 
-NOT_SENT = frozenset({"annotations", "permissions"})
-"""Fields of a definition that filter it and are not sent to a model."""
+SENT = frozenset(
+    (
+        *("type", "name", "description", "input_schema", "inputSchema", "parameters", "function", "custom"),
+        *("format", "strict", "defer_loading", "allowed_callers", "input_examples"),
+    )
+)
+"""Fields of a tool that the program runs which are sent; a provider's own tool is sent whole."""
+
+_OWN_TYPES = ("function", "custom", None)  # of tools that the program runs
 
 
 class Filter(msgspec.Struct, frozen=True):
@@ -59,13 +67,13 @@ class Selection(NamedTuple):
 def name_of(tool: Mapping[str, Any]) -> str:
     """The name of a tool definition, in the neutral and Anthropic form or in OpenAI's two; "" without one.
 
-    A provider's built-in tool may have only a type, which is then its name.
+    A provider's built-in tool may have only a type, or Gemini's key, which is then its name.
     """
     kind = tool.get("type")
     inner = next((tool[key] for key in _FORMS if isinstance(tool.get(key), Mapping)), None)
     name = tool.get("name") if inner is None else inner.get("name")
     if name is None and inner is None and kind not in _FORMS:
-        name = kind
+        name = hosted_name(tool)
     return name if isinstance(name, str) and name.strip() else ""
 
 
@@ -74,6 +82,17 @@ def description_of(tool: Mapping[str, Any]) -> str:
     inner = next((tool[key] for key in _FORMS if isinstance(tool.get(key), Mapping)), tool)
     description = inner.get("description")
     return description if isinstance(description, str) else ""
+
+
+def sent_fields(tool: Mapping[str, Any]) -> Tool:
+    """What a model is sent of a definition: nothing of what filters it, or is for people and programs."""
+    if tool.get("type") not in _OWN_TYPES and not any(key in tool for key in _SCHEMAS):
+        return {key: value for key, value in tool.items() if key not in _FILTERS}
+    return {
+        key: sent_fields(value) if key in _FORMS and isinstance(value, Mapping) else value
+        for key, value in tool.items()
+        if key in SENT
+    }
 
 
 def check_tool(tool: Any, place: str) -> None:
@@ -128,7 +147,7 @@ def tool_rows(tools: Sequence[Tool], counter: TokenCounter) -> list[UsageRow]:
 
 
 def _tokens(tool: Tool, counter: TokenCounter) -> int:
-    text = msgspec.json.encode({key: value for key, value in tool.items() if key not in NOT_SENT}).decode()
+    text = msgspec.json.encode(sent_fields(tool)).decode()
     return measure_cached(f"tools in {counter.name}", text, counter.count)
 
 
@@ -161,4 +180,6 @@ def _hints(tool: Tool, hint: str) -> bool:
     return isinstance(annotations, dict) and annotations.get(hint) is True
 
 
+_SCHEMAS = ("input_schema", "inputSchema", "parameters")
+_FILTERS = ("annotations", "permissions", "cache_control")
 _FORMS = ("function", "custom")  # types of OpenAI's tools, and the keys that these are under

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from nexus_context import assembly as assembly
     from nexus_context import manager as manager
+    from nexus_context import sent_requests as sent_requests
     from nexus_context.agents import directory_snapshots as directory_snapshots
     from nexus_context.agents import spawn as spawn
     from nexus_context.agents import tool_calls as tool_calls
@@ -46,6 +47,7 @@ _MODULES = {
     "knowledge": "nexus_context.memory.knowledge",  # most folders have no knowledge base
     "levels": "nexus_context.memory.levels",  # 50 ms
     "manager": "nexus_context.manager",  # 20 ms
+    "sent_requests": "nexus_context.sent_requests",  # with the manager
     "memory_queries": "nexus_context.memory.queries",  # with `levels`
     "memory_sources": "nexus_context.memory.sources",  # with `levels`
     "node_messages": "nexus_context.memory.node_messages",  # 30 ms; agents rarely write to each other

@@ -143,6 +143,7 @@ def assembled(
         metadata=metadata,
         problems=problems(locate, snapshot.problems),
         request=context.request,
+        request_id=context.sent_request.id,
         source_event=event if isinstance(event, str) else None,
         endpoint=_endpoint(snapshot),
     )

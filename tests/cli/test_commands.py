@@ -163,6 +163,22 @@ def test_init_adopts_servers(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert check(capsys, "init", "--global", "--adopt")[0] == 2
 
 
+def test_init_adopts_servers_into_an_untouched_template(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert check(capsys, "init", str(tmp_path))[0] == 0
+    source, target = tmp_path / ".mcp.json", tmp_path / ".nexus3" / "mcp.json"
+    source.write_text('{"mcpServers": {"db": {"command": "db"}}}')
+    existing = "".join(f"exists   {target.with_name(name)}\n" for name in ("NEXUS.md", "config.json"))
+    adopted = f"adopted  db from {source}\n"
+    dry = f"would replace  {target}\n{existing}{adopted}"
+    assert check(capsys, "init", "--adopt", "--dry-run", str(tmp_path)) == (0, dry, "")
+    done = f"replaced  {target}\n{existing}{adopted}"
+    assert check(capsys, "init", "--adopt", str(tmp_path)) == (0, done, "")
+    assert json.loads(target.read_text()) == {"servers": [{"name": "db", "command": ["db"]}]}
+    assert "is never changed" in check(capsys, "init", "--adopt", str(tmp_path))[1]
+
+
 def test_init_of_what_is_no_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, errors = check(capsys, "init", str(tmp_path / "missing"))
     assert (code, errors.replace(str(tmp_path), "")) == snapshot(

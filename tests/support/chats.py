@@ -12,6 +12,7 @@ todo: {"todos": []}           any tool with these arguments
 import json
 
 from nexus_context.conversation.message import Message, ToolCall
+from nexus_context.conversation.summary import MARKER, as_summary
 
 COMMANDS = ("bash", "shell", "execute")
 
@@ -26,7 +27,8 @@ def chat(text: str) -> list[Message]:
             continue
         who, _, what = said.partition(": ")
         if who in ("user", "assistant", "system"):
-            messages.append(Message(who, what))  # type: ignore[arg-type]
+            message = Message(who, what)  # type: ignore[arg-type]
+            messages.append(as_summary(message) if what.startswith(MARKER) else message)
         else:
             messages.append(_call(who, what, len(messages)))
     return messages

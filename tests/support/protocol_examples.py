@@ -34,6 +34,7 @@ STEADY: dict[str, Any] = {
     "memory": 67_108_864,
     "prompt_cache_key": "9b1c2d3e4f5061728394a5b6c7d8e9f0",
     "score": 2.5,
+    "requestId": "1f0c6a3d5b7e9824af61c0d3",
     "prefixHash": "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae",
     "pid": 4_242,
     "rssBytes": 67_108_864,

@@ -92,6 +92,8 @@ class Metadata(Sparse, frozen=True, kw_only=True):
     tools_left_out: dict[str, str] | None = None  # names of tools that are not offered, each with the reason
     # differences between the history and a provider's body; with `neutral`, those that such a body would need
     repairs: list[Repair] | None = None
+    # all renamed tools: their names by those that the provider gets, which the calls of an answer have
+    renamed_tools: dict[str, str] | None = None
     # what the body cannot hold, such as parameters that the model does not take
     unsent: list[str] | None = None
     active_skills: list[str]  # names of the skills whose text is in the system prompt

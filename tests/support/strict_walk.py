@@ -154,7 +154,7 @@ class Walk:
         message = message_of(sent.reply.message)
         turn_message = sent.context.turn_message
         conversation = self.windows[window]
-        conversation.add([*([turn_message] if turn_message else []), message])
+        conversation.add([turn_message, message])
         for call in message.tool_calls if results else ():
             conversation.add([Message("tool", results[0], tool_call_id=call.id, name=call.name)])
         return len(message.tool_calls)

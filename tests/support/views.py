@@ -39,7 +39,7 @@ def check(view: View, counter: TokenCounter) -> None:
     # it is too long only where nothing more can be left out or shortened
     if view.over and history.messages:
         assert view.start >= grouping.groups[-1]
-        assert (view.head, view.note) == (0, None)
+        assert (view.head <= history.leading.stop, view.note) == (True, None)
         kept = [view.replaced.get(at, history.sent[at]) for at in range(view.start, view.end)]
         assert all(counter.count_messages([one]) <= LEAST for one in kept if one.role == "tool")
     # providers accept it

@@ -22,7 +22,7 @@ from nexus_context.tokens import TiktokenCounter
 
 def turn_messages(context: AssembledContext) -> list[Message]:
     """What a turn appends to the conversation before its answer: the message as it was sent."""
-    return [] if context.turn_message is None else [context.turn_message]
+    return [context.turn_message]
 
 
 class EveryStep:

@@ -39,7 +39,7 @@ class AgentConversation(ContextManager):
     @property
     def options(self) -> Options:
         """The options of the agent's next request: the tools that it is offered."""
-        return Options(additional_tools=tuple(self._tools))
+        return Options(additional_tools=tuple(self._own.tools))
 
     @property
     def system_prompt(self) -> str:
@@ -101,7 +101,10 @@ class AgentConversation(ContextManager):
         fixed = self._fixed_part()
         return costs.fitted(self._snapshot(), self, fixed, self.options, looking=looking)[0]
 
-    def _budget(self) -> Budget:
+    def _budget(self) -> tuple[TokenCounter, Budget]:
+        return self.counter, self._own_budget()
+
+    def _own_budget(self) -> Budget:
         fixed = self._fixed_part()
         empty = costs.empty_usage(self._snapshot(), fixed, self.options)
         return Budget(empty.available, empty.total)

@@ -11,6 +11,7 @@ from nexus_context.assembly.costs import FixedPart
 from nexus_context.assembly.request import Request
 from nexus_context.conversation import formats, parameter_fields
 from nexus_context.conversation.breakpoints import MINIMUM, Cache
+from nexus_context.conversation.lost_fields import lost_fields
 from nexus_context.conversation.message import Message, changes_apart, content_of, sent_message
 from nexus_context.conversation.model_features import adapted
 from nexus_context.conversation.repair import Repair
@@ -35,6 +36,32 @@ class Reuse(NamedTuple):
     lapsed: Sequence[int] = ()
 
 
+class RenderedBody(NamedTuple):
+    """A provider's body, descriptions of what it cannot hold, and all repairs; `report` is for metadata."""
+
+    body: dict[str, Any] | None
+    unsent: list[str]
+    repairs: list[Repair]
+
+    def report(self) -> dict[str, Any]:
+        """What is not sent, or not as it is stored; a tool with another name has a field of its own.
+
+        `renamedTools` has the names of tools by the names that they are sent with: those in the calls of an
+        answer. Of the others, the first MOST_REPAIRS are listed: a broken history can have thousands.
+        """
+        renamed = [repair for repair in self.repairs if repair.kind == "tool-renamed"]
+        repairs = [repair for repair in self.repairs if repair.kind != "tool-renamed"]
+        if renamed:
+            text = f"{len(renamed):,} tool names that the provider rejects are replaced: see renamedTools."
+            repairs.insert(0, msgspec.structs.replace(renamed[0], text=text) if renamed[1:] else renamed[0])
+        more = len(repairs) - MOST_REPAIRS
+        if more > 0:
+            repairs[MOST_REPAIRS:] = [Repair("more", f"{more:,} more repairs are not listed.")]
+        names = {repair.sent: repair.given for repair in renamed}
+        fields = {"unsent": self.unsent, "repairs": repairs, "renamedTools": names}
+        return {name: value for name, value in fields.items() if value}
+
+
 def body_of(
     request: Request,
     fixed: FixedPart,
@@ -43,10 +70,14 @@ def body_of(
     *,
     folder: str,
     reuse: Reuse,
-) -> tuple[dict[str, Any] | None, list[str], list[Repair]]:
-    """The provider's body, descriptions of what it cannot hold, and repairs of the messages."""
+    left: int,
+) -> RenderedBody:
+    """The provider's body, what it cannot hold, and what is sent differently from how it is stored.
+
+    `left` are the tokens of the window that an answer without `max_tokens` may take.
+    """
     if request.format == "neutral":
-        return None, [], _first_repairs(view.sound_messages().repairs)
+        return RenderedBody(None, [], [*view.left_out(), *view.sound_messages().repairs])
     model = fixed.model
     values = {name: parameter.value for name, parameter in parameters.items()}
     history, repairs, origins = view.sound_messages()
@@ -57,7 +88,7 @@ def body_of(
     current = _current(fixed)
     messages, feature_repairs = adapted([*history, *current], costs.lacking(model), model.given)
     cache = _cache(fixed, sizes, (len(history), len(current)), reuse)
-    fields, unsent = _fields(request.format, values, fixed)
+    fields, unsent = _fields(request.format, values, fixed, left)
     if request.format == "anthropic":
         body, format_repairs = formats.anthropic(
             model.given,
@@ -69,8 +100,10 @@ def body_of(
             lapsed=[places[index] for index in reuse.lapsed],
         )
     elif request.format == "gemini":
+        unnamed = formats.unnamed_calls(repairs)
+        repairs = formats.without_naming(repairs, unnamed)
         body, format_repairs = formats.gemini(
-            model.given, fixed.prompt.text, messages, fixed.tools, settings=fields
+            model.given, fixed.prompt.text, messages, fixed.tools, settings=fields, unnamed=unnamed
         )
     else:
         key = hashlib.sha256(f"{folder}\0{request.session}".encode()).hexdigest()[:32]
@@ -79,12 +112,13 @@ def body_of(
             model.given, fixed.prompt.text, messages, fixed.tools, settings=fields, cache_key=key, cache=cache
         )
     placed = (_with_index(repair, origins) for repair in (*feature_repairs, *format_repairs))
-    repairs = [*costs.left_out_features(model, fixed.left_out, values), *repairs]
-    return body, [f"parameter {one}" for one in unsent], _first_repairs([*repairs, *placed])
+    lost = lost_fields([*view.messages(), *current], request.format)
+    repairs = [*costs.left_out_features(model, fixed.left_out, values), *view.left_out(), *repairs, *lost]
+    return RenderedBody(body, [f"parameter {one}" for one in unsent], [*repairs, *placed])
 
 
 def _fields(
-    form: str, values: Mapping[str, Any], fixed: FixedPart
+    form: str, values: Mapping[str, Any], fixed: FixedPart, left: int
 ) -> tuple[parameter_fields.Settings, list[str]]:
     """The model parameters as fields of a body, and what is not sent."""
     model = fixed.model
@@ -98,16 +132,12 @@ def _fields(
         case "gemini":
             return parameter_fields.gemini(values, thinks=thinks, model=model.given, limit=limit)
     return parameter_fields.anthropic(
-        values, max_output=limit or DEFAULT_MAX_OUTPUT, thinks=thinks, model=model.given, limit=limit
+        values,
+        max_output=min(limit or DEFAULT_MAX_OUTPUT, left),
+        thinks=thinks,
+        model=model.given,
+        limit=limit,
     )
-
-
-def _first_repairs(repairs: list[Repair]) -> list[Repair]:
-    """The first MOST_REPAIRS, and the number of the others: a broken history can have thousands."""
-    more = len(repairs) - MOST_REPAIRS
-    if more <= 0:
-        return repairs
-    return [*repairs[:MOST_REPAIRS], Repair("more", f"{more:,} more repairs are not listed.")]
 
 
 def _with_index(repair: Repair, origins: Sequence[int]) -> Repair:

@@ -18,8 +18,9 @@ from nexus_context.config.features import FEATURES, Feature
 from nexus_context.config.merge import Effective
 from nexus_context.config.patterns import Patterns
 from nexus_context.config.picked_model import leaves_model_to_editor
+from nexus_context.conversation.body_bytes import BODY_BYTES, within_bytes
 from nexus_context.conversation.body_shape import AS_IT_IS, BodyShape, added_tokens
-from nexus_context.conversation.message import GAP, Message, Preamble, sent_content
+from nexus_context.conversation.message import GAP, Message, Preamble, sent_content, sent_message
 from nexus_context.conversation.parameter_fields import takes_prefill, takes_system_messages
 from nexus_context.conversation.parts import Provider
 from nexus_context.conversation.repair import Repair
@@ -49,6 +50,9 @@ SANDBOXED, WORKER = "sandboxed", "worker"
 """Permission levels that imply a sandbox; the second is narrower."""
 
 
+ESTIMATE_MARGIN = 20
+"""The part of an estimated input that stays free beside the answer: a twentieth."""
+
 CHANGES = "changed instructions and tools"
 """Label of the row for a note in the current message."""
 _NO_TOOLS = "{model} has no tools"
@@ -59,7 +63,8 @@ _PROVIDERS: dict[str, Provider] = {"anthropic": "anthropic", "openai-responses":
 class FixedPart(msgspec.Struct, frozen=True):
     """A request without its conversation. `before` and `after` are the rows around the history.
 
-    `start` tells where prompt and tools are from.
+    `start` tells where prompt and tools are from; `answer` are the tokens of the answer where `max_tokens`
+    sets them.
     """
 
     model: ModelLimits
@@ -73,6 +78,7 @@ class FixedPart(msgspec.Struct, frozen=True):
     after: tuple[UsageRow, ...]
     start: Start
     shape: BodyShape = AS_IT_IS
+    answer: int = 0
 
     @property
     def note(self) -> Note:
@@ -120,6 +126,7 @@ def fixed_part(
         after=event_rows(snapshot, request, current, counter, now=now, shape=shape),
         start=start,
         shape=shape,
+        answer=_answer_tokens(snapshot, request, model),
     )
 
 
@@ -137,6 +144,25 @@ def _must_go_on(
         value = (thinking.value if thinking else None) or {}
         return bool(value.get("budget")) or value.get("level") not in (None, "off")
     return request.format in ("anthropic", "gemini")
+
+
+def _answer_tokens(snapshot: Snapshot, request: Request, model: ModelLimits) -> int:
+    """The tokens of an answer that a parameter asks for; 0 if none does."""
+    parameter = resolved_parameters(snapshot, request).get("max_tokens")
+    tokens: int = 0 if parameter is None else parameter.value or 0
+    return min(tokens, model.max_output or tokens)
+
+
+def answer_room(spent: TokenUsage, model: ModelLimits) -> int:
+    """The tokens that are left in the window for the answer; at least 1, and at least what is reserved.
+
+    Where nobody counted these tokens exactly, a share of them stays free.
+    """
+    window = model.context_window if model.known else spent.limit
+    total, margin = spent.total, 0 if spent.exact else spent.total // ESTIMATE_MARGIN
+    if spent.corrected is not None:
+        total, margin = max(total, spent.corrected.total), 0
+    return max(window - total - margin, min(spent.reserved, window - spent.total), 1)
 
 
 def resolved_parameters(snapshot: Snapshot, request: Request) -> dict[str, Parameter]:
@@ -248,7 +274,18 @@ def fitted(
         looking=looking,
         shape=fixed.shape,
     )
+    if fixed.shape.format in BODY_BYTES and (conversation.history.images or _has_parts(fixed.current)):
+        around = (
+            fixed.prompt.text,
+            fixed.tools,
+            None if fixed.current is None else sent_message(fixed.current),
+        )
+        view = within_bytes(view, fixed.counter, form=fixed.shape.format, around=around)
     return view, spent(snapshot, fixed, view, options)
+
+
+def _has_parts(message: Message | None) -> bool:
+    return message is not None and isinstance(message.content, list)
 
 
 def empty_usage(snapshot: Snapshot, fixed: FixedPart, options: Options) -> TokenUsage:
@@ -430,11 +467,12 @@ def event_rows(
     changes = _note_tokens(current, content, counter)
     tokens = count_message(counter, content, current.tool_calls) - memory - git - changes
     images = isinstance(content, list) and any(isinstance(one, dict) and is_estimated(one) for one in content)
-    note = added_tokens(current, counter, shape) if changes else 0
-    parts = (("git state", git), (CHANGES, changes + note))
+    added = added_tokens(current, counter, shape) if changes or current.name else 0
+    parts = (("git state", git), (CHANGES, changes + added if changes else 0))
     part_rows = (UsageRow("event", label, size, counter.exact) for label, size in parts if size)
     is_empty = request.message is not None and request.message.content == ""
     label = "current message (still empty)" if is_empty else "current message"
+    tokens += 0 if changes else added
     return (*part_rows, UsageRow("event", label, tokens, counter.exact and not images))
 
 
@@ -465,7 +503,9 @@ def _usage(snapshot: Snapshot, fixed: FixedPart, rows: Sequence[UsageRow], optio
     get = snapshot.effective.get
     reserve = get("/context/reserve_tokens") if options.reserve_tokens is None else options.reserve_tokens
     limit = get("/context/max_tokens") if options.max_context_tokens is None else options.max_context_tokens
-    reserved = reserve + get("/context/reserve_tool_tokens")
+    # an answer of a set length must fit into the window, which may be larger than the limit
+    outside = max(fixed.model.context_window - fixed.model.limit(limit), 0) if fixed.model.known else 0
+    reserved = max(reserve, fixed.answer - outside) + get("/context/reserve_tool_tokens")
     parts = [
         UsagePart(part, tokens, fixed.counter.exact)
         for part, tokens in tokens_by_part(fixed.prompt, fixed.counter).items()

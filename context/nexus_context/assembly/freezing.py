@@ -27,13 +27,13 @@ import msgspec
 
 from nexus_context.assembly.last_message import NO_NOTE, Note, takes_memory
 from nexus_context.assembly.request import Request
-from nexus_context.frozen import Change, Frozen, Rendered, changes_between, note_of, sent_fields
+from nexus_context.frozen import Change, Frozen, Rendered, changes_between, note_of
 from nexus_context.manager import ContextManager
 from nexus_context.prefix import first_difference
 from nexus_context.prompt.token_attribution import fragment_tokens
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import Lifetime, ModelLimits, TokenCounter
-from nexus_context.tools import Filter, name_of, select, tool_rows
+from nexus_context.tools import Filter, name_of, select, sent_fields, tool_rows
 
 Reason = Literal["first", "model", "agent", "refused", "tools", "cut", "cold", "short", "untold"]
 

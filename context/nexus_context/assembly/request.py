@@ -8,7 +8,7 @@ import msgspec
 from nexus_context.assembly.event_facts import check_event
 from nexus_context.assembly.git import GitState
 from nexus_context.budget import TokenBudget, TokenUsage
-from nexus_context.conversation.bound_thinking import SentRequest
+from nexus_context.conversation.coercion import message_from
 from nexus_context.conversation.message import Message
 from nexus_context.conversation.truncation import STRATEGIES
 from nexus_context.conversation.view import View
@@ -17,6 +17,7 @@ from nexus_context.frozen import ChangeKind, Proposal
 from nexus_context.parameters import Parameter
 from nexus_context.prefix import Prefix
 from nexus_context.prompt.render import Prompt
+from nexus_context.sent_requests import AssembledRequest
 from nexus_context.tokens import ModelLimits
 
 Format = Literal["neutral", "openai", "openai-responses", "anthropic", "gemini"]
@@ -102,18 +103,21 @@ class AssembledContext(msgspec.Struct, frozen=True):
     """What a model is sent. `request` is the provider's body, for all formats but `neutral`.
 
     `current_message` is the last message as it is sent; `turn_message` is the same as a conversation takes
-    it, with the user's text and the facts and memory before it apart. Append that one, so that later requests
-    begin with the same bytes. `view` is the part of the conversation that fits; `metadata` tells what was
-    left out and why (docs/protocol.md). `prefix` is what the next request can share with this one
-    (`prefix.compare`). `proposal` is what the conversation's requests begin with if it continues from here;
-    `pending` is what changed since that was sent.
+    it, with the user's text and the facts and memory before it apart, and the id of the request. Append that
+    one before the answer: later requests begin with the same bytes, and the answer's reasoning is bound to
+    this request. Of a request without a message of its own, as behind a tool's result, it has nothing but the
+    id and is not stored. `sent_request` is what is remembered of the request under that id.
+
+    `view` is the part of the conversation that fits; `metadata` tells what was left out and why
+    (docs/protocol.md). `prefix` is what the next request can share with this one (`prefix.compare`).
+    `pending` is what changed since the system prompt and the tools were sent.
     """
 
     prompt: Prompt
     view: View
     current_message: Message | None
-    turn_message: Message | None
-    sent_request: SentRequest
+    turn_message: Message
+    sent_request: AssembledRequest
     tools: list[dict[str, Any]]
     parameters: dict[str, Parameter]
     model: str
@@ -127,8 +131,12 @@ class AssembledContext(msgspec.Struct, frozen=True):
     problems: tuple[Problem, ...]
     request: dict[str, Any] | None
     prefix: Prefix
-    proposal: Proposal = Proposal(None)
     pending: Pending | None = None
+
+    @property
+    def proposal(self) -> Proposal:
+        """What the conversation's requests begin with if it continues from here."""
+        return self.sent_request.proposal or Proposal(None)
 
     @property
     def system_prompt(self) -> str:
@@ -140,8 +148,8 @@ class AssembledContext(msgspec.Struct, frozen=True):
         return self.view.messages()
 
 
-def check(request: Request, model: ModelLimits) -> None:
-    """Raise RequestError if no context can be assembled from the request."""
+def check(request: Request, model: ModelLimits) -> Request:
+    """The request with its message checked; RequestError if no context can be assembled from it."""
     if request.event is not None:
         check_event(request.event)
     if request.format not in FORMATS:
@@ -166,3 +174,6 @@ def check(request: Request, model: ModelLimits) -> None:
     ):
         if value is not None and value < least:
             raise RequestError(f"{name} is {value}; it must be at least {least}.", code="bad-option")
+    if request.message is None:
+        return request
+    return msgspec.structs.replace(request, message=message_from(request.message, "message"))

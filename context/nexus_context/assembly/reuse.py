@@ -54,8 +54,7 @@ def assemble_cached(
     key = (*versions, *identity, tuple(moment.values()), encoded, items)
     context = cache.get(key)
     if context is not None:
-        conversation.request = context.sent_request
-        conversation.propose(context.proposal, at=now)
+        conversation.requests.add(context.sent_request._replace(at=now))
         return context, True
     context = assemble(snapshot, conversation, request, now=now, memory=items)
     cache.put(key, context)

@@ -25,15 +25,22 @@ from nexus_context.assembly.memory_text import place
 from nexus_context.assembly.request import AssembledContext, Options, Pending, PendingChange, Request, check
 from nexus_context.budget import TokenUsage, corrected
 from nexus_context.config.merge import Effective
-from nexus_context.conversation.bound_thinking import SentRequest, check_reasoning, without_lapsed
+from nexus_context.conversation.bound_thinking import (
+    RequestSize,
+    SentRequest,
+    check_reasoning,
+    without_lapsed,
+)
 from nexus_context.conversation.compaction.detection import settings_of, should_compact
-from nexus_context.conversation.message import Message, sent_message, without_preamble
+from nexus_context.conversation.message import Message, sent_message, text_of, without_preamble
 from nexus_context.conversation.parameter_fields import checks_reasoning
+from nexus_context.conversation.repair import Repair, quote_name
 from nexus_context.conversation.view import View, overflow
 from nexus_context.frozen import Proposal
 from nexus_context.manager import ContextManager
 from nexus_context.memory.item import MemoryItem
 from nexus_context.prefix import Prefix, compare
+from nexus_context.sent_requests import AssembledRequest
 from nexus_context.snapshot import Snapshot, active_skills
 from nexus_context.tokens import MinimalCounter, TokenCounter, complete, family_of_counter
 
@@ -56,7 +63,7 @@ def assemble(
     """
     options = request.options
     model, _ = costs.model_of(snapshot, options.model)
-    check(request, model)
+    request = check(request, model)
     parameters = costs.resolved_parameters(snapshot, request)
     counter = None if counter is None else complete(counter)
     bare, view, spent = costs.fitted_part(snapshot, conversation, request, counter=counter, now=now)
@@ -69,7 +76,7 @@ def assemble(
     if prefix.view is not view:
         view = prefix.view
         spent = costs.spent(snapshot, fixed, view, options)
-    if spent.over and request.format != "neutral":
+    if (spent.over or view.excess_bytes) and request.format != "neutral":
         raise overflow(view, spent.available)
     lapsed = prefix.reasoning.lapsed
     reuse = Reuse(
@@ -77,29 +84,41 @@ def assemble(
         replayed=is_frozen(snapshot),
         lapsed=lapsed,
     )
-    body, unsent, repairs = body_of(request, fixed, view, parameters, folder=snapshot.folder, reuse=reuse)
+    usage = corrected(spent, conversation.correction, fixed.counter)
+    left = costs.answer_room(usage, model)
+    rendered = body_of(request, fixed, view, parameters, folder=snapshot.folder, reuse=reuse, left=left)
+    rendered.repairs.extend(_not_sent(conversation, fixed))
+    body = rendered.body
     if body is not None and request.format == "anthropic":
         thinking = msgspec.json.encode(body.get("thinking")).decode()
         prefix = msgspec.structs.replace(prefix, thinking=thinking)
     current = None if fixed.current is None else sent_message(fixed.current)
-    conversation.request = SentRequest(prefix.base, view, current, strict=checks_reasoning(model.given))
+    size = RequestSize(
+        fixed.counter, sum(row.tokens for row in fixed.before), spent.total, available=spent.available
+    )
     metadata = _metadata(prefix, spent, fixed) | _advice(snapshot, conversation, spent, _Fitted(fixed, view))
-    proposal = Proposal(bare.start.frozen, bare.note.text)
-    conversation.propose(proposal, at=now)
+    message = _appended_message(snapshot, fixed)
+    sent_request = AssembledRequest(
+        id=_request_id(prefix, conversation, current, now),
+        sent=SentRequest(prefix.base, view, current, strict=checks_reasoning(model.given), size=size),
+        message=message,
+        proposal=Proposal(bare.start.frozen, bare.note.text),
+        at=now,
+    )
+    conversation.requests.add(sent_request)
     metadata["activeSkills"] = _active_skills(snapshot, options)
-    optional = {"memory": memory_report, "unsent": unsent or None, "repairs": repairs or None}
-    metadata |= {name: value for name, value in optional.items() if value is not None}
+    metadata |= rendered.report() | ({} if memory_report is None else {"memory": memory_report})
     return AssembledContext(
         prompt=fixed.prompt,
         view=view,
         current_message=current,
-        turn_message=_turn_message(snapshot, fixed),
-        sent_request=conversation.request,
+        turn_message=msgspec.structs.replace(message or Message("user"), answers=sent_request.id),
+        sent_request=sent_request,
         tools=fixed.tools,
         parameters=parameters,
         model=model.given,
         provider=snapshot.effective.get("/provider/name"),
-        usage=corrected(spent, conversation.correction, fixed.counter),
+        usage=usage,
         budget=spent.budget(reserve_tools=snapshot.effective.get("/context/reserve_tool_tokens")),
         permissions=costs.permissions(snapshot, options, fixed.left_out),
         workspace_path=snapshot.folder,
@@ -108,16 +127,38 @@ def assemble(
         problems=snapshot.problems,
         request=body,
         prefix=prefix,
-        proposal=proposal,
         pending=_pending(snapshot, conversation, request, fitted, now=now),
     )
 
 
-def _turn_message(snapshot: Snapshot, fixed: FixedPart) -> Message | None:
+def _not_sent(conversation: ContextManager, fixed: FixedPart) -> list[Repair]:
+    """What a program set on the conversation and the request does not have: the folder's is sent instead."""
+    prompt, tools = conversation.prompt_and_tools
+    repairs = []
+    if prompt.strip() and prompt.strip() not in fixed.prompt.text:
+        text = "The system prompt of the conversation is not sent: the folder's is."
+        repairs.append(Repair("prompt-not-sent", f"{text} Pass it as additional_system_prompt."))
+    names = {*map(tool_sets.name_of, fixed.tools), *fixed.left_out}
+    missing = [name for name in map(tool_sets.name_of, tools) if name not in names]
+    if missing:
+        text = f"Tools of the conversation are not sent: {', '.join(map(quote_name, missing))}."
+        repairs.append(Repair("tools-not-sent", f"{text} Pass them as additional_tools."))
+    return repairs
+
+
+def _appended_message(snapshot: Snapshot, fixed: FixedPart) -> Message | None:
     """The current message as the conversation takes it: with its preamble, unless later requests lack it."""
     if fixed.current is None or is_frozen(snapshot):
         return fixed.current
     return without_preamble(fixed.current)
+
+
+def _request_id(prefix: Prefix, conversation: ContextManager, current: Message | None, now: datetime) -> str:
+    """Equal for equal requests at one moment of a conversation, so that equal inputs give equal bytes."""
+    view = prefix.view
+    about = (prefix.base, prefix.format, conversation.revision, view.start, view.end, now.isoformat())
+    text = "" if current is None else text_of(current)
+    return sha256(f"{about}\0{text}".encode(errors="surrogatepass")).hexdigest()[:24]
 
 
 class _Fitted(NamedTuple):

@@ -4,11 +4,15 @@
    message. Notes of other numbers than the sent prompt's are not sent.
 2. Reasoning goes to its own provider only; a compaction by another provider's server is sent as a text.
 3. OpenAI gets a text in place of an empty result, Anthropic and Gemini nothing.
+4. The name of a speaker is a field in OpenAI's chat format, if it is a valid one; else it stands in the text.
 
 Counts of a history are those of the messages as they are; what a body adds or leaves out is added to them.
 """
 
+import re
 from typing import Any, NamedTuple
+
+import msgspec
 
 from nexus_context.conversation import parts
 from nexus_context.conversation.message import (
@@ -20,8 +24,11 @@ from nexus_context.conversation.message import (
     text_part,
 )
 from nexus_context.conversation.summary import compaction_text
+from nexus_context.prompt import texts
 from nexus_context.tokens import TokenCounter, count_message
 from nexus_context.tokens.estimates import is_opaque
+
+_NAME = re.compile(r"[^\s<|\\/>]{1,64}")  # by the reference of OpenAI's API
 
 
 class BodyShape(NamedTuple):
@@ -42,13 +49,44 @@ AS_IT_IS = BodyShape()
 
 
 def is_reshaped(message: Message) -> bool:
-    """Whether a format may change what a message costs."""
+    """Whether a format may change what a message without opaque parts costs."""
+    if message.name is not None and message.role != "tool":
+        return True
     if message.preamble is not None and message.preamble.changes:
         return True
-    content = message.content
-    if isinstance(content, list):
-        return any(isinstance(part, dict) and is_opaque(part) for part in content)
     return message.role == "tool" and parts.is_blank(content_of(message))
+
+
+def takes_name(form: str, name: str) -> bool:
+    """Whether a format has a field for the name of a speaker, and takes this one."""
+    return form == "openai" and _NAME.fullmatch(name) is not None
+
+
+def with_speaker(message: Message) -> Message:
+    """The message with its speaker before its first text; an answer without a text is returned itself."""
+    name, content = " ".join((message.name or "").split()), content_of(message)
+    if not name or not content:
+        return message
+    form = texts.text("speaker")
+    if isinstance(content, str):
+        content = form.format(name=name, text=content)
+        return msgspec.structs.replace(message, content=content, name=None)
+    at = next((at for at, part in enumerate(content) if _has_plain_text(part)), None)
+    if at is not None:
+        part: Any = content[at]
+        text = form.format(name=name, text=part["text"])
+        content = [*content[:at], part | {"text": text}, *content[at + 1 :]]
+    elif message.role == "assistant":
+        return message
+    else:
+        content = [text_part(form.format(name=name, text="").strip()), *content]
+    return msgspec.structs.replace(message, content=content, name=None)
+
+
+def _has_plain_text(part: Any) -> bool:
+    if not isinstance(part, dict) or parts.is_blank(part):
+        return False
+    return isinstance(parts.read_part(part), parts.TextPart) and isinstance(part.get("text"), str)
 
 
 def added_tokens(message: Message, counter: TokenCounter, shape: BodyShape) -> int:
@@ -56,10 +94,15 @@ def added_tokens(message: Message, counter: TokenCounter, shape: BodyShape) -> i
     if not shape.format:
         return 0
     added, rest = 0, sent_message(message)
+    if message.name is not None and message.role != "tool":
+        if takes_name(shape.format, message.name):
+            added = counter.count(message.name)
+        else:
+            rest = with_speaker(rest)
     apart = changes_apart(message) if shape.note else None
     if apart is not None:
         note, rest = apart
-        added = count_message(counter, shape.note.format(text=content_of(note)))
+        added += count_message(counter, shape.note.format(text=content_of(note)))
     content: Any = content_of(rest)
     if rest.role == "tool" and parts.is_blank(content):
         content = shape.empty_result

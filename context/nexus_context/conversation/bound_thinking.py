@@ -18,15 +18,29 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from nexus_context.conversation.agent_result import ProviderUsage
 from nexus_context.conversation.history import History
-from nexus_context.conversation.message import Message, sent_message
+from nexus_context.conversation.message import Message, sent_content, sent_message
+from nexus_context.conversation.reported_usage import Estimate, report_of
 from nexus_context.conversation.view import View
-from nexus_context.tokens import TokenCounter
+from nexus_context.tokens import TokenCounter, count_message, family_of_counter
+from nexus_context.tokens.correction import Correction, UsageReport
 
 REASONING = ("thinking", "redacted_thinking")
 """The types of the parts that are bound."""
 
 _encode = msgspec.json.Encoder().encode
+
+
+class RequestSize(NamedTuple):
+    """The tokens of a request by its model's counter: `fixed` are those of system prompt and tools, `total`
+    all. `available` are those that it could take.
+    """
+
+    counter: TokenCounter
+    fixed: int
+    total: int
+    available: int
 
 
 class SentRequest(msgspec.Struct, frozen=True):
@@ -42,6 +56,7 @@ class SentRequest(msgspec.Struct, frozen=True):
     strict: bool = True
     rest: tuple[Message, ...] = ()
     appended: int = 0
+    size: RequestSize | None = None
 
     def is_followed_by(self, history: History) -> bool:
         """Whether the next message of a history continues this request."""
@@ -117,6 +132,30 @@ def without_lapsed(view: View, reasoning: Reasoning, counter: TokenCounter) -> V
     return msgspec.structs.replace(view, added=added, tokens=view.tokens - saved)
 
 
+def report_behind(
+    request: SentRequest,
+    history: History,
+    usage: ProviderUsage,
+    messages: Sequence[Message],
+    *,
+    correction: Correction,
+) -> UsageReport | None:
+    """What a provider counted of the last request of a turn, beside our estimate of that.
+
+    `request` is the last one that was assembled; `messages` are appended to the history behind it.
+    """
+    if request.size is None or not any(message.role == "assistant" for message in messages):
+        return None
+    counter, fixed, total, _ = request.size
+    estimate = Estimate(family_of_counter(counter).name, total)
+    if request.view.history is history:
+        messages = [*history.messages[request.view.end :], *messages]
+    else:  # the history was replaced since
+        estimate = Estimate(estimate.family, fixed + history.tokens(counter), begun=True)
+    tokens = [count_message(counter, sent_content(message), message.tool_calls) for message in messages]
+    return report_of(usage, estimate, messages, tokens, correction=correction)
+
+
 def bind_answers(
     messages: Sequence[Message], request: SentRequest, *, summary: Message | None = None, kept: int = 0
 ) -> tuple[list[Message], SentRequest]:
@@ -154,13 +193,15 @@ def _fingerprint_behind(request: SentRequest) -> bytes:
 
 def _progress(base: str, view: View, *, strict: bool) -> _Progress:
     """The state behind the view's messages; of those that it has read before, none is read again."""
-    messages, repairs, _ = view.sound_messages()
-    key = (base, view.head, view.start, view.anchor, view.note, view.replaced, bool(repairs))
+    messages, repairs, origins = view.sound_messages()
+    is_repaired = bool(repairs) or not isinstance(origins, range)
+    leading = view.history.leading
+    key = (base, leading, view.head, view.start, view.anchor, view.note, view.replaced, is_repaired)
     progress = view.history.binding
     if (
         not isinstance(progress, _Progress)
         or progress.key != key
-        or repairs
+        or is_repaired
         or progress.count > len(messages)
     ):
         progress = _Progress(key, base, strict=strict)

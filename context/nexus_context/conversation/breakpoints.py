@@ -141,8 +141,10 @@ class _Search:
     def places(self) -> list[Breakpoint]:
         chosen: list[Breakpoint] = []
         anchor = "system" if self._body.get("system") else "tools"
-        if self._body.get(anchor) and self._fixed >= self._cache.minimum:
-            chosen.append(Breakpoint(anchor, len(self._body[anchor]) - 1))
+        items = self._body.get(anchor) or []
+        last = next((at for at in reversed(range(len(items))) if not items[at].get("defer_loading")), None)
+        if last is not None and self._fixed >= self._cache.minimum:  # a deferred tool may not have one
+            chosen.append(Breakpoint(anchor, last))
         ends = (self._cacheable(self._frontier()), self._cacheable(self._ends[-1] - 1))
         positions = {at for at in ends if at >= 0}
         first = min(positions, default=-1)

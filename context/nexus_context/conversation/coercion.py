@@ -1,43 +1,110 @@
-"""Checks and copies what a Python program passes as content, results and tool calls.
+"""Checks and copies what a Python program passes as messages, content, results and tool calls.
 
-1. Everything is copied: later changes to the program's lists do not change a message.
+1. What is passed by itself is copied: later changes to the program's lists do not change a message. A
+   `Message` whose values are all JSON is taken as it is.
 2. A value that cannot be sent is refused at once, with the name of the argument: later its origin is unknown.
-3. Tool calls may also have OpenAI's format. Arguments that are the text of a JSON object become that object.
+3. Objects of a provider's SDK (with `model_dump`) become JSON with the names of its API, bytes base64.
+4. Tool calls may also have OpenAI's format. Arguments that are the text of a JSON object become that object.
+5. The roles of other APIs are known: developer is system, model is assistant.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from copy import deepcopy
+from math import isfinite
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
-from nexus_context.conversation.message import ToolCall
+from nexus_context.conversation.agent_result import ProviderUsage
+from nexus_context.conversation.message import Message, Role, ToolCall
 from nexus_context.errors import RequestError
 from nexus_context.tokens.estimates import json_text
 
+MOST_LEVELS = 200
+"""Levels of JSON that are taken as they are: a request has no more (`repair`)."""
 FORM = '{"id": "…", "name": "…", "arguments": {…}}'
 """A tool call, as error messages show it."""
 
+ROLES: Mapping[Any, Role] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "human": "user",
+    "assistant": "assistant",
+    "model": "assistant",
+    "tool": "tool",
+    "function": "tool",
+}
+"""Roles as programs and providers name them."""
+_NO_LISTS = (Message, Mapping, str, bytes)
+_OWN_ROLES = frozenset(ROLES.values())
 
-def content_from(content: Any) -> str | list[Any]:
+
+def messages_from(messages: Any) -> tuple[Message, ...]:
+    """All messages of a batch, checked before any of them is used; RequestError names what is wrong."""
+    is_list = messages.__class__ in (list, tuple)  # nearly always: the checks below take longer than the rest
+    if not is_list and (isinstance(messages, _NO_LISTS) or not isinstance(messages, Iterable)):
+        raise bad(f'messages is {kind_of(messages)}; it must be a list: [Message("user", "…"), …].')
+    batch = tuple(messages)
+    for message in batch:
+        if not _is_plain(message):
+            break
+    else:
+        return batch
+    return tuple(message_from(message, f"messages[{index}]") for index, message in enumerate(batch))
+
+
+def message_from(message: Any, place: str) -> Message:
+    """A message with values that are JSON; the same object if they are. RequestError names what is not."""
+    if _is_plain(message):
+        return message  # type: ignore[no-any-return]
+    if not isinstance(message, Message):
+        raise bad(f'{place} is {kind_of(message)}; it must be a Message: Message("user", "…").')
+    role: Any = message.role
+    if not isinstance(role, str) or role not in ROLES:
+        raise bad(f"{place}.role is {role!r}; it must be one of {', '.join(ROLES)}.")
+    content = message.content
+    if content is not None and content is not UNSET:
+        content = content_from(content, f"{place}.content")
+    for field in ("tool_call_id", "name"):
+        if getattr(message, field) is not None:
+            text_from(getattr(message, field), f"{place}.{field}")
+    calls: Any = message.tool_calls
+    if not isinstance(calls, list | tuple):
+        raise bad(
+            f"{place}.tool_calls is {kind_of(calls)}; it must be a list of ToolCall(id, name, arguments)."
+        )
+    for index, call in enumerate(calls):
+        if not isinstance(call, ToolCall) and not _is_sdk_object(call):
+            what = f"{place}.tool_calls[{index}] is {kind_of(call)}"
+            raise bad(
+                f"{what}; it must be ToolCall(id, name, arguments). add_assistant_message takes {FORM}."
+            )
+    tool_calls = tuple(_tool_call(call, f"{place}.tool_calls[{index}]") for index, call in enumerate(calls))
+    return msgspec.structs.replace(message, role=ROLES[role], content=content, tool_calls=tool_calls)
+
+
+def content_from(content: Any, place: str = "content") -> str | list[Any]:
     """Text, or a copy of a list of parts."""
     if isinstance(content, str):
-        return content
+        return str.__str__(content)
     if isinstance(content, Mapping):
-        raise bad("content is a single part; put it in a list: [{…}].")
+        raise bad(f"{place} is a single part; put it in a list: [{{…}}].")
     if not isinstance(content, Sequence) or isinstance(content, bytes | bytearray | memoryview):
-        raise bad(f"content is {kind_of(content)}; it must be text or a list of parts.")
+        raise bad(f"{place} is {kind_of(content)}; it must be text or a list of parts.")
     for index, part in enumerate(content):
-        if not isinstance(part, str | dict):
+        if not isinstance(part, str | dict) and not _is_sdk_object(part):
             raise bad(
-                f'content[{index}] is {kind_of(part)}; a part is an object such as {{"type": "text", …}}.'
+                f'{place}[{index}] is {kind_of(part)}; a part is an object such as {{"type": "text", …}}.'
             )
-    parts: list[Any] = copied(list(content), "content")
+    parts: list[Any] = copied(list(content), place)
     return parts
 
 
 def result_from(result: Any) -> str | list[Any]:
     """Text unchanged, a copy of parts, any other value as JSON text."""
+    if _is_sdk_object(result) or (isinstance(result, list | tuple) and any(map(_is_sdk_object, result))):
+        result = copied(result, "result")
     if isinstance(result, list | tuple) and all(isinstance(part, dict) and "type" in part for part in result):
         parts: list[Any] = copied(list(result), "result")
         return parts
@@ -60,15 +127,24 @@ def tool_calls_from(calls: Iterable[ToolCall | Mapping[str, Any]] | None) -> tup
     return tuple(_tool_call(call, f"tool_calls[{index}]") for index, call in enumerate(calls or ()))
 
 
+def check_usage(usage: Any) -> None:
+    """Raise RequestError unless a provider's usage is one, or None."""
+    if usage is None:
+        return
+    if not isinstance(usage, ProviderUsage):
+        raise bad(f"usage is {kind_of(usage)}; it must be a ProviderUsage.", "bad-usage")
+    usage.check()
+
+
 def copied(value: Any, place: str, code: str = "bad-message") -> Any:
-    """A deep copy; a value that cannot be copied is not JSON and is refused."""
+    """A deep copy as JSON; a value that JSON cannot hold is refused."""
     if isinstance(value, str):
         return value
     try:
-        return deepcopy(value)
+        return _in_lists(msgspec.to_builtins(value, str_keys=True, enc_hook=_dumped))
     except RecursionError:
         raise bad(f"{place} is nested too deeply.", code) from None
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise bad(f"{place} holds a value that is not JSON: {error}.", code) from None
 
 
@@ -82,9 +158,85 @@ def bad(message: str, code: str = "bad-message") -> RequestError:
     return RequestError(message, code=code)
 
 
+def _is_plain(message: Any) -> bool:
+    """Whether a message needs neither a conversion nor an error: nearly all do not."""
+    if message.__class__ is not Message or message.role not in _OWN_ROLES:
+        return False
+    content, calls = message.content, message.tool_calls
+    if content.__class__ is list:
+        for part in content:
+            if part.__class__ is not dict or not _is_json(part):
+                return False
+    elif content.__class__ is not str and content is not None and content is not UNSET:
+        return False
+    call_id, name = message.tool_call_id, message.name
+    if (call_id is not None and call_id.__class__ is not str) or (
+        name is not None and name.__class__ is not str
+    ):
+        return False
+    if calls.__class__ is not tuple:
+        return False
+    for call in calls:
+        if call.__class__ is not ToolCall or call.id.__class__ is not str or call.name.__class__ is not str:
+            return False
+        if not _is_json(call.arguments):
+            return False
+    return True
+
+
+def _is_json(value: Any, depth: int = 0) -> bool:
+    """Whether JSON can hold a value as it is, except for what `repair` changes: half surrogate pairs."""
+    kind = value.__class__
+    if kind is dict:
+        if depth > MOST_LEVELS:
+            return False
+        for key, item in value.items():
+            if key.__class__ is not str:
+                return False
+            kind = item.__class__
+            if kind is not str and kind is not int and not _is_json(item, depth + 1):
+                return False
+        return True
+    if kind is list:
+        if depth > MOST_LEVELS:
+            return False
+        for item in value:  # noqa: SIM110 - half the time of all()
+            if not _is_json(item, depth + 1):
+                return False
+        return True
+    return kind is str or kind is int or kind is bool or value is None or (kind is float and isfinite(value))
+
+
+def _is_sdk_object(value: Any) -> bool:
+    """Whether a value is an object of a provider's SDK: these are all pydantic's."""
+    return not isinstance(value, type) and callable(getattr(value, "model_dump", None))
+
+
+def _dumped(value: Any) -> Any:
+    """An object of an SDK with the names of its API, without what it leaves out."""
+    if not _is_sdk_object(value):
+        raise TypeError(f"an object of the type {type(value).__name__}")
+    return value.model_dump(by_alias=True, exclude_none=True)
+
+
+def _in_lists(value: Any) -> Any:
+    """A value with lists in place of tuples. ValueError for a number that JSON cannot hold."""
+    if isinstance(value, dict):
+        return {key: _in_lists(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_in_lists(item) for item in value]
+    if isinstance(value, float) and not isfinite(value):
+        raise ValueError(f"the number {value}")
+    return value
+
+
 def _tool_call(call: Any, place: str) -> ToolCall:
     if isinstance(call, ToolCall):
+        for key, text in (("id", call.id), ("name", call.name)):
+            text_from(text, f"{place}.{key}")
         return ToolCall(call.id, call.name, copied(call.arguments, f"{place}.arguments"))
+    if _is_sdk_object(call):
+        call = copied(call, place)
     if not isinstance(call, Mapping):
         raise bad(f"{place} is {kind_of(call)}; it must be {FORM}.")
     function = call.get("function")

@@ -8,6 +8,8 @@
    the same as a model is sent them. Sums and groups are those of `sent`.
 4. Of a history in a ledger, only the beginning and the end may be loaded. Indexes and sums are then those of
    the loaded messages. No group or turn spans the gap. A call id that also occurs in the gap counts as new.
+5. System messages at the start are rules for all that follows. They may stand behind what opens the session:
+   a summary, or the message with the time. `leading` has their indexes.
 """
 
 from bisect import bisect_left
@@ -27,6 +29,9 @@ from nexus_context.conversation.message import (
     sent_message,
     written_message,
 )
+from nexus_context.conversation.repair import lifted_as
+from nexus_context.conversation.summary import is_summary
+from nexus_context.conversation.times import is_opening
 from nexus_context.errors import RequestError
 from nexus_context.tokens import TokenCounter, count_message, count_spans
 from nexus_context.tokens.estimates import is_estimated, is_opaque
@@ -76,6 +81,9 @@ class History:
         self.note_number = 0  # the highest `Preamble.frozen`
         self.items: dict[str, int] = {}  # hash of a memory item → the last message that has it whole
         self.grouping = Grouping()
+        self.leading = range(0)
+        self._begins = True  # whether all messages are leading ones, or what opens the session
+        self._kinds = [(0, 0)]  # running sums: system messages, results of tools
         self.tool_calls = 0
         self.reasoning = False  # whether any answer may have reasoning
         self.binding: object = None  # what `bound_thinking` knows of the last view
@@ -88,6 +96,7 @@ class History:
         self._preamble_tokens: dict[str, list[PreambleTokens]] = {}
         self.reshaped: list[int] = []  # indexes of the messages that a format may change
         self._added: dict[tuple[str, BodyShape], tuple[int, dict[int, int]]] = {}
+        self.sizes: list[int] = []  # bytes of messages as JSON, as far as `body_bytes` measured them
         self._reasoning_tokens: dict[tuple[str, int], int] = {}
         self.gap = NO_GAP
         self.extend(messages)
@@ -114,6 +123,7 @@ class History:
             history = cls(messages[: gap.lead])
             history.gap = gap
             history.grouping.skip()
+            history._begins = False
             history.extend(messages[gap.lead :])
         else:
             history = cls(messages)
@@ -152,19 +162,50 @@ class History:
                 self.notes.append(index)
                 self.note_number = max(self.note_number, message.preamble.frozen)
         self.grouping.add(self.sent[-1])
-        if is_reshaped(message):
-            self.reshaped.append(index)
+        if self._begins:
+            self._begin(message, index)
         if message.tool_calls:
             self.tool_calls += len(message.tool_calls)
         content = message.content
+        opaque = image = False
         if isinstance(content, list):
             self.reasoning = self.reasoning or message.role == "assistant"
-            self.images += any(isinstance(part, dict) and is_estimated(part) for part in content)
-            self.opaque += any(isinstance(part, dict) and is_opaque(part) for part in content)
+            for part in content:
+                if isinstance(part, dict):
+                    opaque = opaque or is_opaque(part)
+                    image = image or is_estimated(part)
+            self.images += image
+            self.opaque += opaque
+        if opaque or is_reshaped(message):
+            self.reshaped.append(index)
 
     def extend(self, messages: Iterable[Message]) -> None:
         for message in messages:
             self.append(message)
+
+    def _begin(self, message: Message, index: int) -> None:
+        """Note a message at the start: whether it leads, opens the session, or ends the start."""
+        content = message.content
+        is_plain = not message.tool_calls and not (isinstance(content, list) and any(map(lifted_as, content)))
+        if message.role == "system" and is_plain:
+            self.leading = range(self.leading.start if self.leading else index, index + 1)
+        else:
+            self._begins = not self.leading and (is_opening(message) or is_summary(message))
+
+    def systems_and_results(self, start: int, end: int) -> tuple[int, int]:
+        """How many of `messages[start:end]` are system messages, and how many are results of tools."""
+        sums = self._kinds
+        systems, results = sums[-1]
+        for message in self.messages[len(sums) - 1 :]:
+            systems, results = systems + (message.role == "system"), results + (message.role == "tool")
+            sums.append((systems, results))
+        return sums[end][0] - sums[start][0], sums[end][1] - sums[start][1]
+
+    def with_leading(self, kept: Iterable[Message]) -> list[Message]:
+        """What a compaction keeps, with the leading system messages in any case."""
+        messages = list(kept)
+        rules = [self.messages[index] for index in self.leading]
+        return [*(rule for rule in rules if rule not in messages), *messages]
 
     def sums(self, counter: TokenCounter) -> Sequence[int]:
         """Running sums: `sums[b] - sums[a]` are the tokens of `messages[a:b]`.

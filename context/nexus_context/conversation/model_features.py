@@ -19,6 +19,7 @@ from nexus_context.prompt import texts
 _PART_FEATURES: dict[str, Feature] = {
     "image": "vision",
     "image_url": "vision",
+    "input_image": "vision",
     "document": "documents",
     "file": "documents",
     "container_upload": "documents",
@@ -49,7 +50,7 @@ def feature_of(part: Any) -> Feature | None:
         case parts.ProviderPart(_, {"source": {"type": "text"}}):
             return None  # a text that its provider is told more about
         case parts.ProviderPart(_, original):
-            return _PART_FEATURES.get(original["type"])
+            return _PART_FEATURES.get(original.get("type", ""))
     return None
 
 

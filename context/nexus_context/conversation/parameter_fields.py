@@ -15,9 +15,9 @@
    not to think.
 6. A model with an unknown name is assumed to accept everything: proxies use names of their own.
 
-Sources: the providers' parameter lists in their Python packages (openai 3.54, anthropic 2.12,
-google-genai 3.4), the levels and budgets in the documentation of the Gemini API, and the errors that servers
-return.
+Sources: the providers' parameter lists in their Python packages (openai 3.54, anthropic 2.12 with its limits
+for requests without streaming, google-genai 3.4), the levels and budgets in the documentation of the Gemini
+API, and the errors that servers return.
 """
 
 import re
@@ -26,6 +26,10 @@ from typing import Any, NamedTuple
 
 LEAST_BUDGET = 1_024  # tokens
 LEAST_TOP_P = 0.95
+MOST_AT_ONCE = 21_333
+"""Tokens of an answer that Anthropic's SDKs wait for without streaming: ten minutes at 128,000 an hour."""
+MOST_AT_ONCE_OF_OPUS_4 = 8_192
+"""The same for Claude Opus 4 and 4.1."""
 BUDGETS = {"minimal": 1_024, "low": 4_096, "medium": 16_384, "high": 32_768}
 """Tokens of thinking for a level without a budget."""
 
@@ -137,14 +141,18 @@ def anthropic(
 ) -> tuple[Settings, list[str]]:
     """Fields for messages, and what is not sent and why.
 
-    `max_output` is sent if `max_tokens` is not set: it is required. `limit`: the most tokens of an answer, if
-    known.
+    `max_output` is sent if `max_tokens` is not set: it is required; at most what the SDKs take without
+    streaming, unless the thinking needs more. `limit`: the most tokens of an answer, if known.
     """
     unsent: list[str] = []
-    most = _capped(parameters.get("max_tokens") or max_output, limit, unsent)
-    settings: Settings = {"max_tokens": most}
     version = claude_version(model) or _NO_VERSION
     level, budget = _thinking(parameters)
+    is_opus = "opus" in model.lower() and (4, 0) <= version <= (4, 1)
+    at_once = MOST_AT_ONCE_OF_OPUS_4 if is_opus else MOST_AT_ONCE
+    if max(budget or 0, BUDGETS.get(level or "", 0) if version < (4, 6) else 0) < at_once:
+        max_output = min(max_output, at_once)
+    most = _capped(parameters.get("max_tokens") or max_output, limit, unsent)
+    settings: Settings = {"max_tokens": most}
     thinks_now = (level is not None or budget is not None) and level != "off"
     if thinks_now and not thinks:
         unsent.append("thinking: the model does not support it")

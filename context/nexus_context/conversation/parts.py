@@ -18,6 +18,8 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from nexus_context.conversation.gemini_parts import GEMINI_KEYS, TOOL_KEYS, gemini_form
+
 Part = dict[str, Any]
 
 IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
@@ -48,7 +50,24 @@ SERVER_ITEMS = (
 )
 """Items of OpenAI's responses for tools that its server ran."""
 
-_GEMINI_KEYS = ("executableCode", "codeExecutionResult", "toolCall", "toolResponse")
+CLIENT_CALLS = {
+    "apply_patch_call": "apply_patch_call_output",
+    "computer_call": "computer_call_output",
+    "custom_tool_call": "custom_tool_call_output",
+    "local_shell_call": "local_shell_call_output",
+    "mcp_approval_request": "mcp_approval_response",
+    "shell_call": "shell_call_output",
+    "tool_search_call": "tool_search_output",
+}
+"""Items of OpenAI's responses for tools that the client ran, and those for what it answered."""
+
+OPENAI_ITEMS = frozenset(
+    (
+        *(*SERVER_ITEMS, *CLIENT_CALLS, *CLIENT_CALLS.values()),
+        *("additional_tools", "configuration_update", "program", "program_output"),
+    )
+)
+"""Items of OpenAI's responses that come back as they were."""
 
 _TEXT_TYPES = ("text", "input_text", "output_text")
 _SIGNATURES = {  # the first characters of a file in base64
@@ -74,6 +93,7 @@ _THINKING = ("thinking", "signature")
 _REDACTED = ("data",)
 _COMPACTION = ("content", "encrypted_content", "signature", "tool_changes")
 _REASONING = ("id", "summary", "content", "encrypted_content", "status")
+_ITEM_IDS = ("id", "call_id", "approval_request_id", "status")
 
 
 class TextPart(NamedTuple):
@@ -191,8 +211,10 @@ def read_part(part: Any) -> AnyPart:
     if kind in _TEXT_TYPES and isinstance(part.get("text"), str):
         citations = part.get("citations")
         return TextPart(part["text"], citations if citations and isinstance(citations, list) else None)
-    if kind is None and any(key in part for key in _GEMINI_KEYS):
-        return ProviderPart("gemini", part)
+    if kind is None and not GEMINI_KEYS.isdisjoint(part):
+        gemini_part = _gemini(gemini_form(part))
+        if gemini_part is not None:
+            return gemini_part
     reader = _READERS.get(kind) if isinstance(kind, str) else None
     known_part = reader(part) if reader else None
     if known_part is not None:
@@ -211,6 +233,12 @@ def signature_of(part: Any) -> str | None:
         if isinstance(signature, str) and signature:
             return signature
     return None
+
+
+def item_key(item: Part) -> str:
+    """The id by which OpenAI knows an item's call; "" without one."""
+    keys = (item.get(key) for key in ("call_id", "approval_request_id", "id"))
+    return next((str(key) for key in keys if _has_text(key)), "")
 
 
 def part_name(kind: AnyPart) -> str:
@@ -246,6 +274,10 @@ def _linked_image(part: Part) -> AnyPart | None:
     detail = part.get("detail")
     if isinstance(link, dict):
         link, detail = link.get("url"), link.get("detail")
+    if link is None and _has_text(part.get("file_id")):
+        return ProviderPart(
+            "openai", {"type": "input_image"} | _only(part, *{"file_id", "detail"} & part.keys())
+        )
     return _image_at(link, detail if detail in _DETAILS else "")
 
 
@@ -294,6 +326,10 @@ def _document(part: Part) -> AnyPart | None:
             inner = source.get("content")
             items = [read_part(item) for item in inner] if isinstance(inner, list) else [read_part(inner)]
             text = "\n".join(item.text for item in items if isinstance(item, TextPart))
+            if isinstance(inner, list) and not all(isinstance(item, TextPart) for item in items):
+                blocks = [_without(item, "cache_control") for item in inner if isinstance(item, dict)]
+                block = {"type": "document", "source": {"type": "content", "content": blocks}}
+                return ProviderPart("anthropic", block | ({"title": title} if title else {}) | fields, text)
             return _text_document(text, title, fields) if text else None
     return None
 
@@ -388,6 +424,26 @@ def _thought(part: Part) -> AnyPart:
     return ThinkingPart("gemini", sent if signature is None else sent | {SIGNATURE_KEYS[0]: signature})
 
 
+def _gemini(part: Part) -> AnyPart | None:
+    """A file within a part, or what Google's server ran."""
+    for key in TOOL_KEYS:
+        value = part.get(key)
+        if isinstance(value, dict) and (not key.startswith("tool") or "toolType" in value):
+            return ProviderPart("gemini", part)
+    inline = part.get("inlineData")
+    if isinstance(inline, dict) and _has_text(inline.get("data")):
+        kind = str(inline.get("mimeType")).lower()
+        if kind == PDF:
+            return DocumentPart(data=inline["data"], title=str(inline.get("displayName") or ""))
+        source = {"mimeType": kind, "data": inline["data"]}
+        media = _image(source) if kind.startswith("image/") else _audio(source)
+        return ProviderPart("gemini", part) if media is None or isinstance(media, UnknownPart) else media
+    location = part.get("fileData")
+    if isinstance(location, dict) and _has_text(location.get("fileUri")):
+        return ProviderPart("gemini", part, location["fileUri"])
+    return None
+
+
 def _compaction(part: Part) -> AnyPart:
     """Anthropic's block has a text, a signature or both; OpenAI's item only its encrypted content."""
     content, encrypted = part.get("content"), part.get("encrypted_content")
@@ -469,6 +525,18 @@ def _server_item(part: Part) -> AnyPart | None:
     return ProviderPart("openai", part) if _has_text(part.get("id")) else None
 
 
+def _client_item(part: Part) -> AnyPart | None:
+    """An item of a tool that the client ran; its text is what it says, without ids. A screenshot has none."""
+    if part["type"].startswith(("additional", "configuration")):
+        return ProviderPart("openai", part)
+    if not item_key(part):
+        return None
+    output = part.get("output")
+    is_seen = not isinstance(output, dict) or "image_url" not in output
+    said = {key: value for key, value in part.items() if key not in _ITEM_IDS and value is not None}
+    return ProviderPart("openai", part, json_text(said) if is_seen else "")
+
+
 def _boundary(part: Part) -> AnyPart | None:
     """A block of Anthropic that no model sees, but that its server needs to check the reasoning around it."""
     return ThinkingPart("anthropic", {key: value for key, value in part.items() if key != "cache_control"})
@@ -490,6 +558,10 @@ def _upload(part: Part) -> AnyPart | None:
 
 def _only(part: Part, *keys: str) -> Part:
     return {key: part[key] for key in keys}
+
+
+def _without(part: Part, key: str) -> Part:
+    return {name: value for name, value in part.items() if name != key}
 
 
 def _has_text(value: Any) -> bool:
@@ -521,6 +593,7 @@ _READERS = {
     "fallback": _boundary,
     "mcp_tool_listing": _boundary,
     "message": _message_item,
+    **dict.fromkeys(OPENAI_ITEMS, _client_item),
     **dict.fromkeys(SERVER_ITEMS, _server_item),
     **dict.fromkeys(SERVER_RESULTS, _server_result),
     "container_upload": _upload,

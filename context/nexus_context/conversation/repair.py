@@ -1,22 +1,20 @@
 """Turns a broken history into one that providers accept, and reports every repair.
 
 1. Each tool call has one result, and results directly follow the message with their calls. A missing result
-   becomes a text that says so, a result without a call is left out, and a result elsewhere is moved. Of
-   several results of one call the last counts.
+   becomes a text that says so, and a result elsewhere is moved. Of several results of one call the last
+   counts. A result without a call, which a cut or a compaction took, becomes a marked text of the user.
 2. Call ids are unique: the second call `id` becomes `id-2`, and so does its result. Results belong to the
    calls before them, in order; if there are too few, to the newest calls.
-3. A result without an id answers the newest message before it that has a call without a result: the call of
-   the same tool, else the first. A call without an id gets one.
+3. A result without an id answers the newest message before it with an open call: the one of the same tool,
+   else the first. A call without an id gets one.
 4. Only assistants call tools: calls of another role move to an assistant message. Calls and results inside a
-   content, in the form of Anthropic, OpenAI or Gemini, become calls and results; a mark keeps a call's place
-   where parts follow it or Gemini signed it (`parts.CallPart`).
+   content, in the form of Anthropic, OpenAI or Gemini, become calls and results: no repair where they belong.
+   A mark keeps a call's place where parts follow it or Gemini signed it (`parts.CallPart`).
 5. An empty message is left out, unless it is a result: a tool may return nothing.
-6. Text must be encodable as UTF-8 (U+FFFD replaces half a surrogate pair), and JSON no deeper than
-   MOST_DEPTH.
-7. A sound history is returned unchanged, after one fast pass (`sound_part`): nearly all are sound. A repair
-   changes nothing before its place.
+6. Text is valid UTF-8 (U+FFFD replaces half a surrogate pair), and JSON no deeper than MOST_DEPTH.
+7. A sound history is returned unchanged after one fast pass. A repair changes nothing before its place.
 
-Reading order: `traced`, `sound_part`, `steps_of` (a single message), `Pairing` (calls and their results).
+Reading order: `traced`, `sound_part`, `steps_of` (one message), `Pairing` (calls and results).
 """
 
 from bisect import bisect_left
@@ -25,6 +23,8 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from nexus_context.conversation.gemini_parts import gemini_form
+from nexus_context.conversation.late_result import late_result
 from nexus_context.conversation.message import Message, ToolCall, content_of
 from nexus_context.conversation.parts import is_blank, json_text, signature_of
 from nexus_context.prompt import texts
@@ -42,6 +42,7 @@ _LIFTED: dict[str, Literal["call", "result"]] = {
     "tool_result": "result",
     "function_call_output": "result",
 }
+_GEMINI_CALL, _GEMINI_RESULT = ("functionCall", "function_call"), ("functionResponse", "function_response")
 _encode = msgspec.json.Encoder().encode
 
 
@@ -108,7 +109,7 @@ def traced(messages: Iterable[Message]) -> Traced:
         steps = [*map(Step, range(start), original), *steps]
         start, ids = 0, set()
     steps_in_order = Pairing(steps, repairs, ids).ordered()
-    if not repairs:
+    if not repairs and [id(step.message) for step in steps_in_order] == [*map(id, original[start:])]:
         return Traced(original, [], range(len(original)))
     repairs.sort(key=lambda repair: -1 if repair.index is None else repair.index)
     messages = [*original[:start], *(step.message for step in steps_in_order)]
@@ -202,7 +203,9 @@ def lifted_as(part: Any) -> Literal["call", "result"] | None:
         return None
     kind = part.get("type")
     if kind is None:
-        return "call" if "functionCall" in part else "result" if "functionResponse" in part else None
+        if any(part.get(key) is not None for key in _GEMINI_CALL):
+            return "call"
+        return "result" if any(part.get(key) is not None for key in _GEMINI_RESULT) else None
     return _LIFTED.get(kind) if kind.__class__ is str else None
 
 
@@ -267,12 +270,14 @@ def _lifted(index: int, message: Message, content: list[Any], repairs: list[Repa
     kinds = [lifted_as(part) for part in content]
     if not any(kinds):
         return [message]
-    text = f"Calls and results inside the content of {place(index)} are sent separately."
-    repairs.append(Repair("block-lifted", text, index))
+    if "result" in kinds and message.role not in ("user", "tool"):
+        text = f"Results inside {place(index)}, whose role is {message.role}, are sent separately."
+        repairs.append(Repair("block-lifted", text, index))
     messages: list[Message] = []
     calls = list(message.tool_calls)
     rest: list[Any] = []
-    for part, kind in zip(content, kinds, strict=True):
+    for original, kind in zip(content, kinds, strict=True):
+        part = gemini_form(original) if kind and "type" not in original else original
         if kind == "result":
             messages.append(_lifted_result(part))
         elif kind == "call":
@@ -380,13 +385,15 @@ class Pairing:
         """The messages in order, each call followed by its result."""
         for at in self._orphans:
             self._log_orphan(at)
+        orphans = frozenset(self._orphans)
         steps: list[Step] = []
         for at, step in enumerate(self._steps):
             message = step.message
             if message.tool_calls:
                 steps += self._group(at)
             elif message.role == "tool":
-                continue
+                if at in orphans and not _is_silent(message):
+                    steps.append(Step(step.origin, late_result(message)))
             elif _is_silent(message):
                 text = f"The {message.role} {place(step.origin)} is empty; it is left out."
                 self._repairs.append(Repair("message-empty", text, step.origin))
@@ -518,11 +525,10 @@ class Pairing:
     def _log_orphan(self, at: int) -> None:
         origin, message = self._steps[at]
         name = message.tool_call_id
-        text = f"The result in {place(origin)} names no call, and no earlier call lacks one; it is left out."
+        sent = "left out, since it is empty" if _is_silent(message) else "sent as a marked text of the user"
+        text = f"The result in {place(origin)} names no call, and no earlier call lacks one; it is {sent}."
         if name:
-            text = (
-                f"The result in {place(origin)} answers an unknown call {quote_name(name)}; it is left out."
-            )
+            text = f"The result in {place(origin)} answers an unknown call {quote_name(name)}; it is {sent}."
         self._repairs.append(Repair("result-orphan", text, origin, name or None))
 
     def _log_repeated(self, answers: list[int], name: str) -> None:
@@ -561,12 +567,14 @@ def is_clean(value: Any, depth: int = 0) -> bool:
         return True
     if depth >= MOST_DEPTH:
         return False
-    if kind is dict:
-        return all(
-            key.__class__ is str and is_clean(key) and is_clean(item, depth + 1)
-            for key, item in value.items()
-        )
-    return kind is list and all(is_clean(item, depth + 1) for item in value)
+    if kind is not dict:
+        return kind is list and all(is_clean(item, depth + 1) for item in value)
+    for key, item in value.items():
+        if key.__class__ is not str or not (key.isascii() or _is_encodable(key)):
+            return False
+        if not (item.__class__ is str and item.isascii()) and not is_clean(item, depth + 1):
+            return False
+    return True
 
 
 def clean(value: Any, depth: int = 0) -> Any:

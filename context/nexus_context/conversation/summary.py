@@ -5,8 +5,10 @@
     ---
     the summary
 
-A compaction that a provider's server made is a summary, too: an assistant's message that holds nothing else.
-So is a summary by another program, which imported conversations have: `FOREIGN_OPENINGS`, `isCompactSummary`.
+What makes a message a summary is its mark, `isCompactSummary` in its `meta` as Claude Code has it, never its
+text: users write whatever they like. The ledger marks those that earlier versions stored without it, imports
+those of other programs. A compaction that a provider's server made is a summary, too: an assistant's message
+that holds nothing else.
 
 Pins, which must stay verbatim, have a section of their own. Each is in a fence, so that it can be read back
 and carried over when this summary is itself replaced.
@@ -36,7 +38,9 @@ FOREIGN_OPENINGS = (
     "Another language model started to solve this problem and produced a summary",  # Codex
     "I spoke to you previously about a number of things.",  # aider
 )
-"""How the summaries of other programs begin."""
+"""How the summaries of other programs begin: this is left out."""
+SUMMARY_META = {"isCompactSummary": True}
+"""The `meta` of a message that replaced older ones."""
 
 _FENCE = re.compile(r"^(`{3,})pinned\n(.*?)\n\1$", re.MULTILINE | re.DOTALL)
 _TICKS = re.compile(r"`{3,}")
@@ -62,20 +66,23 @@ def create_summary_message(
     content = texts.text("summary_message").format(
         made=f"{made_at:%Y-%m-%d %H:%M}", replaced=count, unread=note, summary=summary_text.strip()
     )
-    return Message("user", content)
+    return as_summary(Message("user", content))
+
+
+def as_summary(message: Message) -> Message:
+    """The message with the mark of a summary; the same object if it is one."""
+    if is_summary(message):
+        return message
+    meta = message.meta if isinstance(message.meta, dict) else {}
+    return msgspec.structs.replace(message, meta=meta | SUMMARY_META)
 
 
 def is_summary(message: Message) -> bool:
     """Whether a message stands for earlier ones."""
     if message.role == "assistant":
         return server_compaction(message) is not None
-    return message.role == "user" and (
-        text_of(message).startswith((MARKER, *FOREIGN_OPENINGS)) or _is_flagged(message)
-    )
-
-
-def _is_flagged(message: Message) -> bool:
-    return isinstance(message.meta, dict) and message.meta.get("isCompactSummary") is True
+    meta = message.meta
+    return message.role == "user" and isinstance(meta, dict) and meta.get("isCompactSummary") is True
 
 
 def server_compaction(message: Message) -> CompactionPart | None:

@@ -63,12 +63,15 @@ def cut(strategy: Strategy, history: History, need: Need, *, first_group: int) -
 
 
 def first_group_end(history: History) -> int:
-    """Where the first group ends; several user messages at the beginning count as one."""
-    end = 0
+    """Where the first group ends; several user messages at the beginning count as one, as do the leading
+    system messages.
+    """
+    first = end = history.leading.stop
     while end < len(history) and history.messages[end].role == "user":
         end += 1
     groups = history.grouping.groups
-    return end or (groups[1] if len(groups) > 1 else len(history))
+    place = bisect_left(groups, first + 1)
+    return end if end > first else groups[place] if place < len(groups) else len(history)
 
 
 def _turn_within(history: History, need: Need) -> int:

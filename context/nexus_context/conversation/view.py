@@ -1,6 +1,7 @@
 """The messages of a conversation that are sent, and what became of the others."""
 
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -12,6 +13,12 @@ from nexus_context.conversation.truncation import Strategy
 from nexus_context.errors import ContextOverflowError
 from nexus_context.tokens import TokenCounter, count_message
 
+_Item = TypeVar("_Item")
+
+_TOO_LARGE = (
+    "{count} of the oldest images and files are not sent: with them the request would have more bytes than "
+    "the provider takes."
+)
 _USED_TWICE = "The id of a tool call was used before; it is sent with a new id."
 
 
@@ -22,7 +29,7 @@ class View(msgspec.Struct, frozen=True):
     `replaced` has, by index, what is sent in place of a message: what is too long, shortened, and what was
     said before the cut without its preamble. `shortened` are the indexes of the former, ascending. `added`
     has, by index, the tokens that the format of a body adds to a message (`body_shape`); below 0 for what it
-    leaves out.
+    leaves out. The leading system messages of the history come first of all: they follow the system prompt.
     """
 
     strategy: Strategy
@@ -42,6 +49,8 @@ class View(msgspec.Struct, frozen=True):
     end: int
     shortened: tuple[int, ...] = ()
     added: Mapping[int, int] = {}
+    excess_bytes: int = 0  # above what the provider takes
+    unsent_media: int = 0  # images and files that are not sent, for their bytes
     moved: bool = False  # something that was sent before this request is not sent again, or shortened
 
     @property
@@ -84,13 +93,41 @@ class View(msgspec.Struct, frozen=True):
 
     def _messages(self, messages: list[Message]) -> list[Message]:
         if not self.start and not self.replaced:
-            return messages[: self.end]
+            return self._in_order(messages[: self.end])
         sent = messages[self.start : self.end]
         for index, message in self.replaced.items():
             if index >= self.start:
                 sent[index - self.start] = message
         sent[:0] = self._front(messages)
-        return sent
+        return self._in_order(sent)
+
+    def _in_order(self, items: list[_Item]) -> list[_Item]:
+        """What there is of each message, in the order in which they are sent."""
+        leading = self.history.leading
+        if leading.start:  # behind what opens the session
+            items[: leading.stop] = [*items[leading.start : leading.stop], *items[: leading.start]]
+        return items
+
+    def left_out(self) -> list[Repair]:
+        """Repairs for what is not sent: what a cut takes besides words of users and answers, and images."""
+        history = self.history
+        systems, results = history.systems_and_results(min(self.head, self.start), self.start)
+        media = []
+        if self.unsent_media:
+            media = [Repair("media-left-out", _TOO_LARGE.format(count=self.unsent_media))]
+        if self.removed <= 0 or not (systems or results or history.gap.messages):
+            return media
+        kinds = [
+            f"{count:,} {singular if count == 1 else plural}"
+            for count, singular, plural in (
+                (systems, "system message", "system messages"),
+                (results, "result of a tool", "results of tools"),
+                (history.gap.messages, "that is not loaded", "that are not loaded"),
+            )
+            if count
+        ]
+        text = f"The cut leaves out {self.removed:,} messages, among them {' and '.join(kinds)}."
+        return [Repair("cut", text), *media]
 
     def sound_messages(self) -> Traced:
         """The messages as providers accept them, with the repairs; cheap if there are none.
@@ -171,20 +208,20 @@ class View(msgspec.Struct, frozen=True):
         """The index of each message that is sent; None for the note."""
         note = () if self.note is None else (None,)
         anchor = () if self.anchor is None else (self.anchor,)
-        return [*range(self.head), *note, *anchor, *range(self.start, self.end)]
+        return self._in_order([*range(self.head), *note, *anchor, *range(self.start, self.end)])
 
     def encoded(self) -> list[msgspec.Raw]:
         """The messages as JSON; only those before `start` are encoded again."""
         if not self.start and not self.replaced:
             self.history.needs_all()
-            return self.history.encoded_sent(0, self.end)
+            return self._in_order(self.history.encoded_sent(0, self.end))
         sent = [msgspec.Raw(msgspec.json.encode(message)) for message in self._front(self.history.sent)]
         front = len(sent)
         sent += self.history.encoded_sent(self.start, self.end)
         for index, message in self.replaced.items():
             if index >= self.start:
                 sent[front + index - self.start] = msgspec.Raw(msgspec.json.encode(message))
-        return sent
+        return self._in_order(sent)
 
 
 def _named(message: Message, renamed: Message) -> Message:
@@ -192,8 +229,8 @@ def _named(message: Message, renamed: Message) -> Message:
     return msgspec.structs.replace(message, tool_calls=renamed.tool_calls, tool_call_id=renamed.tool_call_id)
 
 
-def overflow(view: View, available: int) -> ContextOverflowError:
-    """The error for a view that does not fit."""
+def overflow(view: View, available: int, *, is_assumed: bool = False) -> ContextOverflowError:
+    """The error for a view that does not fit. `is_assumed`: nobody stated the limit."""
     messages = view.messages()
     count, advice = len(messages), "Shorten the message, the system prompt or the tools"
     size = f"{view.tokens:,} tokens" + (" even when shortened" if view.shortened else "")
@@ -202,7 +239,7 @@ def overflow(view: View, available: int) -> ContextOverflowError:
         what = "the conversation is empty"
     elif count == 1:
         what = f"the newest message takes {size}"
-    elif server_compaction(messages[0]) is not None:
+    elif server_compaction(view.history.messages[0]) is not None:
         what = f"the compaction by the provider takes {view.pinned:,} of the {view.tokens:,} tokens that stay"
         advice = f"{advice}, undo the compaction"
     elif view.anchor is None:
@@ -210,8 +247,12 @@ def overflow(view: View, available: int) -> ContextOverflowError:
     left = f"{view.room:,} of {available:,} are left for the conversation"
     if view.room <= 0:
         left = f"system prompt, tools and current message take {available - view.room:,} of {available:,}"
+    if view.excess_bytes and view.tokens <= view.room:
+        what = f"it has {view.excess_bytes:,} bytes more than the provider takes"
+        left = "nothing but the current message and text is left"
     if not available:
         left = "what is reserved for the answer takes the whole window (context.reserve_tokens)"
-    return ContextOverflowError(
-        f"The context does not fit: {what}, and {left}. {advice}, or choose a model with a larger window."
-    )
+    choice = "choose a model with a larger window"
+    if is_assumed:
+        choice = "give the manager its model, or ContextConfig its max_tokens: without them it keeps 8,000"
+    return ContextOverflowError(f"The context does not fit: {what}, and {left}. {advice}, or {choice}.")

@@ -1,9 +1,10 @@
 """Selects the history to send: cut when it no longer fits, then left alone for many turns.
 
 1. A cut stays until the budget is exceeded again; until then each request begins with the same bytes.
-2. Before the messages that stay come, in this order: the pinned first user messages (not with `sliding`,
-   `recency` and `simple`), a note with the names and values of what is cut (`Policy.note_room`), and the user
-   message that began the turn, if the cut lies within a turn. So the first message is a user message.
+2. Before the messages that stay come, in this order: the leading system messages, the pinned first user
+   messages (not with `sliding`, `recency` and `simple`), a note with the names and values of what is cut
+   (`Policy.note_room`), and the user message that began the turn, if the cut lies within a turn. So the first
+   message that is not a system message is the user's.
    What was said before the last turn is sent without its preamble from then on: the event and memory text of
    its time. If that alone is enough, no message is cut. What messages tell of changes in a prompt and tools
    that are not the sent ones any more (`frozen`) is never sent.
@@ -346,7 +347,8 @@ class Window:
             after=cut.start,
             keep_recent_turns=policy.keep_recent_turns,
         )
-        first_group = sums[truncation.first_group_end(self._history)]
+        group_end = truncation.first_group_end(self._history)
+        first_group = max(sums[group_end] - sums[pinned], 0)
         sent = truncation.cut(policy.strategy, self._history, need, first_group=first_group)
         start = self._with_question(sent.start, after=max(cut.start, sent.head, pinned))
         new_cut = self._cut_at(cut, start, max(sent.head, min(pinned, start)), note_room)
@@ -398,7 +400,8 @@ class Window:
         """How many messages at the beginning are pinned: those that are not too large.
 
         A summary is pinned with every strategy, since it stands for what is gone, and that of a provider's
-        server at any size; then come the first user messages.
+        server at any size, as are leading system messages with what they stand behind; then come the first
+        user messages.
         """
         messages = self._history.messages
         if self._history.gap.messages:
@@ -406,6 +409,7 @@ class Window:
         pinned = 0
         if messages and is_summary(messages[0]):
             pinned = int(sums[1] <= room * LARGEST_SUMMARY or self._has_server_compaction)
+        pinned = max(pinned, self._history.leading.stop)
         if not self._policy.pin_first or self._policy.strategy not in ("oldest_first", "smart"):
             return pinned
         most = room * truncation.LARGEST_HEAD + sums[pinned]
@@ -455,7 +459,7 @@ class Window:
         """
         grouping = self._history.grouping
         newest = max(grouping.groups[-1], cut.start)
-        first = min(cut.head, int(self._has_server_compaction))
+        first = min(cut.head, max(self._history.leading.stop, int(self._has_server_compaction)))
         least = int(room * LEAST_TEXT)
         for start in (newest, *(turn for turn in grouping.questions[-1:] if turn > newest)):
             whole = self._cut_at(cut, start, cut.head, note_room)
@@ -496,10 +500,11 @@ class Window:
         """
         over = self._size(cut, sums) - room
         anchor = self._anchor(cut.head, cut.start)
-        messages = self._history.messages
+        messages, leading = self._history.messages, self._history.leading
+        opening = range(min(leading.start, cut.head))  # a summary before them may be long
         sizes = {
             index: sums[index + 1] - sums[index] - (cut.replaced[index].saved if index in cut.replaced else 0)
-            for index in (*(() if anchor is None else (anchor,)), *range(cut.start, len(messages)))
+            for index in (*opening, *(() if anchor is None else (anchor,)), *range(cut.start, len(messages)))
             if messages[index].role == role
             and (role != "assistant" or isinstance(messages[index].content, str))
         }

@@ -9,6 +9,7 @@ import apsw
 import msgspec
 
 from nexus_context.conversation.compaction.server import ServerSizes, opaque_receipt
+from nexus_context.conversation.history import History
 from nexus_context.ledger import read_history, turn_writer
 from nexus_context.ledger.records import Appended, NewCompaction, NewTurn
 
@@ -23,20 +24,24 @@ def append(connection: apsw.Connection, workspace: str, session: str, turn: NewT
     count = len(history.messages) + history.gap_messages
     before = sum(one.tokens for one in history.messages) + history.gap_tokens
     kept = turn.messages[len(turn.messages) - compaction.kept :]
-    after = compaction.summary.tokens + sum(one.tokens for one in kept)
+    end = appended.head.messages
+    beginning = history.messages[: history.lead] if history.gap_messages else history.messages
+    leading = [beginning[at] for at in History(one.message for one in beginning).leading]
+    leading = [one for one in leading if one.position < end - len(kept)]
+    after = compaction.summary.tokens + sum(one.tokens for one in leading) + sum(one.tokens for one in kept)
     receipt = opaque_receipt(
         compaction.id,
         compaction.summary.message,
-        ServerSizes(count - len(kept), before, after),
+        ServerSizes(count - len(leading) - len(kept), before, after),
         made_at=datetime.now().astimezone(),
     )
-    end = appended.head.messages
+    ranges = [(one.position, one.position + 1) for one in leading]
     new_compaction = NewCompaction(
         id=compaction.id,
         seq=appended.head.seq,
         summary=compaction.summary,
         counter=turn.counter,
-        kept=((end - len(kept), end),) if kept else (),
+        kept=(*ranges, *(((end - len(kept), end),) if kept else ())),
         receipt=msgspec.to_builtins(receipt),
         thread=appended.head.thread,
     )

@@ -30,6 +30,7 @@ from nexus_context import files
 from nexus_context.conversation import transcripts
 from nexus_context.conversation.message import Message, content_of
 from nexus_context.conversation.reported_usage import growth_report
+from nexus_context.conversation.summary import as_summary
 from nexus_context.conversation.transcripts import Conversation, LeftOut, read_limits
 from nexus_context.conversation.transcripts.read_limits import SMALL
 from nexus_context.errors import Problem, Severity, Span
@@ -143,9 +144,19 @@ def _read_ours(data: bytes, path: str) -> FileContents:
     problems += broken
     sound = _sound(problems)
     sessions = tuple(
-        FileSession(_tidy(one.session), one.turns, one.parameters, ours=True, sound=sound) for one in exported
+        FileSession(
+            _tidy(one.session), tuple(map(_with_mark, one.turns)), one.parameters, ours=True, sound=sound
+        )
+        for one in exported
     )
     return FileContents("nexus", sessions, tuple(problems), (*of_file, *lines))
+
+
+def _with_mark(turn: Turn) -> Turn:
+    """A turn of an export with the mark of its summary, as ledgers have it: earlier versions wrote none."""
+    if turn.type != "compaction":
+        return turn
+    return msgspec.structs.replace(turn, messages=tuple(map(as_summary, turn.messages)))
 
 
 def _sound(problems: Iterable[Problem]) -> bool:

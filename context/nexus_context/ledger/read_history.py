@@ -12,8 +12,10 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 import apsw
+import msgspec
 
 from nexus_context.conversation.message import Message, without_old_preambles
+from nexus_context.conversation.summary import as_summary
 from nexus_context.ledger import sessions
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.lineage import (
@@ -198,7 +200,9 @@ def _compacted(connection: apsw.Connection, parts: list[Segment], head: Head, in
     ranges = message_ranges(parts, first, first + 1)
     for start, end in value_of(kept_ranges):
         ranges += message_ranges(parts, start, end)
-    messages = _without_old_preambles(_read_ranges(connection, SELECTED + " ORDER BY id", ranges))
+    stored = _read_ranges(connection, SELECTED + " ORDER BY id", ranges)
+    stored[:1] = [msgspec.structs.replace(one, message=as_summary(one.message)) for one in stored[:1]]
+    messages = _without_old_preambles(stored)
     summaries, cost = sessions.count_summaries(connection, parts, in_force & _MASK)
     count = head.messages - first - 1 - summaries
     tokens = head.tokens - before - summary_tokens - cost
@@ -218,11 +222,13 @@ def _without_old_preambles(kept: Sequence[StoredMessage]) -> list[StoredMessage]
 
 
 def _opening(connection: apsw.Connection, parts: list[Segment], head: Head, most: int) -> _Lead:
-    """The messages before the first answer, as far as they begin within `most` tokens."""
+    """The messages before the first answer, as far as they begin within `most` tokens, and leading system
+    messages of any length.
+    """
     rows: list[tuple[Any, ...]] = []
     position, total = head.messages, 0
     for each in chain.from_iterable(connection.execute(_QUERIES, ids) for ids in message_ranges(parts)):
-        if each[2] not in ("user", "system") or total >= most:
+        if each[2] != "system" and (each[2] != "user" or total >= most):
             position = each[0] & _MASK
             break
         rows.append(each)
@@ -304,7 +310,7 @@ def _turn(columns: tuple[Any, ...], key: str, messages: list[_TurnMessage], *, p
         type=kind,
         created=created,
         tokens=tokens,
-        messages=tuple(one.message for one in messages),
+        messages=tuple(as_summary(one.message) if compacted else one.message for one in messages),
         model=model,
         role=role,
         event=optional_value(event),

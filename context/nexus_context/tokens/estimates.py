@@ -35,21 +35,31 @@ def text_units(text: str) -> int:
     return units + (_CJK_UNITS - _OTHER_UNITS) * sum(map(len, re.findall(_CJK, text)))
 
 
+IMAGE_HOLDERS = ("resource", "inlineData", "inline_data")
+"""Keys of a part whose value may be an image with its type."""
+_INLINE = frozenset(IMAGE_HOLDERS[1:])
 _IMAGES = ("image", "image_url", "input_image")
 _FILES = ("document", "file", "input_file", "input_audio", "audio", "resource")
+_ESTIMATED = (*_IMAGES, *_FILES)
 
 
 def is_image(part: Mapping[str, Any]) -> bool:
-    """Whether a content part is an image: the neutral form, Anthropic's, OpenAI's two, a resource of MCP."""
-    if part.get("type") == "resource":
-        resource = part.get("resource")
-        return isinstance(resource, Mapping) and str(resource.get("mimeType")).lower().startswith("image/")
-    return part.get("type") in _IMAGES
+    """Whether a content part is an image: the neutral form, Anthropic's, OpenAI's two, Gemini's, a resource
+    of MCP.
+    """
+    if "type" in part and part["type"] != "resource":
+        return part["type"] in _IMAGES
+    holder: Mapping[str, Any] = next(
+        (part[key] for key in IMAGE_HOLDERS if isinstance(part.get(key), Mapping)), {}
+    )
+    kind = holder.get("mimeType", holder.get("mime_type"))
+    return str(kind).lower().startswith("image/")
 
 
 def is_estimated(part: Mapping[str, Any]) -> bool:
     """Whether the tokens of a content part are an estimate with every counter: an image or a file."""
-    return part.get("type") in (*_IMAGES, *_FILES)
+    kind = part.get("type")
+    return not _INLINE.isdisjoint(part) if kind is None else kind in _ESTIMATED
 
 
 # The keys of opaque parts with encrypted data, and with readable text.
@@ -66,7 +76,7 @@ def is_opaque(part: Mapping[str, Any]) -> bool:
     kind = part.get("type")
     if isinstance(kind, str) and kind in _OPAQUE_TYPES:
         return True
-    return part.get("thought") is True or any(key in part for key in _OPAQUE_DATA[3:])
+    return "thoughtSignature" in part or "thought_signature" in part or part.get("thought") is True
 
 
 def opaque_text(part: Mapping[str, Any]) -> str:
@@ -75,8 +85,7 @@ def opaque_text(part: Mapping[str, Any]) -> str:
     summary = part.get("summary")
     if isinstance(summary, list):
         texts += [item.get("text") for item in summary if isinstance(item, Mapping)]
-    if "functionCall" in part:
-        texts.append(json_text(part["functionCall"]))
+    texts += [json_text(part[key]) for key in ("functionCall", "function_call") if part.get(key)]
     return "\n".join(text for text in texts if isinstance(text, str) and text)
 
 

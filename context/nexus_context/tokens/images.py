@@ -14,6 +14,8 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from nexus_context.tokens.estimates import IMAGE_HOLDERS
+
 MOST_READ = 1 << 20
 """Bytes at the beginning of an image in which its size is searched: JPEG may have profiles before it."""
 
@@ -130,8 +132,8 @@ def image_size(part: Mapping[str, Any]) -> Size | None:
 
 
 def image_data(part: Mapping[str, Any]) -> str | None:
-    """The base64 data of an image in any form: Anthropic's, OpenAI's two, MCP's two, a data URL."""
-    for holder in (part.get("source"), part, part.get("resource")):
+    """The base64 data of an image in any form: Anthropic's, OpenAI's two, Gemini's, MCP's two, a data URL."""
+    for holder in (part.get("source"), part, *map(part.get, IMAGE_HOLDERS)):
         if isinstance(holder, Mapping):
             for key in ("data", "blob"):
                 if isinstance(holder.get(key), str):

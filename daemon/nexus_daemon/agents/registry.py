@@ -206,7 +206,8 @@ class AgentRegistry:
                 self._must_follow = False
                 await self.current()
         except RequestError as error:  # of the ledger: files count all the same
-            logger.warning("agents of %s: %s", self._folder.path, error)
+            if error.code != "folder-removed":  # the folder was closed meanwhile: nobody waits for its agents
+                logger.warning("agents of %s: %s", self._folder.path, error)
 
     async def _run(self, job: Callable[[_Outcome], T]) -> T:
         """Catch up with files and ledger in a thread, then do a job there; one at a time."""

@@ -111,6 +111,7 @@ async def append(client: "Connection", params: protocol.AppendParams) -> protoco
         parent=params.parent_turn,
         model=params.model,
         event=params.event,
+        answered=params.request_id,
     )
     folder = client.folders.at(params.workspace_folder)
     async with using(client, params) as scope:

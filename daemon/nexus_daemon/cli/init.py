@@ -1,7 +1,7 @@
 """Write `.nexus3/` with commented templates into a folder, or ~/.nexus3 with --global.
 
-Existing files stay as they are. With --global --force they are replaced. With --adopt, a new mcp.json takes
-over the MCP servers that the folder has for other programs; secrets stay where they are.
+Existing files stay as they are. With --global --force they are replaced. With --adopt, a new mcp.json (or
+one that is still the template) takes over the MCP servers of other programs; secrets stay where they are.
 """
 
 import argparse
@@ -49,8 +49,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _show(scaffolded: Scaffolded, plan: InitPlan | None, *, created: str = "created") -> None:
+    replaced = plan.replaced if plan else ()
     for path in scaffolded.created:
-        output.line(f"{created}  {path}")
+        output.line(f"{created.replace('create', 'replace') if path in replaced else created}  {path}")
     for path in scaffolded.existing:
         output.line(f"exists   {path}")
     for server in plan.adopted if plan else ():

@@ -280,7 +280,7 @@ def _indexes(view: View) -> list[int | None]:
 def _unsent(view: View) -> set[int]:
     """The indexes of messages that are listed, but sent to no provider."""
     sound = view.sound_messages()
-    if not sound.repairs:
+    if isinstance(sound.origins, range):
         return set()
     sent = set(sound.origins)
     return {index for place, index in enumerate(_indexes(view)) if index is not None and place not in sent}

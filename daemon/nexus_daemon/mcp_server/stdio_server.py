@@ -19,7 +19,7 @@ from nexus_daemon.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from nexus_daemon.mcp_server.workspace_folders import WorkspaceFolders
@@ -200,7 +200,7 @@ class StdioServer:
         name, arguments = params.get("name"), params.get("arguments")
         names = definitions.NAMES if self._writes else definitions.READING
         if not isinstance(name, str) or name not in names:
-            raise ProtocolError(BAD_PARAMS, _no_tool(name))
+            raise ProtocolError(BAD_PARAMS, _no_tool(name, names))
         if arguments is None:
             arguments = {}
         if not isinstance(arguments, dict):
@@ -326,7 +326,7 @@ def _client_name(client: "Any") -> str:
     return name[:_LONGEST_NAME] if isinstance(name, str) else ""
 
 
-def _no_tool(name: "Any") -> str:
+def _no_tool(name: "Any", names: "Sequence[str]") -> str:
     if name in definitions.WRITING:
         return f"{name} writes, and this server only reads. The user can start it as `nexus mcp --write`."
-    return f"There is no tool {str(name)[:_LONGEST_NAME]!r}. There are: {', '.join(definitions.READING)}."
+    return f"There is no tool {str(name)[:_LONGEST_NAME]!r}. There are: {', '.join(names)}."

@@ -182,6 +182,7 @@ class AssembledContext(Sparse, frozen=True):
     problems: list[Problem]  # mistakes in the folder's files
     agent: str | None = None  # the requested agent
     request: dict[str, Any] | None = None  # the body to send, for all formats but `neutral`
+    request_id: str | None = None  # names this request in `nexus/session/append`
     parent_turn: str | None = None  # id of the conversation's last turn
     source_event: str | None = None  # the event's `id`, if it has one
     # where to send it; absent with the providers `editor`, whose model the client asks itself, and `none`

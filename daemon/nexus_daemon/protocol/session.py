@@ -87,6 +87,10 @@ class AppendParams(SessionParams, frozen=True, kw_only=True):
     model: str | None = None  # the model that answered; null: the model of the last assembled context
     # the cause of the turn, stored with it; null: the event of the last assembled context
     event: dict[str, Any] | None = None
+    # the request that the messages answer, from `requestId` of its assembled context: the reasoning of an
+    # answer is bound to it. The eight newest of a window are kept; null: the one whose message comes first
+    # here, else the last
+    request_id: str | None = None
     provider_usage: ProviderUsage | None = None  # what the provider counted of the last request
     error: str | None = None  # what made the turn fail; stored with it
 
@@ -212,6 +216,7 @@ class Lost(Wire, frozen=True):
     instructions: list[str]  # the user's instructions
     decisions: list[str]  # decisions
     counts: dict[str, int]  # number of each kind, listed or not
+    rules: list[str] | msgspec.UnsetType = msgspec.UNSET  # system messages from inside the conversation
 
 
 class Receipt(Wire, frozen=True):
@@ -230,6 +235,8 @@ class Receipt(Wire, frozen=True):
     lost: Lost  # what was lost
     failures: list[str]  # summarizers that failed first, with the reason: `editor: …`
     model: str | msgspec.UnsetType = msgspec.UNSET  # the model that wrote the summary, if the client named it
+    # number of results of tools among the replaced messages, by tool; `…`: of all other tools
+    replaced_results: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
     # number of replaced messages that neither the summary nor `lost` covers, because there were too many
     unread_messages: int | msgspec.UnsetType = msgspec.UNSET
     # true: a provider's server compacted the conversation. Only the provider can read the result, so `lost`

@@ -16,8 +16,7 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -28,13 +27,12 @@ from nexus_daemon import lazy
 
 if TYPE_CHECKING:  # the first diagnostics need not wait for it
     from nexus_context.assembly import AssembledContext, Options
-    from nexus_context.conversation.bound_thinking import SentRequest
     from nexus_context.conversation.message import Message
     from nexus_context.conversation.reported_usage import Estimate
-    from nexus_context.frozen import Proposal
     from nexus_context.ledger.records import Head, SessionOptions, TurnFacts
     from nexus_context.manager import ContextManager
     from nexus_context.prefix import Prefix
+    from nexus_context.sent_requests import SentRequests
     from nexus_context.snapshot import Snapshot
     from nexus_context.tokens.correction import UsageReport
 
@@ -51,20 +49,24 @@ class Answer(msgspec.Struct, frozen=True):
     forked: bool = False
 
 
-class TurnUnderWay:
-    """What a window's last request was made with, until the window appends its turn.
+class RequestFacts(NamedTuple):
+    """What a request was made with, as its turn is stored, and the estimate of its tokens."""
 
-    `request` is the one that the reasoning of its answer is bound to (`ContextManager.request`).
+    facts: "TurnFacts"
+    estimate: "Estimate"
+
+
+class TurnUnderWay:
+    """What a window's last requests were made with, until the window appends their turns.
+
+    `requests` are `ContextManager.requests` while the window uses the conversation; `facts` are of those of
+    them that a model is to answer, by id.
     """
 
     def __init__(self) -> None:
-        self.facts: TurnFacts | None = None
-        self.message: Message | None = None  # that the request was made for, as it will be stored
-        self.proposal: Proposal | None = None  # what later requests begin with
-        self.requested: datetime | None = None  # when it was made
-        self.estimate: Estimate | None = None  # of its tokens
+        self.requests: SentRequests = lazy.sent_requests.SentRequests()
+        self.facts: dict[str, RequestFacts] = {}
         self.options: SessionOptions | None = None
-        self.request: SentRequest | None = None
         self.handed_out: dict[str, tuple[str, ...]] = {}  # ids of messages in each agent's last request
         self.handed_out_event = 0  # number of the newest event when it was made
         # the window's snapshot, and the same for the conversation's model; they stay for the next turn
@@ -107,6 +109,7 @@ class Conversation:
         self.compaction: str | None = None  # the one in force
         self.loaded: int | None = None  # tokens that were requested when it was read; None: all
         self.turn = TurnUnderWay()
+        self.manager.requests = self.turn.requests
         self._client: object = None  # whose turn this is; None: of one that has left, or of nobody
         self._turns: WeakKeyDictionary[object, TurnUnderWay] = WeakKeyDictionary()
         self.frozen_text: str | None = None  # what requests begin with, as the ledger had it last
@@ -145,10 +148,15 @@ class Conversation:
     def use_turn(self, client: object) -> None:
         """Let `turn` be the turn under way of a client, whose request has the lock from now on."""
         if client is not self._client:
-            self.turn.request = self.manager.request
             self._client = client
             self.turn = self._turns.setdefault(client, TurnUnderWay())
-            self.manager.request = self.turn.request
+            self.manager.requests = self.turn.requests
+
+    def note_facts(self, request_id: str, facts: "RequestFacts") -> None:
+        """Keep what a request was made with as long as it may be answered."""
+        turn = self.turn
+        turn.facts = {name: each for name, each in turn.facts.items() if name in turn.requests}
+        turn.facts[request_id] = facts
 
     def drop_turn(self, client: object) -> None:
         """Forget the turn under way of a client that has left; its request that has the lock still has it."""
@@ -159,7 +167,7 @@ class Conversation:
     def drop_proposals(self) -> None:
         """What requests begin with has changed: no turn under way decides it any more."""
         for turn in (self.turn, *self._turns.values()):
-            turn.proposal = None
+            turn.requests.drop_proposals()
 
     @asynccontextmanager
     async def unlocked(self) -> AsyncIterator[None]:
@@ -212,6 +220,7 @@ class Conversation:
         self.last_turn_tools = ()
         self.positions = []
         self.turn = TurnUnderWay()
+        self.manager.requests = self.turn.requests
         self._turns.clear()
         if self._client is not None:
             self._turns[self._client] = self.turn

@@ -26,9 +26,12 @@ def append(scope: SessionScope, turn_input: TurnInput) -> tuple[Answer, Measured
         _begin(scope, agent.id)
     if conversation.warned is None:  # the user was warned of it before the daemon started
         conversation.warned = threshold_at(usage.measure_scope(scope).percent)
-    if turn_input.result.usage is not None and conversation.turn.estimate is None:
-        conversation.turn.estimate = usage.estimate_request(scope)
-    answer = sync.append(conversation, scope.ledger, scope.snapshot, turn_input, now=scope.client.now())
+    estimate = None
+    if turn_input.result.usage is not None and sync.facts_of(conversation, turn_input) is None:
+        estimate = usage.estimate_request(scope)
+    answer = sync.append(
+        conversation, scope.ledger, scope.snapshot, turn_input, now=scope.client.now(), estimate=estimate
+    )
     return answer, usage.measure_scope(scope) if answer.session == conversation.session else None
 
 

@@ -35,7 +35,7 @@ from nexus_context.conversation.compaction.detection import READ_TOKENS
 from nexus_context.conversation.compaction.server import SplitTurn
 from nexus_context.conversation.history import NO_GAP, History
 from nexus_context.conversation.message import Message, sent_content
-from nexus_context.conversation.reported_usage import report_of
+from nexus_context.conversation.reported_usage import Estimate, report_of
 from nexus_context.conversation.times import opening_message
 from nexus_context.conversation.window import LARGEST_NEW
 from nexus_context.frozen import frozen_of, frozen_text, settled
@@ -52,11 +52,12 @@ from nexus_context.ledger.records import (
     TurnFacts,
     turn_facts,
 )
+from nexus_context.sent_requests import AssembledRequest
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import TokenCounter, count_message
 from nexus_context.tokens.correction import UsageReport
 from nexus_daemon import lazy
-from nexus_daemon.sessions.conversations import Answer, Conversation
+from nexus_daemon.sessions.conversations import Answer, Conversation, RequestFacts
 from nexus_daemon.sessions.ledger_writer import FolderLedger
 
 logger = logging.getLogger(__name__)
@@ -77,13 +78,17 @@ PARENT_TURNS = 8  # turns to search for the last query: compactions and undos ar
 
 
 class TurnInput(msgspec.Struct, frozen=True):
-    """One turn as a client appends it. `parent`: see NewTurn; `model` and `event`: None for the request's."""
+    """One turn as a client appends it. `parent`: see NewTurn; `model` and `event`: None for the request's.
+
+    `answered` is the id of the request that it answers; None: it is found by the messages.
+    """
 
     result: AgentResult
     key: str | None = None
     parent: str | msgspec.UnsetType | None = msgspec.UNSET
     model: str | None = None
     event: Any = None
+    answered: str | None = None
 
 
 def tokens_to_send(
@@ -163,10 +168,12 @@ def append(
     turn_input: TurnInput,
     *,
     now: datetime,
+    estimate: Estimate | None = None,
 ) -> Answer:
     """Write a turn. A repeated key writes nothing; a parent that is not the last turn makes a fork.
 
-    The caller has followed the ledger. `now` is the client's local time.
+    The caller has followed the ledger. `now` is the client's local time; `estimate` is that of the tokens of
+    a request that was assembled elsewhere.
     """
     answer = conversation.answer_for(turn_input.key, len(turn_input.result.messages))
     if answer is not None:
@@ -175,12 +182,17 @@ def append(
     head = conversation.head
     begins = head is None or not head.messages or turn_input.parent is None
     opened = conversation.opening
-    report = _report(conversation, snapshot, turn_input)
+    request = answered_request(conversation, turn_input)
+    report = _report(conversation, snapshot, turn_input, estimate)
     opening = _counted([opened or opening_message(now)], counter) if begins else ()
-    split, request = conversation.manager.bind(_as_sent(conversation, turn_input.result.messages))
+    sent, answered = turn_input.result.messages, turn_input.answered
+    if request is not None:
+        sent, answered = _as_sent(request.message, sent), request.id
+    bound = conversation.turn.requests.bind(sent, conversation.manager.history, answered)
+    split = bound.split
     messages = _counted(split.messages, counter)
     last_frozen = conversation.manager.frozen
-    frozen = settled(last_frozen, conversation.turn.proposal, split.messages)
+    frozen = settled(last_frozen, None if request is None else request.proposal, split.messages)
     turn = NewTurn(
         messages=messages,
         counter=counter.name,
@@ -201,12 +213,9 @@ def append(
         _mark_delivered(conversation, ledger)
     if appended.repeated or appended.forked:
         return answer
-    under_way = conversation.turn
-    requested = under_way.requested
-    under_way.facts = under_way.message = under_way.proposal = under_way.requested = None
-    under_way.estimate = None
+    conversation.turn.facts.pop("" if request is None else request.id, None)
     conversation.anchor = report or conversation.anchor
-    under_way.options = None  # they are those of the ledger now
+    conversation.turn.options = None  # they are those of the ledger now
     follows = (head is None and not appended.before.seq) or appended.before == head
     if follows and split.summary is None:
         written = messages if appended.before.messages or opened is not None else (*opening, *messages)
@@ -216,14 +225,22 @@ def append(
         )
         positions = range(appended.head.messages - len(written), appended.head.messages)
         _extend(conversation, history, positions, head=appended.head, counter=counter)
-        conversation.manager.request = request
+        conversation.turn.requests.settle(bound)
     else:
         follow(conversation, ledger, snapshot, tokens=conversation.loaded)
     if split.summary is None:  # else the history was replaced
-        conversation.manager.freeze(frozen, at=requested)
+        conversation.manager.freeze(
+            frozen, at=None if request is None or request.proposal is None else request.at
+        )
     conversation.frozen_text = ledger.store.frozen(ledger.workspace, conversation.session)
     _correct(conversation, ledger, snapshot)
     return answer
+
+
+def answered_request(conversation: Conversation, turn_input: TurnInput) -> AssembledRequest | None:
+    """The request of this window that a turn answers; None if there is none, or if it is forgotten."""
+    history = conversation.manager.history
+    return conversation.turn.requests.answered_by(turn_input.result.messages, history, turn_input.answered)
 
 
 def open_conversation(conversation: Conversation, now: datetime) -> None:
@@ -241,13 +258,12 @@ def _put_opening(conversation: Conversation, opening: Message) -> None:
     conversation.assembled.invalidate()
 
 
-def _as_sent(conversation: Conversation, messages: Sequence[Message]) -> Sequence[Message]:
-    """The messages of a turn: the user's with the preamble that its request had.
+def _as_sent(sent: Message | None, messages: Sequence[Message]) -> Sequence[Message]:
+    """The messages of a turn: the user's with the preamble that it was sent with.
 
     A client appends either the user's message or the one that it sent. A turn that an event began, without a
     message, gets one.
     """
-    sent = conversation.turn.message
     if sent is None or sent.preamble is None:
         return messages
     for at, message in enumerate(messages):
@@ -262,8 +278,11 @@ def _as_sent(conversation: Conversation, messages: Sequence[Message]) -> Sequenc
 
 def _facts(conversation: Conversation, snapshot: Snapshot, turn_input: TurnInput) -> dict[str, Any]:
     """What a turn was made with: what its last request was, unless the client says something else."""
-    facts = conversation.turn.facts or TurnFacts(
-        role=snapshot.role, permissions=costs.permissions(snapshot, Options(), {})
+    made = facts_of(conversation, turn_input)
+    facts = (
+        made.facts
+        if made
+        else TurnFacts(role=snapshot.role, permissions=costs.permissions(snapshot, Options(), {}))
     )
     outcome = turn_input.result.outcome
     return turn_facts(facts) | {
@@ -273,13 +292,21 @@ def _facts(conversation: Conversation, snapshot: Snapshot, turn_input: TurnInput
     }
 
 
-def _report(conversation: Conversation, snapshot: Snapshot, turn_input: TurnInput) -> UsageReport | None:
+def facts_of(conversation: Conversation, turn_input: TurnInput) -> RequestFacts | None:
+    """What the request was made with that a turn answers."""
+    request = answered_request(conversation, turn_input)
+    return None if request is None else conversation.turn.facts.get(request.id)
+
+
+def _report(
+    conversation: Conversation, snapshot: Snapshot, turn_input: TurnInput, estimate: Estimate | None
+) -> UsageReport | None:
     """What the provider counted of the turn's last request, beside our estimate of it."""
-    usage, estimate = turn_input.result.usage, conversation.turn.estimate
+    made = facts_of(conversation, turn_input)
+    usage, estimate = turn_input.result.usage, made.estimate if made else estimate
     if usage is None or estimate is None:
         return None
-    facts = conversation.turn.facts
-    model = None if facts is None else facts.model
+    model = None if made is None else made.facts.model
     limits, counter = costs.model_of(snapshot, turn_input.model or model)
     if limits.family.name != estimate.family:  # another model answered
         return None

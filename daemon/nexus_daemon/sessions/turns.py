@@ -38,7 +38,7 @@ from nexus_daemon.sessions.attachments import (
     report_attachments,
 )
 from nexus_daemon.sessions.compaction import TurnCompaction, compact_turn
-from nexus_daemon.sessions.conversations import Conversation
+from nexus_daemon.sessions.conversations import Conversation, RequestFacts
 from nexus_daemon.sessions.scope import SessionScope
 from nexus_daemon.sessions.turn_memory import TurnInputs, TurnMemory
 
@@ -295,15 +295,11 @@ def _result(
         options = next_request.without_turn_tools(request.options, inputs.tools)
         conversation.last_prefix, conversation.last_options = assembled.prefix, options
         conversation.last_turn_tools = inputs.tools
-    if takes_memory(request):
-        conversation.turn.message = assembled.turn_message
-        conversation.turn.proposal, conversation.turn.requested = assembled.proposal, turn.now
-    elif _goes_on(request, conversation):
-        conversation.turn.proposal, conversation.turn.requested = assembled.proposal, turn.now
+    if not (takes_memory(request) or _goes_on(request, conversation)):  # nobody sends it
+        conversation.manager.requests.add(assembled.sent_request._replace(proposal=None))
     if _is_turn(request, conversation):
         family, total = assembled.prefix.model.family.name, assembled.usage.total
-        conversation.turn.estimate = Estimate(family, total)
-        conversation.turn.facts = TurnFacts(
+        facts = TurnFacts(
             model=assembled.model or None,
             role=scope.snapshot.role,
             toolset=assembled.prefix.tool_names,
@@ -311,6 +307,7 @@ def _result(
             event=request.event,
             context=record,
         )
+        conversation.note_facts(assembled.sent_request.id, RequestFacts(facts, Estimate(family, total)))
     metadata = dict(assembled.metadata)
     if compaction is not None:
         metadata["compaction"] = compaction

@@ -34,7 +34,7 @@ def scaffold(plan: InitPlan, *, overwrite: bool = False, umask: int | None = Non
             raise RequestError(f"{directory} is a symbolic link; nothing was written.", code="init-link")
         _make_directory(directory, umask)
         for path, text in plan.create:
-            is_new = _write(path, text, overwrite=overwrite, umask=umask)
+            is_new = _write(path, text, overwrite=overwrite or path in plan.replaced, umask=umask)
             (created if is_new else existing).append(path)
     except OSError as error:
         raise RequestError(

@@ -58,7 +58,7 @@ class Talk:
 
     def answer(self, *messages: Message) -> None:
         turn_message = self.contexts[-1].turn_message
-        self.conversation.add([*([turn_message] if turn_message is not None else []), *messages])
+        self.conversation.add([turn_message, *messages])
 
 
 def sent(context: AssembledContext) -> list[bytes]:
@@ -136,7 +136,10 @@ def test_a_tool_loop_keeps_the_time_of_its_turn(tmp_path: Path, ending: Message 
     talk.contexts.append(assemble(talk.snapshot, talk.conversation, Request(), now=talk.now))
     check(talk)
     assert "Current time: 2026-11-20 12:01" in str(talk.contexts[-1].history[1])
-    assert talk.contexts[-1].turn_message is None
+    count, nothing_but_its_id = len(talk.conversation), talk.contexts[-1].turn_message
+    assert nothing_but_its_id == Message("user", answers=nothing_but_its_id.answers)
+    talk.conversation.add([nothing_but_its_id])
+    assert len(talk.conversation) == count
 
 
 def test_plain_replay_sends_only_what_the_user_wrote(tmp_path: Path) -> None:

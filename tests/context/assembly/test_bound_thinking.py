@@ -82,7 +82,7 @@ class Chat:
             ToolCall(one["id"], one["name"], one["input"]) for one in blocks if one["type"] == "tool_use"
         )
         message = Message("assistant", [one for one in blocks if one["type"] != "tool_use"], called)
-        self.conversation.add([*([context.turn_message] if context.turn_message else []), message])
+        self.conversation.add([context.turn_message, message])
         return message
 
     def ask(self, text: str = "Where is the gate?", *, loops: int = 0, result: str = "A wall.") -> None:
@@ -177,7 +177,6 @@ def test_what_a_server_compacted_is_what_the_next_reasoning_is_bound_to(tmp_path
     block = {"type": "compaction", "content": "They looked.", "signature": "c2ln"}
     text = {"type": "text", "text": "Behind the wall."}
     calls = (ToolCall("c", "look", {}),)
-    assert context.turn_message is not None
     chat.conversation.add(
         [
             context.turn_message,
@@ -231,4 +230,109 @@ def test_no_request_is_refused(tmp_path: Path, steps: list[tuple[str, int]]) -> 
                 assert error.code in ("unknown-compaction", "nothing-to-compact", "no-gain", "no-summary"), (
                     error.code
                 )
+    ledger.close()
+
+
+# ---------------------------------------------------------------- which request an answer answers
+
+THOUGHT = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
+
+
+def requested(chat: Chat, text: str | None, **options: Any) -> AssembledContext:
+    """A request that is assembled, and not answered yet."""
+    chat.seconds += 20
+    request = Request(
+        message=None if text is None else Message("user", text),
+        format="anthropic",
+        options=Options(**{"model": chat.model, "additional_tools": [TOOL]} | options),
+    )
+    now = NOON + timedelta(seconds=chat.seconds)
+    chat.contexts.append(assemble(chat.snapshot, chat.conversation, request, now=now))
+    return chat.contexts[-1]
+
+
+def titles(chat: Chat, count: int) -> None:
+    """Requests for titles, of which nobody appends the answer."""
+    for number in range(count):
+        requested(chat, f"A title of {number} words?", model=MODELS[1], additional_tools=[])
+
+
+@pytest.mark.parametrize("count", [0, 1, 7])
+@pytest.mark.parametrize("named", [True, False])
+def test_another_request_before_the_answer_loses_nothing(tmp_path: Path, count: int, named: bool) -> None:
+    """In a loop of tools, too, whose requests have no message; with `turn_message`, and without."""
+    chat = Chat(tmp_path)
+    first = requested(chat, "Where is the gate?")
+    titles(chat, count)
+    question = (
+        first.turn_message
+        if named
+        else Message("user", "Where is the gate?", preamble=first.turn_message.preamble)
+    )
+    call = (ToolCall("c", "look", {}),)
+    chat.conversation.add([question, Message("assistant", [THOUGHT], call)])
+    chat.conversation.add([Message("tool", "A wall.", tool_call_id="c")])
+    second = requested(chat, None)
+    titles(chat, count)
+    chat.conversation.add(
+        [
+            *([second.turn_message] if named else []),
+            Message("assistant", [THOUGHT, {"type": "text", "text": "There."}]),
+        ]
+    )
+    assert [message.role for message in chat.conversation.messages[1:]] == [
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+    ]
+    assert chat.conversation.frozen == first.proposal.frozen
+    last = requested(chat, "And now?")
+    assert (chat.thinking_sent(), last.metadata.get("repairs", [])) == (2, [])
+
+
+def test_an_answer_to_a_forgotten_request_is_sent_without_its_reasoning(tmp_path: Path) -> None:
+    chat = Chat(tmp_path)
+    first = requested(chat, "Where is the gate?")
+    titles(chat, 8)
+    answer = Message("assistant", [THOUGHT, {"type": "text", "text": "There."}])
+    chat.conversation.add([first.turn_message, answer])
+    for model in (chat.model, "claude-sonnet-4-5"):  # the second does not check what reasoning was bound to
+        last = requested(chat, "And now?", model=model)
+        kinds = [repair.kind for repair in last.metadata["repairs"]]
+        assert (chat.thinking_sent(), kinds) == (0, ["thinking-left-out"])
+
+
+def test_an_answer_that_comes_late_is_bound_to_its_own_request(tmp_path: Path) -> None:
+    """Undoing what was compacted meanwhile brings its reasoning back."""
+    chat = Chat(tmp_path)
+    for _ in range(3):
+        chat.ask("Where is the gate? " * 20)
+    late = requested(chat, "And the tower?")
+    chat.conversation.compact(made_at=NOON)
+    chat.conversation.add(
+        [late.turn_message, Message("assistant", [THOUGHT, {"type": "text", "text": "There."}])]
+    )
+    requested(chat, "And now?")
+    assert chat.thinking_sent() == 0
+    chat.conversation.undo_compaction()
+    requested(chat, "And now?")
+    assert chat.thinking_sent() == 4
+
+
+def test_a_failed_write_forgets_no_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = open_ledger(str(tmp_path / "ledger.db"))
+    chat = Chat(tmp_path)
+    chat.conversation = ContextManager(ledger=ledger, folder=tmp_path, clock=lambda: NOON)
+    first = requested(chat, "Where is the gate?")
+    answer = Message("assistant", [THOUGHT, {"type": "text", "text": "There."}])
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            ledger, "append", lambda *_: (_ for _ in ()).throw(LedgerError("full", code="ledger-full"))
+        )
+        with pytest.raises(LedgerError):
+            chat.conversation.add([first.turn_message, answer])
+    chat.conversation.add([first.turn_message, answer])
+    requested(chat, "And now?")
+    assert chat.thinking_sent() == 1
     ledger.close()

@@ -62,7 +62,7 @@ class Talk:
 
     def answer(self, *messages: Message) -> None:
         turn_message = self.contexts[-1].turn_message
-        turn = [*([turn_message] if turn_message is not None else []), *messages]
+        turn = [turn_message, *messages]
         self.conversation.add(turn if messages else [*turn, Message("assistant", LONG)])
 
     def turn(self, text: str = "Where?", **request: Any) -> AssembledContext:
@@ -85,7 +85,7 @@ def beginning(context: AssembledContext) -> list[bytes]:
 def note(context: AssembledContext) -> str:
     """What the message of a request tells of changes."""
     message = context.turn_message
-    return "" if message is None or message.preamble is None else message.preamble.changes
+    return "" if message.preamble is None else message.preamble.changes
 
 
 def check(talk: Talk, *, anew: Sequence[int] = ()) -> None:

@@ -16,6 +16,7 @@ from support.provider_rules import check_anthropic, check_openai, check_response
 from support.provider_types import check_anthropic_types, check_openai_types, check_responses_types
 
 MISSING = "[No result of this call was recorded.]"
+LATE = '<late_tool_result call="0">\nfound\n</late_tool_result>'
 OPENS = "[Start of the conversation]"
 REQUIRED = {"max_tokens": 100}
 IMAGE_LINK = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}}
@@ -113,7 +114,7 @@ def test_a_broken_history_is_repaired_and_said() -> None:
     check(
         [user("a"), result("0"), assistant("b", "1"), user("c"), user(" "), assistant("", "1"), result("1")],
         [
-            ("user", "a"),
+            ("user", f"a\n\n{LATE}"),
             ("assistant", ("b", ["1"])),
             ("tool", ("1", MISSING)),
             ("user", "c"),
@@ -121,7 +122,7 @@ def test_a_broken_history_is_repaired_and_said() -> None:
             ("tool", ("1-2", "found")),
         ],
         [
-            ("user", ["a"]),
+            ("user", ["a", LATE]),
             ("assistant", ["b", ("call", "1")]),
             ("user", [("result", "1"), "c"]),
             ("assistant", [("call", "1-2")]),

@@ -213,7 +213,7 @@ def test_an_answer_may_be_appended_as_its_provider_gave_it() -> None:
         "openai-responses",
         [HELLO, assistant(output), result("1"), result("2")],
         [item("user", "Hello."), *output, result_item("1"), result_item("2")],
-        ["block-lifted"],
+        [],
     )
     parts_of_gemini = [
         {"text": "Look."},
@@ -228,7 +228,7 @@ def test_an_answer_may_be_appended_as_its_provider_gave_it() -> None:
             {"role": "model", "parts": parts_of_gemini},
             {"role": "user", "parts": [function_response("1"), function_response("2")]},
         ],
-        ["block-lifted", "block-lifted"],
+        [],
     )
 
 

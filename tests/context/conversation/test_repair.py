@@ -6,11 +6,17 @@ import msgspec
 import pytest
 from hypothesis import given
 
-from nexus_context.conversation.message import Message, ToolCall
+from nexus_context.conversation.message import Message, ToolCall, text_of
 from nexus_context.conversation.repair import MOST_DEPTH, Repair, repaired
 from support.conversations import DEEP, MESSAGES, PARTS, assistant, nested, result, shown, user
 
 MISSING = "[No result of this call was recorded.]"
+
+
+def late(text: str, *label: str) -> str:
+    """The marked text of a result without its call."""
+    names = ' {}="{}"'.format(*label) if label else ""
+    return f"<late_tool_result{names}>\n{text}\n</late_tool_result>"
 
 
 def check(messages: list[Message], expected: list[str], repairs: list[str]) -> list[Repair]:
@@ -63,9 +69,9 @@ def test_a_sound_history_is_returned_itself() -> None:
             id="result before its call",
         ),
         pytest.param(
-            [user("a"), result("0"), assistant("b"), result(None)],
-            ["user: a", "assistant: b"],
-            ["result-orphan 1 0", "result-orphan 3"],
+            [user("a"), result("0"), assistant("b"), result(None), result("9", "")],
+            ["user: a", f"user: {late('found', 'call', '0')}", "assistant: b", f"user: {late('found')}"],
+            ["result-orphan 1 0", "result-orphan 3", "result-orphan 4 9"],
             id="orphans",
         ),
         pytest.param(
@@ -121,7 +127,7 @@ def test_a_sound_history_is_returned_itself() -> None:
         ),
         pytest.param(
             [assistant("", "1", "2"), result("2", "x"), result(None, "y"), result(None, "z")],
-            ["assistant:  [1] [2]", "tool 2: x", "tool 1: y"],
+            ["assistant:  [1] [2]", "tool 2: x", "tool 1: y", f"user: {late('z')}"],
             ["result-unnamed 2 1", "result-orphan 3"],
             id="a result without an id",
         ),
@@ -158,8 +164,14 @@ def test_a_sound_history_is_returned_itself() -> None:
         pytest.param(
             [assistant([PARTS["text"], PARTS["call"]]), user([PARTS["text"], PARTS["result"]])],
             [f"assistant: {[PARTS['text']]} [1]", "tool 1: found", f"user: {[PARTS['text']]}"],
-            ["block-lifted 0", "block-lifted 1"],
+            [],
             id="calls and results in the content",
+        ),
+        pytest.param(
+            [assistant([PARTS["text"], PARTS["call"], PARTS["result"]])],
+            [f"assistant: {[PARTS['text']]} [1]", "tool 1: found"],
+            ["block-lifted 0", "result-moved 0 1"],
+            id="a result in an answer",
         ),
         pytest.param(
             [Message("nobody", "a")],  # type: ignore[arg-type]
@@ -257,7 +269,8 @@ def test_what_comes_later_changes_nothing(messages: list[Message]) -> None:
     later, more = repaired([*messages, user("later")])
     assert (later, more) == ([*made, user("later")], said)
     later, more = repaired([*messages, result("of another call")])
-    assert (later, more[:-1], more[-1].kind) == (made, said, "result-orphan")
+    assert (later[:-1], more[:-1], more[-1].kind) == (made, said, "result-orphan")
+    assert (later[-1].role, "found" in text_of(later[-1])) == ("user", True)
 
 
 @given(MESSAGES)
@@ -266,8 +279,8 @@ def test_nothing_is_left_out_silently(messages: list[Message]) -> None:
         msgspec.structs.replace(message, content=f"text {index}.") for index, message in enumerate(messages)
     ]
     made, said = repaired(numbered)
-    left_out = {one.index for one in said if one.kind in ("result-orphan", "result-repeated")}
-    contents = [message.content for message in made]
+    left_out = {one.index for one in said if one.kind == "result-repeated"}
+    texts = "\n".join(map(text_of, made))
     for index, message in enumerate(numbered):
-        assert (message.content in contents) != (index in left_out)
+        assert (text_of(message) in texts) != (index in left_out)
     assert all(one.text.endswith(".") and one.kind for one in said)

@@ -197,18 +197,18 @@ def test_a_result_that_comes_after_its_call_was_cut() -> None:
     window = Window(history, counter, Policy(pin_first=False, keep_recent_turns=1, identifier_tokens=0))
     assert shown(window.fit(Budget(100, 0)).messages()) == "u4 a4"
     history.append(conversation("r2")[0])
-    small = window.fit(Budget(100, 0))  # no room for the call and all since: the result is left out, and said
-    assert shown(small.sound_messages()[0]) == "u4 a4"
+    small = window.fit(Budget(100, 0))  # no room for the call and all since: the result is a marked text
+    assert shown(small.sound_messages()[0]) == "u4 a4 <late_tool_result"
     assert [repair.kind for repair in small.sound_messages()[1]] == ["result-orphan"]
     assert shown(window.fit(Budget(300, 0)).sound_messages()[0]) == "u1 c2 r2 u3 a3 u4 a4"
 
 
-def test_a_late_result_is_left_out_rather_than_everything_refused() -> None:
+def test_a_late_result_is_a_text_rather_than_everything_refused() -> None:
     history = History(conversation("u1 c2 u3 a3 u4 a4 u5 a5 r2"))
     view = Window(history, Letters(), PLAIN).fit(Budget(85, 0))
     check(view, Letters())
     assert not view.over
-    assert shown(view.sound_messages()[0]).split()[-2:] == ["u5", "a5"]
+    assert shown(view.sound_messages()[0]).split()[-3:] == ["u5", "a5", "<late_tool_result"]
 
 
 # ---------------------------------------------------------------- work

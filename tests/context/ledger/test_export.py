@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from nexus_context.conversation.message import Message, ToolCall
+from nexus_context.conversation.summary import as_summary
 from nexus_context.errors import Problem
 from nexus_context.ledger import importers, jsonl, markdown, open_ledger
 from nexus_context.ledger.importers import Importer
@@ -22,7 +23,7 @@ from nexus_context.ledger.store import Ledger
 from nexus_context.tokens import SimpleTokenCounter
 
 HERE, THERE = "/work/here", "/work/there"
-SUMMARY = Message("user", "[CONTEXT SUMMARY] so far")
+SUMMARY = as_summary(Message("user", "[CONTEXT SUMMARY] so far"))
 
 
 def counter_of(model: str | None) -> SimpleTokenCounter:
@@ -170,7 +171,9 @@ def test_a_line_holds_all_that_is_known_of_a_turn(ledger: Ledger) -> None:
     assert lines[3] == {
         "seq": 3,
         "type": "compaction",
-        "messages": [{"role": "user", "content": "[CONTEXT SUMMARY] so far"}],
+        "messages": [
+            {"role": "user", "content": "[CONTEXT SUMMARY] so far", "meta": {"isCompactSummary": True}}
+        ],
         "compaction": "first",
         "receipt": {"id": "first", "replacedMessages": 2},
         "kept": [[0, 1]],

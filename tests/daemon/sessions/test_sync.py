@@ -637,3 +637,51 @@ def test_the_open_ledger_is_the_one_that_a_library_opens(tmp_path: Path) -> None
         other = open_ledger(environ={"NEXUS_STATE": str(tmp_path / "state")})
         assert [one.name for one in other.sessions(window.ledger.workspace)] == ["main"]
         other.close()
+
+
+# ---------------------------------------------------------------- which request a turn answers
+
+THOUGHT = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
+
+
+def ask_model(window: Window, text: str | None, **more: Any) -> protocol.AssembledContext:
+    options = protocol.AssembleOptions(**{"model": "claude-opus-5-5"} | more)
+    params = protocol.AssembleParams("file:///a", message=text, format="anthropic", options=options)
+    return run(turns.assemble_with(window.scope, params, TurnInputs()))
+
+
+def answer_with_thought(window: Window, *before: Message, request: str | None) -> None:
+    answer = Message("assistant", [THOUGHT, {"type": "text", "text": "There."}])
+    operations.append(window.scope, TurnInput(AgentResult([*before, answer]), answered=request))
+
+
+def thoughts(context: protocol.AssembledContext) -> int:
+    return str((context.request or {})["messages"]).count("'type': 'thinking'")
+
+
+@pytest.mark.parametrize("count", [1, 7])
+@pytest.mark.parametrize("named", [True, False])
+def test_another_request_before_the_answer_loses_nothing(count: int, named: bool) -> None:
+    with windows(1) as [window]:
+        first = ask_model(window, "Where is the gate?")
+        for number in range(count):
+            ask_model(window, f"A title of {number} words?", model="claude-haiku-5-5")
+        question = Message("user", "Where is the gate?")
+        answer_with_thought(window, question, request=first.request_id if named else None)
+        stored = list(window.ledger.store.turns(window.ledger.workspace, "main"))[-1]
+        assert (stored.model, stored.messages[-2].preamble is not None) == ("claude-opus-5-5", True)
+        again = ask_model(window, "And now?")
+        assert (thoughts(again), again.metadata.get("repairs", [])) == (1, [])
+
+
+def test_an_answer_to_a_forgotten_request_is_sent_without_its_reasoning() -> None:
+    with windows(1) as [window]:
+        first = ask_model(window, "Where is the gate?")
+        for number in range(8):
+            ask_model(window, f"A title of {number} words?")
+        answer_with_thought(window, Message("user", "Where is the gate?"), request=first.request_id)
+        again = ask_model(window, "And now?")
+        assert (thoughts(again), [each.kind for each in again.metadata["repairs"]]) == (
+            0,
+            ["thinking-left-out"],
+        )

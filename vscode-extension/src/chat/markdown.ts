@@ -118,7 +118,7 @@ export function receiptText(receipt: Receipt, session: string): string {
 
 function lostLines(receipt: Receipt): string[] {
   return KINDS.filter((kind) => lostCount(receipt, kind) > 0).map((kind) => {
-    const listed = receipt.lost[kind];
+    const listed = receipt.lost[kind] ?? [];
     const shown = listed.slice(0, MOST_LOST).map(plain).join(", ");
     const more = lostCount(receipt, kind) > Math.min(listed.length, MOST_LOST) ? ", …" : "";
     return `- **${lostText(receipt, kind)}**: ${shown}${more}`;

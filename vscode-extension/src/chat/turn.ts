@@ -210,6 +210,7 @@ async function written(
       messages: [asSaid(turn, attached), ...answer.messages],
       idempotencyKey: key,
       parentTurn: context.parentTurn ?? null,
+      requestId: context.requestId ?? null,
       model: turn.request.model.id,
     });
     noteAppended(turn.notices, appended, turn.session);

@@ -5,6 +5,7 @@ import { exactly, plural } from "../usage/figures";
 
 /** The kinds of what may be lost, what matters most first. */
 export const KINDS = [
+  "rules",
   "instructions",
   "decisions",
   "paths",
@@ -20,7 +21,7 @@ type Kind = (typeof KINDS)[number];
 
 /** How many of a kind are lost; the receipt lists the first of them. */
 export function lostCount({ lost }: Receipt, kind: Kind): number {
-  return lost.counts[kind] ?? lost[kind].length;
+  return lost.counts[kind] ?? lost[kind]?.length ?? 0;
 }
 
 /** `3 paths`. */
@@ -98,7 +99,7 @@ function nameOf(provider: string): string {
 function lostSection(receipt: Receipt, kind: Kind): string[] {
   const count = lostCount(receipt, kind);
   if (count === 0) return [];
-  const listed = receipt.lost[kind];
+  const listed = receipt.lost[kind] ?? [];
   const more = count > listed.length ? [`- … ${exactly(count - listed.length)} more`] : [];
   const title = `### ${kind[0]?.toUpperCase()}${kind.slice(1)} (${exactly(count)})`;
   return ["", title, "", ...listed.map((one) => `- ${inline(one)}`), ...more];

@@ -953,6 +953,8 @@ export interface AssembledContext {
   agent?: string;
   /** the body to send, for all formats but `neutral` */
   request?: Record<string, Json>;
+  /** names this request in `nexus/session/append` */
+  requestId?: string;
   /** id of the conversation's last turn */
   parentTurn?: string;
   /** the event's `id`, if it has one */
@@ -1414,6 +1416,11 @@ export interface AppendParams extends SessionParams {
   model?: string | null;
   /** the cause of the turn, stored with it; null: the event of the last assembled context */
   event?: Record<string, Json> | null;
+  /**
+   * the request that the messages answer, from `requestId` of its assembled context: the reasoning of an answer is
+   * bound to it. The eight newest of a window are kept; null: the one whose message comes first here, else the last
+   */
+  requestId?: string | null;
   /** what the provider counted of the last request */
   providerUsage?: ProviderUsage | null;
   /** what made the turn fail; stored with it */
@@ -1540,6 +1547,8 @@ export interface Lost {
   decisions: string[];
   /** number of each kind, listed or not */
   counts: Record<string, number>;
+  /** system messages from inside the conversation */
+  rules?: string[];
 }
 
 /** A conversation, or a page of it. */
@@ -1613,6 +1622,8 @@ export interface Receipt {
   failures: string[];
   /** the model that wrote the summary, if the client named it */
   model?: string;
+  /** number of results of tools among the replaced messages, by tool; `…`: of all other tools */
+  replacedResults?: Record<string, number>;
   /** number of replaced messages that neither the summary nor `lost` covers, because there were too many */
   unreadMessages?: number;
   /**
@@ -2344,6 +2355,8 @@ export interface Metadata {
   toolsLeftOut?: Record<string, string>;
   /** differences between the history and a provider's body; with `neutral`, those that such a body would need */
   repairs?: Repair[];
+  /** all renamed tools: their names by those that the provider gets, which the calls of an answer have */
+  renamedTools?: Record<string, string>;
   /** what the body cannot hold, such as parameters that the model does not take */
   unsent?: string[];
   /** names of the skills whose text is in the system prompt */

@@ -55,6 +55,7 @@ class Lost(msgspec.Struct, frozen=True, rename="camel"):
     errors: tuple[str, ...] = ()
     instructions: tuple[str, ...] = ()
     decisions: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()  # system messages
     counts: dict[str, int] = {}
 
 
@@ -74,6 +75,7 @@ class Receipt(msgspec.Struct, frozen=True, rename="camel"):
     lost: Lost
     failures: tuple[str, ...] = ()  # summarizers that were tried before, and why each failed
     model: str | msgspec.UnsetType = msgspec.UNSET  # the model that wrote the summary, if the client names it
+    replaced_results: dict[str, int] | msgspec.UnsetType = msgspec.UNSET  # results of tools, by tool
     unread_messages: int | msgspec.UnsetType = msgspec.UNSET  # replaced but not read: there were too many
     opaque: bool | msgspec.UnsetType = msgspec.UNSET
     text: str | msgspec.UnsetType = msgspec.UNSET  # of an opaque one: what can be read of it, maybe shortened

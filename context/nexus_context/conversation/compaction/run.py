@@ -14,8 +14,8 @@ What stays
     fit, whoever requests the compaction. Only if nothing precedes them, they are compacted as rule 1 says.
  4. An earlier summary never stays: it is folded into the new one. If it alone would be replaced, there is
     nothing to compact.
- 5. A pinned message stays with its whole group. A pinned text appears verbatim in the summary, and so do the
-    pins of earlier summaries. A pin that cannot be honored is refused.
+ 5. The leading system messages stay. A pinned message stays with its whole group. A pinned text appears
+    verbatim in the summary, and so do the pins of earlier summaries. A pin that cannot be honored is refused.
 
 How long
  6. The new history should take `target` of the available tokens (`overflow_target` after a provider refused
@@ -33,10 +33,13 @@ What comes of it
     threshold now; if not, do not compact again until something changed.
 11. Lost is what occurs in the replaced messages and nowhere in the new history: neither in the summary nor in
     the messages that stay, in their texts or the arguments of their tool calls. Case matters.
-12. The receipt lists MOST_LISTED items of each kind, the most important first; `counts` are the totals.
+    A system message is lost unless the whole of it is there.
+12. The receipt lists MOST_LISTED items of each kind, the most important first; `counts` are the totals. Of
+    the results of tools that were replaced it has the numbers, by tool.
 """
 
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple
@@ -63,8 +66,9 @@ from nexus_context.conversation.compaction.summarizer import (
 from nexus_context.conversation.groups import Grouping, group_starts
 from nexus_context.conversation.history import Gap, History
 from nexus_context.conversation.identifiers import IdentifierIndex
-from nexus_context.conversation.message import Message, content_of
+from nexus_context.conversation.message import Message, content_of, text_of
 from nexus_context.conversation.parts import CompactionPart
+from nexus_context.conversation.shortening import shorten_text
 from nexus_context.conversation.summary import (
     compaction_text,
     create_summary_message,
@@ -95,6 +99,10 @@ MOST_NAMES = 20_000
 MOST_COMPARED = 4_000_000_000
 """Characters that are searched to look them up: the longer the history, the fewer names are looked up."""
 LEAST_NAMES = 1_000
+LONGEST_RULE = 2_000
+"""Characters of a lost system message that the receipt has."""
+OTHER_TOOLS = "…"
+"""What the results of rare tools are counted under."""
 
 _SOME_DAY = datetime(2000, 1, 1)
 _LONGEST_QUOTE = 40  # characters of a pin that an error quotes
@@ -219,10 +227,11 @@ def plan(
     messages, sums, gap = history.messages, history.sums(counter), history.gap
     pins = _checked_pins(request.pins, len(messages) + gap.messages)
     total = sums[-1] + gap.tokens
-    room = _share(budget, total, settings, request)
+    leading = sums[history.leading.stop] - sums[history.leading.start]
+    room = _share(Budget(budget.available, budget.fixed + leading), total - leading, settings, request)
     start = select(history, counter, budget=room.recent, turns=settings.keep_recent_turns, most=room.turns)
     indexes = [_loaded_index(pin, gap) for pin in pins if isinstance(pin, int)]
-    pinned = _pinned_groups(messages, start, indexes)
+    pinned = _pinned_groups(messages, start, indexes).union(at for at in history.leading if at < start)
     replaced = [each for index, each in enumerate(messages[:start]) if index not in pinned]
     if not gap.messages and all(map(is_summary, replaced)):
         return None
@@ -285,9 +294,10 @@ def select(history: History, counter: TokenCounter, *, budget: int, turns: int =
         start = turn
     recent = [turn for turn in grouping.turns if turn >= groups[0]][-turns:] if turns else []
     with_turns = min([start, *(turn for turn in recent if sums[-1] - sums[turn] <= most)])
-    if earliest or not all(map(is_summary, messages[:with_turns])):
+    stays = {*history.leading, *(at for at in range(start) if is_summary(messages[at]))}
+    if earliest or not stays.issuperset(range(with_turns)):
         return with_turns
-    return 0 if all(map(is_summary, messages[:start])) else start
+    return 0 if stays.issuperset(range(start)) else start
 
 
 def select_messages_for_compaction(
@@ -296,15 +306,18 @@ def select_messages_for_compaction(
     available_budget: int,
     recent_preserve_ratio: float = 0.25,
 ) -> tuple[list[Message], list[Message]]:
-    """Messages to summarize, and messages to preserve, both oldest first, by rules 1, 2 and 4.
+    """Messages to summarize, and messages to preserve, both oldest first, by rules 1, 2, 4 and 5.
 
     The preserved ones take at most `recent_preserve_ratio` of the `available_budget` tokens; the newest group
-    stays even if it takes more.
+    stays even if it takes more, and so do leading system messages.
     """
     history = History(messages)
     budget = int(available_budget * recent_preserve_ratio)
     start = select(history, complete(token_counter), budget=budget)
-    return history.messages[:start], history.messages[start:]
+    old = history.messages[:start]
+    rules = [old[at] for at in history.leading if at < start]
+    replaced = [message for at, message in enumerate(old) if at not in history.leading]
+    return replaced, [*rules, *history.messages[start:]]
 
 
 class _Room(NamedTuple):
@@ -455,6 +468,7 @@ def finish(
         created=made_at.isoformat(timespec="seconds"),
         lost=find_lost(plan.replaced, (message, *plan.preserved), written.facts, index=index),
         failures=written.failures,
+        replaced_results=_count_results(plan.replaced) or msgspec.UNSET,
         unread_messages=plan.unread or msgspec.UNSET,
         model=written.model or msgspec.UNSET,
         replaced_opaque=opaque[-1].provider if opaque else msgspec.UNSET,
@@ -517,6 +531,7 @@ def find_lost(
         "errors": [error for error in errors if not present.has(error)],
         "instructions": _missing(facts.of("instructions"), present),
         "decisions": _missing(facts.of("decisions"), present),
+        "rules": _missing_rules(replaced, present),
     }
     counts = {kind: len(items) for kind, items in missing.items() if items}
     return Lost(**{kind: tuple(items[:MOST_LISTED]) for kind, items in missing.items()}, counts=counts)
@@ -530,6 +545,21 @@ class _Present:
 
     def has(self, part: str) -> bool:
         return self.words.has(part) or (part.endswith(" …") and self.words.has(part.removesuffix(" …")))
+
+
+def _count_results(replaced: Iterable[Message]) -> dict[str, int]:
+    """The number of results of each tool, the most frequent first; those of rare tools together."""
+    tools = Counter(message.name or "" for message in replaced if message.role == "tool")
+    counts = dict(tools.most_common(MOST_LISTED - 1))
+    rest = tools.total() - sum(counts.values())
+    return counts | ({OTHER_TOOLS: counts.get(OTHER_TOOLS, 0) + rest} if rest else {})
+
+
+def _missing_rules(replaced: Iterable[Message], present: _Present) -> list[str]:
+    """The system messages that are lost, the newest first."""
+    rules = [redact_message(text_of(message)).strip() for message in replaced if message.role == "system"]
+    lost = dict.fromkeys(rule for rule in reversed(rules) if rule and not present.has(rule))
+    return [shorten_text(rule, LONGEST_RULE) for rule in lost]
 
 
 def _missing(facts: Sequence[Fact], present: _Present) -> list[str]:

@@ -42,7 +42,7 @@ class ServerSizes(NamedTuple):
 
 def split_turn(messages: Sequence[Message]) -> SplitTurn:
     """Take the compactions out of the messages of a turn."""
-    if not any(map(_places, messages)):
+    if not any(message.content.__class__ is list and _places(message) for message in messages):
         return SplitTurn(messages)
     rest: list[Message] = []
     summary, first = None, 0
@@ -88,7 +88,11 @@ def _places(message: Message) -> list[int]:
     content = message.content
     if message.role != "assistant" or not isinstance(content, list):
         return []
-    return [at for at, part in enumerate(content) if compaction_in(part) is not None]
+    return [
+        at
+        for at, part in enumerate(content)
+        if part.__class__ is dict and part.get("type") == "compaction" and compaction_in(part) is not None
+    ]
 
 
 def _around(content: list[Any], places: list[int]) -> tuple[list[Any], list[Any]]:

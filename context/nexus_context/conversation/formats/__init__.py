@@ -11,13 +11,15 @@
 7. Reasoning and compactions of the provider itself come back as they were; reasoning of others is left out,
    and their compactions become texts.
 8. Every difference from what is stored is a `Repair`, for the caller to report.
+9. What a server refuses beyond its types is changed, by a table (`server_rules`).
 
-Reading order: tool_definitions, preparation, openai_chat, openai_responses, anthropic, gemini.
+Reading order: server_rules, tool_definitions, preparation, server_tools, client_items, openai_chat,
+openai_responses, anthropic, gemini.
 """
 
 from nexus_context.conversation.formats.anthropic import anthropic
-from nexus_context.conversation.formats.gemini import gemini
+from nexus_context.conversation.formats.gemini import gemini, unnamed_calls, without_naming
 from nexus_context.conversation.formats.openai_chat import openai
 from nexus_context.conversation.formats.openai_responses import openai_responses
 
-__all__ = ["anthropic", "gemini", "openai", "openai_responses"]
+__all__ = ["anthropic", "gemini", "openai", "openai_responses", "unnamed_calls", "without_naming"]

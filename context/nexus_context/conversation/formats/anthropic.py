@@ -10,7 +10,8 @@
    message, and not from before a change of what it was bound to. With a thinking budget, the assistant's last
    message with calls must begin with reasoning; if it does not, the model is not told to think.
 5. If the conversation ends with an assistant message, the model continues it; trailing white space is
-   removed. Models that reject this get a user text that asks them to continue.
+   removed. Models that reject this get a user text that asks them to continue. A paused answer stays the last
+   message, as it is (`server_tools`).
 6. Cache breakpoints are set last (`breakpoints`); those in the stored parts and tools are left out.
 
 Sources: "Mid-conversation system messages", "Preserved thinking", "Compaction on demand" and "Extended
@@ -22,7 +23,9 @@ from typing import Any
 
 from nexus_context.conversation import breakpoints, parts
 from nexus_context.conversation.breakpoints import Cache
+from nexus_context.conversation.formats import server_tools
 from nexus_context.conversation.formats.preparation import call_places, leave_out_thinking, prepared
+from nexus_context.conversation.formats.server_rules import check_body
 from nexus_context.conversation.formats.tool_definitions import Naming, ToolDefinition, arguments, definitions
 from nexus_context.conversation.message import Message, ToolCall, is_error
 from nexus_context.conversation.parameter_fields import takes_prefill, takes_system_messages
@@ -56,20 +59,21 @@ def anthropic(
     log = RepairLog(repairs)
     defined = definitions(tools, "anthropic", log)
     naming = Naming(log, longest_name=LONGEST_NAME, longest_id=None, any_id=False)
-    naming.define(tool.name for tool in defined)
+    naming.define(tool.name for tool in defined if tool.is_called)
     rendering = _Rendering(
         naming,
         log,
-        tools={tool.name for tool in defined},
+        tools={tool.name: tool.renamed for tool in defined},
         takes_systems=takes_system_messages(model),
         lapsed=frozenset(lapsed),
     )
     if not parts.is_blank(system):
         rendering.systems.append({"type": "text", "text": system if is_clean(system) else clean(system)})
-    for message, origin in zip(sound, origins, strict=True):
+    for message, origin in zip(server_tools.paired(sound, origins, log), origins, strict=True):
         rendering.add(message, origin)
     settings = rendering.thinkable(settings)
-    rendering.finish(prefill=takes_prefill(model) and "thinking" not in settings)
+    if not (server_tools.is_paused(sound) and rendering.is_answer_last()):
+        rendering.finish(prefill=takes_prefill(model) and "thinking" not in settings)
     body: Body = {"model": model, "messages": rendering.turns}
     if rendering.systems:
         body["system"] = rendering.systems
@@ -78,18 +82,22 @@ def anthropic(
     if cache is not None:
         chosen = breakpoints.choose_breakpoints(body, rendering.origins, cache)
         body = breakpoints.mark_breakpoints(body, chosen, cache.ttl)
+    check_body("anthropic", body, log, model=model)
     return body | dict(settings), log.repairs()
 
 
 class _Rendering:
-    """Collects the messages of a body. `origins` has the stored index of each block of each message."""
+    """Collects the messages of a body. `origins` has the stored index of each block of each message.
+
+    `tools` has, by the name of a tool, the keys of its arguments that are sent differently.
+    """
 
     def __init__(
         self,
         naming: Naming,
         log: RepairLog,
         *,
-        tools: Collection[str],
+        tools: Mapping[str, Mapping[str, str]],
         takes_systems: bool,
         lapsed: frozenset[int],
     ) -> None:
@@ -101,7 +109,7 @@ class _Rendering:
         self._takes_systems = takes_systems
         self._lapsed = lapsed
         self._tools = tools
-        self._running: set[str] = set()  # ids of server tools that called tools of the client
+        self._running: set[str] = set()  # ids of server tools so far, which may call tools of the client
         self._waiting: list[tuple[int, list[Block]]] = []  # system messages, until the user's turn ends
 
     def add(self, message: Message, origin: int) -> None:
@@ -136,6 +144,10 @@ class _Rendering:
         text = "The model is not told to think: its last message with calls does not begin with reasoning."
         self._log.add("thinking-off", text)
         return {name: value for name, value in settings.items() if name != "thinking"}
+
+    def is_answer_last(self) -> bool:
+        """Whether the last message is the assistant's."""
+        return bool(self.turns) and self.turns[-1]["role"] == "assistant"
 
     def finish(self, *, prefill: bool) -> None:
         """Complete the last message. `prefill`: the model continues an assistant message."""
@@ -216,22 +228,22 @@ class _Rendering:
         self.origins.append([origin for origin, blocks in waiting for _ in blocks])
 
     def _tool_use(self, call: ToolCall, caller: Block | None = None) -> Block:
+        values, renamed = arguments(call, self._log), self._tools.get(call.name)
         use = {
             "type": "tool_use",
             "id": self._naming.id(call.id),
             "name": self._naming.name(call.name),
-            "input": arguments(call, self._log),
+            "input": {renamed.get(key, key): value for key, value in values.items()} if renamed else values,
         }
         return use if caller is None else use | {"caller": caller}
 
-    def _caller(self, kind: parts.CallPart, kinds: Sequence[parts.AnyPart], origin: int) -> Block | None:
-        """What called a tool, if the server tool that did is in the same message."""
+    def _caller(self, kind: parts.CallPart, origin: int) -> Block | None:
+        """What called a tool, if the server tool that did is sent."""
         if kind.caller is None or kind.caller["type"] == "direct":
             return kind.caller
-        calls = {server[0] for server in map(_server_id, kinds) if server is not None and not server[1]}
-        if kind.caller.get("tool_id") in calls:
+        if kind.caller.get("tool_id") in self._running:
             return kind.caller
-        text = "What called a tool is left out: the message lacks it."
+        text = "What called a tool is left out: the request lacks it."
         self._log.add("caller-left-out", text, origin)
         return None
 
@@ -258,15 +270,18 @@ class _Rendering:
         marked, rest = call_places(content, calls)
         places = iter(marked)
         kinds = [parts.read_part(part) for part in content if not parts.is_blank(part)]
-        if role == "assistant":
-            kinds = self._paired(kinds, origin)
+        self._running |= {
+            kind.part["id"]
+            for kind in kinds
+            if isinstance(kind, parts.ProviderPart) and kind.part.get("type") in server_tools.CALLS
+        }
         if any(parts.signature_of(part) is not None for part in content):
             leave_out_thinking(self._log, origin)
         blocks: list[Block | None] = []
         for kind in kinds:
             if isinstance(kind, parts.CallPart):
                 call = next(places, None)
-                use = None if call is None else self._tool_use(call, self._caller(kind, kinds, origin))
+                use = None if call is None else self._tool_use(call, self._caller(kind, origin))
                 blocks.append(use)
             else:
                 blocks.append(self._block(kind, role, origin))
@@ -283,8 +298,12 @@ class _Rendering:
         match kind:
             case parts.TextPart(text) | parts.RefusalPart(text):
                 block = _text(text)
-                if role == "assistant" and isinstance(kind, parts.TextPart) and kind.citations:
-                    block["citations"] = kind.citations
+                if isinstance(kind, parts.TextPart) and kind.citations:
+                    if role == "assistant":
+                        block["citations"] = kind.citations
+                    else:
+                        text = "The citations of a text are left out: only an assistant has them."
+                        self._log.add("citations-left-out", text, origin)
                 return None if parts.is_blank(text) else block
             case parts.ThinkingPart():
                 return self._reasoning(kind, role, origin)
@@ -299,8 +318,10 @@ class _Rendering:
             case parts.ProviderPart("anthropic", part) if self._takes(part, role):
                 name = part.get("tool_name")
                 return part if name is None else part | {"tool_name": self._naming.name(name)}
-            case parts.ProviderPart("anthropic", part, text) if text:
-                self._log.add("part-as-text", f"A part of the type {part['type']} is sent as text.", origin)
+            case parts.ProviderPart(_, part, text) if text and part.get("type") != "file":
+                self._log.add(
+                    "part-as-text", f"A part of the type {parts.part_name(kind)} is sent as text.", origin
+                )
                 return _text(text)
         name = parts.part_name(kind)
         text = (
@@ -328,54 +349,11 @@ class _Rendering:
             return None
         return kind.signed
 
-    def _paired(self, kinds: list[parts.AnyPart], origin: int) -> list[parts.AnyPart]:
-        """The parts without server tool calls that lack a result and results that lack a call.
-
-        The result of code that called tools comes in a later message, after theirs.
-        """
-        ids = [_server_id(kind) for kind in kinds]
-        if not any(ids):
-            return kinds
-        callers = {
-            kind.caller.get("tool_id") for kind in kinds if isinstance(kind, parts.CallPart) and kind.caller
-        }
-        waiting: dict[str, int] = {}
-        halves: set[int] = set()
-        for at, server_id in enumerate(ids):
-            if server_id is None:
-                continue
-            name, is_result = server_id
-            if is_result and name in waiting:
-                halves.discard(waiting.pop(name))
-                continue
-            if name in (self._running if is_result else callers):
-                (self._running.discard if is_result else self._running.add)(name)
-                continue
-            halves.add(at)
-            if not is_result and name not in waiting:
-                waiting[name] = at
-        paired = [kind for at, kind in enumerate(kinds) if at not in halves]
-        if len(paired) < len(kinds):
-            text = "A server tool call without a result, or a result without its call, is left out."
-            self._log.add("server-tool-left-out", text, origin)
-        return paired
-
 
 def _thinks_between_calls(blocks: list[Block]) -> bool:
     """Whether reasoning follows a call in the same message."""
     kinds = iter(block["type"] for block in blocks)
     return any(kind == "tool_use" for kind in kinds) and any(kind in _REASONING for kind in kinds)
-
-
-def _server_id(kind: parts.AnyPart) -> tuple[str, bool] | None:
-    """The id of a server tool call, and whether this is its result."""
-    if not isinstance(kind, parts.ProviderPart):
-        return None
-    if kind.provider != "anthropic":
-        return None
-    if kind.part["type"] in ("server_tool_use", "mcp_tool_use"):
-        return str(kind.part["id"]), False
-    return (str(kind.part["tool_use_id"]), True) if kind.part["type"] in parts.SERVER_RESULTS else None
 
 
 def _text(text: str) -> Block:
@@ -394,4 +372,4 @@ def _tool(tool: ToolDefinition, naming: Naming) -> Body:
     definition: Body = {"name": naming.name(tool.name), "input_schema": tool.schema}
     if tool.description:
         definition["description"] = tool.description
-    return definition
+    return definition | dict(tool.fields)

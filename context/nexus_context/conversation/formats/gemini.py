@@ -4,7 +4,8 @@
    of the user.
 2. The first and the last content are the user's: if an assistant spoke first or last, a text of the user
    opens the conversation or asks the model to continue. Roles alternate.
-3. Results come first in the user's content, one for each call of the content before it, with the call's name.
+3. Results come first in the user's content, one for each call of the content before it, with the call's name,
+   and with its id if the call came with one: models before Gemini 3 give none.
    From Gemini 3 on they hold images and documents themselves; for older models these follow the results.
 4. Thoughts and the signatures of texts and calls come back as they were, in their place. From Gemini 3 on the
    first call of each content must be signed: one that Gemini did not make gets the signature that skips the
@@ -17,7 +18,7 @@ methods" in the documentation of the Gemini API.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from nexus_context.conversation import parts
@@ -27,6 +28,7 @@ from nexus_context.conversation.formats.preparation import (
     leave_out_thinking,
     prepared,
 )
+from nexus_context.conversation.formats.server_rules import check_body
 from nexus_context.conversation.formats.tool_definitions import Naming, ToolDefinition, arguments, definitions
 from nexus_context.conversation.message import Message, ToolCall, is_error
 from nexus_context.conversation.parameter_fields import gemini_version
@@ -41,6 +43,7 @@ UNSIGNED = "skip_thought_signature_validator"
 """The signature of a call that Gemini did not make, by its documentation."""
 
 _OUTER_LEVELS = 20  # of JSON around arguments: the provider counts the levels of the whole body
+_FILES = frozenset(("inlineData", "fileData"))
 IMAGE_TYPES = ("image/jpeg", "image/png", "image/webp")
 _EXTENSION = re.compile(r"https?://[^?#]+\.(jpe?g|png|webp|pdf)(?:[?#].*)?$", re.ASCII | re.IGNORECASE)
 _TYPES = {
@@ -58,15 +61,21 @@ def gemini(
     messages: Iterable[Message],
     tools: Sequence[Mapping[str, Any]],
     settings: Mapping[str, Any],
+    *,
+    unnamed: Collection[str] = (),
 ) -> tuple[Body, list[Repair]]:
-    """The body, and the repairs. `settings` come from `parameter_fields.gemini`."""
+    """The body, and the repairs. `settings` come from `parameter_fields.gemini`.
+
+    `unnamed` are the ids that a repair gave to calls without one.
+    """
     sound, repairs, origins = prepared(messages, "gemini")
-    log = RepairLog(repairs)
+    unnamed = {*unnamed, *unnamed_calls(repairs)}
+    log = RepairLog(without_naming(repairs, unnamed))
     defined = definitions(tools, "gemini", log)
     naming = Naming(log, longest_name=LONGEST_NAME, longest_id=None, any_id=True, letter_first=True)
-    naming.define(tool.name for tool in defined)
+    naming.define(tool.name for tool in defined if tool.is_called)
     is_strict = (gemini_version(model) or (0, 0)) >= (3, 0)
-    rendering = _Rendering(naming, log, is_strict=is_strict)
+    rendering = _Rendering(naming, log, is_strict=is_strict, unnamed=unnamed)
     if not parts.is_blank(system):
         rendering.systems.append({"text": system if is_clean(system) else clean(system)})
     for message, origin in zip(sound, origins, strict=True):
@@ -75,15 +84,19 @@ def gemini(
     body: Body = {"contents": rendering.contents}
     if rendering.systems:
         body["systemInstruction"] = {"parts": rendering.systems}
+    functions = [_declaration(tool, naming) for tool in defined if tool.provider_form is None]
+    own_tools = [tool.provider_form for tool in defined if tool.provider_form is not None]
     if defined:
-        body["tools"] = [{"functionDeclarations": [_declaration(tool, naming) for tool in defined]}]
+        body["tools"] = [*([{"functionDeclarations": functions}] if functions else []), *own_tools]
+    check_body("gemini", body, log)
     return body | dict(settings), log.repairs()
 
 
 class _Rendering:
     """Collects the contents of a body. `is_strict`: Gemini 3 or later."""
 
-    def __init__(self, naming: Naming, log: RepairLog, *, is_strict: bool) -> None:
+    def __init__(self, naming: Naming, log: RepairLog, *, is_strict: bool, unnamed: Collection[str]) -> None:
+        self._unnamed = unnamed
         self.systems: list[Part] = []
         self.contents: list[Body] = []
         self._naming = naming
@@ -182,16 +195,18 @@ class _Rendering:
             text = "Values in call arguments that are nested too deeply for the provider are sent as null."
             self._log.add("arguments-cut", text, tool_call_id=call.id)
             values = clean(values, _OUTER_LEVELS)
-        function = {"id": self._naming.id(call.id), "name": self._naming.name(call.name), "args": values}
-        return {"functionCall": function}
+        return {"functionCall": self._id(call.id) | {"name": self._naming.name(call.name), "args": values}}
+
+    def _id(self, call_id: str) -> Body:
+        """The id of a call, unless it came without one."""
+        return {} if call_id in self._unnamed else {"id": self._naming.id(call_id)}
 
     def _result(self, message: Message, content: list[Any], origin: int) -> Part:
         call_id = message.tool_call_id or ""
         sent = self._parts(content, "tool", origin)
         text = "\n".join(part["text"] for part in sent if "text" in part)
         media = [part for part in sent if "text" not in part]
-        response: Body = {
-            "id": self._naming.id(call_id),
+        response: Body = self._id(call_id) | {
             "name": self._naming.name(self._names.get(call_id, "")),
             "response": {"error" if is_error(message) else "output": text},
         }
@@ -221,7 +236,7 @@ class _Rendering:
                 return None if parts.is_blank(text) else {"text": text}
             case parts.ThinkingPart("gemini", signed) if signed is not None and role == "assistant":
                 return signed
-            case parts.ProviderPart("gemini", part) if role == "assistant":
+            case parts.ProviderPart("gemini", part) if role == "assistant" or not _FILES.isdisjoint(part):
                 return part
             case parts.CallPart() | parts.ThinkingPart():
                 if isinstance(kind, parts.ThinkingPart):
@@ -240,6 +255,17 @@ class _Rendering:
         )
         self._log.add("part-omitted", text, origin)
         return {"text": texts.text("part_omitted").format(kind=name)}
+
+
+def unnamed_calls(repairs: Iterable[Repair]) -> set[str]:
+    """The ids of calls that came without one, as Gemini's do."""
+    return {repair.sent or "" for repair in repairs if repair.kind == "call-renamed" and not repair.given}
+
+
+def without_naming(repairs: Iterable[Repair], unnamed: Collection[str]) -> list[Repair]:
+    """The repairs without those that named calls and results: they are sent without an id, as they came."""
+    kinds = ("call-renamed", "result-unnamed")
+    return [one for one in repairs if one.kind not in kinds or one.tool_call_id not in unnamed]
 
 
 def _media(kind: parts.AnyPart) -> Part | None:
@@ -269,4 +295,4 @@ def _declaration(tool: ToolDefinition, naming: Naming) -> Body:
     declaration: Body = {"name": naming.name(tool.name), "parametersJsonSchema": tool.schema}
     if tool.description:
         declaration["description"] = tool.description
-    return declaration
+    return declaration | dict(tool.fields)

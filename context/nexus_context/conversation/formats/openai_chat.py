@@ -6,16 +6,19 @@
 3. A call id has at most 40 characters, a tool name at most 64.
 4. This format has no place for OpenAI's reasoning: only `openai_responses` returns it. Models of other makers
    that reason in the clear get theirs back as `reasoning_content`.
-5. For models that take cache breakpoints, every content is a list of parts, so that setting one changes
+5. Messages of speakers with names stay apart, each with its `name`.
+6. For models that take cache breakpoints, every content is a list of parts, so that setting one changes
    nothing else.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeGuard, cast
 
 from nexus_context.conversation import parts
+from nexus_context.conversation.body_shape import takes_name
 from nexus_context.conversation.breakpoints import Cache, Markable, mark_openai
 from nexus_context.conversation.formats.preparation import leave_out_fields, leave_out_thinking, prepared
+from nexus_context.conversation.formats.server_rules import check_body
 from nexus_context.conversation.formats.tool_definitions import (
     Naming,
     ToolDefinition,
@@ -55,12 +58,13 @@ def openai(
     log = RepairLog(repairs)
     defined = definitions(tools, "openai", log)
     naming = Naming(log, longest_name=LONGEST_NAME, longest_id=LONGEST_ID, any_id=True)
-    naming.define(tool.name for tool in defined)
+    naming.define(tool.name for tool in defined if tool.is_called)
     rendering = _Rendering(
         naming,
         log,
         in_parts=cache is not None and takes_breakpoints(model),
         takes_reasoning=takes_reasoning_content(model),
+        customs={tool.name for tool in defined if (tool.provider_form or {}).get("type") == "custom"},
     )
     for message, origin in zip(sound, origins, strict=True):
         rendering.add(message, origin)
@@ -77,6 +81,7 @@ def openai(
         body["tools"] = [_tool(tool, naming) for tool in defined]
     if cache is not None and rendering.in_parts:
         mark_openai(sent, places, cache, body.get("tools"))
+    check_body("openai", body, log)
     if cache_key:
         body["prompt_cache_key"] = cache_key[:LONGEST_CACHE_KEY]
     return body | dict(settings), log.repairs()
@@ -85,8 +90,17 @@ def openai(
 class _Rendering:
     """Collects the messages of a body. `in_parts`: every content that may have a breakpoint is a list."""
 
-    def __init__(self, naming: Naming, log: RepairLog, *, in_parts: bool, takes_reasoning: bool) -> None:
+    def __init__(
+        self,
+        naming: Naming,
+        log: RepairLog,
+        *,
+        in_parts: bool,
+        takes_reasoning: bool,
+        customs: Collection[str],
+    ) -> None:
         self.in_parts = in_parts
+        self._customs = customs  # the names of custom tools: their calls have a text, not an object
         self._takes_reasoning = takes_reasoning
         self._naming = naming
         self._log = log
@@ -108,6 +122,8 @@ class _Rendering:
         if not content or (content.__class__ is str and content.isspace()):
             content = None
         rendered: Body = {"role": message.role, "content": content}
+        if message.name and takes_name("openai", message.name):
+            rendered["name"] = message.name
         if reasoning:
             rendered["reasoning_content"] = reasoning
         if message.tool_calls:
@@ -134,6 +150,7 @@ class _Rendering:
             rendered["content"], origins = content, [origin] * len(content)
         before = self._sent[-1] if self._sent else None
         is_same = before is not None and before["role"] == rendered["role"] != "tool"
+        is_same = is_same and before is not None and before.get("name") == rendered.get("name")
         if before is not None and is_same and "tool_calls" not in before:
             self._sent[-1] = rendered | {"content": _joined(before["content"], rendered["content"])}
             self._origins[-1] += origins
@@ -155,6 +172,9 @@ class _Rendering:
         return "\n".join(part["text"] for part in signed if part is not None)
 
     def _call(self, call: ToolCall) -> Body:
+        if call.name in self._customs:
+            custom = {"name": self._naming.name(call.name), "input": parts.json_text(call.arguments)}
+            return {"id": self._naming.id(call.id), "type": "custom", "custom": custom}
         function = {"name": self._naming.name(call.name), "arguments": arguments_text(call, self._log)}
         return {"id": self._naming.id(call.id), "type": "function", "function": function}
 
@@ -212,8 +232,10 @@ class _Rendering:
                 if isinstance(kind, parts.ThinkingPart) and not is_returned:
                     leave_out_thinking(self._log, origin)
                 return None
-            case parts.ProviderPart("anthropic", part, text) if text:
-                self._log.add("part-as-text", f"A part of the type {part['type']} is sent as text.", origin)
+            case parts.ProviderPart(_, part, text) if text and part.get("type") != "file":
+                self._log.add(
+                    "part-as-text", f"A part of the type {parts.part_name(kind)} is sent as text.", origin
+                )
                 return _text(text)
         return _text(self._omitted(kind, role, origin))
 
@@ -257,10 +279,20 @@ def _as_parts(content: Any) -> list[Part]:
 
 def _tool(tool: ToolDefinition, naming: Naming) -> Body:
     if tool.provider_form is not None:
-        return tool.provider_form
+        return _custom_tool(tool.provider_form)
     function: Body = {"name": naming.name(tool.name), "parameters": tool.schema}
     if tool.description:
         function["description"] = tool.description
-    if tool.strict is not None:
-        function["strict"] = tool.strict
-    return {"type": "function", "function": function}
+    return {"type": "function", "function": function | dict(tool.fields)}
+
+
+def _custom_tool(tool: Body) -> Body:
+    """A custom tool in its nested form; responses have a flat one."""
+    if "custom" in tool:
+        return tool
+    custom = {key: value for key, value in tool.items() if key != "type"}
+    form = custom.get("format")
+    if isinstance(form, dict) and form.get("type") == "grammar" and "grammar" not in form:
+        grammar = {key: value for key, value in form.items() if key != "type"}
+        custom["format"] = {"type": "grammar", "grammar": grammar}
+    return {"type": "custom", "custom": custom}

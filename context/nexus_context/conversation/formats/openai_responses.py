@@ -9,16 +9,18 @@
 4. A result holds texts, images and files. It is never empty: a text says that the tool returned nothing.
 5. A call id and a tool name have at most 64 characters.
 6. The key `phase` in the `meta` of an assistant's message is sent with its texts.
-7. Items of tools that the server ran come back as they were.
+7. Items of tools that the server ran come back as they were. So do those of tools that the client ran, with
+   their outputs (`client_items`); a call of a custom tool has the text of its arguments as input.
 
 Sources: the types of the package openai 3.54; the guides on reasoning, compaction and prompt caching.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from nexus_context.conversation import parts
 from nexus_context.conversation.breakpoints import Cache, Markable, mark_openai
+from nexus_context.conversation.formats import client_items
 from nexus_context.conversation.formats.openai_chat import LONGEST_CACHE_KEY
 from nexus_context.conversation.formats.preparation import (
     call_places,
@@ -26,6 +28,7 @@ from nexus_context.conversation.formats.preparation import (
     leave_out_thinking,
     prepared,
 )
+from nexus_context.conversation.formats.server_rules import check_body
 from nexus_context.conversation.formats.tool_definitions import (
     Naming,
     ToolDefinition,
@@ -64,11 +67,12 @@ def openai_responses(
     """
     sound, repairs, origins = prepared(messages, "openai")
     log = RepairLog(repairs)
-    defined = definitions(tools, "openai", log)
+    defined = definitions(tools, "openai-responses", log)
     naming = Naming(log, longest_name=LONGEST_NAME, longest_id=LONGEST_ID, any_id=True)
-    naming.define(tool.name for tool in defined)
+    naming.define(tool.name for tool in defined if tool.is_called)
     marks = cache is not None and takes_breakpoints(model)
-    rendering = _Rendering(naming, log, in_parts=marks)
+    customs = {tool.name for tool in defined if (tool.provider_form or {}).get("type") == "custom"}
+    rendering = _Rendering(naming, log, in_parts=marks, customs=customs)
     body: Body = {"model": model}
     if not parts.is_blank(system):
         prompt = system if is_clean(system) else clean(system)
@@ -76,7 +80,7 @@ def openai_responses(
             rendering.add(Message("system", prompt), -1)
         else:
             body["instructions"] = prompt
-    for message, origin in zip(sound, origins, strict=True):
+    for message, origin in zip(client_items.paired(sound, origins, log), origins, strict=True):
         rendering.add(message, origin)
     rendering.end_answer()
     items, places = rendering.items, rendering.places() if marks else []
@@ -89,15 +93,23 @@ def openai_responses(
     if cache is not None and marks:
         mark_openai(items, places, cache, body.get("tools"))
     body["store"] = False
+    check_body("openai-responses", body, log)
     if cache_key:
         body["prompt_cache_key"] = cache_key[:LONGEST_CACHE_KEY]
     return body | dict(settings), log.repairs()
 
 
 class _Rendering:
-    """Collects the items of a body. `in_parts`: every content that may have a breakpoint is a list."""
+    """Collects the items of a body. `in_parts`: every content that may have a breakpoint is a list.
 
-    def __init__(self, naming: Naming, log: RepairLog, *, in_parts: bool) -> None:
+    `customs` are the names of custom tools: their calls have a text, not an object.
+    """
+
+    def __init__(
+        self, naming: Naming, log: RepairLog, *, in_parts: bool, customs: Collection[str] = ()
+    ) -> None:
+        self._customs = customs
+        self._custom_calls: set[str] = set()
         self.items: list[Item] = []
         self._origins: list[int] = []  # of each item
         self._naming = naming
@@ -122,6 +134,12 @@ class _Rendering:
         if isinstance(compaction, parts.CompactionPart) and compaction.part is not None:
             self._append(compaction.part, origin)
             content = content[1:]
+        if message.role == "user":
+            kinds = [None if parts.is_blank(part) else parts.read_part(part) for part in content]
+            for kind in kinds:
+                if isinstance(kind, parts.ProviderPart) and _is_item(kind):
+                    self._append(kind.part, origin)
+            content = [part for part, kind in zip(content, kinds, strict=True) if not _is_item(kind)]
         sent = self._parts(content, message.role, origin)
         if sent:
             self._append(_message("developer" if message.role == "system" else "user", sent), origin)
@@ -138,7 +156,8 @@ class _Rendering:
         return [
             Markable(at, part, origin)
             for at, (item, origin) in enumerate(zip(self.items, self._origins, strict=True))
-            if item.get("role") in ("user", "developer") or item.get("type") == "function_call_output"
+            if (item.get("type") == "message" and item["role"] != "assistant")
+            or item.get("type") == "function_call_output"
             for part in range(len(item.get("content") or item["output"]))
         ]
 
@@ -152,7 +171,7 @@ class _Rendering:
         phase = message.meta.get("phase") if isinstance(message.meta, dict) else None
         for original in content:
             kind = None if parts.is_blank(original) else parts.read_part(original)
-            if kind is not None:
+            if kind is not None and not (isinstance(kind, parts.CallPart) and _is_program(kind.caller)):
                 leave_out_fields(kind, self._log, origin)
             match kind:
                 case None:
@@ -160,14 +179,13 @@ class _Rendering:
                 case parts.CallPart():
                     call = next(places, None)
                     if call is not None:
-                        self._append(self._call(call), origin)
+                        caller = {"caller": kind.caller} if _is_program(kind.caller) else {}
+                        self._append(self._call(call) | caller, origin)
                 case parts.CompactionPart(_, part) | parts.ThinkingPart("openai", part) if part is not None:
                     self._append(part, origin)
                 case parts.ThinkingPart():
                     leave_out_thinking(self._log, origin)
-                case parts.ProviderPart("openai", {"type": item_type} as part) if (
-                    item_type in parts.SERVER_ITEMS
-                ):
+                case parts.ProviderPart(_, part) if _is_item(kind):
                     self._append(part, origin)
                 case _:
                     text = self._answer(kind, origin)
@@ -188,6 +206,11 @@ class _Rendering:
         return self._omitted(kind, "assistant", origin)
 
     def _call(self, call: ToolCall) -> Item:
+        if call.name in self._customs:
+            self._custom_calls.add(call.id)
+            call_id, name = self._naming.id(call.id), self._naming.name(call.name)
+            said = parts.json_text(call.arguments)
+            return {"type": "custom_tool_call", "call_id": call_id, "name": name, "input": said}
         return {
             "type": "function_call",
             "call_id": self._naming.id(call.id),
@@ -203,7 +226,8 @@ class _Rendering:
         is_text = len(sent) == 1 and sent[0]["type"] == "input_text" and not self._in_parts
         output = sent[0]["text"] if is_text else sent
         call_id = self._naming.id(message.tool_call_id or "")
-        self._append({"type": "function_call_output", "call_id": call_id, "output": output}, origin)
+        kind = "custom_tool_call" if message.tool_call_id in self._custom_calls else "function_call"
+        self._append({"type": f"{kind}_output", "call_id": call_id, "output": output}, origin)
 
     # ------------------------------------------------------------ parts
 
@@ -234,8 +258,9 @@ class _Rendering:
                     return {"type": "input_file", "file_url": url}
                 data_url = f"data:{parts.PDF};base64,{data}"
                 return {"type": "input_file", "filename": title or "document.pdf", "file_data": data_url}
-            case parts.ProviderPart("openai", {"file": {"file_id": file_id}}) if visible:
-                return {"type": "input_file", "file_id": file_id}
+            case parts.ProviderPart("openai", {"type": "input_image" | "file"} as part) if visible:
+                is_file = part["type"] == "file"
+                return {"type": "input_file"} | part["file"] if is_file else {"detail": "auto"} | part
             case parts.ProviderPart(_, part, text) if text:
                 self._log.add("part-as-text", f"A part of the type {part['type']} is sent as text.", origin)
                 return _text(text)
@@ -249,6 +274,17 @@ class _Rendering:
         )
         self._log.add("part-omitted", text, origin)
         return texts.text("part_omitted").format(kind=name)
+
+
+def _is_item(kind: Any) -> bool:
+    """Whether a part is an item of its own that comes back as it was."""
+    is_openai = isinstance(kind, parts.ProviderPart) and kind.provider == "openai"
+    return is_openai and kind.part.get("type") in parts.OPENAI_ITEMS
+
+
+def _is_program(caller: Part | None) -> bool:
+    """Whether OpenAI's server called a tool, by code that it ran."""
+    return caller is not None and caller["type"] == "program"
 
 
 def _text(text: str) -> Part:
@@ -266,11 +302,13 @@ def _tool(tool: ToolDefinition, naming: Naming) -> Body:
     definition: Body = {"type": "function", "name": naming.name(tool.name), "parameters": tool.schema}
     if tool.description:
         definition["description"] = tool.description
-    return definition | {"strict": bool(tool.strict)}  # else the server takes every schema for a strict one
+    return definition | {"strict": False} | dict(tool.fields)  # else the server takes every schema for strict
 
 
 def _custom_tool(tool: Body) -> Body:
-    """A custom tool of chat completions in the flat form of responses."""
+    """A tool of the provider; a custom tool of chat completions in the flat form of responses."""
+    if "custom" not in tool:
+        return tool
     custom = dict(tool["custom"])
     form = custom.get("format")
     if isinstance(form, dict) and isinstance(form.get("grammar"), dict):

@@ -7,7 +7,8 @@
 3. The history is repaired then, so that what a compaction cut in two is reported like any broken pair.
 4. Calls stand where their marks are (`parts.CallPart`); a mark names the call by its id, or by its order if a
    repair changed the id.
-5. Indexes in repairs and origins are those of the messages that came in.
+5. The name of a speaker stands before the text where the format has no field that takes it.
+6. Indexes in repairs and origins are those of the messages that came in.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,6 +17,7 @@ from typing import Any
 import msgspec
 
 from nexus_context.conversation import parts
+from nexus_context.conversation.body_shape import takes_name, with_speaker
 from nexus_context.conversation.message import Message, ToolCall, text_part
 from nexus_context.conversation.repair import (
     Repair,
@@ -29,13 +31,34 @@ from nexus_context.conversation.repair import (
 from nexus_context.conversation.summary import compaction_text
 
 _SPEAKERS = ("user", "assistant")
+_NAME_REPAIRS = {
+    "name-as-text": "Names of speakers stand before their texts: the provider has no field that takes them.",
+    "name-left-out": "Names of speakers are left out of messages without a text.",
+}
 
 
 def prepared(messages: Iterable[Message], provider: parts.Provider | None) -> Traced:
     """The messages as the provider's format renders them, the repairs, and the origin of each message.
 
-    `provider` is None for a format that has no place for a compaction.
+    `provider` is None for OpenAI's chat format, which has no place for a compaction.
     """
+    sound = _prepared(messages, provider)
+    named = [at for at, message in enumerate(sound.messages) if message.name and message.role != "tool"]
+    if not named:
+        return sound
+    form = "openai" if provider is None else ""
+    listed, kinds = list(sound.messages), dict[str, int]()
+    for at in named:
+        message = sound.messages[at]
+        if not takes_name(form, message.name or ""):
+            listed[at] = with_speaker(message)
+            kind = "name-left-out" if listed[at] is message else "name-as-text"
+            kinds.setdefault(kind, sound.origins[at])
+    repairs = [Repair(kind, _NAME_REPAIRS[kind], origin) for kind, origin in kinds.items()]
+    return Traced(listed, [*sound.repairs, *repairs], sound.origins)
+
+
+def _prepared(messages: Iterable[Message], provider: parts.Provider | None) -> Traced:
     original = messages if isinstance(messages, list) else list(messages)
     if not any(map(_has_compaction, original)):
         return traced(original)
@@ -153,6 +176,10 @@ def _with_compactions(
                 else:
                     steps.append(Step(index, Message("user", compaction_text(kind))))
                 repairs.append(_as_text(kind, index))
+        alone = rest[:1] if own is not None and any(lifted_as(part) == "result" for part in rest) else []
+        # results are lifted before the rest of their message, but never before the compaction
+        steps += [Step(index, Message(message.role, [part])) for part in alone]
+        rest = rest[len(alone) :]
         if rest or message.tool_calls or message.role == "tool":
             steps.append(Step(index, msgspec.structs.replace(message, content=rest or None)))
     return steps

@@ -1,33 +1,34 @@
 """Chat messages in OpenAI's, Anthropic's or our own format → neutral messages.
 
-1. Roles: developer is system, function is tool, human is user.
+1. Roles: developer is system, function is tool, human is user, model is assistant.
 2. Arguments that are the text of a JSON object become that object; other text stays text.
 3. Anthropic: each result in a user message becomes a message of the role tool; the rest of the user message
    follows separately. Calls leave the content; all other blocks stay unchanged.
 4. OpenAI's calls from before 2023 (`function_call`) have no ids: they and their results get one.
-5. Records are independent: each is read or reported, and never keeps the others from being read.
+5. A message that holds nothing that is read, but text under another key, is reported, never an empty message:
+   the chats of other programs look alike. A part of an unknown kind is reported, too, and stays as it is.
+6. Records are independent: each is read or reported, and never keeps the others from being read.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, TypeGuard
 
 import msgspec
 
-from nexus_context.conversation.coercion import object_of
-from nexus_context.conversation.message import Message, Role, ToolCall
+from nexus_context.conversation.coercion import ROLES, object_of
+from nexus_context.conversation.message import Message, ToolCall
+from nexus_context.conversation.parts import UnknownPart, read_part
 from nexus_context.conversation.repair import call_mark, drop_last_marks
 from nexus_context.conversation.transcripts.records import Record, Report
 
-ROLES: Mapping[Any, Role] = {
-    "system": "system",
-    "developer": "system",
-    "user": "user",
-    "human": "user",
-    "assistant": "assistant",
-    "tool": "tool",
-    "function": "tool",
-}
 _ANTHROPIC_BLOCKS = {"tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document"}
+_ABOUT_LIST = (
+    "role type id uuid name model provider object status state timestamp version content_type $type date "
+    "created created_at createdAt updated_at updatedAt finish_reason stop_reason stop_sequence usage "
+    "logprobs session_id sessionId parentUuid meta metadata _meta mimeType mediaType media_type"
+)
+_ABOUT = frozenset(_ABOUT_LIST.split())
+"""Keys of what is said about a message, or a part of it, rather than in it."""
 _OPENAI_KEYS = {"tool_calls", "tool_call_id", "function_call", "refusal", "audio"}
 _NEUTRAL_KEYS = {"toolCalls", "toolCallId", "meta", "tokens", "timestamp"}
 
@@ -44,6 +45,7 @@ def convert(records: Iterable[Record], report: Report) -> list[Message]:
         converted = contained(record, record.value, report)
         if converted is None:
             continue
+        _report_unknown_parts(record, converted, report)
         value = record.value
         if isinstance(value.get("function_call"), dict):
             identified = msgspec.structs.replace(
@@ -70,11 +72,63 @@ def contained(record: Record, value: Any, report: Report) -> list[Message] | Non
     except Exception as error:  # noqa: BLE001 - one record must not keep the others from being read
         report.add_internal(record.span, record.place, error)
         return None
+    place = None if any(map(_holds_something, messages)) else _place_of_text(record.value)
+    if place is not None:
+        text = f"{record.place} has its text under {place!r}, where no known format has it; it is left out."
+        report.add(record.span, "transcript.text", text)
+        return None
     reason = next(filter(None, map(report.refusal, messages)), None)
     if reason is not None:
         report.add(record.span, "transcript.message", f"{record.place} cannot be kept: {reason}")
         return None
     return messages
+
+
+def _holds_something(message: Message) -> bool:
+    """Whether a message has a text, a call, or a part that is read."""
+    content: Any = message.content
+    if message.tool_calls or message.role == "tool" or isinstance(content, str):
+        return bool(message.tool_calls or message.role == "tool" or content)
+    return isinstance(content, list) and any(not isinstance(read_part(part), UnknownPart) for part in content)
+
+
+def _report_unknown_parts(record: Record, messages: Iterable[Message], report: Report) -> None:
+    for message in messages:
+        for part in message.content if isinstance(message.content, list) else ():
+            kind = read_part(part)
+            if isinstance(kind, UnknownPart) and _path_to_text(part, kind.type) is not None:
+                text = f"{record.place} has a part of the type {kind.type!r}, which is not read; it is kept."
+                report.add(record.span, "transcript.text", text)
+
+
+def _place_of_text(value: Any) -> str | None:
+    """Where a record that no format reads has its text: the path of its keys; None if it has none."""
+    inner = value.get("message") if isinstance(value, dict) and "role" not in value else value
+    if not isinstance(inner, dict):
+        return None
+    has_content = "content" in inner
+    for key, item in inner.items():
+        if key in _ABOUT or (has_content and not isinstance(item, dict | list)):
+            continue
+        path = _path_to_text(item, key)
+        if path is not None:
+            return path if inner is value else f"message.{path}"
+    return None
+
+
+def _path_to_text(value: Any, path: str, levels: int = 8) -> str | None:
+    """The path of the first text in a value that is more than a name of a kind or an id."""
+    if isinstance(value, str):
+        return path if value.strip() else None
+    if not levels or not isinstance(value, dict | list):
+        return None
+    items = value.items() if isinstance(value, dict) else ((None, item) for item in value)
+    paths = (
+        _path_to_text(item, path if key is None else f"{path}.{key}", levels - 1)
+        for key, item in items
+        if key not in _ABOUT
+    )
+    return next(filter(None, paths), None)
 
 
 def form_of(value: Any) -> str | None:

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from nexus_context.conversation.message import Message, text_of
+from nexus_context.conversation.summary import FOREIGN_OPENINGS, SUMMARY_META
 from nexus_context.conversation.transcripts.conversation import (
-    SUMMARY,
     Conversation,
     Draft,
     FormatReader,
@@ -132,11 +132,12 @@ class _Rollout:
             self._report.leave("compacted", _COMPACTED, self._draft.cut(0), "message")
             self._starts, self._scanned = [], 0
             for item in items:
-                self._items.add(record, item, time)
+                is_summary = field(item, "role") == "user" and _first_text(item).startswith(FOREIGN_OPENINGS)
+                self._items.add(record, item | {"meta": dict(SUMMARY_META)} if is_summary else item, time)
             self._items.finish()
         if summary and (self._entire or not items):
             self._draft.add(
-                record, {"role": "user", "content": summary, "meta": dict(SUMMARY), "timestamp": time}
+                record, {"role": "user", "content": summary, "meta": dict(SUMMARY_META), "timestamp": time}
             )
         elif self._entire:
             for item in items:
@@ -168,9 +169,13 @@ def _lines(record: Record) -> Iterator[Record]:
 
 def _is_context(item: dict[str, Any]) -> bool:
     """Whether Codex wrote a message of the user: the environment or instruction files."""
+    return _CONTEXT.match(_first_text(item)) is not None
+
+
+def _first_text(item: dict[str, Any]) -> str:
     content = item.get("content")
     first = content[0] if isinstance(content, list) and content else None
-    return _CONTEXT.match(text_in(first, "text") or "") is not None
+    return text_in(first, "text") or ""
 
 
 def _begins_turn(message: Message) -> bool:

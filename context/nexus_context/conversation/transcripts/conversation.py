@@ -35,9 +35,6 @@ Format = Literal[
     "aider",
 ]
 
-SUMMARY = {"isCompactSummary": True}
-"""The `meta` of a message that replaced older ones."""
-
 _LONGEST_REASON = 100  # code points
 _MOST_TOKENS = 1 << 40  # a larger figure is not a count
 

@@ -10,9 +10,10 @@ Source: google-genai `types.Content`; keys in camel case, or in snake case as Py
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from nexus_context.conversation.gemini_parts import GEMINI_KEYS, gemini_form
 from nexus_context.conversation.parts import SIGNATURE_KEYS
 from nexus_context.conversation.transcripts.conversation import (
     AnswerParts,
@@ -29,18 +30,6 @@ from nexus_context.conversation.transcripts.records import Record, Report
 
 _ROLES = ("user", "model", "function", "system", None)
 _WRAPPERS = ("body", "request", "response")
-_CAMEL: Mapping[str, str] = {
-    "inline_data": "inlineData",
-    "file_data": "fileData",
-    "function_call": "functionCall",
-    "function_response": "functionResponse",
-    "executable_code": "executableCode",
-    "code_execution_result": "codeExecutionResult",
-    "thought_signature": "thoughtSignature",
-    "tool_call": "toolCall",
-    "tool_response": "toolResponse",
-}
-_KEYS = {"text", *_CAMEL, *_CAMEL.values()}
 _SERVER_KEYS = ("executableCode", "codeExecutionResult", "toolCall", "toolResponse")
 
 
@@ -84,7 +73,7 @@ class _Contents:
     def add(self, record: Record, content: Any) -> None:
         """Read one content."""
         raw = content.get("parts") if isinstance(content, dict) else None
-        parts = [_camel(part) for part in raw if isinstance(part, dict)] if isinstance(raw, list) else []
+        parts = [gemini_form(part) for part in raw if isinstance(part, dict)] if isinstance(raw, list) else []
         if field(content, "role") == "model":
             self._add_answer(record, parts)
             return
@@ -170,7 +159,9 @@ def _is_content(value: Any) -> bool:
     role = value.get("role")
     if not isinstance(parts, list) or not parts or not (role is None or role in _ROLES):
         return False
-    return all(isinstance(part, dict) and "type" not in part and not _KEYS.isdisjoint(part) for part in parts)
+    return all(
+        isinstance(part, dict) and "type" not in part and not GEMINI_KEYS.isdisjoint(part) for part in parts
+    )
 
 
 def _body(value: Any) -> dict[str, Any] | None:
@@ -186,10 +177,6 @@ def _body(value: Any) -> dict[str, Any] | None:
         if isinstance(candidates, list) and any(_is_content(field(one, "content")) for one in candidates):
             return inner
     return None
-
-
-def _camel(part: dict[str, Any]) -> dict[str, Any]:
-    return {_CAMEL.get(key, key): value for key, value in part.items() if value is not None}
 
 
 def _part(part: dict[str, Any]) -> dict[str, Any]:

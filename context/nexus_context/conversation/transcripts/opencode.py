@@ -15,8 +15,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from nexus_context.conversation.agent_result import TurnOutcome
+from nexus_context.conversation.summary import SUMMARY_META
 from nexus_context.conversation.transcripts.conversation import (
-    SUMMARY,
     AnswerParts,
     Conversation,
     Draft,
@@ -129,7 +129,7 @@ def _add_message(draft: Draft, record: Record, info: dict[str, Any], parts: list
 
 def _add_answer(draft: Draft, record: Record, info: dict[str, Any], parts: list[dict[str, Any]]) -> None:
     """The steps of an answer, each with the results of its tools."""
-    meta = dict(SUMMARY) if info.get("summary") is True else None
+    meta = dict(SUMMARY_META) if info.get("summary") is True else None
     before = len(draft.messages)
     step = _Step(draft, record, _time(info), meta)
     for part in parts:

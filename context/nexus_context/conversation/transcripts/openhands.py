@@ -17,8 +17,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from nexus_context.conversation.coercion import object_of
+from nexus_context.conversation.summary import SUMMARY_META
 from nexus_context.conversation.transcripts.conversation import (
-    SUMMARY,
     AnswerParts,
     Conversation,
     Draft,
@@ -106,7 +106,7 @@ class _Events:
         forgotten, summaries = (set[int](), dict[int, str]()) if self._entire else _forgotten(records)
         for at, record in enumerate(records):
             if at in summaries:
-                self._add(record, {"role": "user", "content": summaries[at], "meta": dict(SUMMARY)})
+                self._add(record, {"role": "user", "content": summaries[at], "meta": dict(SUMMARY_META)})
             if at in forgotten:
                 self._report.leave("compacted", _COMPACTED, noun="event")
             elif not isinstance(record.value, dict):
@@ -130,7 +130,7 @@ class _Events:
             role = "user" if event.get("source") == "user" else "assistant"
             self._add(record, {"role": role, "content": _with_images(given)})
         elif action == "condensation" and self._entire and text_in(given, "summary"):
-            self._add(record, {"role": "user", "content": given["summary"], "meta": dict(SUMMARY)})
+            self._add(record, {"role": "user", "content": given["summary"], "meta": dict(SUMMARY_META)})
         elif action == "finish":
             text = text_in(given, "final_thought") or text_in(given, "thought") or text_in(event, "message")
             role = "user" if event.get("source") == "user" else "assistant"
@@ -200,7 +200,7 @@ class _Events:
         elif kind in _RESULT_KINDS:
             self._add_result(record, event)
         elif kind in ("Condensation", "CondensationEvent") and self._entire and text_in(event, "summary"):
-            self._add(record, {"role": "user", "content": event["summary"], "meta": dict(SUMMARY)})
+            self._add(record, {"role": "user", "content": event["summary"], "meta": dict(SUMMARY_META)})
         else:
             self._report.leave("own", _OWN, noun="event")
 

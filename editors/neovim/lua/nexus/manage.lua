@@ -287,7 +287,7 @@ function M.compact(call)
   nexus.request('nexus/session/compact', nexus.folder(), { session = session }, function(result)
     local receipt = result.receipt
     local lost = {}
-    for _, kind in ipairs({ 'paths', 'commands', 'identifiers', 'errors', 'instructions', 'decisions' }) do
+    for _, kind in ipairs({ 'rules', 'paths', 'commands', 'identifiers', 'errors', 'instructions', 'decisions' }) do
       local count = receipt.lost.counts[kind] or 0
       if count > 0 then
         table.insert(lost, ('%s %s'):format(grouped(count), kind))

@@ -8,7 +8,7 @@ from nexus_context.conversation.compaction.earlier_summary import Item, items_of
 from nexus_context.conversation.compaction.extract_facts import extract_facts
 from nexus_context.conversation.compaction.extractive import summary
 from nexus_context.conversation.message import Message
-from nexus_context.conversation.summary import create_summary_message, is_summary, summary_of
+from nexus_context.conversation.summary import as_summary, create_summary_message, is_summary, summary_of
 from nexus_context.tokens import TiktokenCounter
 from support.chats import chat
 
@@ -55,7 +55,7 @@ def check(text: str, expected: list[tuple[str, str]]) -> None:
 
 
 def test_a_summary_by_claude_code() -> None:
-    message = Message("user", CLAUDE)
+    message = as_summary(Message("user", CLAUDE))
     assert is_summary(message)
     check(
         summary_of(message),
@@ -75,7 +75,9 @@ def test_a_summary_by_claude_code() -> None:
 
 def test_it_is_merged_into_ours() -> None:
     text = summary(
-        [Message("user", CLAUDE), *chat("edit: src/parse.py\n=> ok")], TiktokenCounter(), limit=900
+        [as_summary(Message("user", CLAUDE)), *chat("edit: src/parse.py\n=> ok")],
+        TiktokenCounter(),
+        limit=900,
     )
     for line in (
         "## Goal\n- Port the parser to src/parse.py.\n",
@@ -115,9 +117,11 @@ def test_items(text: str, expected: list[tuple[str, str]]) -> None:
 @pytest.mark.parametrize(
     "message",
     [
-        Message(
-            "user",
-            "Another language model started to solve this problem and produced a summary\n## Goal\n- a",
+        as_summary(
+            Message(
+                "user",
+                "Another language model started to solve this problem and produced a summary\n## Goal\n- a",
+            )
         ),
         Message("user", "## Goal\n- a", meta={"isCompactSummary": True}),
         create_summary_message("## Goal\n- a"),

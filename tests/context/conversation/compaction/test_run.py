@@ -170,6 +170,7 @@ def test_a_compaction_and_its_receipt() -> None:
                     "Rename load() to read() in src/a.py.",
                 ),
                 "decisions": ("I decided to keep the alias because callers use it.",),
+                "rules": (),
                 "counts": {
                     "commands": 2,
                     "errors": 1,
@@ -178,6 +179,7 @@ def test_a_compaction_and_its_receipt() -> None:
                 },
             },
             "failures": (),
+            "replacedResults": {"bash": 2},
         }
     )
     assert result.new_token_count == COUNTER.count_messages(result.messages)

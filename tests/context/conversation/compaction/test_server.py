@@ -153,6 +153,7 @@ def test_its_receipt_says_what_it_did_and_claims_nothing_lost(tmp_path: Any) -> 
             "errors": [],
             "instructions": [],
             "decisions": [],
+            "rules": [],
             "counts": {},
         },
         "failures": [],

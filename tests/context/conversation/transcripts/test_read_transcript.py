@@ -244,7 +244,7 @@ def test_no_messages() -> None:
         ]
     )
     found = read(text + '{"role": "assistant", "tool_calls": [{"id": "x"}]}\n', "/t")
-    known = "use one of system, developer, user, human, assistant, tool, function"
+    known = "use one of system, developer, user, human, assistant, model, tool, function"
     assert [message for _, _, message in told(found)] == [
         f"The line is not a valid message: its role is 'king'; {known}",
         f"The line is not a valid message: it has no role; {known}",
@@ -498,3 +498,83 @@ def test_any_session_marks_are_read_without_an_exception() -> None:
         for extra in extras:
             marks = {"type": kind, "uuid": 5, "sessionId": "s", "parentUuid": ["x"], **extra}
             check_is_sound(read(jsonl([marks]), "/t"))
+
+
+# ---------------------------------------------------------------- chats of other programs that look alike
+
+CORE_CALL = {"type": "tool-call", "toolCallId": "c", "toolName": "look", "input": {"at": "x"}}
+
+
+@pytest.mark.parametrize(
+    ("record", "place"),
+    [
+        pytest.param(
+            {"id": "1", "role": "user", "parts": [{"type": "text", "text": "Hi"}]}, "parts.text", id="AI SDK"
+        ),
+        pytest.param(
+            {"role": "user", "content": "", "parts": [{"type": "text", "text": "Hi"}]},
+            "parts.text",
+            id="AI SDK 4",
+        ),
+        pytest.param(
+            {"content_type": "message", "role": "user", "items": [{"content_type": "text", "text": "Hi"}]},
+            "items.text",
+            id="Semantic Kernel",
+        ),
+        pytest.param(
+            {"role": "assistant", "content": [{"tool_call": {"tool_name": "look", "arguments": {}}}]},
+            "content.tool_call.tool_name",
+            id="Haystack",
+        ),
+        pytest.param(
+            {"role": "user", "message": {"content": [{"type": "text", "text": "Hi"}]}},
+            "message.content.text",
+            id="Cursor",
+        ),
+        pytest.param(
+            {
+                "uuid": "a",
+                "sessionId": "s",
+                "type": "user",
+                "message": {"role": "user", "parts": [{"text": "Hi"}]},
+            },
+            "message.parts.text",
+            id="Qwen",
+        ),
+        pytest.param({"role": "user", "utterance": "Hi"}, "utterance", id="unknown"),
+        pytest.param(
+            {"role": "user", "data": {"value": [{"markdown": "Hi"}]}}, "data.value.markdown", id="nested"
+        ),
+    ],
+)
+def test_text_under_an_unknown_key_is_a_problem_and_never_an_empty_message(record: Any, place: str) -> None:
+    transcript = read(json.dumps([record, {"role": "user", "content": "Bye"}]), "/t.json")
+    problem = f"has its text under '{place}', where no known format has it; it is left out."
+    assert [(name, code, text.split(" ", 2)[2]) for name, code, text in told(transcript)] == [
+        ("ERROR", "transcript.text", problem)
+    ]
+    assert [text_of(message) for each in transcript.conversations for message in each.messages] == ["Bye"]
+    alone = read(json.dumps([record]), "/t.json")
+    assert (alone.conversations, [problem.code for problem in alone.problems]) == ((), ["transcript.text"])
+
+
+def test_a_part_that_nobody_reads_is_a_problem_beside_those_that_are_read() -> None:
+    content = [{"type": "text", "text": "I look."}, CORE_CALL]
+    transcript = read(json.dumps([{"role": "assistant", "content": content}]), "/t.json")
+    text = "Item 1 has a part of the type 'tool-call', which is not read; it is kept."
+    assert told(transcript) == [("ERROR", "transcript.text", text)]
+    assert transcript.conversations[0].messages[0].content == content
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"role": "assistant", "content": None, "refusal": None, "provider": "x"},
+        {"role": "assistant", "content": "", "id": "1", "served_by": "x"},
+        {"role": "assistant", "content": []},
+        {"role": "user", "content": [{"type": "image_url", "image_url": {}}]},
+    ],
+)
+def test_a_message_that_says_that_it_is_empty_is_read(record: Any) -> None:
+    transcript = read(json.dumps([{"role": "user", "content": "Hi"}, record]), "/t.json")
+    assert (told(transcript), len(transcript.conversations[0].messages)) == ([], 2)

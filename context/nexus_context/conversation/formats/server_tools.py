@@ -1,0 +1,133 @@
+"""Which calls and results of Anthropic's server tools can be sent: those that have their other half.
+
+1. A result answers the call in the same turn of the assistant. Neighboring messages of the assistant are one
+   turn: an answer that paused (`pause_turn`) and its continuation.
+2. Beside a client's call the server waits: its result is in the next answer, behind the client's results.
+   Code that called tools may take several such answers.
+3. Only the client's results may stand between: after any other message a call without a result is left out.
+4. A call without a result at the end stays: the server goes on with a paused answer, which must come last and
+   as it is, or with the client's results.
+
+Sources, read in November 2026: "Server tools" (pause_turn, mixed turns) and "Programmatic tool calling" in
+the documentation of the Claude API.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from nexus_context.conversation import parts
+from nexus_context.conversation.message import Message
+from nexus_context.conversation.repair import RepairLog
+
+CALLS = ("server_tool_use", "mcp_tool_use")
+_TYPES = frozenset((*CALLS, *parts.SERVER_RESULTS))
+PAUSED = "pause_turn"
+"""The stop reason of an answer that the server wants back to go on with it."""
+
+_Place = tuple[int, int]  # a message and a part of its content
+
+
+def paired(messages: Sequence[Message], origins: Sequence[int], log: RepairLog) -> Sequence[Message]:
+    """The messages without server tool calls that lack a result, and results that lack a call."""
+    if not any(map(_has_server_tool, messages)):
+        return messages
+    halves: dict[int, set[int]] = {}
+    for index, part in _Pairing(messages).halves:
+        halves.setdefault(index, set()).add(part)
+    sent = list(messages)
+    for index in sorted(halves):
+        content: Any = messages[index].content
+        rest = [part for at, part in enumerate(content) if at not in halves[index]]
+        sent[index] = msgspec.structs.replace(messages[index], content=rest)
+        text = "A server tool call without a result, or a result without its call, is left out."
+        log.add("server-tool-left-out", text, origins[index])
+    return sent
+
+
+def is_paused(messages: Sequence[Message]) -> bool:
+    """Whether the last message is an answer that the server wants back to go on with it.
+
+    It says so (`stop_reason` in its meta), or it ends with what a server tool did.
+    """
+    last = messages[-1] if messages else None
+    if last is None or last.role != "assistant" or last.tool_calls:
+        return False
+    if isinstance(last.meta, dict) and last.meta.get("stop_reason") == PAUSED:
+        return True
+    return isinstance(last.content, list) and bool(last.content) and _server_id(last.content[-1]) is not None
+
+
+class _Pairing:
+    """`halves` are the places of calls and results that are left out."""
+
+    def __init__(self, messages: Sequence[Message]) -> None:
+        self.halves: set[_Place] = set()
+        self._open: dict[str, _Place] = {}  # calls without a result
+        self._late: set[str] = set()  # those of earlier turns
+        self._callers: set[Any] = set()  # what called the client's tools in this turn
+        self._has_calls = False
+        in_turn = False
+        for index, message in enumerate(messages):
+            if message.role == "assistant":
+                if not in_turn:
+                    self._late, self._callers, self._has_calls = set(self._open), set(), False
+                in_turn = True
+                self._read(index, message)
+            elif message.role == "tool":
+                if in_turn:
+                    self._end_turn()
+                in_turn = False
+            elif not parts.is_blank(message.content):
+                self._drop(set(self._open))
+                in_turn = False
+        if in_turn and not is_paused(messages):
+            self._end_turn()
+
+    def _read(self, index: int, message: Message) -> None:
+        self._has_calls = self._has_calls or bool(message.tool_calls)
+        content: Any = message.content
+        for at, part in enumerate(content if isinstance(content, list) else ()):
+            kind = part.get("type") if isinstance(part, dict) else None
+            if kind in ("tool_call", "tool_use") and isinstance(part.get("caller"), dict):
+                self._callers.add(part["caller"].get("tool_id"))
+            server_id = _server_id(part)
+            if server_id is None:
+                continue
+            name, is_result = server_id
+            if is_result == (name in self._open):
+                if is_result:
+                    del self._open[name]
+                else:
+                    self._open[name] = (index, at)
+            else:
+                self.halves.add((index, at))
+
+    def _end_turn(self) -> None:
+        """Leave out what this turn had to answer, or what does not wait for the client's results."""
+        waits = self._callers if self._has_calls else set()
+        self._drop({name for name in self._open if name in self._late and name not in waits})
+        if not self._has_calls:
+            self._drop(set(self._open))
+
+    def _drop(self, names: set[str]) -> None:
+        self.halves.update(self._open.pop(name) for name in names)
+
+
+def _has_server_tool(message: Message) -> bool:
+    content: Any = message.content
+    return (
+        content.__class__ is list
+        and message.role == "assistant"
+        and any(part.__class__ is dict and part.get("type") in _TYPES for part in content)
+    )
+
+
+def _server_id(part: Any) -> tuple[str, bool] | None:
+    """The id of a server tool call, and whether this is its result; None for other parts."""
+    if part.__class__ is not dict or part.get("type") not in _TYPES:
+        return None
+    if not isinstance(parts.read_part(part), parts.ProviderPart):
+        return None
+    return (str(part["id"]), False) if part["type"] in CALLS else (str(part["tool_use_id"]), True)

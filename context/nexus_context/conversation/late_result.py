@@ -1,0 +1,18 @@
+"""A result whose call a cut or a compaction took: a marked text of the user."""
+
+from nexus_context.conversation.message import Message, content_of, is_error, text_part
+from nexus_context.prompt import texts
+
+LONGEST_LABEL = 60
+"""Characters of a tool's name and of an id in the mark."""
+
+
+def late_result(result: Message) -> Message:
+    """The result as a message of the user, with its tool and its call."""
+    labels = {"tool": result.name, "call": result.tool_call_id, "error": "true" if is_error(result) else None}
+    names = "".join(f' {label}="{value[:LONGEST_LABEL]}"' for label, value in labels.items() if value)
+    begin, end = texts.text("late_result").replace("{names}", names).split("{result}")
+    content = content_of(result)
+    if isinstance(content, str):
+        return Message("user", f"{begin}{content}{end}")
+    return Message("user", [text_part(begin.rstrip()), *content, text_part(end.lstrip())])
