@@ -150,6 +150,7 @@ def test_what_one_window_changes_in_sessions_the_other_is_told_at_once(
 
     async def story(windows: Windows) -> None:
         one, two = windows.one, windows.two
+        await wait_until(lambda: windows.reasons(two))  # the load's announcement would take in the later ones
         user = [{"role": "user", "content": "Hello"}]
         await one("session/append", messages=user)
         await one("session/fork", to="fork")
