@@ -3,7 +3,9 @@
 1. A request has an id. The message to append with an answer carries it (`Message.answers` of a user message);
    a request without a message of its own has an empty one, which is not kept.
 2. Messages without an id answer the newest request that the conversation still continues: the one with their
-   first message as its current one, else one without such a message, else any.
+   first message as its current one, else one without such a message, else any. If it continues none, because
+   another window appended meanwhile, they answer the one with their first message. Their reasoning is not
+   bound to that.
 3. The MOST_REQUESTS newest requests are kept. An answer to a forgotten one is marked with the id: what its
    reasoning is bound to is not known, so it is never sent.
 """
@@ -101,8 +103,10 @@ class SentRequests:
             if answered is not None:
                 split = split._replace(messages=[_forgotten(message, answered) for message in split.messages])
             return BoundTurn(split)
-        bound, continued = bind_answers(split.messages, request.sent, summary=split.summary, kept=split.kept)
         follows = request.sent.is_followed_by(history)
+        if answered is None and not follows:
+            return BoundTurn(split, request)
+        bound, continued = bind_answers(split.messages, request.sent, summary=split.summary, kept=split.kept)
         return BoundTurn(split._replace(messages=bound), request, continued if follows else None)
 
     def answered_by(
@@ -112,12 +116,13 @@ class SentRequests:
         answered = _named_request(messages) or answered
         if answered is not None or not self._by_id:
             return None if answered is None else self._by_id.get(answered)
-        requests = [each for each in reversed(self._by_id.values()) if each.sent.is_followed_by(history)]
-        if len(requests) < 2 or not messages:
+        newest_first = list(reversed(self._by_id.values()))
+        requests = [each for each in newest_first if each.sent.is_followed_by(history)]
+        if len(requests) == 1 or not messages:
             return next(iter(requests), None)
-        begun = (each for each in requests if each.begins_with(messages[0]))
+        begun = (each for each in requests or newest_first if each.begins_with(messages[0]))
         others = (each for each in requests if each.sent.appended or each.sent.current is None)
-        return next(begun, None) or next(others, None) or requests[0]
+        return next(begun, None) or next(others, None) or next(iter(requests), None)
 
 
 def _named_request(messages: Sequence[Message]) -> str | None:

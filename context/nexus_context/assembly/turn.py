@@ -32,7 +32,7 @@ from nexus_context.conversation.bound_thinking import (
     without_lapsed,
 )
 from nexus_context.conversation.compaction.detection import settings_of, should_compact
-from nexus_context.conversation.message import Message, sent_message, text_of, without_preamble
+from nexus_context.conversation.message import Message, sent_message, without_preamble
 from nexus_context.conversation.parameter_fields import checks_reasoning
 from nexus_context.conversation.repair import Repair, quote_name
 from nexus_context.conversation.view import View, overflow
@@ -99,7 +99,7 @@ def assemble(
     metadata = _metadata(prefix, spent, fixed) | _advice(snapshot, conversation, spent, _Fitted(fixed, view))
     message = _appended_message(snapshot, fixed)
     sent_request = AssembledRequest(
-        id=_request_id(prefix, conversation, current, now),
+        id=_request_id(prefix, conversation, current),
         sent=SentRequest(prefix.base, view, current, strict=checks_reasoning(model.given), size=size),
         message=message,
         proposal=Proposal(bare.start.frozen, bare.note.text),
@@ -153,11 +153,10 @@ def _appended_message(snapshot: Snapshot, fixed: FixedPart) -> Message | None:
     return without_preamble(fixed.current)
 
 
-def _request_id(prefix: Prefix, conversation: ContextManager, current: Message | None, now: datetime) -> str:
-    """Equal for equal requests at one moment of a conversation, so that equal inputs give equal bytes."""
-    view = prefix.view
-    about = (prefix.base, prefix.format, conversation.revision, view.start, view.end, now.isoformat())
-    text = "" if current is None else text_of(current)
+def _request_id(prefix: Prefix, conversation: ContextManager, current: Message | None) -> str:
+    """Equal for equal requests of an unchanged conversation, so that equal inputs give equal bytes."""
+    about = (prefix.base, prefix.format, conversation.revision, prefix.view.start, prefix.view.end)
+    text = repr(current)  # no JSON: a text may have half a surrogate pair
     return sha256(f"{about}\0{text}".encode(errors="surrogatepass")).hexdigest()[:24]
 
 

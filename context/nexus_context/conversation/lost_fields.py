@@ -99,10 +99,10 @@ def _check(content: Iterable[Any], index: int, form: str, log: RepairLog) -> Non
                 lost += [name for name, value in inner.items() if name not in _INSIDE[key] and value]
                 if inner.get("file_data") and inner.get("file_id"):
                     lost.append("file_id")  # the data is sent
-        if kind == "search_result" and any(
-            text.get("citations") for text in part.get("content") or () if isinstance(text, dict)
-        ):
-            lost.append("citations")
+        texts = part.get("content")
+        if kind == "search_result" and isinstance(texts, list):
+            cited = any(text.get("citations") for text in texts if isinstance(text, dict))
+            lost += ["citations"] if cited else []
         lost += _lost_detail(part, form)
         if lost and not _is_whole(part):
             text = f"Fields of a part of the type {kind or 'Part'} are left out: {', '.join(sorted(lost))}."

@@ -104,6 +104,12 @@ def sent_content(message: Message) -> str | list[Any]:
     )
 
 
+def type_of(part: Any) -> str:
+    """The type of a part; nothing if it names none: whatever stands there, it can be looked up."""
+    kind = part.get("type") if part.__class__ is dict else None
+    return kind if kind.__class__ is str else ""
+
+
 def text_part(text: str) -> dict[str, str]:
     """A text as a content part."""
     return {"type": "text", "text": text}

@@ -13,11 +13,12 @@ from typing import Any
 import msgspec
 
 from nexus_context.conversation import parts
-from nexus_context.conversation.message import Message, text_part
+from nexus_context.conversation.message import Message, text_part, type_of
 from nexus_context.conversation.repair import RepairLog
 from nexus_context.prompt import texts
 
 _OUTPUTS = {output: call for call, output in parts.CLIENT_CALLS.items()}
+_ITEMS = _OUTPUTS.keys() | parts.CLIENT_CALLS.keys()
 
 _Place = tuple[int, int]  # a message and a part of its content
 
@@ -41,10 +42,7 @@ def paired(messages: Sequence[Message], origins: Sequence[int], log: RepairLog) 
 
 def _has_item(message: Message) -> bool:
     content: Any = message.content
-    return content.__class__ is list and any(
-        part.__class__ is dict and (part.get("type") in parts.CLIENT_CALLS or part.get("type") in _OUTPUTS)
-        for part in content
-    )
+    return content.__class__ is list and any(type_of(part) in _ITEMS for part in content)
 
 
 def _halves(messages: Sequence[Message]) -> set[_Place]:
@@ -53,8 +51,8 @@ def _halves(messages: Sequence[Message]) -> set[_Place]:
     for index, message in enumerate(messages):
         content: Any = message.content
         for at, part in enumerate(content if content.__class__ is list else ()):
-            kind = str(part.get("type")) if part.__class__ is dict else ""
-            if kind not in parts.CLIENT_CALLS and kind not in _OUTPUTS:
+            kind = type_of(part)
+            if kind not in _ITEMS:
                 continue
             if kind == "tool_search_call" and part.get("execution", "client") != "client":
                 continue

@@ -216,6 +216,8 @@ def _places(index: int, holder: Mapping[str, Any]) -> Iterator[_Place]:
     if not isinstance(parts, list):
         return
     for at, part in enumerate(parts):
+        if not isinstance(part, dict):
+            continue
         kind = part.get("type")
         if kind == "tool_result":
             yield from _places(index, part)

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from nexus_context.conversation import parts
-from nexus_context.conversation.message import Message
+from nexus_context.conversation.message import Message, type_of
 from nexus_context.conversation.repair import RepairLog
 
 CALLS = ("server_tool_use", "mcp_tool_use")
@@ -120,14 +120,12 @@ def _has_server_tool(message: Message) -> bool:
     return (
         content.__class__ is list
         and message.role == "assistant"
-        and any(part.__class__ is dict and part.get("type") in _TYPES for part in content)
+        and any(type_of(part) in _TYPES for part in content)
     )
 
 
 def _server_id(part: Any) -> tuple[str, bool] | None:
     """The id of a server tool call, and whether this is its result; None for other parts."""
-    if part.__class__ is not dict or part.get("type") not in _TYPES:
-        return None
-    if not isinstance(parts.read_part(part), parts.ProviderPart):
+    if type_of(part) not in _TYPES or not isinstance(parts.read_part(part), parts.ProviderPart):
         return None
     return (str(part["id"]), False) if part["type"] in CALLS else (str(part["tool_use_id"]), True)
