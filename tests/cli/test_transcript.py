@@ -288,9 +288,12 @@ def test_repairs_name_the_number_in_the_list(tree: Fixture, capsys: pytest.Captu
     records = [*turns(60), {"role": "tool", "tool_call_id": "gone", "content": "Lost."}]
     ran = Ran(tree, capsys, records, "--budget", "2000", "--no-folder")
     assert [line for line in ran.out.splitlines() if line.startswith("repaired: ")] == snapshot(
-        ["repaired: the result in message 241 answers an unknown call gone; it is left out"]
+        [
+            "repaired: the result in message 241 answers an unknown call gone; "
+            "it is sent as a marked text of the user"
+        ]
     )
-    assert ran.rows[-1] == ["241", "tool", "[left out] Lost."]
+    assert ran.rows[-1] == ["241", "tool", "Lost."]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import apsw
 import msgspec
 
 from nexus_context.conversation.message import Message, content_of
+from nexus_context.conversation.summary import as_summary
 from nexus_context.ledger import open_ledger
 from nexus_context.ledger.records import (
     Appended,
@@ -124,6 +125,11 @@ class ModelTurn(msgspec.Struct, eq=False):
     undoes: "ModelTurn | None" = None
     id: str = ""
 
+    def read_messages(self) -> tuple[Message, ...]:
+        """The messages as the ledger gives them: summaries that were stored without a mark get it."""
+        messages = (counted.message for counted in self.messages)
+        return tuple(map(as_summary, messages) if self.type == "compaction" else messages)
+
 
 class ModelSession(msgspec.Struct, eq=False):
     """A session as a test knows it. `before` are the threads that it was at before it was cleared."""
@@ -168,14 +174,15 @@ def expected_history(turns: Sequence[ModelTurn]) -> list[tuple[int, int, Message
     """Position, tokens and message of all that the next request is made of."""
     every = [(at, one, counted) for at, (one, counted) in enumerate(messages_of(turns))]
     force, _ = in_force(turns)
-    start, first = 0, []
+    start, first = 0, list[tuple[int, int, Message]]()
     if force is not None:
         summary = next(at for at, one, _ in every if one is force)
         kept = [at for low, high in force.kept for at in range(low, high)]
-        first = [every[at] for at in (summary, *kept)]
+        first = [(summary, every[summary][2].tokens, force.read_messages()[0])]
+        first += [(at, every[at][2].tokens, every[at][2].message) for at in kept]
         start = summary + 1
-    rest = [each for each in every[start:] if each[1].type == "query"]
-    return [(at, counted.tokens, counted.message) for at, _, counted in (*first, *rest)]
+    rest = [(at, one.tokens, one.message) for at, turn, one in every[start:] if turn.type == "query"]
+    return [*first, *rest]
 
 
 def as_tuples(found: StoredHistory) -> list[tuple[int, int, Message]]:

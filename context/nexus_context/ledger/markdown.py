@@ -15,6 +15,7 @@ import msgspec
 
 from nexus_context.conversation.compaction.receipt import opaque_provider
 from nexus_context.conversation.message import Message, ToolCall, content_of
+from nexus_context.conversation.summary import SUMMARY_META, is_summary
 from nexus_context.ledger.records import SessionOrigin, Turn
 
 ROLES = {"user": "User", "assistant": "Assistant", "tool": "Tool result", "system": "System"}
@@ -87,8 +88,11 @@ def _message(message: Message) -> Iterator[str]:
             yield f"\n{text}"
     for call in message.tool_calls:
         yield f"\n{_call(call)}"
-    if isinstance(message.meta, dict | list) and message.meta:
-        yield f"\nMeta:\n\n{fenced(_json(message.meta), 'json')}"
+    meta = message.meta
+    if isinstance(meta, dict) and is_summary(message):  # the text says so
+        meta = {key: value for key, value in meta.items() if key not in SUMMARY_META}
+    if isinstance(meta, dict | list) and meta:
+        yield f"\nMeta:\n\n{fenced(_json(meta), 'json')}"
 
 
 def _part(part: Any, *, tool: bool) -> Iterator[str]:

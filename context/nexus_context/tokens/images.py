@@ -55,6 +55,11 @@ class PixelFormula(msgspec.Struct, frozen=True):
         return min(max(math.ceil(pixels / self.pixels_per_token), 1), self.most)
 
 
+def _tiles(length: float, side: int) -> int:
+    """How many tiles of a side cover a length. 4 × 768 may be scaled to a little more than that."""
+    return math.ceil(round(length / side, 6))
+
+
 class TileFormula(msgspec.Struct, frozen=True):
     """OpenAI: a base, and as much again for each tile of 512 × 512 pixels after scaling to fit 2048 × 2048
     with a shortest side of 768. Low detail costs the base.
@@ -69,7 +74,7 @@ class TileFormula(msgspec.Struct, frozen=True):
         width, height = size or Size(2048, 768)
         scale = min(1.0, 2048 / max(width, height))
         scale = min(scale, 768 / min(width, height))
-        tiles = math.ceil(width * scale / _TILE) * math.ceil(height * scale / _TILE)
+        tiles = _tiles(width * scale, _TILE) * _tiles(height * scale, _TILE)
         return self.base + self.tile * tiles
 
 
@@ -91,7 +96,7 @@ class PatchFormula(msgspec.Struct, frozen=True):
         scale = math.sqrt(_PATCH * _PATCH * self.most / (width * height))
         columns, rows = width * scale / _PATCH, height * scale / _PATCH
         shrink = min(math.floor(columns) / columns, math.floor(rows) / rows) or 1.0
-        return math.ceil(round(columns * shrink, 6)) * math.ceil(round(rows * shrink, 6))
+        return _tiles(columns * shrink, 1) * _tiles(rows * shrink, 1)
 
 
 class GeminiFormula(msgspec.Struct, frozen=True):
@@ -105,7 +110,7 @@ class GeminiFormula(msgspec.Struct, frozen=True):
         if max(width, height) <= 384:
             return self.tile
         scale = min(1.0, self.longest_edge / max(width, height))
-        return self.tile * math.ceil(width * scale / 768) * math.ceil(height * scale / 768)
+        return self.tile * _tiles(width * scale, 768) * _tiles(height * scale, 768)
 
 
 class FixedFormula(msgspec.Struct, frozen=True):

@@ -181,9 +181,7 @@ class World:
         assert [(one.id, one.seq, one.type) for one in read] == [
             (one.id, seq, one.type) for seq, one in enumerate(turns, 1)
         ]
-        assert [one.messages for one in read] == [
-            tuple(counted.message for counted in one.messages) for one in turns
-        ]
+        assert [one.messages for one in read] == [one.read_messages() for one in turns]
         assert [one.compaction for one in read] == [
             one.undoes.compaction if one.undoes else one.compaction for one in turns
         ]

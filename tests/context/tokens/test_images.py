@@ -6,7 +6,7 @@ import zlib
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nexus_context.tokens import count_message, counter_for
@@ -90,6 +90,7 @@ MODELS = st.sampled_from(
 
 
 @given(MODELS, SIDES, SIDES)
+@example("gemini-2.5-pro", 3733, 4976)  # scaled to 3072.0000000000005: no fifth tile
 def test_no_image_costs_more_than_an_unknown_one(model: str, width: int, height: int) -> None:
     most = family_of(model).images.tokens(None, low_detail=False)
     assert 1 <= check(model, width, height) <= most
