@@ -287,11 +287,9 @@ def test_the_cache_line(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> No
 def test_repairs_name_the_number_in_the_list(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
     records = [*turns(60), {"role": "tool", "tool_call_id": "gone", "content": "Lost."}]
     ran = Ran(tree, capsys, records, "--budget", "2000", "--no-folder")
-    assert [line for line in ran.out.splitlines() if line.startswith("repaired: ")] == snapshot(
-        [
-            "repaired: the result in message 241 answers an unknown call gone; "
-            "it is sent as a marked text of the user"
-        ]
+    repaired = [line.partition(": ")[2] for line in ran.out.splitlines() if line.startswith("repaired: ")]
+    assert repaired == snapshot(
+        ["the result in message 241 answers an unknown call gone; it is sent as a marked text of the user"]
     )
     assert ran.rows[-1] == ["241", "tool", "Lost."]
 

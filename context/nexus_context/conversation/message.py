@@ -107,7 +107,7 @@ def sent_content(message: Message) -> str | list[Any]:
 def type_of(part: Any) -> str:
     """The type of a part; nothing if it names none: whatever stands there, it can be looked up."""
     kind = part.get("type") if part.__class__ is dict else None
-    return kind if kind.__class__ is str else ""
+    return kind if isinstance(kind, str) else ""
 
 
 def text_part(text: str) -> dict[str, str]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nexus_context.assembly import Options, Request, assemble
 from nexus_context.conversation import parts
-from nexus_context.conversation.message import Message
+from nexus_context.conversation.message import Message, Role
 from nexus_context.manager import ContextManager
 from nexus_context.snapshot import Snapshot
 from support.fixture import write_fixture
@@ -57,7 +57,7 @@ def odd_parts(draw: st.DrawFn) -> dict[str, Any]:
 
 @given(part=odd_parts(), role=st.sampled_from(["user", "assistant", "tool"]), form=st.sampled_from([*MODELS]))
 def test_any_value_in_any_field_of_a_part(
-    snapshot: Snapshot, part: dict[str, Any], role: str, form: str
+    snapshot: Snapshot, part: dict[str, Any], role: Role, form: str
 ) -> None:
     chat = ContextManager()
     said = Message(role, [part, {"type": "text", "text": "said"}])
