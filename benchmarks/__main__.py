@@ -18,7 +18,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -30,6 +30,8 @@ from benchmarks.promises import (
     Promise,
     Row,
     Run,
+    by_promise,
+    compared,
     emit,
     failure,
     measure,
@@ -73,7 +75,7 @@ def main() -> int:
     if options.measure:
         return _measure_here(options)
     if options.list:
-        print(promises_declared())
+        print(promises_declared(options.before))
         return 0
     chosen = list(benchmarks(*options.only))
     if not chosen:
@@ -81,7 +83,7 @@ def main() -> int:
         return 2
     report = Report(facts())
     is_interrupted = measure_all(chosen, options, report)
-    before = {(row.benchmark, row.what): row for row in options.before}
+    before = by_promise(options.before)
     name = options.name or ("quick" if options.quick else "full")
     print(_write(report, options.results / f"{_today()}-{name}", promise_table(report.rows, before)))
     failed = any(row.outcome in ("MISS", "error") for row in report.rows)
@@ -101,19 +103,22 @@ def benchmarks(*names: str) -> Iterator[Benchmark]:
                 yield item
 
 
-def promises_declared() -> str:
-    """The promises as README.md lists them."""
+def promises_declared(measured: Sequence[Row] = ()) -> str:
+    """All promises; with the rows of a run, as README.md lists them: beside what that run measured."""
+    rows = by_promise(measured)
+    heads = ["benchmark", "promise", "beside", "limit", *(["measured"] if measured else [])]
     lines = [
         [
             title_of(benchmark),
             promise.title,
             promise.beside or f"({promise.unit or 'share'})",
             f"{'≥' if promise.at_least else '≤'} {promise.limit:g}{' ×' if promise.beside else ''}",
+            *([compared(rows.get((title_of(benchmark), promise.title)))] if measured else []),
         ]
         for benchmark in benchmarks()
         for promise in benchmark.promises
     ]
-    return table(("benchmark", "promise", "beside", "limit"), lines)
+    return table(heads, lines)
 
 
 def facts() -> dict[str, str]:

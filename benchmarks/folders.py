@@ -36,10 +36,10 @@ class Figures(msgspec.Struct, frozen=True):
 
 
 @promises(
-    Promise(f"{FOLDERS} folders are ready", 9.0, ONE),
+    Promise(f"{FOLDERS} folders are ready", 15.0, ONE),
     Promise(f"memory with {FOLDERS} folders", 2.5, ONE, unit="MB"),
-    Promise(f"edit with {FOLDERS} folders", 2.0, ONE, "p95"),
-    Promise(f"change on the disk with {FOLDERS} folders", 1.3, ONE),
+    Promise(f"edit with {FOLDERS} folders", 4.0, ONE, "p95"),
+    Promise(f"change on the disk with {FOLDERS} folders", 2.0, ONE),
     Promise("idle, share of a core", 0.5, unit="%"),
     Promise("inotify instances", 1, unit=""),
 )

@@ -339,6 +339,11 @@ def emit(item: Row | Note) -> None:
     print(json.dumps({kind: msgspec.to_builtins(item)}), flush=True)
 
 
+def by_promise(rows: Sequence[Row]) -> dict[tuple[str, str], Row]:
+    """Rows by benchmark and promise."""
+    return {(row.benchmark, row.what): row for row in rows}
+
+
 def promise_table(rows: Sequence[Row], before: Mapping[tuple[str, str], Row]) -> str:
     """The one table of all promises; `before` are the rows of an earlier run by benchmark and promise."""
     heads = ["benchmark", "promise", "nexus", "beside", "ratio", "limit", "outcome"]
@@ -351,8 +356,8 @@ def promise_table(rows: Sequence[Row], before: Mapping[tuple[str, str], Row]) ->
             row.what,
             f"{figure(row.value)} {row.unit}".strip() if row.value is not None else "",
         ]
-        cells += [f"{reference}{row.beside}", _compared(row)]
-        cells += [_compared(before.get((row.benchmark, row.what)))] if before else []
+        cells += [f"{reference}{row.beside}", compared(row)]
+        cells += [compared(before.get((row.benchmark, row.what)))] if before else []
         limit = f"{'≥' if row.at_least else '≤'} {row.limit:g}{' ×' if row.beside else ''}"
         lines.append([*cells, limit, f"{row.outcome}: {row.reason}" if row.reason else row.outcome])
     return table(heads, lines)
@@ -389,7 +394,8 @@ def figure(value: float | None) -> str:
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}" if abs(value) >= 1 else f"{value:.3f}"
 
 
-def _compared(row: Row | None) -> str:
+def compared(row: Row | None) -> str:
+    """The ratio of a row, or the value of one that has no reference."""
     if row is None or row.ratio is None:
         return "" if row is None or row.beside else figure(row.value)
     return f"{row.ratio:.3g} ×"

@@ -23,7 +23,6 @@ CLIENTS = 20
 SHARE = 0.5  # of its capacity, at which the waits of a server are measured
 LASTING_S = 2.0  # of each turn with many clients
 SETTLE_S = 2.0
-EXAMPLE = ROOT / "examples/company/backend/auth-service"
 ECHO = f"an echo on pygls, {CLIENTS} clients"
 BARE = "python -c pass"
 
@@ -185,20 +184,23 @@ def _start_echo(stack: ExitStack, run: Run) -> Path:
 
 @promises(
     Promise("nexus --version", 2.0, BARE),
-    Promise("nexus check of a small folder, no daemon", 6.0, BARE),
+    Promise("nexus check of a small folder, no daemon", 7.0, BARE),
     Promise("nexus check of a small folder, in the daemon", 2.5, BARE),
 )
 def commands(run: Run) -> Iterator[Measured]:
     """Commands from their start to their end, beside an interpreter that does nothing."""
     rounds = run.pick(full=30, quick=8)
     bare = [sys.executable, "-c", "pass"]
-    check = [*run.nexus, "check", str(EXAMPLE)]
+    folder = run.folder(
+        "small", {CONFIG: '{"provider": {"model": "gpt-4o"}}', "NEXUS.md": "Answer briefly.\n"}
+    )
+    check = [*run.nexus, "check", str(folder)]
     alone = take_turns(
         _timers(run, {BARE: bare, "version": [*run.nexus, "--version"], "check": check}), rounds
     )
     yield "nexus --version", alone["version"], alone[BARE]
     yield "nexus check of a small folder, no daemon", alone["check"], alone[BARE]
-    with started(Lane(SHARED), run, _folder(run, 0)):
+    with started(Lane(SHARED), run, folder):
         turns = take_turns(_timers(run, {BARE: bare, "check": check}), rounds)
     yield "nexus check of a small folder, in the daemon", turns["check"], turns[BARE]
 
