@@ -279,7 +279,7 @@ def test_without_git_or_in_time_files_are_read(tree: Tree, tmp_path: Path) -> No
     began = time.monotonic()
     late = look(str(tree.root), environ=environ, timeout_s=0.1)
     stopped = look(str(tree.root), environ=environ, timeout_s=WAIT_S, stopped=lambda: True)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30  # half of what git would take
     waits = ["Git: on branch main", "Changed files: not known yet, git is still looking."]
     assert late == stopped
     assert late is not None
