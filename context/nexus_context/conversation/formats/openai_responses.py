@@ -35,7 +35,7 @@ from nexus_context.conversation.formats.tool_definitions import (
     arguments_text,
     definitions,
 )
-from nexus_context.conversation.message import Message, ToolCall
+from nexus_context.conversation.message import Message, ToolCall, type_of
 from nexus_context.conversation.parameter_fields import takes_breakpoints
 from nexus_context.conversation.repair import Repair, RepairLog, clean, is_clean
 from nexus_context.prompt import texts
@@ -134,7 +134,7 @@ class _Rendering:
         if isinstance(compaction, parts.CompactionPart) and compaction.part is not None:
             self._append(compaction.part, origin)
             content = content[1:]
-        if message.role == "user":
+        if message.role == "user" and any(type_of(part) in parts.OPENAI_ITEMS for part in content):
             kinds = [None if parts.is_blank(part) else parts.read_part(part) for part in content]
             for kind in kinds:
                 if isinstance(kind, parts.ProviderPart) and _is_item(kind):

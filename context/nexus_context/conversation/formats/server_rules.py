@@ -71,6 +71,8 @@ _IN_SCHEMA = ("items", "additionalProperties", "not", "if", "then", "else", "con
 _IN_LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
 _BY_NAME = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 _CITED = ("document", "search_result")
+_LOOKED_AT = ("image", "image_url", "input_image", *_CITED)
+_TEXTS = ("text", "input_text", "output_text")
 _NOT_OF_USER = ("assistant", "model", "system", "developer")
 _MARKS = ("cache_control", "prompt_cache_breakpoint")
 
@@ -194,12 +196,10 @@ def check_body(form: Owner, body: Body, log: RepairLog, *, model: str = "") -> N
     `model` is Anthropic's: its window, and whether its reasoning is bound to what stands before it, matter.
     """
     items = body.get("messages") or body.get("input") or body.get("contents") or ()
-    places = [
-        place
-        for index, item in enumerate(items)
-        if item.get("role") not in _NOT_OF_USER and not isinstance(item.get("content"), str)
-        for place in _places(index, item)
-    ]
+    places = list[_Place]()
+    for index, item in enumerate(items):
+        if not isinstance(item.get("content"), str) and item.get("role") not in _NOT_OF_USER:
+            _add_places(places, index, item)
     if not places:
         return
     images = [place for place in places if not _is_cited(place)]
@@ -210,21 +210,21 @@ def check_body(form: Owner, body: Body, log: RepairLog, *, model: str = "") -> N
         _leave_out_bound(body, min(changed), log)
 
 
-def _places(index: int, holder: Mapping[str, Any]) -> Iterator[_Place]:
-    """The images, documents and search results of a message, a result or an item."""
+def _add_places(places: list[_Place], index: int, holder: Mapping[str, Any]) -> None:
+    """Add the images, documents and search results of a message, a result or an item."""
     parts = holder.get("content") or holder.get("parts") or holder.get("output")
     if not isinstance(parts, list):
         return
     for at, part in enumerate(parts):
-        if not isinstance(part, dict):
-            continue
-        kind = part.get("type")
+        kind = part.get("type") if part.__class__ is dict else "text"
+        if kind in _TEXTS:
+            continue  # nearly always
         if kind == "tool_result":
-            yield from _places(index, part)
+            _add_places(places, index, part)
         elif "functionResponse" in part:
-            yield from _places(index, part["functionResponse"])
-        elif kind in ("image", "image_url", "input_image", *_CITED) or _is_gemini_image(part):
-            yield _Place(index, part, functools.partial(parts.__setitem__, at))
+            _add_places(places, index, part["functionResponse"])
+        elif kind in _LOOKED_AT or _is_gemini_image(part):
+            places.append(_Place(index, part, functools.partial(parts.__setitem__, at)))
 
 
 def _is_gemini_image(part: Block) -> bool:
