@@ -23,7 +23,7 @@ from nexus_daemon.logs.process_log import (
 )
 from nexus_daemon.logs.read_log import Follower
 from nexus_daemon.logs.sink import MOST, Sink
-from support.waiting import block_until, pass_time
+from support.waiting import TIMEOUT_S, block_until, pass_time
 
 logger = logging.getLogger("nexus_daemon.test")
 
@@ -59,9 +59,11 @@ def logged_to(directory: Path) -> Iterator[tuple[FileHandler, Others]]:
     try:
         yield handler, others
     finally:
-        for each in (handler, others):
-            root.removeHandler(each)
-            each.close()
+        root.removeHandler(handler)
+        root.removeHandler(others)
+        handler._sink.close(TIMEOUT_S)  # noqa: SLF001 - a process that ends waits less
+        handler.close()
+        others.close()
 
 
 def messages(directory: Path) -> list[str]:
