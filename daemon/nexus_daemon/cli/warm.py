@@ -87,6 +87,7 @@ class _Frames:
         if self._send is None:
             return
         if self._bugs not in (None, containment.bugs_met()):
+            self.close()  # a stream that nobody holds any more is flushed again
             raise LocalOnlyError
         self._bugs = None
         self._send(stream, data)
