@@ -74,8 +74,10 @@ def test_the_newest_turns_stay_if_they_fit(
         grouping.add(message)
     sums = history.sums(COUNTER)
     goal = int(available * (own.overflow_target if overflow else own.target))
-    fitting = [at for at in grouping.turns[-turns:] if sums[-1] - sums[at] + SUMMARY_TOKENS <= goal]
-    if fitting and fitting[0] > 0:  # else nothing precedes them
+    recent = grouping.turns[-turns:]
+    fitting = [at for at in recent if sums[-1] - sums[at] + SUMMARY_TOKENS <= goal]
+    whole = recent[:1] if fitting and sums[-1] - sums[recent[0]] <= goal else fitting  # with a short summary
+    if whole and set(range(whole[0])) - set(history.leading):  # else nothing precedes them
         assert compaction.start <= fitting[0]
 
 
