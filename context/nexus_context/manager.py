@@ -545,7 +545,7 @@ class ContextManager:
             self.correction = Correction(report.family, anchor=report)
 
     def _tokens(self, message: Message) -> int:
-        return count_message(self.counter, sent_content(message), message.tool_calls)
+        return count_message(self.counter, sent_content(message), message.tool_calls, message.role)
 
     def _counted(self, messages: Iterable[Message]) -> "list[Counted]":
         from nexus_context.ledger.records import Counted

@@ -191,7 +191,7 @@ def _tokens_before(view: View, index: int, counter: TokenCounter) -> int:
     after = sums[view.end] - sums[index] + _added(view, index, view.end)
     for at, message in view.replaced.items():
         if at >= index:
-            size = count_message(counter, content_of(message), message.tool_calls)
+            size = count_message(counter, content_of(message), message.tool_calls, message.role)
             after += size - (sums[at + 1] - sums[at])
     return view.tokens - view.repair_tokens - after
 

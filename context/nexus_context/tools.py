@@ -133,7 +133,7 @@ def fixed_rows(system_prompt: str, tools: Sequence[Tool], counter: TokenCounter)
     """The rows of a system prompt without sources, if any, and of tools."""
     rows = tool_rows(tools, counter)
     if system_prompt:
-        tokens = count_message(counter, system_prompt)
+        tokens = count_message(counter, system_prompt, role="system")
         rows.insert(0, UsageRow("system", "system prompt", tokens, counter.exact))
     return tuple(rows)
 

@@ -465,7 +465,7 @@ def event_rows(
     content = sent_content(current)
     git = 0 if now is None else _git_tokens(snapshot, request, content, counter, now=now)
     changes = _note_tokens(current, content, counter)
-    tokens = count_message(counter, content, current.tool_calls) - memory - git - changes
+    tokens = count_message(counter, content, current.tool_calls, current.role) - memory - git - changes
     images = isinstance(content, list) and any(isinstance(one, dict) and is_estimated(one) for one in content)
     added = added_tokens(current, counter, shape) if changes or current.name else 0
     parts = (("git state", git), (CHANGES, changes + added if changes else 0))

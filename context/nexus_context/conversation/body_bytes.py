@@ -95,7 +95,7 @@ def _without_media(view: View, counter: TokenCounter, chosen: Mapping[int, set[i
     for index, places in chosen.items():
         message = _without_parts(view.history.sent[index], places)
         replaced[index] = message
-        tokens = count_message(counter, sent_content(message), message.tool_calls)
+        tokens = count_message(counter, sent_content(message), message.tool_calls, message.role)
         saved += sums[index + 1] - sums[index] + added.pop(index, 0) - tokens
     return msgspec.structs.replace(
         view,

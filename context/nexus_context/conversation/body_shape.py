@@ -111,8 +111,8 @@ def added_tokens(message: Message, counter: TokenCounter, shape: BodyShape) -> i
         added += sum(count_message(counter, text) for text in texts)
         if texts and not content and not rest.tool_calls:
             return added - count_message(counter, sent_content(message))
-    added += count_message(counter, content, rest.tool_calls)
-    return added - count_message(counter, sent_content(message), message.tool_calls)
+    added += count_message(counter, content, rest.tool_calls, rest.role)
+    return added - count_message(counter, sent_content(message), message.tool_calls, message.role)
 
 
 def _reshaped(content: list[Any], shape: BodyShape) -> tuple[list[Any], list[str]]:

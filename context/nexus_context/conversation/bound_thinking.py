@@ -152,7 +152,10 @@ def report_behind(
         messages = [*history.messages[request.view.end :], *messages]
     else:  # the history was replaced since
         estimate = Estimate(estimate.family, fixed + history.tokens(counter), begun=True)
-    tokens = [count_message(counter, sent_content(message), message.tool_calls) for message in messages]
+    tokens = [
+        count_message(counter, sent_content(message), message.tool_calls, message.role)
+        for message in messages
+    ]
     return report_of(usage, estimate, messages, tokens, correction=correction)
 
 

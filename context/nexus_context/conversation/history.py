@@ -220,7 +220,7 @@ class History:
         if len(sums) <= len(self.messages):
             total = sums[-1]
             for message in self.messages[len(sums) - 1 :]:
-                total += count_message(counter, sent_content(message), message.tool_calls)
+                total += count_message(counter, sent_content(message), message.tool_calls, message.role)
                 sums.append(total)
         return sums
 
@@ -259,7 +259,7 @@ class History:
         key = counter.name, index
         if key not in self._reasoning_tokens:
             sums = self.sums(counter)
-            tokens = count_message(counter, content_of(rest), rest.tool_calls)
+            tokens = count_message(counter, content_of(rest), rest.tool_calls, rest.role)
             self._reasoning_tokens[key] = sums[index + 1] - sums[index] - tokens
         return self._reasoning_tokens[key]
 
@@ -319,7 +319,7 @@ class History:
         for message in history.messages:
             tokens = counts.get(id(message))
             if tokens is None:
-                tokens = count_message(counter, sent_content(message), message.tool_calls)
+                tokens = count_message(counter, sent_content(message), message.tool_calls, message.role)
             total += tokens
             new_sums.append(total)
         return history

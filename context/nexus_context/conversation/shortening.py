@@ -49,7 +49,7 @@ def shorten_message(message: Message, tokens: int, limit: int, counter: TokenCou
         left_out = max(tokens - counter.count(head) - counter.count(end), 0)
         content = f"{head}\n{marker.format(tokens=left_out)}\n{end}"
         shortened = msgspec.structs.replace(message, content=content)
-        return shortened, count_message(counter, content, message.tool_calls)
+        return shortened, count_message(counter, content, message.tool_calls, message.role)
 
     length = len(text) * limit // tokens
     best = cut(0)

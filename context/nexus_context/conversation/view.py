@@ -156,7 +156,7 @@ class View(msgspec.Struct, frozen=True):
                 sizes.append(self.note_tokens)
             elif index in self.replaced:
                 message = self.replaced[index]
-                sizes.append(count_message(counter, sent_content(message), message.tool_calls))
+                sizes.append(count_message(counter, sent_content(message), message.tool_calls, message.role))
             else:
                 sizes.append(sums[index + 1] - sums[index] + self.added.get(index, 0))
         return sizes

@@ -372,7 +372,7 @@ class Window:
                 message = sent_message(without_preamble(history.messages[index]))
                 if message == history.sent[index]:
                     continue
-                tokens = count_message(self._counter, content_of(message), message.tool_calls)
+                tokens = count_message(self._counter, content_of(message), message.tool_calls, message.role)
                 replaced[index] = _Replacement(message, sums[index + 1] - sums[index] - tokens)
         return cut if replaced == cut.replaced else msgspec.structs.replace(cut, replaced=replaced)
 
@@ -386,7 +386,7 @@ class Window:
             is_sent = index < cut.head or index >= cut.start or index == anchor
             if is_sent and index not in replaced and preamble is not None and preamble.frozen != number:
                 message = sent_message(without_changes(messages[index]))
-                tokens = count_message(self._counter, content_of(message), message.tool_calls)
+                tokens = count_message(self._counter, content_of(message), message.tool_calls, message.role)
                 replaced[index] = _Replacement(message, sums[index + 1] - sums[index] - tokens)
         return cut if len(replaced) == len(cut.replaced) else msgspec.structs.replace(cut, replaced=replaced)
 
@@ -522,7 +522,7 @@ class Window:
             message, tokens = self._history.messages[index], size
             if message.preamble is not None:
                 message = sent_message(without_preamble(message))
-                tokens = count_message(self._counter, content_of(message), message.tool_calls)
+                tokens = count_message(self._counter, content_of(message), message.tool_calls, message.role)
             short, short_tokens = shorten_message(message, tokens, limit, self._counter)
             replaced[index] = _Replacement(short, size - short_tokens, is_short=short is not message)
         return msgspec.structs.replace(cut, replaced=replaced)

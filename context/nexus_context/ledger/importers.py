@@ -329,7 +329,9 @@ class Importer:
         if turn.counter and len(turn.counts) == len(turn.messages):
             return turn
         counter = self._counter_of(turn.model)
-        counts = tuple(count_message(counter, content_of(one), one.tool_calls) for one in turn.messages)
+        counts = tuple(
+            count_message(counter, content_of(one), one.tool_calls, one.role) for one in turn.messages
+        )
         return msgspec.structs.replace(turn, counter=counter.name, counts=counts, tokens=sum(counts))
 
     def _free(self, name: str) -> str:

@@ -37,6 +37,7 @@ from nexus_context.memory.sources import (
     passage_items,
 )
 from nexus_context.prompt import texts
+from nexus_context.tokens import MinimalCounter, complete
 
 logger = logging.getLogger(__name__)
 
@@ -157,7 +158,7 @@ class TaskContextManager:
     def __init__(
         self,
         *,
-        token_counter: MessageCounter,
+        token_counter: MinimalCounter | MessageCounter,
         sources: Sequence[TaskSource] = (),
         max_tokens: int = DEFAULT_MAX_TOKENS,
         system_prompt: str = "",
@@ -165,7 +166,11 @@ class TaskContextManager:
     ) -> None:
         if max_tokens < 1:
             raise RequestError(f"max_tokens is {max_tokens}; it must be at least 1.", code="bad-option")
-        self._counter = token_counter
+        self._counter: MessageCounter
+        if isinstance(token_counter, MinimalCounter):
+            self._counter = complete(token_counter)
+        else:
+            self._counter = token_counter
         self._sources = tuple(sources)
         self._max_tokens = max_tokens
         self._system_prompt = system_prompt

@@ -81,4 +81,4 @@ def _measure(
 
 
 def _count(counter: TokenCounter, message: Message) -> int:
-    return count_message(counter, content_of(message), message.tool_calls)
+    return count_message(counter, content_of(message), message.tool_calls, message.role)

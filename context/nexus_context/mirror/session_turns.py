@@ -30,7 +30,9 @@ _WRAPPED = re.compile(r"\s*(?:<|# AGENTS\.md|Caveat:)")  # what programs write i
 
 def count_messages(messages: Sequence[Message]) -> list[int]:
     """The estimated tokens of each message."""
-    return [count_message(COUNTER, content_of(message), message.tool_calls) for message in messages]
+    return [
+        count_message(COUNTER, content_of(message), message.tool_calls, message.role) for message in messages
+    ]
 
 
 def new_turns(

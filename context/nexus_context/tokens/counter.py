@@ -11,7 +11,7 @@ import math
 import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from nexus_context import cancellation
 from nexus_context.tokens import estimates, families, segments, vocabulary
@@ -67,8 +67,8 @@ class TokenCounter(Protocol):
         """Tokens of `text`."""
         ...
 
-    def count_messages(self, messages: Iterable[CountedMessage]) -> int:
-        """Tokens of all `messages`: the sum of `count_message` of each."""
+    def count_messages(self, messages: "Iterable[CountedMessage | Mapping[str, Any]]") -> int:
+        """Tokens of all `messages`: the sum of `count_message` of each. A dictionary has the same fields."""
         ...
 
     def __hash__(self) -> int:
@@ -80,12 +80,17 @@ def count_message(
     counter: TokenCounter,
     content: "str | Sequence[Any] | None",
     tool_calls: "Sequence[CountedToolCall] | None" = None,
+    role: str = "user",
 ) -> int:
     """Tokens of one message: 4, its text and images, and name + arguments + an overhead for each tool call.
 
     Images and calls cost what the counter's family says, a call 5 by default (`families`). Opaque parts count
-    by `estimates`; a part that is neither text nor an image counts as its JSON text.
+    by `estimates`; a part that is neither text nor an image counts as its JSON text. A counter of the caller
+    that counts messages has the last word (`plain_counter`): only it is told the role.
     """
+    own = getattr(counter, "own_count", None)
+    if own is not None:
+        return int(own(content, tool_calls, role))
     total = families.MESSAGE_OVERHEAD
     if isinstance(content, str):
         total += counter.count(content)
@@ -96,6 +101,20 @@ def count_message(
             total += counter.count(call.name) + counter.count(estimates.json_text(call.arguments))
         total += len(tool_calls) * family_of_counter(counter).call_overhead
     return total
+
+
+class _Call(NamedTuple):
+    name: str
+    arguments: Any
+
+
+def fields_of(message: CountedMessage | Mapping[str, Any]) -> tuple[Any, Any, str]:
+    """Content, tool calls and role of a message; calls of a dictionary may be OpenAI's."""
+    if not isinstance(message, Mapping):
+        return message.content, message.tool_calls, getattr(message, "role", "user")
+    functions = [call.get("function") or call for call in message.get("tool_calls") or ()]
+    calls = [_Call(str(one.get("name") or ""), one.get("arguments")) for one in functions]
+    return message.get("content"), calls, str(message.get("role") or "user")
 
 
 def family_of_counter(counter: object) -> Family:
@@ -131,9 +150,9 @@ class AdditiveCounter:
         """Tokens of `text`."""
         return self.tokens(self.units(text))
 
-    def count_messages(self, messages: Iterable[CountedMessage]) -> int:
+    def count_messages(self, messages: "Iterable[CountedMessage | Mapping[str, Any]]") -> int:
         """Tokens of all `messages`."""
-        return sum(count_message(self, message.content, message.tool_calls) for message in messages)
+        return sum(count_message(self, *fields_of(message)) for message in messages)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"

@@ -1,68 +1,105 @@
-"""Counters that have only `count` and `count_messages`, used as a `TokenCounter`.
+"""Counters of the caller, used as a `TokenCounter`.
 
-1. Every text is counted by the counter itself, and shown as an estimate. A message costs what
-   `count_message` says, so that the rows of a usage sum to its total whatever the counter adds to a message.
-2. A counter keeps one adapter, and so one name, as long as it is among the last MOST_COUNTERS: counts are
+1. Such a counter needs `count` alone. One that has `count_messages`, too, says what a message costs: it is
+   asked for one message at a time, so that the rows of a usage sum to its total. Without it a message costs
+   what `count_message` says. Texts and messages of this kind are shown as estimates, unless it has `exact`.
+2. A counter that fails, or returns something else than a number, is named in a RequestError, `bad-counter`.
+   Fractions are rounded up. A text is counted once as long as it is among the last MOST_TEXTS: the counter
+   may be slow.
+3. A counter keeps one adapter, and so one name, as long as it is among the last MOST_COUNTERS: counts are
    cached by name, and another counter must never read them.
 """
 
 import functools
 import itertools
-from collections.abc import Iterable
-from typing import Any, Protocol, runtime_checkable
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from nexus_context.tokens.counter import CountedMessage, TokenCounter, count_message
+from nexus_context.errors import RequestError
+from nexus_context.tokens.counter import (
+    AdditiveCounter,
+    CountedMessage,
+    TokenCounter,
+    count_message,
+    family_of_counter,
+    fields_of,
+)
 
 MOST_COUNTERS = 64
+MOST_TEXTS = 1024
+BAD_COUNTER = "bad-counter"
+"""A code that only programs meet: clients of the daemon bring no counter."""
 
 
 @runtime_checkable
 class MinimalCounter(Protocol):
-    """The least that a counter needs."""
+    """The least that a counter needs; `count_messages(messages)` is asked for messages where it exists."""
 
     def count(self, text: str) -> int:
         """Tokens of `text`."""
         ...
 
-    def count_messages(self, messages: list[Any]) -> int:
-        """Tokens of all `messages`."""
-        ...
+
+class MessageToCount(NamedTuple):
+    """A message as a counter of the caller gets it: what of it is sent."""
+
+    role: str
+    content: Any  # text, or parts; None: nothing
+    tool_calls: Any = ()
 
 
 class PlainCounter:
-    """A `TokenCounter` around a counter without `name` and `exact`."""
-
-    exact = False
+    """A `TokenCounter` around a counter of the caller."""
 
     def __init__(self, counter: MinimalCounter) -> None:
         self.counter = counter
-        self.name = f"{type(counter).__qualname__} {next(_serials)}"
+        name, exact = getattr(counter, "name", None), getattr(counter, "exact", None)
+        named = isinstance(name, str) and exact is not None
+        self.name: str = name if named else f"{type(counter).__qualname__} {next(_serials)}"  # type: ignore[assignment]
+        self.exact = bool(exact) if named else False
+        self.family = family_of_counter(counter)
+        self.count = functools.lru_cache(MOST_TEXTS)(self._count)
+        count_messages = getattr(counter, "count_messages", None)
+        self.own_count = self._own_count if callable(count_messages) else None
 
-    def count(self, text: str) -> int:
-        """Tokens of `text`."""
-        return max(int(self.counter.count(text)), 0)
-
-    def count_messages(self, messages: Iterable[CountedMessage]) -> int:
+    def count_messages(self, messages: Iterable[CountedMessage | Mapping[str, Any]]) -> int:
         """Tokens of all `messages` (rule 1)."""
-        return sum(count_message(self, message.content, message.tool_calls) for message in messages)
+        return sum(count_message(self, *fields_of(message)) for message in messages)
+
+    def _count(self, text: str) -> int:
+        """Tokens of `text`."""
+        return self._checked(self.counter.count, text)
+
+    def _own_count(self, content: Any, tool_calls: Any, role: str) -> int:
+        message = MessageToCount(role, content, tool_calls or ())
+        return self._checked(self.counter.count_messages, [message])  # type: ignore[attr-defined]
+
+    def _checked(self, count: Callable[[Any], Any], counted: Any) -> int:
+        what = f"{type(self.counter).__qualname__}.{count.__name__}"
+        try:
+            tokens = count(counted)
+        except Exception as error:
+            text = f"The token counter failed: {what} raised {type(error).__name__}: {error}."
+            raise RequestError(text, code=BAD_COUNTER) from error
+        if isinstance(tokens, bool) or not isinstance(tokens, int | float) or not math.isfinite(tokens):
+            text = f"{what} returned {tokens!r}; it must return a number of tokens."
+            raise RequestError(text, code=BAD_COUNTER)
+        return max(math.ceil(tokens), 0)
 
     def __repr__(self) -> str:
         return f"<PlainCounter {self.name}>"
 
 
 def complete(counter: MinimalCounter | TokenCounter) -> TokenCounter:
-    """The counter itself if it has a name and says whether it is exact, else an adapter around it.
+    """The counter itself if it is one of ours, else an adapter around it.
 
     Raises TypeError for a value that cannot count.
     """
-    if not isinstance(counter, MinimalCounter):
-        raise TypeError(
-            f"{type(counter).__name__} is not a token counter: it needs count(text) and "
-            "count_messages(messages)."
-        )
-    named = isinstance(getattr(counter, "name", None), str) and hasattr(counter, "exact")
-    if named and type(counter).__hash__ is not None:
-        return counter  # type: ignore[return-value]  # it has everything
+    if isinstance(counter, AdditiveCounter | PlainCounter):
+        return counter
+    if isinstance(counter, Sequence) or not isinstance(counter, MinimalCounter):  # a str has a `count`, too
+        raise TypeError(f"{type(counter).__name__} is not a token counter: it needs count(text).")
     return _adapter(_Identity(counter))
 
 

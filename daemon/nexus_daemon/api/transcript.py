@@ -173,7 +173,7 @@ def _tokens(
     key = counter.name, turn, stored.position
     tokens = counts.get(key)
     if tokens is None:
-        tokens = count_message(counter, content_of(message), message.tool_calls)
+        tokens = count_message(counter, content_of(message), message.tool_calls, message.role)
         if len(counts) >= MOST_COUNTS:
             del counts[next(iter(counts))]
         counts[key] = tokens

@@ -267,7 +267,7 @@ def _message_row(context: assembly.AssembledContext, index: int, counter: TokenC
 
 
 def _tokens(message: Message, counter: TokenCounter) -> int:
-    return count_message(counter, sent_content(message), message.tool_calls)
+    return count_message(counter, sent_content(message), message.tool_calls, message.role)
 
 
 def _indexes(view: View) -> list[int | None]:

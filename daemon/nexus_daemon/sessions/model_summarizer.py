@@ -120,7 +120,7 @@ def _messages(task: SummaryTask) -> list[msgspec.Raw]:
         instruction = plan.request(room=-1).messages[-1]
         messages = traced(plan.covered()).messages
         tokens = sum(
-            count_message(counter, content_of(message), message.tool_calls)
+            count_message(counter, content_of(message), message.tool_calls, message.role)
             for message in (*messages, instruction)
         )
         if tokens + plan.summary_limit > task.limit:

@@ -497,4 +497,6 @@ def _counted(messages: Iterable[Message], counter: TokenCounter) -> tuple[Counte
 def _tokens(stored: StoredMessage, counter: TokenCounter) -> int:
     if stored.counter == counter.name:
         return stored.tokens
-    return count_message(counter, sent_content(stored.message), stored.message.tool_calls)
+    return count_message(
+        counter, sent_content(stored.message), stored.message.tool_calls, stored.message.role
+    )
