@@ -1,6 +1,6 @@
 """What a context costs, row by row, against its limits."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
 import msgspec
@@ -143,7 +143,7 @@ class TokenUsage(msgspec.Struct, frozen=True):
     Σ parts.tokens = Σ tokens of system rows. `corrected` is the total by the provider's last count, with what
     came since; None until a provider's usage is known.
 
-    `usage["total"]`, `usage["budget"]`, `usage["available"]` and the other FIGURES are the same in tokens.
+    It is a mapping, too: `usage["total"]`, `usage.get("budget")` and the other FIGURES, in tokens.
     """
 
     model: str
@@ -188,9 +188,14 @@ class TokenUsage(msgspec.Struct, frozen=True):
             return self.limit
         return self.by_category().get("history" if name == "messages" else name, 0)
 
-    def keys(self) -> tuple[str, ...]:
-        """The names of the figures, so that `dict(usage)` has them all."""
-        return FIGURES
+    def __iter__(self) -> Iterator[str]:
+        return iter(FIGURES)
+
+    def __len__(self) -> int:
+        return len(FIGURES)
+
+    __contains__, get = Mapping.__contains__, Mapping.get
+    keys, items, values = Mapping.keys, Mapping.items, Mapping.values
 
     def budget(self, *, reserve_tools: int = 0) -> TokenBudget:
         """The budget. `reserve_tools` are the tokens of `reserved` for tool results."""
@@ -209,6 +214,9 @@ class TokenUsage(msgspec.Struct, frozen=True):
         for row in self.rows:
             sums[row.category] = sums.get(row.category, 0) + row.tokens
         return sums
+
+
+Mapping.register(TokenUsage)  # pyright: ignore[reportAttributeAccessIssue] - it cannot inherit: a struct has its metaclass
 
 
 def usage(

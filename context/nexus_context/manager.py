@@ -20,7 +20,6 @@ from nexus_context.conversation.compaction.server import SplitTurn
 from nexus_context.conversation.history import Gap, History
 from nexus_context.conversation.message import (
     Message,
-    ToolCall,
     sent_content,
     without_old_preambles,
 )
@@ -32,6 +31,7 @@ from nexus_context.conversation.window import Budget, Policy, Window
 from nexus_context.errors import RequestError
 from nexus_context.frozen import Frozen, frozen_of, frozen_text, settled
 from nexus_context.manager_budget import ManagerBudget
+from nexus_context.message_methods import MessageMethods
 from nexus_context.sent_requests import SentRequests
 from nexus_context.tokens import (
     MinimalCounter,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from nexus_context.conversation.agent_result import ProviderUsage
     from nexus_context.conversation.compaction.detection import CompactionSettings, Reason
     from nexus_context.conversation.compaction.receipt import Receipt
-    from nexus_context.conversation.compaction.run import CompactionResult, Plan
+    from nexus_context.conversation.compaction.run import FinishedCompaction, Plan
     from nexus_context.ledger.records import Counted
     from nexus_context.ledger.store import Ledger
     from nexus_context.tokens.correction import UsageReport
@@ -69,11 +69,11 @@ class _Compaction(NamedTuple):
     prompts: tuple[str, str] | None = None  # the system prompt before and after, if it changed
 
 
-class ContextManager:
+class ContextManager(MessageMethods):
     """The messages of one session; with a system prompt and tools, everything that a model is sent.
 
-    Messages are immutable, their inputs are copied, and each is counted once. `messages` is what the model
-    sees, without cut or summarized messages. Not safe for several threads at once: the caller keeps the
+    Messages are immutable, their inputs are copied, and each is counted once. `messages` are all since the
+    last compaction; `build_messages` cuts them. Not safe for several threads at once: the caller keeps the
     order.
     """
 
@@ -178,8 +178,8 @@ class ContextManager:
 
     @property
     def messages(self) -> list[Message]:
-        """The part of the conversation that the model sees, oldest first, as its authors wrote it: a copy."""
-        return self._view().written_messages()
+        """All loaded messages since the last compaction, as their authors wrote them, in order: a copy."""
+        return self._history.in_order(self._history.messages[:])
 
     def add(self, messages: Iterable[Message], *, usage: "ProviderUsage | None" = None) -> None:
         """Add messages; with a ledger they are one turn, which is stored first.
@@ -233,27 +233,6 @@ class ContextManager:
             self.freeze(frozen, at=at)
         else:
             self._follow()
-
-    def add_user_message(self, content: str | Sequence[Any]) -> None:
-        """Add a user message: text, or parts such as `{"type": "text", "text": …}`."""
-        self.add([Message("user", coercion.content_from(content))])
-
-    def add_assistant_message(
-        self,
-        content: str | Sequence[Any] | None,
-        tool_calls: Iterable[ToolCall | Mapping[str, Any]] | None = None,
-    ) -> None:
-        """Add the model's answer: text, and its tool calls: `{"id", "name", "arguments"}` each, or OpenAI's
-        form.
-        """
-        parts = None if content is None else coercion.content_from(content)
-        self.add([Message("assistant", parts, coercion.tool_calls_from(tool_calls))])
-
-    def add_tool_result(self, tool_call_id: str, name: str, result: Any) -> None:
-        """Add a tool's result for the call of that id: text, parts, or a value that is sent as JSON."""
-        call = coercion.text_from(tool_call_id, "tool_call_id")
-        tool = coercion.text_from(name, "name")
-        self.add([Message("tool", coercion.result_from(result), tool_call_id=call, name=tool)])
 
     def clear_messages(self) -> None:
         """Forget all messages and compactions; system prompt and tools stay.
@@ -340,11 +319,11 @@ class ContextManager:
         return corrected(spent, self.correction, self.counter)
 
     def is_over_budget(self) -> bool:
-        """Whether all messages together exceed the budget, so that the next request leaves some out."""
-        counter, budget = self._budget()
-        return (
-            self._history.gap.messages > 0 or budget.fixed + self._history.tokens(counter) > budget.available
-        )
+        """Whether the next request must cut: what the last one sent, with what came since, is too much."""
+        if not self._windows:
+            self._view()
+        window, budget = next(reversed(self._windows.values())), self._budget()[1]
+        return window.demand(budget) > budget.room
 
     # ------------------------------------------------------------ compaction
 
@@ -410,7 +389,7 @@ class ContextManager:
             )
         return planned
 
-    def apply(self, result: "CompactionResult", counter: TokenCounter) -> None:
+    def apply(self, result: "FinishedCompaction", counter: TokenCounter) -> None:
         """Replace messages by their summary, until `undo_compaction`."""
         if not self._store_compaction(
             result.receipt.id, result.summary_message, result.preserved_messages, result.receipt
@@ -575,6 +554,18 @@ class ContextManager:
         if not follows:
             self._follow()
         return follows
+
+    def _arrange(self, order: Sequence[int]) -> None:
+        history, places = self._history, {index: place for place, index in enumerate(order)}
+        if [*order] == [*range(len(history))]:
+            return
+        if self._session is not None:
+            self._session.arrange(order)
+        self._compactions = [
+            one._replace(length=1 + max((places.get(at, -1) for at in range(one.length)), default=-1))
+            for one in self._compactions
+        ]
+        self._replace(history.remade([history.messages[index] for index in order], self.counter))
 
     def _replace(self, history: History) -> None:
         self._history = history

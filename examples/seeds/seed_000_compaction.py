@@ -41,12 +41,21 @@ context.apply_compaction(
     preserved_messages=to_preserve,
     new_system_prompt=PromptLoader().load().content,
 )
-print(context.messages == [summary, *to_preserve], context.get_token_usage()["messages"] < before)
-print(CompactionResult.__struct_fields__[:4])
+after = context.get_token_usage()["messages"]
+print(context.messages == [summary, *to_preserve], after < before)
+
+# the same as one value
+result = CompactionResult(
+    summary_message=summary,
+    preserved_messages=to_preserve,
+    original_token_count=before,
+    new_token_count=after,
+)
+print(result.messages == tuple(context.messages), result.original_token_count > result.new_token_count)
 
 # It prints:
 # 80 True
 # True True
 # user [CONTEXT SUMMARY] The user asked many questions.
 # True True
-# ('summary_message', 'preserved_messages', 'original_token_count', 'new_token_count')
+# True True

@@ -9,7 +9,10 @@ from hypothesis import strategies as st
 
 from nexus_context.budget import ContextConfig
 from nexus_context.conversation.compaction.receipt import CompactionError
+from nexus_context.conversation.compaction.run import CompactionResult, select_messages_for_compaction
+from nexus_context.conversation.compaction.summarizer import build_summarize_prompt
 from nexus_context.conversation.message import Message, ToolCall
+from nexus_context.conversation.summary import create_summary_message
 from nexus_context.conversation.truncation import STRATEGIES
 from nexus_context.conversation.window import Budget, Policy
 from nexus_context.errors import ContextOverflowError, RequestError
@@ -31,14 +34,15 @@ def manager(text: str = "", *, room: int = 6_000, **config: Any) -> ContextManag
 
 
 def check(made: ContextManager, sent: str, *, over: bool = False) -> None:
-    """What is sent; `messages` is the same without the system prompt, and its figures agree."""
+    """What is sent, whether it takes a cut, and the figures of the request and after it."""
+    assert made.is_over_budget() is over
     messages = made.build_messages()
     assert shown(messages) == sent
-    assert made.messages == [one for one in messages if one.role != "system"]
     usage = made.get_token_usage()
-    assert usage.by_category().get("history", 0) == Letters().count_messages(made.messages)
-    assert usage.total == sum(row.tokens for row in usage.rows) <= usage.available
-    assert made.is_over_budget() is over
+    told = [one for one in messages if one.role != "system"]
+    assert usage["messages"] == Letters().count_messages(told)
+    assert usage["total"] == sum(row.tokens for row in usage.rows) <= usage["available"]
+    assert not made.is_over_budget()
 
 
 def test_what_a_program_adds_is_what_is_sent() -> None:
@@ -290,6 +294,34 @@ def test_settings_that_cannot_be_are_named(config: dict[str, Any], named: str) -
 
 
 # ---------------------------------------------------------------- compaction
+
+
+def test_a_summary_of_ones_own_sees_what_is_cut() -> None:
+    """The seed's three calls, with what a summarizing model would do between them."""
+    context = ContextManager(ContextConfig(max_tokens=1_000, reserve_tokens=200))
+    for number in range(1, 41):
+        context.add_user_message(f"Fact {number}: the {'long ' * 10}wind turns at {number}.")
+    assert context.is_over_budget()
+    assert len(context.build_messages()) < 20
+    to_summarize, to_preserve = select_messages_for_compaction(
+        messages=context.messages,
+        token_counter=context.counter,
+        available_budget=800,
+        recent_preserve_ratio=0.25,
+    )
+    asked = build_summarize_prompt(to_summarize, limit=100)
+    assert all(f"Fact {number}:" in asked for number in range(1, 41 - len(to_preserve)))
+    result = CompactionResult(
+        summary_message=create_summary_message("The wind turned forty times."),
+        preserved_messages=to_preserve,
+        original_token_count=context.counter.count_messages(context.messages),
+        new_token_count=100,
+    )
+    context.apply_compaction(
+        summary_message=result.summary_message, preserved_messages=result.preserved_messages
+    )
+    assert context.messages == [result.summary_message, *to_preserve] == list(result.messages)
+    assert (context.is_over_budget(), len(to_preserve) > 4) == (False, True)
 
 
 def test_a_compaction_of_ones_own() -> None:

@@ -15,7 +15,7 @@
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -35,6 +35,8 @@ from nexus_context.conversation.times import is_opening
 from nexus_context.errors import RequestError
 from nexus_context.tokens import TokenCounter, count_message, count_spans
 from nexus_context.tokens.estimates import is_estimated, is_opaque
+
+_Item = TypeVar("_Item")
 
 COUNTERS = 4
 """Counters whose sums are cached: one for each tokenizer of the models in use."""
@@ -206,6 +208,13 @@ class History:
         messages = list(kept)
         rules = [self.messages[index] for index in self.leading]
         return [*(rule for rule in rules if rule not in messages), *messages]
+
+    def in_order(self, items: list[_Item]) -> list[_Item]:
+        """What there is of each message from the first on, in the order in which they are sent (rule 5)."""
+        leading = self.leading
+        if leading.start:
+            items[: leading.stop] = [*items[leading.start : leading.stop], *items[: leading.start]]
+        return items
 
     def sums(self, counter: TokenCounter) -> Sequence[int]:
         """Running sums: `sums[b] - sums[a]` are the tokens of `messages[a:b]`.

@@ -1,7 +1,7 @@
 """Turns a broken history into one that providers accept, and reports every repair.
 
 1. Each tool call has one result, and results directly follow the message with their calls. A missing result
-   becomes a text that says so, and a result elsewhere is moved. Of several results of one call the last
+   becomes a text that says so, and a result elsewhere is moved. Of several results of one call the first
    counts. A result without a call, which a cut or a compaction took, becomes a marked text of the user.
 2. Call ids are unique: the second call `id` becomes `id-2`, and so does its result. Results belong to the
    calls before them, in order; if there are too few, to the newest calls.
@@ -24,10 +24,9 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from nexus_context.conversation.gemini_parts import gemini_form
-from nexus_context.conversation.late_result import late_result
 from nexus_context.conversation.message import Message, ToolCall, content_of
 from nexus_context.conversation.parts import is_blank, json_text, signature_of
-from nexus_context.prompt import texts
+from nexus_context.conversation.unpaired import late_result, missing_result
 
 MOST_DEPTH = 200
 """Levels of JSON in arguments and parts. Decoders and encoders give up at about a thousand."""
@@ -360,7 +359,7 @@ class Pairing:
         self._steps = steps
         self._repairs = repairs
         self._calls: list[_Call] = []
-        self._answers: dict[_Call, list[int]] = {}  # steps of the results; the last counts
+        self._answers: dict[_Call, list[int]] = {}  # steps of the results; the first counts
         self._orphans: list[int] = []
         by_id: dict[str, list[_Call]] = {}
         results: dict[str, list[int]] = {}
@@ -492,7 +491,7 @@ class Pairing:
         for number, call in enumerate(message.tool_calls):
             answers = self._answers.get(_Call(at, number))
             if answers:
-                results.append((answers[-1], call.id))
+                results.append((answers[0], call.id))
                 self._log_repeated(answers, call.id)
             else:
                 missing.append(self._missing(origin, call))
@@ -513,9 +512,7 @@ class Pairing:
     def _missing(self, origin: int, call: ToolCall) -> Step:
         text = f"The call {quote_name(call.id)} of {quote_name(call.name)} has no result; a text says so."
         self._repairs.append(Repair("result-missing", text, origin, call.id))
-        content = texts.text("result_missing")
-        meta = {"is_error": True}
-        return Step(origin, Message("tool", content, tool_call_id=call.id, name=call.name, meta=meta))
+        return Step(origin, missing_result(call))
 
     def _call(self, key: _Call) -> ToolCall:
         return self._steps[key.step].message.tool_calls[key.number]
@@ -532,10 +529,10 @@ class Pairing:
         self._repairs.append(Repair("result-orphan", text, origin, name or None))
 
     def _log_repeated(self, answers: list[int], name: str) -> None:
-        for at in answers[:-1]:
+        for at in answers[1:]:
             origin = self._steps[at].origin
             text = (
-                f"The call {quote_name(name)} has several results; only the last is sent, "
+                f"The call {quote_name(name)} has several results; only the first is sent, "
                 f"the one in {place(origin)} is left out."
             )
             self._repairs.append(Repair("result-repeated", text, origin, name))

@@ -1,7 +1,6 @@
 """The messages of a conversation that are sent, and what became of the others."""
 
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
 
 import msgspec
 
@@ -12,8 +11,6 @@ from nexus_context.conversation.summary import server_compaction
 from nexus_context.conversation.truncation import Strategy
 from nexus_context.errors import ContextOverflowError
 from nexus_context.tokens import TokenCounter, count_message
-
-_Item = TypeVar("_Item")
 
 _TOO_LARGE = (
     "{count} of the oldest images and files are not sent: with them the request would have more bytes than "
@@ -85,28 +82,15 @@ class View(msgspec.Struct, frozen=True):
 
     def messages(self) -> list[Message]:
         """The messages that are sent, oldest first, each as it is sent."""
-        return self._messages(self.history.sent)
-
-    def written_messages(self) -> list[Message]:
-        """The same as their authors wrote them; the replaced ones as they are sent."""
-        return self._messages(self.history.messages)
-
-    def _messages(self, messages: list[Message]) -> list[Message]:
+        messages = self.history.sent
         if not self.start and not self.replaced:
-            return self._in_order(messages[: self.end])
+            return self.history.in_order(messages[: self.end])
         sent = messages[self.start : self.end]
         for index, message in self.replaced.items():
             if index >= self.start:
                 sent[index - self.start] = message
         sent[:0] = self._front(messages)
-        return self._in_order(sent)
-
-    def _in_order(self, items: list[_Item]) -> list[_Item]:
-        """What there is of each message, in the order in which they are sent."""
-        leading = self.history.leading
-        if leading.start:  # behind what opens the session
-            items[: leading.stop] = [*items[leading.start : leading.stop], *items[: leading.start]]
-        return items
+        return self.history.in_order(sent)
 
     def left_out(self) -> list[Repair]:
         """Repairs for what is not sent: what a cut takes besides words of users and answers, and images."""
@@ -208,20 +192,20 @@ class View(msgspec.Struct, frozen=True):
         """The index of each message that is sent; None for the note."""
         note = () if self.note is None else (None,)
         anchor = () if self.anchor is None else (self.anchor,)
-        return self._in_order([*range(self.head), *note, *anchor, *range(self.start, self.end)])
+        return self.history.in_order([*range(self.head), *note, *anchor, *range(self.start, self.end)])
 
     def encoded(self) -> list[msgspec.Raw]:
         """The messages as JSON; only those before `start` are encoded again."""
         if not self.start and not self.replaced:
             self.history.needs_all()
-            return self._in_order(self.history.encoded_sent(0, self.end))
+            return self.history.in_order(self.history.encoded_sent(0, self.end))
         sent = [msgspec.Raw(msgspec.json.encode(message)) for message in self._front(self.history.sent)]
         front = len(sent)
         sent += self.history.encoded_sent(self.start, self.end)
         for index, message in self.replaced.items():
             if index >= self.start:
                 sent[front + index - self.start] = msgspec.Raw(msgspec.json.encode(message))
-        return self._in_order(sent)
+        return self.history.in_order(sent)
 
 
 def _named(message: Message, renamed: Message) -> Message:

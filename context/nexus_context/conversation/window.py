@@ -192,6 +192,13 @@ class Window:
         """The same for a read-only caller (rule 5)."""
         return self._view(self._cached_fit(budget, shape), budget, self._history.sums(self._counter))
 
+    def demand(self, budget: Budget) -> int:
+        """Tokens of a request that cuts nothing but what the last one did."""
+        fit = self._cached_fit(budget, AS_IT_IS)
+        if self._proposed_size == len(self._history):
+            return self._size(self._proposed, self._history.sums(self._counter))
+        return fit.uncut
+
     def _cached_fit(self, budget: Budget, shape: BodyShape) -> _Fit:
         if self._policy.strategy == "middle_out":
             self._history.needs_all()

@@ -136,6 +136,10 @@ class BoundSession:
         self.compaction = compaction.id
         return True
 
+    def arrange(self, order: Sequence[int]) -> None:
+        """Follow the messages in memory: these are kept, in this order. The ledger stays as it is."""
+        self._positions = [self._positions[index] for index in order]
+
     def undo(self, compaction: str | None) -> None:
         """Take back a compaction, by default the one in force. LedgerError `unknown-compaction`."""
         self._ledger.undo(self._folder, self._session, compaction)

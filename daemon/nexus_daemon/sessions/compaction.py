@@ -39,7 +39,7 @@ from nexus_daemon.sessions.model_summarizer import SummaryTask
 from nexus_daemon.sessions.scope import SessionScope
 
 if TYPE_CHECKING:  # rarely needed
-    from nexus_context.conversation.compaction.run import CompactionResult, Plan
+    from nexus_context.conversation.compaction.run import FinishedCompaction, Plan
     from nexus_context.conversation.compaction.summarizer import Written
 
 EXPLICIT_S = 60.0
@@ -237,7 +237,7 @@ def _with_appended(conversation: Conversation, draft: Draft) -> tuple["Plan", tu
 
 def _finish(
     plan: "Plan", summary: "Written | None", counter: TokenCounter, *, now: datetime
-) -> "CompactionResult":
+) -> "FinishedCompaction":
     failures: tuple[str, ...] = ()
     if summary is not None:
         try:
@@ -257,7 +257,7 @@ def _reload_prompt(scope: SessionScope) -> None:
 
 
 def _write(
-    scope: SessionScope, result: "CompactionResult", preserved: list[int], counter: TokenCounter
+    scope: SessionScope, result: "FinishedCompaction", preserved: list[int], counter: TokenCounter
 ) -> None:
     """Write the compaction to the ledger, then change the conversation in memory.
 

@@ -38,7 +38,7 @@ def check(agent: Agent) -> dict[str, int]:
     assert [row.label for row in usage.rows if row.category == "tools"] == [
         tool["name"] for tool in chat.get_tool_definitions()
     ]
-    assert chat.is_over_budget() is (len(sent) - 1 < len(chat))
+    assert chat.is_over_budget() is (usage["total"] > usage["available"])
     return {name: usage[name] for name in ("tools", "messages", "budget", "available")}
 
 

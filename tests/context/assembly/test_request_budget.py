@@ -98,6 +98,8 @@ def test_the_budget_of_the_last_request_holds(tmp_path: Path) -> None:
     assert chat.compact(made_at=NOW).tokens_after > 4_000
     chat.undo_compaction()
     check(folder(tmp_path, context={"max_tokens": 10_000}), chat)
+    assert not chat.is_over_budget()  # that request was cut
+    chat.add(words(8_000))
     assert chat.is_over_budget()
     assert chat.compact(made_at=NOW).tokens_after < 6_000
 

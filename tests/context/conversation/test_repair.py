@@ -76,15 +76,15 @@ def test_a_sound_history_is_returned_itself() -> None:
         ),
         pytest.param(
             [user("a"), assistant("", "1"), result("1", "running"), result("1", "done"), assistant("b")],
-            ["user: a", "assistant:  [1]", "tool 1: done", "assistant: b"],
-            ["result-repeated 2 1"],
-            id="the last result counts",
+            ["user: a", "assistant:  [1]", "tool 1: running", "assistant: b"],
+            ["result-repeated 3 1"],
+            id="the first result counts",
         ),
         pytest.param(
             [user("a"), assistant("", "1"), result("1", "running"), user("b"), result("1", "done")],
-            ["user: a", "assistant:  [1]", "tool 1: done", "user: b"],
-            ["result-repeated 2 1", "result-moved 4 1"],
-            id="the last result counts when it is late",
+            ["user: a", "assistant:  [1]", "tool 1: running", "user: b"],
+            ["result-repeated 4 1"],
+            id="a later result changes nothing that was sent",
         ),
         pytest.param(
             [

@@ -1,5 +1,6 @@
 """A counter of the caller, wherever a counter is taken."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,11 @@ def test_every_figure_has_a_name() -> None:
         "available": 6_000,
         "remaining": 5_995,
     }
+    assert isinstance(usage, Mapping)
+    assert list(usage) == list(usage.keys()) == [name for name, _ in usage.items()]
+    assert sum(usage.values()) == sum(dict(usage).values())
+    assert ("total" in usage, "totals" in usage, len(usage)) == (True, False, 9)
+    assert (usage.get("total"), usage.get("totals"), usage.get("totals", 0)) == (5, None, 0)
     with pytest.raises(KeyError, match="'totals' is not a figure of the usage"):
         usage["totals"]
 

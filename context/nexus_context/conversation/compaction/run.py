@@ -422,11 +422,9 @@ class CompactionResult(msgspec.Struct, frozen=True):
     """A compaction to be applied: the history becomes the summary, then the preserved messages."""
 
     summary_message: Message
-    preserved_messages: tuple[Message, ...]
+    preserved_messages: Sequence[Message]
     original_token_count: int
     new_token_count: int
-    receipt: Receipt
-    reached: bool  # whether the history is now below the threshold
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -434,9 +432,16 @@ class CompactionResult(msgspec.Struct, frozen=True):
         return (self.summary_message, *self.preserved_messages)
 
 
+class FinishedCompaction(CompactionResult, frozen=True):
+    """A compaction with its receipt, as `finish` makes it."""
+
+    receipt: Receipt
+    reached: bool  # whether the history is now below the threshold
+
+
 def finish(
     plan: Plan, written: Written, *, counter: TokenCounter, made_at: datetime, compaction: str | None = None
-) -> CompactionResult:
+) -> FinishedCompaction:
     """The new history with its receipt. Raises `CompactionError` (`no-gain`) if it is not smaller.
 
     `made_at` is a local time; `compaction` is the id, by default a new one.
@@ -473,7 +478,7 @@ def finish(
         model=written.model or msgspec.UNSET,
         replaced_opaque=opaque[-1].provider if opaque else msgspec.UNSET,
     )
-    return CompactionResult(
+    return FinishedCompaction(
         summary_message=message,
         preserved_messages=plan.preserved,
         original_token_count=plan.tokens_before,

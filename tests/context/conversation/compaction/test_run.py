@@ -15,7 +15,7 @@ from nexus_context.conversation.compaction.extractive import extract
 from nexus_context.conversation.compaction.receipt import CompactionError
 from nexus_context.conversation.compaction.run import (
     CompactionRequest,
-    CompactionResult,
+    FinishedCompaction,
     Plan,
     finish,
     plan,
@@ -100,7 +100,7 @@ def test_nothing_but_new_turns_is_compacted_on_request() -> None:
     assert compaction.start > 0
 
 
-def compacted(messages: list[Message], summary: str = "", **kwargs: object) -> CompactionResult:
+def compacted(messages: list[Message], summary: str = "", **kwargs: object) -> FinishedCompaction:
     made = planned(messages, **kwargs)  # type: ignore[arg-type]
     assert made is not None
     written = Written(summary, "editor") if summary else extract(made.request(), COUNTER)

@@ -7,7 +7,7 @@ import pytest
 
 from nexus_context.conversation.compaction.detection import CompactionSettings
 from nexus_context.conversation.compaction.extractive import extract
-from nexus_context.conversation.compaction.run import CompactionRequest, CompactionResult, finish, plan
+from nexus_context.conversation.compaction.run import CompactionRequest, FinishedCompaction, finish, plan
 from nexus_context.conversation.compaction.summarizer import Written, build_summarize_prompt
 from nexus_context.conversation.history import History
 from nexus_context.conversation.identifiers import IdentifierIndex
@@ -60,7 +60,7 @@ def session(secret: str) -> list[Message]:
     ]
 
 
-def compacted(messages: list[Message], text: str = "", pins: tuple[str, ...] = ()) -> CompactionResult:
+def compacted(messages: list[Message], text: str = "", pins: tuple[str, ...] = ()) -> FinishedCompaction:
     newest = [Message("user", "Go on."), Message("assistant", "Done.")]
     made = plan(
         History([*messages, *newest]),

@@ -1,6 +1,6 @@
-"""A result whose call a cut or a compaction took: a marked text of the user."""
+"""What is sent for a result without its call, and for a call without its result."""
 
-from nexus_context.conversation.message import Message, content_of, is_error, text_part
+from nexus_context.conversation.message import Message, ToolCall, content_of, is_error, text_part
 from nexus_context.prompt import texts
 
 LONGEST_LABEL = 60
@@ -8,7 +8,7 @@ LONGEST_LABEL = 60
 
 
 def late_result(result: Message) -> Message:
-    """The result as a message of the user, with its tool and its call."""
+    """The result as a message of the user, with its tool and its call, which a cut or a compaction took."""
     labels = {"tool": result.name, "call": result.tool_call_id, "error": "true" if is_error(result) else None}
     names = "".join(f' {label}="{value[:LONGEST_LABEL]}"' for label, value in labels.items() if value)
     begin, end = texts.text("late_result").replace("{names}", names).split("{result}")
@@ -16,3 +16,9 @@ def late_result(result: Message) -> Message:
     if isinstance(content, str):
         return Message("user", f"{begin}{content}{end}")
     return Message("user", [text_part(begin.rstrip()), *content, text_part(end.lstrip())])
+
+
+def missing_result(call: ToolCall) -> Message:
+    """A result for the call that says that none was recorded."""
+    content, meta = texts.text("result_missing"), {"is_error": True}
+    return Message("tool", content, tool_call_id=call.id, name=call.name, meta=meta)
