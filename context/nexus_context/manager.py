@@ -25,7 +25,7 @@ from nexus_context.conversation.message import (
 )
 from nexus_context.conversation.reported_usage import Estimate, report_of
 from nexus_context.conversation.summary import as_summary
-from nexus_context.conversation.times import local_time, opening_message, with_time
+from nexus_context.conversation.times import local_time, opening_message, with_times
 from nexus_context.conversation.view import View, overflow
 from nexus_context.conversation.window import Budget, Policy, Window
 from nexus_context.errors import RequestError
@@ -96,7 +96,8 @@ class ContextManager(MessageMethods):
         last request that `assemble` made.
 
         `counter` counts tokens; the default is that of `model`, else cl100k_base. `clock` returns the local
-        time with its zone: each user message that is added is sent with the time before its text.
+        time with its zone: each user message that is added is sent with the time before its text, and so is
+        a tool's result an hour later.
 
         With a `ledger`, the conversation is the `session` of an absolute `folder`: what is stored is read at
         once, each `add` is on the disk before it is in memory, and so are compactions. `clock` and, for a new
@@ -115,6 +116,7 @@ class ContextManager(MessageMethods):
         self.freezes = 0  # changes of the state in `frozen`
         self._last_request: datetime | None = None
         self._clock = clock
+        self._told: datetime | None = None  # when a message last told the time of the clock
         self.correction = UNCORRECTED  # of the totals of its requests
         self.requests = SentRequests()  # that `assembly` made of this conversation
         self._stored = False  # whether the ledger has the opening message
@@ -193,9 +195,9 @@ class ContextManager(MessageMethods):
         """
         batch = coercion.messages_from(messages)
         coercion.check_usage(usage)
+        told = self._told
         if self._clock is not None:
-            now = self._clock()
-            batch = tuple(with_time(message, now) for message in batch)
+            batch, told = with_times(batch, self._clock(), told)
         turn = self.requests.bind(batch, self._history)
         split, request = turn.split, turn.request
         batch = tuple(split.messages)
@@ -205,6 +207,7 @@ class ContextManager(MessageMethods):
         at = request.at if request is not None and proposal is not None else None
         if self._session is None or not (batch or split.summary):
             self._history.extend(batch)
+            self._told = told
             if batch:
                 self.requests.settle(turn)
                 self.freeze(frozen, at=at)
@@ -226,7 +229,7 @@ class ContextManager(MessageMethods):
             usage=usage,
         )
         self._correct(report)
-        self._stored = True
+        self._stored, self._told = True, told
         if follows:
             self._history.extend(batch)
             self.requests.settle(turn)

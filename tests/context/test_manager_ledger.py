@@ -130,6 +130,19 @@ def test_the_time_is_told_also_after_a_tool_result(ledger: Ledger) -> None:
     assert [text_of(message) for message in chat.messages] == [STARTED, "Where?", "", "a wall", "Why?"]
 
 
+def test_a_result_hours_later_tells_the_time(ledger: Ledger) -> None:
+    hours = iter([9, 9, 15, 15, 15])
+    chat = bound(ledger, clock=lambda: NOW.replace(hour=next(hours)))
+    chat.add_user_message("Where?")
+    chat.add_assistant_message(None, [{"id": name, "name": "look", "arguments": {}} for name in ("a", "b")])
+    chat.add_tool_result("a", "look", "a wall")
+    chat.add_tool_result("b", "look", "a door")
+    late = TIME.replace(" 09:05", " 15:05")
+    sent = [text_of(message) for message in chat.build_messages()]
+    assert sent == [STARTED, f"{TIME}\n\nWhere?", "", f"{late}\n\na wall", "a door"]
+    check(ledger, chat, STARTED, "Where?", "", "a wall", "a door")
+
+
 def test_without_a_clock_there_is_no_time() -> None:
     chat = ContextManager(counter=SimpleTokenCounter())
     chat.add_user_message("Why?")

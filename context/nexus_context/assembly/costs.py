@@ -24,6 +24,7 @@ from nexus_context.conversation.message import GAP, Message, Preamble, sent_cont
 from nexus_context.conversation.parameter_fields import takes_prefill, takes_system_messages
 from nexus_context.conversation.parts import Provider
 from nexus_context.conversation.repair import Repair
+from nexus_context.conversation.times import TELL_AGAIN
 from nexus_context.conversation.truncation import Strategy
 from nexus_context.conversation.view import View
 from nexus_context.conversation.window import Budget, Policy
@@ -100,6 +101,8 @@ def fixed_part(
     Prompt and tools are those of the `conversation`'s requests before, if any (`freezing`); `reason`: they
     are rendered anew all the same.
     """
+    if conversation is not None and now is not None and _goes_on_later(snapshot, request, conversation, now):
+        request = msgspec.structs.replace(request, message=Message("user"))
     candidate, left_out = _candidate(snapshot, request, counter, now)
     model, counter = candidate.model, candidate.counter
     start = freezing.Start(candidate.rendered)
@@ -128,6 +131,15 @@ def fixed_part(
         shape=shape,
         answer=_answer_tokens(snapshot, request, model),
     )
+
+
+def _goes_on_later(snapshot: Snapshot, request: Request, conversation: ContextManager, now: datetime) -> bool:
+    """Whether a loop of tools goes on so late that it is told the time, in a message that is only facts."""
+    messages, last = conversation.history.messages, conversation.last_request
+    if request.message is not None or request.event is not None or last is None or now - last < TELL_AGAIN:
+        return False
+    is_loop = bool(messages) and messages[-1].role == "tool"
+    return is_loop and freezing.is_frozen(snapshot) and bool(head(snapshot, request, now=now))
 
 
 def _must_go_on(

@@ -1,12 +1,16 @@
-"""Times that a model is told: when a session began, and when the user wrote a message."""
+"""Times that a model is told: when a session began, when the user wrote a message, when a loop goes on."""
 
-from datetime import datetime
+from collections.abc import Iterable
+from datetime import datetime, timedelta
 
 import msgspec
 
 from nexus_context.conversation.message import Message, Preamble
 from nexus_context.conversation.summary import is_summary
 from nexus_context.prompt import texts
+
+TELL_AGAIN = timedelta(hours=1)
+"""A loop of tools that goes on so much later is told the time: its user's message says an old one."""
 
 
 def local_time() -> datetime:
@@ -31,13 +35,21 @@ def is_opening(message: Message) -> bool:
     )
 
 
-def with_time(message: Message, now: datetime) -> Message:
-    """A user message with the time before its text, unless it has a preamble; others as they are.
+def with_times(
+    messages: Iterable[Message], now: datetime, told: datetime | None
+) -> tuple[tuple[Message, ...], datetime | None]:
+    """The messages with the time before their text, and when a model was last told the time.
 
+    A user message has it, unless it has a preamble; a tool's result if nothing was `told` for TELL_AGAIN.
     A message without a content only names the request that is answered: it is not sent.
     """
-    has_time = message.preamble is not None or message.content is msgspec.UNSET
-    if message.role != "user" or has_time or is_summary(message):
-        return message
-    time = texts.text("event_time").format(**texts.moment(now, {}))
-    return msgspec.structs.replace(message, preamble=Preamble(time))
+    timed: list[Message] = []
+    for message in messages:
+        is_due = message.role == "tool" and told is not None and now - told >= TELL_AGAIN
+        if message.role == "user" and not is_summary(message) and message.content is not msgspec.UNSET:
+            is_due, told = message.preamble is None, now
+        if is_due:
+            told, time = now, texts.text("event_time").format(**texts.moment(now, {}))
+            message = msgspec.structs.replace(message, preamble=Preamble(time))
+        timed.append(message)
+    return tuple(timed), told

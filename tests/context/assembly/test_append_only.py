@@ -244,3 +244,37 @@ def test_a_ledger_returns_the_same_bytes(tmp_path: Path) -> None:
     assert again.history.sent == history.sent
     assert [hit.snippet for hit in ledger.search("Bors")] == []  # what the user did not write is not found
     ledger.close()
+
+
+@pytest.mark.parametrize("placement", ["event", "off"])
+def test_a_loop_of_tools_that_goes_on_hours_later_is_told_the_time(tmp_path: Path, placement: str) -> None:
+    config = f'{{"context": {{"datetime": {{"placement": "{placement}"}}}}}}'
+    talk = Talk(loaded(tmp_path, config))
+
+    def step(number: int) -> AssembledContext:
+        talk.answer(Message("assistant", None, (ToolCall(f"c{number}", "look", {}),)))
+        talk.conversation.add_tool_result(f"c{number}", "look", "a wall")
+        return talk.ask(None)
+
+    talk.ask("Where is the gate?")
+    assert step(1).current_message is None
+    talk.now += timedelta(hours=6)
+    late = step(2).current_message
+    time = Message("user", "Current time: 2026-11-20 18:03 (UTC+00:00)")
+    assert late == (time if placement == "event" else None)
+    assert step(3).current_message is None
+    talk.answer(Message("assistant", "Behind the wall."))
+    talk.ask("Thanks.")
+    check(talk)
+    assert time in talk.contexts[-1].history or placement == "off"
+
+
+@pytest.mark.parametrize("form", ["openai", "openai-responses", "anthropic", "gemini"])
+def test_the_time_stands_behind_the_result(tmp_path: Path, form: str) -> None:
+    talk = Talk(loaded(tmp_path, '{"provider": {"model": "gpt-4o"}}'))
+    talk.ask("Where is the gate?", format=form)
+    talk.answer(Message("assistant", None, (ToolCall("c1", "look", {}),)))
+    talk.conversation.add_tool_result("c1", "look", "a wall")
+    talk.now += timedelta(hours=6)
+    body = msgspec.json.encode(talk.ask(None, format=form).request)
+    assert body.index(b"a wall") < body.index(b"Current time: 2026-11-20 18:02")
