@@ -76,6 +76,11 @@ ABILITIES = {
     "supports_response_schema": "json",
 }
 
+INPUTS = ("supports_function_calling", "supports_vision", "supports_pdf_input")
+"""What a message can hold. litellm states all of it for MAKERS' models; of others it may just not know."""
+
+MAKERS = frozenset(("openai", "anthropic", "google"))
+
 UNCACHED = re.compile(r"gpt-3\.5|gpt-4(-|$)")
 """Models that litellm gives a prompt cache. OpenAI's guide has one for gpt-4o and newer models only."""
 
@@ -103,6 +108,7 @@ FIELDS = (
     "max_input",
     "max_output",
     "supports",
+    "unknown",
     *PRICES,
     "cache_minimum",
     "retires",
@@ -135,6 +141,8 @@ def build(sources: Sources) -> tuple[dict[str, Record], list[str]]:
         provider = "anthropic" if "claude" in name else "xai" if "grok" in name else "openai"
         if (rank(provider), name) not in records:
             records[rank(provider), name] = read_record(name, provider, sources.table[key], {}, notes)
+    for (_, name), record in records.items():
+        note_unknown(name, record, sources.table)
     widen_siblings(list(records.values()))
     add_documented(records)
     for (_, name), record in records.items():
@@ -166,6 +174,23 @@ def read_record(name: str, provider: str, entry: Record, windows: dict[str, int]
     if entry.get("deprecation_date"):
         record["retires"] = entry["deprecation_date"]
     return record
+
+
+def note_unknown(name: str, record: Record, table: dict[str, Any]) -> None:
+    """Note the INPUTS that a model may take: neither its record nor that of another host says."""
+    if record["provider"] in MAKERS:
+        return
+    hosts = [entry for key, entry in table.items() if key.rpartition("/")[2].lower() == name]
+    stated = {theirs: {entry.get(theirs) for entry in hosts} for theirs in INPUTS}
+    unknown = [
+        ABILITIES[theirs]
+        for theirs in INPUTS
+        if ABILITIES[theirs] not in record["supports"]
+        and (True in stated[theirs] or False not in stated[theirs])
+    ]
+    if "vision" not in [*record["supports"], *unknown]:  # who sees nothing reads no PDF
+        unknown = [feature for feature in unknown if feature != "documents"]
+    record |= {"unknown": unknown} if unknown else {}
 
 
 def widen_siblings(records: list[Record]) -> None:

@@ -19,7 +19,8 @@ and from the providers' documentation where a row has a link. `make generate` wr
 Window, input and output are in tokens; prices are in US dollars per million tokens, of a request that is not
 charged more for its length. *Minimum* is the shortest prefix that is cached; *write* is the price of writing
 it for the provider's short lifetime (5 minutes at Anthropic, 30 at OpenAI), *1 h* for an hour. *Until* is the
-day on which the provider shuts the model down, or shut it down.
+day on which the provider shuts the model down, or shut it down. A question mark stands behind what no
+package says of a model: it is sent.
 """
 
 _HEADS = (
@@ -79,7 +80,7 @@ def row(name: str, record: Record) -> str:
         f"{record['context_window']:,}",
         f"{record.get('max_input', record['context_window']):,}",
         f"{record['max_output']:,}" if "max_output" in record else "",
-        ", ".join(record["supports"]),
+        ", ".join([*record["supports"], *(f"{feature}?" for feature in record.get("unknown", ()))]),
         *(f"{record[price]:g}" if price in record else "" for price in prices),
         f"{record['cache_minimum']:,}" if "cache_minimum" in record else "",
         record.get("retires", ""),

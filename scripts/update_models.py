@@ -126,8 +126,9 @@ def problems(registry: Registry) -> Iterator[str]:
         sizes = [record[field] for field in ("max_input", "max_output", "cache_minimum") if field in record]
         if not all(0 < size <= window for size in [*sizes, window]):
             yield f"{name}: a size is not between 1 and the window of {window}"
-        if unknown := [feature for feature in record.get("supports", ()) if feature not in FEATURES]:
-            yield f"{name}: {', '.join(unknown)} is not a feature"
+        features = [*record.get("supports", ()), *record.get("unknown", ())]
+        if mistaken := [feature for feature in features if feature not in FEATURES]:
+            yield f"{name}: {', '.join(mistaken)} is not a feature"
         if not all(record.get(price, 1) > 0 for price in PRICES):
             yield f"{name}: a price is not positive"
         if record.get("cached_input_price", 0) > record.get("input_price", 0) > 0:

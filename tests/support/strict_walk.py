@@ -226,6 +226,7 @@ class Walk:
                 continue
             report = compare(before.context.prefix, now.context.prefix, Letters(now.model.factor))
             most = report.reused - _continues_the_last(before, now)
+            most += _shared_note(before, now)
             shared = max(shared, *(length for length in (0, *before.reply.held) if length <= most))
             if report.broke is None:
                 assert report.reused == before.reply.usage.sent
@@ -253,6 +254,24 @@ def _continues_the_last(before: Sent, now: Sent) -> bool:
         if one != other:
             return one["role"] == other["role"] and _text(other).startswith(f"{_text(one)}\n\n")
     return False
+
+
+def _shared_note(before: Sent, now: Sent) -> int:
+    """Tokens of the note on changes that both have, apart, before messages that differ.
+
+    Two windows then told the same change with another message each; a report counts note and message as one.
+    """
+    old, new = before.context.request, now.context.request
+    assert old is not None
+    assert new is not None
+    key = "input" if "input" in new else "messages"
+    for last, one, other in zip(old[key], old[key][1:], new[key][1:], strict=False):
+        if one != other:
+            content = last.get("content")
+            text = content[0].get("text", "") if isinstance(content, list) else content or ""
+            is_note = last.get("role") in ("developer", "system") and text.startswith("<changes>")
+            return Letters(now.model.factor).count_messages([Message("system", text)]) if is_note else 0
+    return 0
 
 
 def _text(message: Body) -> str:

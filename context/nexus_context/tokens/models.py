@@ -5,7 +5,8 @@
    `-0613`, `-v1:0`, `:free`; dots between digits may stand for dashes (`claude-opus-4.5`).
 2. The configuration's `models` section overrides single fields, and adds models.
 3. A name that is not found has a window of UNKNOWN_WINDOW, and `known` is False.
-4. A model whose features nobody states is assumed to have all of them: proxies use names of their own.
+4. A model whose features nobody states is assumed to have all of them: proxies use names of their own. So is
+   one that a record does not say of what it takes (`unknown`): tools, images or documents.
 5. The tokenizer depends on the name alone, so it is right for models that are not in the file, too.
 """
 
@@ -60,6 +61,7 @@ class ModelLimits(msgspec.Struct, frozen=True):
     cache_minimum: int | None = None
     retires: str | None = None
     features_known: bool = False
+    unknown: tuple[str, ...] = ()
 
     @property
     def encoding(self) -> str:
@@ -72,8 +74,8 @@ class ModelLimits(msgspec.Struct, frozen=True):
         return own or self.cache_write_price or self.input_price
 
     def can(self, feature: Feature) -> bool:
-        """Whether the model has a feature; True where nobody states its features (rule 4)."""
-        return not self.features_known or feature in self.supports
+        """Whether the model has a feature; True where nobody says (rule 4)."""
+        return not self.features_known or feature in self.supports or feature in self.unknown
 
     def limit(self, max_tokens: int | None) -> int:
         """The window; `max_tokens` can only narrow that of a known model."""
@@ -121,13 +123,14 @@ def get_model_limits(
         cache_minimum=record.cache_minimum if record else None,
         retires=record.retires if record else None,
         features_known=record is not None or "supports" in changes,
+        unknown=record.unknown if record and "supports" not in changes else (),
     )
 
 
 def supports_feature(
     model: str | None, feature: Feature, overrides: Mapping[str, Mapping[str, Any]] | None = None
 ) -> bool:
-    """Whether a model has a feature; True for a model that is not in the registry.
+    """Whether a model has a feature; True where nobody says, such as for an unknown model.
 
     ValueError for a feature that is not one of `FEATURES`.
     """
@@ -166,6 +169,7 @@ class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_input: int | None = None  # absent: the window
     max_output: int | None = None
     supports: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
     input_price: float | None = None
     cached_input_price: float | None = None
     output_price: float | None = None

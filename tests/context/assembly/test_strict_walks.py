@@ -3,7 +3,7 @@
 from pathlib import Path
 from uuid import uuid4
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from nexus_context.errors import RequestError
@@ -80,6 +80,11 @@ def _change(walk: Walk, step: str, size: int, window: int) -> None:
     model=st.sampled_from(MODELS),
     window=st.sampled_from([ROOMY, NARROW]),
     steps=st.lists(STEPS, min_size=4, max_size=14),
+)
+@example(
+    model=MODELS[-1],
+    window=ROOMY,
+    steps=[("ask", 0, 0), ("ask", 0, 1), ("rules", 0, 0), ("meanwhile", 0, 0)],  # both tell of the rules
 )
 def test_no_request_is_refused_and_what_is_predicted_happens(
     tmp_path: Path, model: Model, window: int, steps: list[tuple[str, int, int]]

@@ -133,3 +133,18 @@ def test_nothing_is_lost_but_what_is_reported(messages: list[Message]) -> None:
     assert [one for one in texts if one.tool_calls or one.role == "tool"] == []
     assert len(texts) == len(messages)
     assert bool(repairs) == (list(texts) != messages)
+
+
+def test_what_nobody_says_of_a_model_is_sent(tmp_path: Path) -> None:
+    files = '//- /home/a/.nexus3/config.json\n{"provider": {"model": "grok-4"}}\n'
+    conversation = ContextManager()
+    conversation.add([Message("user", [{"type": "text", "text": "What is this?"}, IMAGE])])
+    context = assemble(
+        load_folder(write_fixture(files, tmp_path), "/home/a"),
+        conversation,
+        Request(format="openai"),
+        now=datetime(2026, 11, 20, 12, tzinfo=UTC),
+    )
+    assert context.request is not None
+    assert context.request["messages"][-1]["content"][-1]["type"] == "image_url"
+    assert "repairs" not in context.metadata

@@ -157,6 +157,13 @@ def test_features_have_one_vocabulary() -> None:
         ("gpt-4", "vision", {}, False),
         ("claude-3-7-sonnet", "thinking", {}, True),
         ("claude-3-7-sonnet", "documents", {}, True),
+        ("grok-4", "vision", {}, True),  # no package says
+        ("llama-4-scout-17b-16e-instruct-fp8", "vision", {}, True),
+        ("llama-4-maverick-17b-128e-instruct-fp8", "vision", {}, True),  # one host has it, another does not
+        ("deepseek-chat", "vision", {}, False),
+        ("deepseek-chat", "documents", {}, False),  # it sees nothing
+        ("grok-4", "thinking", {}, False),  # asked for where it is known
+        ("grok-4", "vision", {"grok-4": {"supports": ["tools"]}}, False),
         ("no-such-model", "tools", {}, True),  # nobody states what it can do
         ("mine", "tools", {"mine": {"context_window": 1000}}, True),
         ("mine", "tools", {"mine": {"supports": ["vision"]}}, False),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from documented_models import MODELS
-from model_records import build, read_record
+from model_records import build, note_unknown, read_record
 from model_sources import PACKAGES, Sources, anthropic_retirements, find_wheels, literals, openai_retirements
 from models_page import page, row
 from update_models import PAGE, ROOT, TARGET, as_json, changes, problems, renew
@@ -200,6 +200,29 @@ def test_a_price_is_of_a_million_tokens() -> None:
     costs: dict[str, Any] = {"input_cost_per_token": 7.5e-8, "cache_read_input_token_cost": 1.875e-8}
     record = read_record("gemini-9", "google", entry(**costs), {}, [])
     assert (record["input_price"], record["cached_input_price"]) == (0.075, 0.01875)
+
+
+@pytest.mark.parametrize(
+    ("provider", "hosts", "unknown"),
+    [
+        ("xai", [{}], ["vision", "documents"]),
+        ("xai", [{"supports_vision": True}], ["documents"]),
+        ("xai", [{}, {"supports_vision": False}], []),
+        ("xai", [{}, {"supports_vision": False}, {"supports_vision": True}], ["vision", "documents"]),
+        ("xai", [{"supports_vision": True}, {"supports_pdf_input": False}], []),
+        ("openai", [{}], []),
+    ],
+)
+def test_what_no_package_says_is_unknown(
+    provider: str, hosts: list[dict[str, bool]], unknown: list[str]
+) -> None:
+    table = {
+        f"host-{at}/x-1": entry() | {"supports_function_calling": True} | host
+        for at, host in enumerate(hosts)
+    }
+    record = read_record("x-1", provider, table["host-0/x-1"], {}, [])
+    note_unknown("x-1", record, table)
+    assert record.get("unknown", []) == unknown
 
 
 def test_literals_and_dates_of_the_packages() -> None:
