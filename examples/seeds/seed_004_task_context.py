@@ -3,7 +3,6 @@
 import asyncio
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from nexus_context import (
     Event,
@@ -41,14 +40,6 @@ Path(folder, "data.md").write_text("The file data.txt has one price per line.\n"
 index = KnowledgeIndex(str(Path(folder, "knowledge.db")))
 knowledge.refresh(index, knowledge.settings_for(str(Path(folder, "data.md"))))
 
-
-class Files:
-    """A knowledge base."""
-
-    def query(self, text: str) -> list[Any]:
-        return list(knowledge.query(index, text, counter, top_k=3, max_tokens=500))
-
-
 context_manager = TaskContextManager(
     token_counter=counter,
     sources=[
@@ -57,7 +48,7 @@ context_manager = TaskContextManager(
     ],
     max_tokens=4000,
     system_prompt="You are a helpful AI assistant",
-    knowledge_base=Files(),
+    knowledge_base=index,
 )
 current_task = Task(
     task_id="task_123",

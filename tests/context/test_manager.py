@@ -1,6 +1,7 @@
 """A conversation used from Python: input, what is sent, its cost, and compactions."""
 
 from datetime import datetime
+from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
@@ -269,6 +270,41 @@ def test_the_number_shown_is_the_number_that_cuts() -> None:
     assert (usage.limit, usage.available, usage.over) == (8_192, 8_192, False)
     assert made.is_over_budget()
     assert usage.total < 8_500
+
+
+@pytest.mark.parametrize(
+    ("result", "sent"),
+    [
+        ("a wall", "a wall"),
+        ({"at": [1, None]}, '{"at":[1,null]}'),
+        ([1, 2], "[1,2]"),
+        (None, "null"),
+        ({"name": "\ud800"}, '{"name": "\\ud800"}'),
+        (datetime(2026, 1, 2, 3, 4), "2026-01-02T03:04:00"),
+    ],
+)
+def test_a_result_is_text_or_sent_as_json(result: Any, sent: str) -> None:
+    made = manager("c1")
+    made.add_tool_result("1", "look", result)
+    assert made.messages[-1].content == sent
+
+
+@pytest.mark.parametrize(
+    ("odd", "kind"),
+    [
+        (object(), "of the type object"),
+        ({"a": [object()]}, "of the type object"),
+        (ValueError("x"), "of the type ValueError"),
+        (PurePosixPath("/x"), "of the type PurePosixPath"),
+        (print, "of the type builtin_function_or_method"),
+        (float("nan"), "the number nan"),
+    ],
+)
+def test_a_result_that_is_no_json_is_refused_with_its_type(odd: Any, kind: str) -> None:
+    made = manager("c1")
+    with pytest.raises(RequestError, match=f"^result holds a value that is not JSON: .*{kind}") as refused:
+        made.add_tool_result("1", "look", odd)
+    assert (refused.value.code, len(made)) == ("bad-message", 1)
 
 
 @pytest.mark.parametrize(

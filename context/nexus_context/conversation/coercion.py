@@ -8,6 +8,7 @@
 5. The roles of other APIs are known: developer is system, model is assistant.
 """
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from typing import Any
@@ -18,7 +19,6 @@ from msgspec import UNSET
 from nexus_context.conversation.agent_result import ProviderUsage
 from nexus_context.conversation.message import Message, Role, ToolCall
 from nexus_context.errors import RequestError
-from nexus_context.tokens.estimates import json_text
 
 MOST_LEVELS = 200
 """Levels of JSON that are taken as they are: a request has no more (`repair`)."""
@@ -102,13 +102,17 @@ def content_from(content: Any, place: str = "content") -> str | list[Any]:
 
 
 def result_from(result: Any) -> str | list[Any]:
-    """Text unchanged, a copy of parts, any other value as JSON text."""
-    if _is_sdk_object(result) or (isinstance(result, list | tuple) and any(map(_is_sdk_object, result))):
-        result = copied(result, "result")
-    if isinstance(result, list | tuple) and all(isinstance(part, dict) and "type" in part for part in result):
-        parts: list[Any] = copied(list(result), "result")
+    """Text unchanged, a copy of parts, any other value as JSON text; RequestError if JSON cannot hold it."""
+    value = copied(result, "result")
+    if isinstance(value, list) and all(isinstance(part, dict) and "type" in part for part in value):
+        parts: list[Any] = value
         return parts
-    return json_text(result)
+    if isinstance(value, str):
+        return value
+    try:
+        return msgspec.json.encode(value).decode()
+    except UnicodeEncodeError:  # half a surrogate pair: JSON has an escape for it
+        return json.dumps(value)
 
 
 def text_from(text: Any, argument: str) -> str:

@@ -2,8 +2,8 @@
 
 1. Conversion (SPEC §9): thinking → assistant; execute → user; tool call → one line of the assistant. A tool's
    result is left out, since it would repeat large outputs.
-2. A ledger's turn becomes events: the user's messages are `execute`, an assistant's `thinking`, each of its
-   calls `tool_call`, a tool's answer `tool_result`.
+2. A ledger's turn becomes events: the user's messages are `execute`, an assistant's `thinking`, its reasoning
+   first, each of its calls `tool_call`, a tool's answer `tool_result`. Memory leaves reasoning out.
 3. Clients publish kinds of their own; such an event has `data` and is no message.
 """
 
@@ -52,23 +52,53 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def events_of(
-    messages: Iterable[Message], *, session: str | None = None, agent: str | None = None
+    messages: Iterable[Message],
+    *,
+    session: str | None = None,
+    agent: str | None = None,
+    with_reasoning: bool = True,
 ) -> Iterator[Event]:
     """The events of messages of the conversation; system messages and summaries have none."""
     opening = texts.text("session_started").partition("{")[0]
     for message in messages:
-        text = text_of(message).strip()
+        thoughts, text = _thoughts_and_text(message)
         if message.role == "system" or is_summary(message) or text.startswith(opening):
             continue
         if message.role == "tool":
             yield Event(action="tool_result", text=text, tool=message.name, session=session, agent=agent)
-        elif text:
+            continue
+        for thought in thoughts if with_reasoning else ():
+            yield Event(action="thinking", text=thought, session=session, agent=agent)
+        if text:
             action = "execute" if message.role == "user" else "thinking"
             yield Event(action=action, text=text, session=session, agent=agent)
         for call in message.tool_calls:
             yield Event(
                 action="tool_call", tool=call.name, arguments=call.arguments, session=session, agent=agent
             )
+
+
+def _thoughts_and_text(message: Message) -> tuple[list[str], str]:
+    """The reasoning of an answer, as far as it can be read, and what the message says."""
+    content = message.content
+    if message.role != "assistant" or not isinstance(content, list):
+        return [], text_of(message).strip()
+    thoughts = [(part, _reasoning_text(part).strip()) for part in content]
+    rest = [part for part, thought in thoughts if not thought]
+    spoken = text_of(msgspec.structs.replace(message, content=rest)).strip()
+    return [thought for _, thought in thoughts if thought], spoken
+
+
+def _reasoning_text(part: Any) -> str:
+    """What can be read of a model's reasoning in a part, of any provider; "" for another part."""
+    if not isinstance(part, dict):
+        return ""
+    summary = part.get("summary") if part.get("type") == "reasoning" else ()
+    if isinstance(summary, list):
+        return "\n".join(str(each["text"]) for each in summary if isinstance(each, dict) and "text" in each)
+    is_clear = part.get("thought") is True or part.get("type") == "reasoning_content"
+    text = part.get("text") if is_clear else part.get("thinking") if part.get("type") == "thinking" else None
+    return text if isinstance(text, str) else ""
 
 
 def message_of(event: Event) -> Message | None:
@@ -121,5 +151,5 @@ def from_data(action: str, data: Any, **fields: Any) -> Event:
 
 def memory_messages(messages: Iterable[Message]) -> list[Message]:
     """The messages as memory has them: converted, without what it leaves out."""
-    converted = (message_of(event) for event in events_of(messages))
+    converted = (message_of(event) for event in events_of(messages, with_reasoning=False))
     return [message for message in converted if message is not None]

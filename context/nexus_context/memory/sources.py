@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from nexus_context.conversation.message import Message, text_of
-from nexus_context.errors import RequestError, Span
+from nexus_context.errors import Span
 from nexus_context.ledger.records import DirectMessage
 from nexus_context.ledger.store import Ledger
 from nexus_context.memory import node_messages
@@ -97,8 +97,8 @@ def gather(sources: Iterable[Source], query: Query) -> GatheredItems:
     for source in sources:
         try:
             collected += source.items(query)
-        except (RequestError, OSError) as error:
-            failures.append(f"{source.name}: {error}")
+        except Exception as error:  # noqa: BLE001 - a source may be anybody's
+            failures.append(f"{source.name}: {str(error) or type(error).__name__}")
     keys: set[str] = set()
     items: list[MemoryItem] = []
     for item in sorted(collected, key=lambda one: ORDER.index(one.source)):

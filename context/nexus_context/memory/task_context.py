@@ -7,7 +7,8 @@
    user, which names the sender; an expired one is left out.
 3. What does not fit into `max_tokens` is left out, the oldest memory first, then knowledge, then direct
    messages. The system prompt and the task always stay.
-4. A source that fails is logged, and the others go on.
+4. A source that fails, or answers later than SOURCE_SECONDS, is left out: the `problems` of the manager say
+   so. Its thread goes on until it ends, or the program does.
 """
 
 import asyncio
@@ -15,8 +16,11 @@ import inspect
 import logging
 import time
 from bisect import bisect_left
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from functools import partial
+from threading import Thread
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -37,7 +41,10 @@ from nexus_context.memory.sources import (
     passage_items,
 )
 from nexus_context.prompt import texts
-from nexus_context.tokens import MinimalCounter, complete
+from nexus_context.tokens import MinimalCounter, complete, get_token_counter
+
+if TYPE_CHECKING:
+    from nexus_context.memory.knowledge import KnowledgeIndex
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +54,10 @@ DIRECT = "node.message"
 MOST_EVENTS = 12
 """Events of a bus in one context."""
 DEFAULT_MAX_TOKENS = 4_000
+SOURCE_SECONDS = 10.0
+"""The longest that a source, or the knowledge base, is waited for."""
+KNOWN_PASSAGES, KNOWN_TOKENS = 5, 1_500
+"""The most passages of a `KnowledgeIndex`, and the most tokens of them."""
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
@@ -153,7 +164,10 @@ class EventBusContextSource:
 
 
 class TaskContextManager:
-    """Builds the messages that a model needs for a task."""
+    """Builds the messages that a model needs for a task.
+
+    `problems` says, a sentence each, what the last context lacks because a source failed.
+    """
 
     def __init__(
         self,
@@ -162,8 +176,10 @@ class TaskContextManager:
         sources: Sequence[TaskSource] = (),
         max_tokens: int = DEFAULT_MAX_TOKENS,
         system_prompt: str = "",
-        knowledge_base: KnowledgeBase | None = None,
+        knowledge_base: "KnowledgeBase | KnowledgeIndex | None" = None,
+        source_seconds: float = SOURCE_SECONDS,
     ) -> None:
+        """`source_seconds` is the longest that each source is waited for."""
         if max_tokens < 1:
             raise RequestError(f"max_tokens is {max_tokens}; it must be at least 1.", code="bad-option")
         self._counter: MessageCounter
@@ -175,6 +191,8 @@ class TaskContextManager:
         self._max_tokens = max_tokens
         self._system_prompt = system_prompt
         self._knowledge_base = knowledge_base
+        self._source_seconds = source_seconds
+        self.problems: tuple[str, ...] = ()
 
     async def build_context(self, task: Task) -> list[dict[str, Any]]:
         """The messages `{"role", "content"}` for a task, in at most `max_tokens` tokens.
@@ -190,48 +208,62 @@ class TaskContextManager:
                 code="bad-task",
             )
         system = [Message("system", self._system_prompt)] if self._system_prompt else []
-        memory, directs = await asyncio.to_thread(self._remembered, task)
+        problems: list[str] = []
+        memory, directs = await self._remembered(task, problems)
         if memory and (memory[-1].role, text_of(memory[-1])) == (current.role, text_of(current)):
             memory = memory[:-1]  # the task was appended already
-        knowledge = await self._knowledge(text_of(current))
+        knowledge = await self._knowledge(text_of(current), problems)
+        self.problems = tuple(problems)
         return [
             {"role": message.role, "content": text_of(message)}
             for message in self._fit([*system, current], memory, directs=directs, knowledge=knowledge)
         ]
 
-    def _remembered(self, task: Task) -> tuple[list[Message], list[Message]]:
+    async def _remembered(self, task: Task, problems: list[str]) -> tuple[list[Message], list[Message]]:
         """The messages of all sources, and the direct messages apart. No source repeats an earlier one."""
         memory: list[Message] = []
         directs: dict[str, DirectMessage] = {}
         for source in self._sources:
             earlier = {(message.role, text_of(message)) for message in memory}
-            try:
-                memory += [one for one in source.messages(task) if (one.role, text_of(one)) not in earlier]
-                directs |= {one.id: one for one in source.direct_messages(task)}
-            except (RequestError, OSError) as error:
-                logger.warning("a source of memory failed: %s: %s", source.name, error)
+            name = getattr(source, "name", type(source).__name__)
+
+            def ask(source: TaskSource = source) -> tuple[list[Message], list[DirectMessage]]:
+                return [*source.messages(task)], [*source.direct_messages(task)]
+
+            messages, waiting = await self._asked(f"The source {name}", ask, problems) or ([], [])
+            memory += [one for one in messages if (one.role, text_of(one)) not in earlier]
+            directs |= {one.id: one for one in waiting}
         waiting = node_messages.waiting(directs.values(), now=time.time())
         return memory, [Message("user", node_messages.rendered(one)) for one in waiting]
 
-    async def _knowledge(self, text: str) -> list[Message]:
+    async def _knowledge(self, text: str, problems: list[str]) -> list[Message]:
         """The passages for a text as one system message, if there are any."""
         if self._knowledge_base is None or not text.strip():
             return []
-        base = self._knowledge_base
+        query = _query_of(self._knowledge_base, self._counter)
+        items = await self._asked("The knowledge base", lambda: query(text), problems, taken=_items)
+        return _system_message("knowledge", items or [])
+
+    async def _asked(
+        self,
+        name: str,
+        ask: Callable[[], Any],
+        problems: list[str],
+        *,
+        taken: Callable[[Any], Any] = lambda answer: answer,
+    ) -> Any:
+        """What a source answers, as it is `taken`; None, with a problem, if it fails or is too slow."""
         try:
-            result = await asyncio.to_thread(base.query, text)
-            passages = list(await result if inspect.isawaitable(result) else result)
-        except (RequestError, OSError) as error:
-            logger.warning("the knowledge base failed: %s", error)
-            return []
-        items = [
-            item
-            for one in passages
-            for item in (
-                [MemoryItem("knowledge", "knowledge", one)] if isinstance(one, str) else passage_items([one])
-            )
-        ]
-        return _system_message("knowledge", items)
+            async with asyncio.timeout(self._source_seconds):
+                answer = await _in_thread(ask)
+                return taken(await answer if inspect.isawaitable(answer) else answer)
+        except TimeoutError:
+            problem = f"{name} did not answer within {self._source_seconds:g} seconds."
+        except Exception as error:  # noqa: BLE001 - a source may be anybody's
+            problem = f"{name} failed: {str(error) or type(error).__name__}"
+        problems.append(problem)
+        logger.warning("%s", problem)
+        return None
 
     def _fit(
         self,
@@ -261,6 +293,44 @@ class TaskContextManager:
                 f"max_tokens is {self._max_tokens:,}. Shorten them, or raise max_tokens."
             )
         return without(bisect_left(range(last), True, key=fits))
+
+
+def _in_thread(ask: Callable[[], Any]) -> "asyncio.Future[Any]":
+    """What a function returns, from a thread that does not keep the program from ending if it hangs."""
+    outcome: Future[Any] = Future()
+    outcome.set_running_or_notify_cancel()
+
+    def run() -> None:
+        try:
+            outcome.set_result(ask())
+        except BaseException as error:  # noqa: BLE001 - the caller's to handle
+            outcome.set_exception(error)
+
+    Thread(target=run, name="context-source", daemon=True).start()
+    return asyncio.wrap_future(outcome)
+
+
+def _query_of(
+    base: "KnowledgeBase | KnowledgeIndex", counter: MessageCounter
+) -> Callable[[str], Iterable[PassageLike | str] | Awaitable[Iterable[PassageLike | str]]]:
+    from nexus_context.memory import knowledge  # its search is imported where it is used
+
+    if not isinstance(base, knowledge.KnowledgeIndex):
+        return base.query
+    plain = counter if isinstance(counter, MinimalCounter) else get_token_counter()
+    return partial(
+        knowledge.query, base, counter=complete(plain), top_k=KNOWN_PASSAGES, max_tokens=KNOWN_TOKENS
+    )
+
+
+def _items(passages: Iterable[PassageLike | str]) -> list[MemoryItem]:
+    return [
+        item
+        for one in passages
+        for item in (
+            [MemoryItem("knowledge", "knowledge", one)] if isinstance(one, str) else passage_items([one])
+        )
+    ]
 
 
 class MemoryTools:

@@ -232,6 +232,15 @@ def test_all_sessions_are_searched(ledger: Ledger) -> None:
     assert (best.session, "helm" in best.text) == ("other", True)
 
 
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [("fix-3", []), ("what became of fix-3?", []), ("what became of fix-11?", ["main"]), ("fix", ["main"])],
+)
+def test_an_identifier_is_found_whole(ledger: Ledger, query: str, found: list[str]) -> None:
+    append(ledger, "main", user("Start fix-11 of the release."), says("Done."))
+    assert [hit.session for hit in Levels(ledger).across(FOLDER, query, limit=5)] == found
+
+
 def test_without_a_query_the_latest_summaries_of_the_others(ledger: Ledger) -> None:
     for name in ("one", "two", "main"):
         append(ledger, name, user(f"Never push to {name}."))

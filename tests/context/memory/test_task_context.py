@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from nexus_context.ledger import open_ledger
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.records import Counted, DirectMessage, NewTurn
 from nexus_context.ledger.store import Ledger
-from nexus_context.memory import node_messages
+from nexus_context.memory import knowledge, node_messages
 from nexus_context.memory.bus import EventBus
 from nexus_context.memory.events import Event
 from nexus_context.memory.levels import Levels
@@ -27,6 +28,7 @@ from nexus_context.memory.task_context import (
     TaskContextManager,
     message_of_task,
 )
+from nexus_context.tokens import get_token_counter
 
 FOLDER = "/home/a"
 GO = Task(parameters={"content": "Go."}, target_agent="me", session_id="main")
@@ -127,7 +129,81 @@ def test_sources_do_not_repeat_each_other_and_one_that_fails_is_logged(
             Memory(fails=True),
             Memory("a", "b"),
         )
-    assert caplog.messages == ["a source of memory failed: test: The disk failed."]
+    assert caplog.messages == ["The source test failed: The disk failed."]
+
+
+class Silent:
+    """A source and a knowledge base that raises anything, or never answers."""
+
+    name = "silent"
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self._error = error
+        self._end = threading.Event()
+
+    def messages(self, task: Task) -> list[Message]:
+        if self._error is not None:
+            raise self._error
+        self._end.wait()
+        return []
+
+    def direct_messages(self, task: Task) -> list[DirectMessage]:
+        return []
+
+    async def query(self, text: str) -> list[str]:
+        if self._error is not None:
+            raise self._error
+        await asyncio.Event().wait()
+        return []
+
+    def end(self) -> None:
+        """Let the threads end that wait."""
+        self._end.set()
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ValueError("no vectors"), "failed: no vectors"),
+        (ZeroDivisionError(), "failed: ZeroDivisionError"),
+        (None, "did not answer within 0.01 seconds."),
+    ],
+)
+def test_a_source_that_fails_or_hangs_costs_its_own_part(error: Exception | None, said: str) -> None:
+    silent = Silent(error)
+    manager = TaskContextManager(
+        token_counter=Letters(),
+        sources=[silent, Memory("a")],
+        knowledge_base=silent,
+        source_seconds=10 if error else 0.01,
+    )
+    messages = asyncio.run(manager.build_context(GO))
+    silent.end()
+    assert [message["content"] for message in messages] == ["a", "Go."]
+    assert manager.problems == (f"The source silent {said}", f"The knowledge base {said}")
+
+
+def test_a_result_that_is_no_list_of_passages_is_a_failure() -> None:
+    class Odd:
+        def query(self, text: str) -> Any:
+            return 5
+
+    manager = TaskContextManager(token_counter=Letters(), knowledge_base=Odd())
+    assert len(asyncio.run(manager.build_context(GO))) == 1
+    assert manager.problems == ("The knowledge base failed: 'int' object is not iterable",)
+
+
+def test_an_index_is_a_knowledge_base(tmp_path: Path) -> None:
+    (tmp_path / "data.md").write_text("# Prices\n\nThe file data.txt has one price per line.\n")
+    index = knowledge.KnowledgeIndex(str(tmp_path / "knowledge.db"))
+    knowledge.refresh(index, knowledge.settings_for(str(tmp_path / "data.md")))
+    task = Task(parameters={"content": "Read file data.txt"})
+    for counter in (Letters(), get_token_counter()):
+        manager = TaskContextManager(token_counter=counter, knowledge_base=index)
+        system, _ = asyncio.run(manager.build_context(task))
+        assert "one price per line" in system["content"]
+    assert manager.problems == ()
+    index.close()
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 
 1. A name matches whole and by its parts: `getUserName`, `user_name`, `docs/user-name.md`.
 2. Chinese, Japanese and Korean have no spaces between words: they are indexed by pairs of characters.
-3. Search terms are the significant words of a message: without stop words, each once, in order.
+3. Search terms are the significant words of a message: without stop words, each once, in order. An identifier
+   such as `fix-3`, `v1.2` or `utf-8` is one term: its parts say little, and are those of many others.
 """
 
 import re
@@ -16,6 +17,9 @@ _NAME = re.compile(  # possessive: a text may be one long word
     r"(?<![A-Za-z0-9])"
     r"(?:[a-z]++[A-Z][A-Za-z0-9]*|[A-Z]++[a-z0-9]++[A-Z][A-Za-z0-9]*|[A-Z]{2,}+[a-z][A-Za-z0-9]*)"
 )
+_IDENTIFIER = re.compile(r"[A-Za-z0-9]+(?:[-.#_:][A-Za-z0-9]+)+|[^\W_]+")  # or one word
+_TELLS_LITTLE = re.compile(r"(?:^|[-.#_:])(?:[A-Za-z]|[A-Za-z]*[0-9]+[A-Za-z]*)(?=$|[-.#_:])")
+_LONGEST_IDENTIFIER = 24
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\Wa-zA-Z0-9_]+")
 _EAST_ASIAN = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
 
@@ -44,12 +48,13 @@ def searchable(text: str) -> str:
 def query_terms(message: str) -> list[str]:
     """The significant words of a message, in lower case, at most MOST_WORDS; none contains a quote."""
     terms: dict[str, None] = {}
-    for match in _WORD.finditer(message):
-        word = match[0]
-        if len(word) <= _LONGEST:
-            for part in _forms(word):
-                if (len(part) > 1 or not part.isascii()) and part not in STOP_WORDS:
-                    terms[part] = None
+    for match in _IDENTIFIER.finditer(message):
+        is_whole = len(match[0]) <= _LONGEST_IDENTIFIER and _TELLS_LITTLE.search(match[0])
+        for word in [match[0]] if is_whole else _WORD.findall(match[0]):
+            if len(word) <= _LONGEST:
+                for part in _forms(word):
+                    if (len(part) > 1 or not part.isascii()) and part not in STOP_WORDS:
+                        terms[part] = None
     words = list(terms)
     half = MOST_WORDS // 2
     return words if len(words) <= MOST_WORDS else [*words[:half], *words[-half:]]

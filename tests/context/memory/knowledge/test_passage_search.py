@@ -198,3 +198,14 @@ def test_any_message_gets_an_answer_within_its_budget(
     assert sum(each.tokens for each in found) <= most
     assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
     assert not any(each.cut for each in found[1:])
+
+
+def test_an_identifier_is_found_whole(base: Callable[[str], Ask]) -> None:
+    ask = base("""
+        //- /a.md
+        The plan of fix-11 is ready.
+        //- /b.md
+        The plan of fix-3 is late.
+        """)
+    assert [Path(each.path).name for each in ask("fix-3")] == ["b.md"]
+    assert [Path(each.path).name for each in ask("fix-4")] == []
