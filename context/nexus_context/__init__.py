@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     from nexus_context.agents import Agent, AgentPool
     from nexus_context.assembler import (
         ActiveSkill,
+        AsyncContextAssembler,
+        AsyncSessionStore,
         ContextAssembler,
         FolderSkills,
         LedgerStore,
@@ -152,6 +154,8 @@ __all__ = [  # noqa: RUF022 (by module, in reading order)
     "CacheReport",
     "compare",
     "AssemblyCache",
+    "AsyncContextAssembler",
+    "AsyncSessionStore",
     "AssembledContext",
     "Options",
     "Request",
@@ -215,8 +219,8 @@ _MODULES = {
     "cache": "AssemblyCache",
     "assembly": "AssembledContext Options Request assemble measure usage_of",
     "assembler": (
-        "ActiveSkill ContextAssembler FolderSkills LedgerStore ModelContext SessionStore SkillProvider"
-        " ToolExecutor ToolList create_context_assembler"
+        "ActiveSkill AsyncContextAssembler AsyncSessionStore ContextAssembler FolderSkills LedgerStore"
+        " ModelContext SessionStore SkillProvider ToolExecutor ToolList create_context_assembler"
     ),
     "agents": "Agent AgentPool",
     "config.schema": "Config",

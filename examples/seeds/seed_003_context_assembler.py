@@ -150,7 +150,7 @@ assert check.current_tokens < check.threshold
 context = assembler.assemble("long", max_context_tokens=2_900, format="anthropic")
 assert context.metadata.truncated
 assert context.metadata.truncation_info is not None
-assert context.metadata.truncation_info["removedMessages"] > 0
+assert context.metadata.truncation_info["removed_messages"] > 0
 assert context.assembled.request is not None
 
 # Example 6: cache management

@@ -1,9 +1,10 @@
 """The assembler as one object for programs: sources in, contexts out, with a cache and its statistics.
 
-Reading order: sources (what a program may replace, and our own), facade.
+Reading order: sources (what a program may replace, and our own), records (what a session store has), facade.
 """
 
 from nexus_context.assembler.facade import (
+    AsyncContextAssembler,
     CompactionCheck,
     ContextAssembler,
     ContextMetadata,
@@ -12,6 +13,7 @@ from nexus_context.assembler.facade import (
 )
 from nexus_context.assembler.sources import (
     ActiveSkill,
+    AsyncSessionStore,
     FolderSkills,
     LedgerStore,
     SessionStore,
@@ -22,6 +24,8 @@ from nexus_context.assembler.sources import (
 
 __all__ = [
     "ActiveSkill",
+    "AsyncContextAssembler",
+    "AsyncSessionStore",
     "CompactionCheck",
     "ContextAssembler",
     "ContextMetadata",

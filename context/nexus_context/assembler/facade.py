@@ -5,18 +5,34 @@
    nothing that it depends on has changed, the minute included, at most `cache.TTL` seconds.
 3. Messages that were counted once are not counted again while the session only grows.
 4. A setting in `config` counts like one of the global `config.json`.
+5. Without a message or an event of its own, a request is made for the user's message at the end of the
+   session: it is told the time. Later requests send it as it was sent.
 """
 
 import os
+import re
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, overload
 
 import msgspec
 
-from nexus_context.assembler.sources import ActiveSkill, SessionStore, SkillProvider, ToolExecutor, ToolList
+from nexus_context.assembler.records import messages_of
+from nexus_context.assembler.sources import (
+    ActiveSkill,
+    Answers,
+    AsyncSessionStore,
+    SessionStore,
+    SkillProvider,
+    ToolExecutor,
+    ToolList,
+    awaited,
+    awaited_skill,
+    complete_skill,
+    is_asynchronous,
+)
 from nexus_context.assembly import AssembledContext, Options, Request, assemble_cached, measure
 from nexus_context.cache import AssemblyCache, Statistics
 from nexus_context.config.fixes import meant
@@ -57,7 +73,7 @@ class ContextCache(Protocol):
 
 class ContextMetadata(msgspec.Struct, frozen=True):
     """What was assembled. `token_estimate` has the keys `system_prompt`, `messages`, `tools` and
-    `total`; `assembly_time` is in milliseconds.
+    `total`, `truncation_info` those of docs/protocol.md in snake case; `assembly_time` is in milliseconds.
     """
 
     session_id: str
@@ -93,19 +109,23 @@ class CompactionCheck(msgspec.Struct, frozen=True):
 
 
 class _Session:
-    """A session as it was last read."""
+    """A session as it was last read. `sent` is the message at its end as it was last sent."""
 
     def __init__(self, cache: ContextCache) -> None:
         self.cache = cache
         self.conversation = ContextManager()
         self.stored: list[Message] = []
+        self.sent: Message | None = None
 
     def follow(self, messages: Sequence[Message]) -> ContextManager:
         """The conversation with exactly these messages."""
         if messages[: len(self.stored)] != self.stored:
             self.conversation = ContextManager()
-            self.stored = []
-        self.conversation.add(messages[len(self.stored) :])
+            self.stored, self.sent = [], None
+        new = list(messages[len(self.stored) :])
+        if new and self.sent is not None and new[0].content == self.sent.content:
+            new[0] = self.sent
+        self.conversation.add(new)
         self.stored = list(messages)
         return self.conversation
 
@@ -169,18 +189,21 @@ class ContextAssembler:
         began = time.perf_counter()
         snapshot = self.snapshot(agent_id)
         session = self._session(session_id)
-        conversation = session.follow(self._messages(session_id))
         request, skills = self._request(snapshot, session_id, agent_id, options)
+        history, request = self._read(session_id, request)
+        conversation = session.follow(history)
         context, cached = assemble_cached(
             session.cache, snapshot, conversation, request, now=_now(), versions=(agent_id,)
         )
+        session.sent = context.turn_message if context.current_message is not None else None
         return _model_context(context, session_id, skills, cached=cached, began=began)
 
     def check_compaction(self, session_id: str, agent_id: str | None = None) -> CompactionCheck:
         """Whether a session should be compacted before its next request."""
         snapshot = self.snapshot(agent_id)
-        conversation = self._session(session_id).follow(self._messages(session_id))
-        measured = measure(snapshot, conversation, now=_now())
+        history, request = self._read(session_id, Request())
+        conversation = self._session(session_id).follow(history)
+        measured = measure(snapshot, conversation, request=request, now=_now())
         available = measured.usage.available
         return CompactionCheck(
             needed=measured.compaction_reason is not None,
@@ -204,9 +227,14 @@ class ContextAssembler:
     def _session(self, session_id: str) -> _Session:
         return self._sessions.setdefault(session_id, _Session(self._new_cache()))
 
-    def _messages(self, session_id: str) -> list[Message]:
-        messages = self._store.get_messages(session_id)
-        return [one if isinstance(one, Message) else msgspec.convert(one, Message) for one in messages]
+    def _read(self, session_id: str, request: Request) -> tuple[list[Message], Request]:
+        """The session's messages, and the request, for the user's message at their end if it has none."""
+        messages = messages_of(self._store.get_messages(session_id))
+        has_own = request.message is not None or request.event is not None
+        if has_own or not messages or messages[-1].role != "user" or messages[-1].preamble is not None:
+            return messages, request
+        *history, last = messages
+        return history, msgspec.structs.replace(request, message=last)
 
     def _request(
         self, snapshot: Snapshot, session_id: str, agent_id: str | None, values: Mapping[str, Any]
@@ -240,17 +268,87 @@ class ContextAssembler:
         """The provider's active skills, by priority."""
         if self._skills is None or options.skip_skills or not snapshot.effective.get("/skills/enabled"):
             return []
-        skills = self._skills.get_active_skills(agent_id, session_id)
+        skills = [
+            complete_skill(self._skills, one) for one in self._skills.get_active_skills(agent_id, session_id)
+        ]
         only = options.skill_filter
         offered = [one for one in skills if only is None or one.name in only or one.id in only]
         return sorted(offered, key=lambda one: (-one.priority, one.name))
 
 
+class AsyncContextAssembler:
+    """A `ContextAssembler` whose sources are asynchronous: its methods are awaited."""
+
+    def __init__(
+        self,
+        session_store: AsyncSessionStore,
+        tool_executor: Any = None,
+        *,
+        skill_provider: Any = None,
+        **options: Any,
+    ) -> None:
+        """`options` are the other arguments of a `ContextAssembler`. Each method of a source may be
+        asynchronous or not.
+        """
+        self._store, self._executor, self._skills = session_store, tool_executor, skill_provider
+        self._answers = Answers()
+        self._assembler = ContextAssembler(
+            self._answers, self._answers, skill_provider=self._answers, **options
+        )
+
+    async def assemble(self, session_id: str, agent_id: str | None = None, **options: Any) -> ModelContext:
+        """As `ContextAssembler.assemble`."""
+        await self._ask(session_id, agent_id, _options_of(options))
+        return self._assembler.assemble(session_id, agent_id, **options)
+
+    async def check_compaction(self, session_id: str, agent_id: str | None = None) -> CompactionCheck:
+        """As `ContextAssembler.check_compaction`."""
+        await self._ask(session_id, agent_id, Options(skip_skills=True))
+        return self._assembler.check_compaction(session_id, agent_id)
+
+    def invalidate_cache(self, session_id: str) -> None:
+        """Forget the contexts of a session."""
+        self._assembler.invalidate_cache(session_id)
+
+    def get_cache_stats(self) -> Statistics:
+        """Hits, misses, entries and the hit rate over all sessions."""
+        return self._assembler.get_cache_stats()
+
+    async def _ask(self, session_id: str, agent_id: str | None, options: Options) -> None:
+        """Await everything that an assembly reads; it reads it before anything else is awaited."""
+        tools: Sequence[Tool] = ()
+        if self._executor is not None:
+            tools = await awaited(self._executor.get_for_model(options))
+        skills: list[ActiveSkill] = []
+        if self._skills is not None and not options.skip_skills:
+            active = await awaited(self._skills.get_active_skills(agent_id, session_id))
+            skills = [await awaited_skill(self._skills, skill) for skill in active]
+        messages = await awaited(self._store.get_messages(session_id))
+        self._answers.set(messages, await awaited(self._store.get_metadata(session_id)), tools, skills)
+
+
+@overload
 def create_context_assembler(
     session_store: SessionStore, tool_executor: ToolExecutor | None = None, **options: Any
-) -> ContextAssembler:
-    """A `ContextAssembler`; `options` are the other arguments of its constructor."""
-    return ContextAssembler(session_store, tool_executor, **options)
+) -> ContextAssembler: ...
+
+
+@overload
+def create_context_assembler(
+    session_store: AsyncSessionStore, tool_executor: Any = None, **options: Any
+) -> AsyncContextAssembler: ...
+
+
+def create_context_assembler(
+    session_store: Any, tool_executor: Any = None, **options: Any
+) -> ContextAssembler | AsyncContextAssembler:
+    """An assembler; `options` are the other arguments of its constructor.
+
+    With a source that is asynchronous it is an `AsyncContextAssembler`, whose methods are awaited.
+    """
+    sources = (session_store, tool_executor, options.get("skill_provider"))
+    is_async = any(map(is_asynchronous, sources))
+    return (AsyncContextAssembler if is_async else ContextAssembler)(session_store, tool_executor, **options)
 
 
 def _now() -> datetime:
@@ -282,6 +380,12 @@ def _skill_prompt(skill: ActiveSkill) -> str:
     return "\n\n".join(parts)
 
 
+def _in_snake_case(figures: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if figures is None:
+        return None
+    return {re.sub("(?<=[a-z])(?=[A-Z])", "_", name).lower(): value for name, value in figures.items()}
+
+
 def _token_estimate(context: AssembledContext) -> dict[str, int]:
     """Tokens of the system prompt, of the tools, of all messages, and of everything."""
     tokens, total = context.metadata["tokens"], context.usage.total
@@ -298,7 +402,7 @@ def _model_context(
         model_id=context.model,
         token_estimate=_token_estimate(context),
         truncated=context.metadata["truncated"],
-        truncation_info=get("truncation"),
+        truncation_info=_in_snake_case(get("truncation")),
         should_compact=context.metadata["shouldCompact"],
         compaction_reason=get("compactionReason"),
         active_skills=[*context.metadata["activeSkills"], *skills],

@@ -7,7 +7,8 @@
 | `SkillProvider` | `FolderSkills`: the skills of the folder |
 """
 
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -25,12 +26,20 @@ class SessionStore(Protocol):
     """Where the messages of sessions are."""
 
     def get_messages(self, session_id: str) -> Sequence[Message | Mapping[str, Any]]:
-        """The messages of a session, oldest first; none for a session that does not exist."""
+        """The messages or `records` of a session, oldest first; none for a session that does not exist."""
         ...
 
     def get_metadata(self, session_id: str) -> Mapping[str, Any]:
         """Facts of a session; `parameters` and `agent_parameters` are model parameters by name."""
         ...
+
+
+class AsyncSessionStore(Protocol):
+    """A session store whose methods are awaited."""
+
+    def get_messages(self, session_id: str) -> Awaitable[Sequence[Message | Mapping[str, Any]]]: ...
+
+    def get_metadata(self, session_id: str) -> Awaitable[Mapping[str, Any]]: ...
 
 
 class ToolExecutor(Protocol):
@@ -70,6 +79,75 @@ class SkillProvider(Protocol):
     def get_skill_priority(self, skill_id: str) -> int:
         """Skills with a higher priority come first."""
         ...
+
+
+def complete_skill(provider: SkillProvider, skill: ActiveSkill) -> ActiveSkill:
+    """The skill with what the provider's getters say of it now; where they say nothing, it stays."""
+    return msgspec.structs.replace(
+        skill,
+        instructions=provider.get_skill_instructions(skill.id) or skill.instructions,
+        tools=tuple(provider.get_skill_tools(skill.id) or skill.tools),
+        priority=provider.get_skill_priority(skill.id) or skill.priority,
+    )
+
+
+class Answers:
+    """What asynchronous sources answered, as a source of each kind."""
+
+    def set(
+        self,
+        messages: Sequence[Any],
+        metadata: Mapping[str, Any],
+        tools: Sequence[Tool],
+        skills: Sequence[ActiveSkill],
+    ) -> None:
+        self._messages, self._metadata, self._tools = messages, metadata, tools
+        self._skills = {skill.id: skill for skill in skills}
+
+    def get_messages(self, session_id: str) -> Sequence[Any]:  # noqa: ARG002 - they were asked for it
+        return self._messages
+
+    def get_metadata(self, session_id: str) -> Mapping[str, Any]:  # noqa: ARG002
+        return self._metadata
+
+    def list(self) -> Sequence[Tool]:
+        return self._tools
+
+    def get_for_model(self, options: Options) -> Sequence[Tool]:  # noqa: ARG002
+        return self._tools
+
+    def get_active_skills(self, agent_id: str | None, session_id: str) -> Sequence[ActiveSkill]:  # noqa: ARG002
+        return [*self._skills.values()]
+
+    def get_skill_instructions(self, skill_id: str) -> str:
+        return self._skills[skill_id].instructions
+
+    def get_skill_tools(self, skill_id: str) -> Sequence[Tool]:
+        return self._skills[skill_id].tools
+
+    def get_skill_priority(self, skill_id: str) -> int:
+        return self._skills[skill_id].priority
+
+
+async def awaited(answer: Any) -> Any:
+    """What a source answers, asynchronous or not."""
+    return await answer if inspect.isawaitable(answer) else answer
+
+
+async def awaited_skill(provider: Any, skill: ActiveSkill) -> ActiveSkill:
+    """As `complete_skill`, of a provider that may be asynchronous."""
+    return msgspec.structs.replace(
+        skill,
+        instructions=await awaited(provider.get_skill_instructions(skill.id)) or skill.instructions,
+        tools=tuple(await awaited(provider.get_skill_tools(skill.id)) or skill.tools),
+        priority=await awaited(provider.get_skill_priority(skill.id)) or skill.priority,
+    )
+
+
+def is_asynchronous(source: Any) -> bool:
+    """Whether a method of a source is a coroutine function."""
+    names = ("get_messages", "get_metadata", "get_for_model", "get_active_skills")
+    return any(inspect.iscoroutinefunction(getattr(source, name, None)) for name in names)
 
 
 class LedgerStore:

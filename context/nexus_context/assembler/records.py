@@ -1,0 +1,92 @@
+"""Records of a program's session store → messages (SPEC §6).
+
+1. A record is a `Message`, a mapping with a `role`, or one with a `type`: `user`, `assistant`, `system`,
+   `tool_call`, `tool_result` or `compaction`. Keys may have camel or snake case.
+2. Calls behind one another, or behind an assistant's words, are one message: providers want the results
+   behind all of them.
+3. A record that is none of these raises RequestError, `bad-record`, with its number.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from nexus_context.conversation import coercion
+from nexus_context.conversation.message import Message, ToolCall
+from nexus_context.conversation.summary import MARKER, as_summary
+from nexus_context.errors import RequestError
+
+_ROLES = ("user", "assistant", "system", "developer", "model", "human", "tool", "function")
+_CALL_ID = ("tool_call_id", "toolCallId", "call_id", "callId", "tool_use_id", "toolUseId", "id")
+_TOOL = ("tool_name", "toolName", "name", "tool")
+_ARGUMENTS = ("arguments", "input", "args", "parameters")
+_RESULT = ("result", "output", "content", "error")
+_SUMMARY = ("summary", "content", "text")
+
+
+def messages_of(records: Iterable[Any]) -> list[Message]:
+    """The messages of a session's records, oldest first."""
+    messages: list[Message] = []
+    for number, record in enumerate(records):
+        try:
+            message = _message(record)
+        except (msgspec.ValidationError, RequestError, LookupError) as error:
+            raise RequestError(
+                f"Record {number} of the session is damaged: {error}", code="bad-record"
+            ) from None
+        last = messages[-1] if messages else None
+        if _is_call(record) and last is not None and last.role == "assistant":
+            messages[-1] = msgspec.structs.replace(last, tool_calls=(*last.tool_calls, *message.tool_calls))
+        else:
+            messages.append(message)
+    return messages
+
+
+def _is_call(record: Any) -> bool:
+    return isinstance(record, Mapping) and record.get("type") == "tool_call"
+
+
+def _message(record: Any) -> Message:
+    if isinstance(record, Message):
+        return record
+    if not isinstance(record, Mapping):
+        raise coercion.bad(f"it is {coercion.kind_of(record)}.")
+    kind = record.get("type") if record.get("type") in _READERS else record.get("role", record.get("type"))
+    if kind in _READERS:
+        return _READERS[kind](record)
+    if kind not in _ROLES:
+        known = ", ".join([*_ROLES[:3], *_READERS])
+        raise coercion.bad(f"its type is {kind!r:.60}; known are {known}.")
+    fields = {name: record[name] for name in Message.__struct_fields__ if name in record}
+    return msgspec.convert(fields | {"role": kind}, Message)
+
+
+def _value(record: Mapping[str, Any], names: Iterable[str]) -> Any:
+    found = [record[name] for name in names if record.get(name) is not None]
+    if not found:
+        raise coercion.bad(f"it has none of {', '.join(names)}.")
+    return found[0]
+
+
+def _call(record: Mapping[str, Any]) -> Message:
+    call_id, tool = _value(record, _CALL_ID), coercion.text_from(_value(record, _TOOL), "its tool")
+    arguments: Any = next((record[name] for name in _ARGUMENTS if name in record), {})
+    return Message("assistant", None, (ToolCall(coercion.text_from(call_id, "its id"), tool, arguments),))
+
+
+def _result(record: Mapping[str, Any]) -> Message:
+    call_id = coercion.text_from(_value(record, _CALL_ID), "its id")
+    tool = next((record[name] for name in _TOOL if isinstance(record.get(name), str)), None)
+    is_failed = record.get("is_error", record.get("isError", record.get("error"))) not in (None, False)
+    content = coercion.result_from(_value(record, _RESULT))
+    meta = {"is_error": True} if is_failed else msgspec.UNSET
+    return Message("tool", content, tool_call_id=call_id, name=tool, meta=meta)
+
+
+def _compaction(record: Mapping[str, Any]) -> Message:
+    summary = coercion.text_from(_value(record, _SUMMARY), "its summary")
+    return as_summary(Message("user", summary if summary.startswith(MARKER) else f"{MARKER}\n{summary}"))
+
+
+_READERS = {"tool_call": _call, "tool_result": _result, "compaction": _compaction}
