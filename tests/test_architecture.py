@@ -16,6 +16,7 @@ DAEMON = ROOT / "daemon" / "nexus_daemon"
 ORDER = [
     "errors",
     "containment",
+    "one_thread",
     "cancellation",
     "deadline",
     "lines",

@@ -24,18 +24,25 @@ if TYPE_CHECKING:
     from nexus_context.budget import ContextConfig, TokenBudget, TokenUsage, UsageRow
     from nexus_context.cache import AssemblyCache
     from nexus_context.config.schema import Config
+    from nexus_context.conversation.agent_result import ProviderUsage
     from nexus_context.conversation.compaction.detection import CompactionSettings
     from nexus_context.conversation.compaction.receipt import CompactionError, Receipt
     from nexus_context.conversation.compaction.run import CompactionResult, select_messages_for_compaction
-    from nexus_context.conversation.compaction.summarizer import build_summarize_prompt
+    from nexus_context.conversation.compaction.summarizer import (
+        Written,
+        build_summarize_prompt,
+        first_summary,
+    )
     from nexus_context.conversation.message import Message, ToolCall
     from nexus_context.conversation.summary import create_summary_message
+    from nexus_context.conversation.transcripts import Transcript, read_transcript
+    from nexus_context.conversation.window import Budget
     from nexus_context.errors import ContextOverflowError, NexusError, Problem, RequestError, Severity, Span
     from nexus_context.frames import ConfigError, format_frame
     from nexus_context.init import InitPlan, plan_init
     from nexus_context.layers.walk import global_directory, user_home
     from nexus_context.ledger import open_ledger
-    from nexus_context.ledger.records import DirectMessage
+    from nexus_context.ledger.records import Counted, DirectMessage, NewTurn
     from nexus_context.loader import (
         ContextLayer,
         ContextLoader,
@@ -119,8 +126,14 @@ __all__ = [  # noqa: RUF022 (by module, in reading order)
     "CompactionResult",
     "CompactionSettings",
     "Receipt",
+    "Budget",
+    "ProviderUsage",
+    "Transcript",
+    "Written",
     "build_summarize_prompt",
     "create_summary_message",
+    "first_summary",
+    "read_transcript",
     "select_messages_for_compaction",
     "TokenBudget",
     "TokenUsage",
@@ -128,7 +141,9 @@ __all__ = [  # noqa: RUF022 (by module, in reading order)
     "ContextConfig",
     "ContextManager",
     "open_ledger",
+    "Counted",
     "DirectMessage",
+    "NewTurn",
     "Event",
     "EventBus",
     "MemoryItem",
@@ -201,11 +216,14 @@ _MODULES = {
     "conversation.compaction.detection": "CompactionSettings",
     "conversation.summary": "create_summary_message",
     "conversation.compaction.run": "CompactionResult select_messages_for_compaction",
-    "conversation.compaction.summarizer": "build_summarize_prompt",
+    "conversation.agent_result": "ProviderUsage",
+    "conversation.transcripts": "Transcript read_transcript",
+    "conversation.window": "Budget",
+    "conversation.compaction.summarizer": "Written build_summarize_prompt first_summary",
     "conversation.compaction.receipt": "CompactionError Receipt",
     "budget": "ContextConfig TokenBudget TokenUsage UsageRow",
     "ledger": "open_ledger",
-    "ledger.records": "DirectMessage",
+    "ledger.records": "Counted DirectMessage NewTurn",
     "memory.bus": "EventBus",
     "memory.events": "Event",
     "memory.item": "MemoryItem",

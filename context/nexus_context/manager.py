@@ -32,6 +32,7 @@ from nexus_context.errors import RequestError
 from nexus_context.frozen import Frozen, frozen_of, frozen_text, settled
 from nexus_context.manager_budget import ManagerBudget
 from nexus_context.message_methods import MessageMethods
+from nexus_context.one_thread import OneThread, in_one_thread
 from nexus_context.sent_requests import SentRequests
 from nexus_context.tokens import (
     MinimalCounter,
@@ -69,12 +70,17 @@ class _Compaction(NamedTuple):
     prompts: tuple[str, str] | None = None  # the system prompt before and after, if it changed
 
 
+@in_one_thread(
+    *("add", "prune_unpaired_tool_results", "fix_orphaned_tool_calls", "ensure_assistant_after_tool_results"),
+    *("clear_messages", "restore", "build_messages", "get_token_usage", "is_over_budget", "compact", "apply"),
+    *("plan_compaction", "apply_compaction", "undo_compaction", "view", "history_tokens", "encoded"),
+)
 class ContextManager(MessageMethods):
     """The messages of one session; with a system prompt and tools, everything that a model is sent.
 
     Messages are immutable, their inputs are copied, and each is counted once. `messages` are all since the
-    last compaction; `build_messages` cuts them. Not safe for several threads at once: the caller keeps the
-    order.
+    last compaction; `build_messages` cuts them. Threads take turns: a second one at once raises
+    RequestError, `concurrent-use`.
     """
 
     def __init__(  # noqa: PLR0913 - a session of a ledger takes three
@@ -104,10 +110,11 @@ class ContextManager(MessageMethods):
         session, `started` are then the computer's. LedgerError where the ledger cannot be read or written;
         nothing has changed then. ValueError without an absolute folder.
         """
-        config = config or ContextConfig()
+        self.config, self.model = config or ContextConfig(), model
         self._counter = complete(counter or (counter_for(model) if model else get_token_counter()))
-        self._own = ManagerBudget(config, model, self._counter)
-        self._policy = config.policy
+        self._own = ManagerBudget(self.config, model, self._counter)
+        self._policy = self.config.policy
+        self.in_use = OneThread()
         self._history = History()
         self._windows: dict[tuple[str, Policy, int], Window] = {}
         self._replaced = 0

@@ -4,13 +4,14 @@
 2. It answers Anthropic's messages, OpenAI's Responses and chat completions, and Gemini's contents, streamed
    or not, as far as the assistants need it to end a turn.
 3. With a `ScriptedCall` it answers with that call of a tool first, and with the sentence once the result is
-   in the request.
+   in the request. With `answers` it answers what these say of a path and a body.
 4. It ends with its `with` block; its threads never keep a process alive.
 """
 
 import json
 import re
 import threading
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -49,8 +50,14 @@ class OfferedTool(NamedTuple):
 class ProviderStandIn:
     """The server. `requests` are the bodies of all requests so far that were JSON, in order."""
 
-    def __init__(self, call: ScriptedCall | None = None) -> None:
+    def __init__(
+        self,
+        call: ScriptedCall | None = None,
+        *,
+        answers: Callable[[str, dict[str, Any]], dict[str, Any]] | None = None,
+    ) -> None:
         self._call = call
+        self._answers = answers
         self.requests: list[RecordedRequest] = []
         self._server = ThreadingHTTPServer((LOOPBACK, 0), self._handler())
         self._server.daemon_threads = True
@@ -73,7 +80,7 @@ class ProviderStandIn:
         self._thread.join()
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
-        requests, call = self.requests, self._call
+        requests, call, answers = self.requests, self._call, self._answers
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -97,7 +104,7 @@ class ProviderStandIn:
                     return
                 requests.append(RecordedRequest(path, body))
                 kind = "text/event-stream" if is_streamed(path, body) else "application/json"
-                self._reply(answer(path, body, call), kind)
+                self._reply(answer(path, body, call) if answers is None else _json(answers(path, body)), kind)
 
             def _reply(self, data: bytes, kind: str) -> None:
                 self.send_response(200)

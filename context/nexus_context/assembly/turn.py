@@ -23,6 +23,7 @@ from nexus_context.assembly.costs import FixedPart
 from nexus_context.assembly.freezing import is_frozen
 from nexus_context.assembly.memory_text import place
 from nexus_context.assembly.request import AssembledContext, Options, Pending, PendingChange, Request, check
+from nexus_context.assembly.without_folder import without_folder
 from nexus_context.budget import TokenUsage, corrected
 from nexus_context.config.merge import Effective
 from nexus_context.conversation.bound_thinking import (
@@ -46,7 +47,7 @@ from nexus_context.tokens import MinimalCounter, TokenCounter, complete, family_
 
 
 def assemble(
-    snapshot: Snapshot,
+    snapshot: Snapshot | None,
     conversation: ContextManager,
     request: Request,
     *,
@@ -55,12 +56,29 @@ def assemble(
     counter: MinimalCounter | TokenCounter | None = None,
 ) -> AssembledContext:
     """Assemble one turn. `now` is a local time with its zone; `memory` is put before the user's text.
-    `counter` replaces the model's own.
+    `counter` replaces the model's own. Without a `snapshot`, prompt, tools and limits are the conversation's.
 
     Raises RequestError for an unknown format or strategy, a provider's format without a model, a limit that
     is too small, and a parameter that is unknown or out of range; ContextOverflowError for a provider's body
     that does not fit the model.
     """
+    with conversation.in_use:
+        if snapshot is None:
+            snapshot, request = without_folder(conversation, request)
+            if request.options.model in (None, conversation.model):
+                counter = counter or conversation.counter
+        return _assembled(snapshot, conversation, request, now=now, memory=memory, counter=counter)
+
+
+def _assembled(
+    snapshot: Snapshot,
+    conversation: ContextManager,
+    request: Request,
+    *,
+    now: datetime,
+    memory: Sequence[MemoryItem],
+    counter: MinimalCounter | TokenCounter | None,
+) -> AssembledContext:
     options = request.options
     model, _ = costs.model_of(snapshot, options.model)
     request = check(request, model)

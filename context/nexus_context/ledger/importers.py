@@ -104,7 +104,7 @@ def read(data: bytes, path: str) -> FileContents:
     """The sessions in a file; never raises, whatever the data is. `path` is for problems and names."""
     if _is_ours(data, path):
         return _read_ours(data, path)
-    transcript = transcripts.read(data, path, entire=True, refusal=unwritable)
+    transcript = transcripts.read_transcript(data, path, entire=True, refusal=unwritable)
     several = len(transcript.conversations) > 1
     unnamed = sum(not conversation.name for conversation in transcript.conversations)
     sound = _sound(transcript.problems)

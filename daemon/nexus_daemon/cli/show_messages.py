@@ -92,7 +92,7 @@ def open_transcript(name: str, choice: str | None) -> Opened | None:
         if read.data is None:
             return None
         data = read.data
-    transcript = transcripts.read(data, label)
+    transcript = transcripts.read_transcript(data, label)
     _print_problems(label, transcript)
     if not transcript.conversations:
         return None

@@ -38,7 +38,7 @@ def read_live_messages(path: str) -> list[Message]:
                 break
     except OSError:
         return []
-    transcript = transcripts.read(b"\n".join(reversed(lines)), path)
+    transcript = transcripts.read_transcript(b"\n".join(reversed(lines)), path)
     main = [one for one in transcript.conversations if one.agent is None]
     return [message for message in main[0].messages if not _is_command(message)] if main else []
 

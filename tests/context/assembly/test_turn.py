@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nexus_context.assembly import FORMATS, AssembledContext, Options, Request, assemble, usage_of
-from nexus_context.budget import TokenUsage, UsageRow, usage
+from nexus_context.budget import ContextConfig, TokenUsage, UsageRow, usage
 from nexus_context.conversation.message import Message
 from nexus_context.conversation.truncation import STRATEGIES, Strategy
 from nexus_context.errors import ContextOverflowError, RequestError, Span
@@ -21,7 +21,7 @@ from nexus_context.snapshot import Snapshot, prompt_for
 from nexus_context.tokens import SimpleTokenCounter, counter_for, get_model_limits
 from support.fixture import write_fixture
 from support.folders import load_folder
-from support.histories import IMAGE, conversation, histories, shown
+from support.histories import IMAGE, Letters, conversation, histories, shown
 from support.provider_rules import CHECKS
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -553,3 +553,37 @@ def test_memory_tools_are_offered_where_they_are_asked_for(tmp_path: Path) -> No
     assert made.metadata["tokens"]["tools"] > 0
     off = assembled(tmp_path, "", memory_tools=True, disabled_tools=["query_l?_memory"])
     assert (off.tools, len(off.metadata["toolsLeftOut"])) == ([], 3)
+
+
+def test_a_conversation_without_a_folder_has_its_own_prompt_tools_and_limits(tmp_path: Path) -> None:
+    (tmp_path / "AGENTS.md").write_text("Be brief.\n")  # of nobody
+    chat = ContextManager(ContextConfig(max_tokens=4_000, reserve_tokens=500), model="gpt-4o")
+    chat.set_system_prompt("You keep a log.")
+    chat.set_tool_definitions([{"name": "log.add"}])
+    turn = assemble(None, chat, Request(Message("user", "Log it."), format="openai"), now=NOW)
+    assert turn.request is not None
+    assert turn.request["messages"][0] == {"role": "system", "content": "You keep a log."}
+    assert [tool["function"]["name"] for tool in turn.request["tools"]] == ["log_add"]
+    assert (turn.model, turn.usage.available, turn.problems) == ("gpt-4o", 3_500, ())
+    assert [row.label for row in turn.usage.rows] == ["system prompt", "log.add", "current message"]
+    assert sum(row.tokens for row in turn.usage.rows) == turn.usage.total
+    more = Options(additional_system_prompt="Be exact.", additional_tools=[{"name": "look"}])
+    turn = assemble(None, chat, Request(options=more, format="openai"), now=NOW)
+    assert turn.prompt.text == "You keep a log.\n\nBe exact."
+    assert [tool["name"] for tool in turn.tools] == ["log.add", "look"]
+
+
+def test_a_conversation_without_a_folder_is_counted_by_its_counter_and_cut() -> None:
+    chat = ContextManager(ContextConfig(max_tokens=400, reserve_tokens=100), counter=Letters())
+    for number in range(60):
+        chat.add_user_message(f"Question {number}: {'why ' * 10}")
+    turn = assemble(None, chat, Request(), now=NOW)
+    assert turn.metadata["truncated"]
+    sent = [message for message in turn.history if message.role != "system"]
+    assert turn.usage["messages"] == Letters().count_messages(sent) <= 300
+    assert not chat.is_over_budget()
+    with pytest.raises(RequestError, match="names a model, and none is set"):
+        assemble(None, chat, Request(format="openai"), now=NOW)
+    request = Request(format="openai", options=Options(model="gpt-4o"))
+    other = assemble(None, ContextManager(), request, now=NOW)
+    assert other.usage.limit == 128_000  # the model's: nobody set another

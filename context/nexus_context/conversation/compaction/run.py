@@ -172,6 +172,10 @@ class Plan(msgspec.Struct, frozen=True):
         """All messages before `start`, without the secrets in them."""
         return [*map(without_secrets, self.messages[: self.start])]
 
+    def finish(self, written: Written, *, counter: TokenCounter, made_at: datetime) -> "FinishedCompaction":
+        """As the function of this name."""
+        return finish(self, written, counter=counter, made_at=made_at)
+
     def _older(self) -> Iterable[int]:
         return (*range(self.lead), *range(self.read_from, self.start))
 

@@ -1,18 +1,18 @@
 """Transcripts of conversations, in the formats of various programs, as neutral messages.
 
 Reading order: read_limits, records, chat_records; conversation, the result of every format; a module for each
-format (steering belongs to claude_code, and codex uses responses); read_transcript.
+format (steering belongs to claude_code, and codex uses responses); transcript.
 """
 
 from nexus_context.conversation.transcripts.conversation import Answer, Conversation, Format
 from nexus_context.conversation.transcripts.read_limits import GZIP
-from nexus_context.conversation.transcripts.read_transcript import (
+from nexus_context.conversation.transcripts.records import LeftOut
+from nexus_context.conversation.transcripts.transcript import (
     LIMIT,
     Transcript,
     joined,
-    read,
+    read_transcript,
 )
-from nexus_context.conversation.transcripts.records import LeftOut
 
 __all__ = [
     "GZIP",
@@ -23,5 +23,5 @@ __all__ = [
     "LeftOut",
     "Transcript",
     "joined",
-    "read",
+    "read_transcript",
 ]

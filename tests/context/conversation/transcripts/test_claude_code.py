@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nexus_context.conversation.agent_result import ProviderUsage, TurnOutcome
 from nexus_context.conversation.message import Message, text_of
-from nexus_context.conversation.transcripts import Answer, Transcript, read
+from nexus_context.conversation.transcripts import Answer, Transcript, read_transcript
 
 Record = dict[str, Any]
 SAID = "The file has no messages."
@@ -27,7 +27,7 @@ def check(
 ) -> Transcript:
     """The messages as `role text`, calls as `!id`, results as `=id text`; sub-agents; what is left out."""
     lines = "".join(json.dumps(record) + "\n" for record in records)
-    transcript = read(lines, "/s.jsonl", entire=entire)
+    transcript = read_transcript(lines, "/s.jsonl", entire=entire)
     conversation, *others = transcript.conversations
     assert [show(message) for message in conversation.messages] == list(shown)
     assert {str(each.agent): list(map(show, each.messages)) for each in others} == (agents or {})
@@ -469,7 +469,7 @@ def test_a_circle_of_parents_ends() -> None:
 
 def test_a_record_without_a_message_that_can_be_read() -> None:
     text = json.dumps(user("u1", None, "Go.")) + "\n" + json.dumps(user("u2", "u1", 5)) + "\n"
-    found = read(text, "/s")
+    found = read_transcript(text, "/s")
     assert [show(message) for message in found.conversations[0].messages] == ["user Go."]
     assert [problem.message for problem in found.problems] == [
         "The line is not a valid message: its content is a number, not text or a list of parts"
@@ -478,7 +478,7 @@ def test_a_record_without_a_message_that_can_be_read() -> None:
 
 
 def test_titles_alone_are_no_conversation() -> None:
-    found = read(json.dumps({"type": "summary", "summary": "x", "leafUuid": "y"}), "/s")
+    found = read_transcript(json.dumps({"type": "summary", "summary": "x", "leafUuid": "y"}), "/s")
     assert found.conversations == ()
     assert found.problems[0].message.startswith(SAID)
 
@@ -500,7 +500,7 @@ def test_every_order_of_parallel_results_gives_whole_pairs(counts: list[int], ra
         for parent, name in calls:
             last = next(ids)
             records.append(result(last, parent, name))
-    found = read("".join(json.dumps(one) + "\n" for one in records), "/s")
+    found = read_transcript("".join(json.dumps(one) + "\n" for one in records), "/s")
     assert found.problems == ()
     messages = list(found.conversations[0].messages)
     assert messages.pop(0).role == "user"
@@ -534,6 +534,6 @@ def test_however_records_are_linked_the_time_is_linear() -> None:
     kept += [boundary | {"compactMetadata": {"preservedSegment": segment}}, user("s", "b", "Summary.")]
     began = time.thread_time()
     for records in (jumping, growing, kept):
-        found = read("".join(json.dumps(record) + "\n" for record in records), "/s")
+        found = read_transcript("".join(json.dumps(record) + "\n" for record in records), "/s")
         assert found.conversations
     assert time.thread_time() - began < 30  # two seconds; each took minutes

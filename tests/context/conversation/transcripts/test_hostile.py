@@ -43,7 +43,7 @@ def test_any_record_is_imported_exactly_or_refused(
 @pytest.mark.parametrize("form", hostile.FORMS[:5] + hostile.FORMS[6:])
 @given(seed=st.integers(0, 1 << 32), lines=st.integers(1, 4), entire=st.booleans())
 def test_no_record_causes_an_internal_error(form: str, seed: int, lines: int, entire: bool) -> None:
-    transcript = transcripts.read(hostile.file(dice_of(seed), form, lines), "/x/f", entire=entire)
+    transcript = transcripts.read_transcript(hostile.file(dice_of(seed), form, lines), "/x/f", entire=entire)
     assert [problem.message for problem in transcript.problems if problem.code == "internal"] == []
 
 

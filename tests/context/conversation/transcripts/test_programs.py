@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nexus_context.conversation.message import Message, text_of
-from nexus_context.conversation.transcripts import Conversation, Transcript, read
+from nexus_context.conversation.transcripts import Conversation, Transcript, read_transcript
 from support import program_files as files
 from support.program_files import PROGRAMS
 
@@ -29,7 +29,7 @@ def check(
     entire: bool = True,
 ) -> Transcript:
     """The messages of each conversation as `role [kinds] text !calls meta`, and what is left out."""
-    transcript = read(data, "/x/file", entire=entire)
+    transcript = read_transcript(data, "/x/file", entire=entire)
     assert [list(map(show, each.messages)) for each in transcript.conversations] == list(conversations)
     assert tuple(problem.message for problem in transcript.problems) == left_out
     assert tuple(map(str, transcript.left_out)) == left_out
@@ -185,7 +185,7 @@ GEMINI = [
 
 def test_contents_of_gemini() -> None:
     for name in ("gemini.json", "gemini_snake.json"):
-        (conversation,) = read((files.FILES / name).read_bytes(), "/x/f").conversations
+        (conversation,) = read_transcript((files.FILES / name).read_bytes(), "/x/f").conversations
         shown = [
             show(message).replace("[text] [tool_call]", "[tool_call]") for message in conversation.messages
         ]
@@ -201,7 +201,7 @@ def test_contents_of_gemini() -> None:
         "systemInstruction": {"parts": [{"text": "Be brief."}]},
         "tools": [{"functionDeclarations": [{"name": "ls"}]}],
     }
-    (conversation,) = read(json.dumps({"key": "k1", "request": body}), "/x/f").conversations
+    (conversation,) = read_transcript(json.dumps({"key": "k1", "request": body}), "/x/f").conversations
     assert (conversation.system, conversation.tools) == ("Be brief.", ({"name": "ls"},))
     assert (conversation.name, conversation.model, len(conversation.messages)) == ("k1", "gemini-2.5-pro", 5)
 
@@ -382,7 +382,7 @@ def test_an_export_of_opencode() -> None:
 
 def test_a_session_of_a_sub_agent_of_opencode() -> None:
     info = {**files.OPENCODE["info"], "parentID": "ses_0"}
-    (conversation,) = read(json.dumps({**files.OPENCODE, "info": info}), "/x/f").conversations
+    (conversation,) = read_transcript(json.dumps({**files.OPENCODE, "info": info}), "/x/f").conversations
     assert conversation.agent == "ses_1"
 
 
@@ -435,7 +435,7 @@ def test_a_data_export_of_claude() -> None:
     assert files_chat.messages[0].timestamp == files.STAMP
     assert (files_chat.name, files_chat.id, plain_chat.id) == ("Files", "chat-1", "chat-2")
     chat = {**files.EXPORT[0], "current_leaf_message_uuid": "m2"}
-    (other,) = read(json.dumps([chat]), "/x/f").conversations
+    (other,) = read_transcript(json.dumps([chat]), "/x/f").conversations
     assert show(other.messages[-1]) == "assistant An answer that was made again."
 
 
@@ -455,7 +455,7 @@ def test_a_history_of_aider() -> None:
     assert (first.name, first.model) == ("2026-03-01 08:00:00", "claude-sonnet-4-5")
     assert (second.name, second.model) == ("2026-03-02 08:00:00", None)
     trimmed = "".join(line.rstrip() + "\n" for line in files.AIDER.decode().splitlines())
-    assert show(read(trimmed, "/x/f").conversations[1].messages[0]) == "user Hello"
+    assert show(read_transcript(trimmed, "/x/f").conversations[1].messages[0]) == "user Hello"
 
 
 # ---------------------------------------------------------------- broken and large files
@@ -486,7 +486,7 @@ def test_the_time_is_linear(first: Any, second: Any) -> None:
     for count in (2_000, 20_000):
         data = files.jsonl([*files.CLAUDE[:1], *[first] * count, *[second] * count])
         start = time.process_time()
-        read(data, "/x/f")
+        read_transcript(data, "/x/f")
         seconds.append(time.process_time() - start)
     assert seconds[1] < 60 * seconds[0]
 
@@ -494,10 +494,10 @@ def test_the_time_is_linear(first: Any, second: Any) -> None:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_cut_file_gives_the_beginning(name: str) -> None:
     """At any byte: what was read is what the whole file begins with, and the cut is reported."""
-    whole = {key(each): each for each in read(PROGRAMS[name], "/x/f", entire=True).conversations}
+    whole = {key(each): each for each in read_transcript(PROGRAMS[name], "/x/f", entire=True).conversations}
     data = PROGRAMS[name]
     for end in range(0, len(data), 1 if len(data) < 1_500 else 3):
-        transcript = read(data[:end], "/x/f", entire=True)
+        transcript = read_transcript(data[:end], "/x/f", entire=True)
         assert all(problem.code != "internal" for problem in transcript.problems), end
         for conversation in transcript.conversations:
             check_is_beginning(conversation, whole[key(conversation)], end)
@@ -532,5 +532,5 @@ def test_whatever_replaces_a_byte_nothing_raises(name: str, data: st.DataObject)
     at = data.draw(st.integers(0, len(PROGRAMS[name]) - 1))
     piece = data.draw(st.sampled_from([b"", b"\xff", b"\x00", b'"', b"[", b"{}", b"null", b"1e999", b"\n"]))
     broken = PROGRAMS[name][:at] + piece + PROGRAMS[name][at + 1 :]
-    transcript = read(broken, "/x/f", entire=True)
+    transcript = read_transcript(broken, "/x/f", entire=True)
     assert all(problem.code != "internal" for problem in transcript.problems)

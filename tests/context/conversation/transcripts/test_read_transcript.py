@@ -12,7 +12,7 @@ from inline_snapshot import snapshot
 
 from nexus_context.conversation import transcripts
 from nexus_context.conversation.message import Message, ToolCall, text_of
-from nexus_context.conversation.transcripts import Conversation, Transcript, read
+from nexus_context.conversation.transcripts import Conversation, Transcript, read_transcript
 from nexus_context.errors import Severity
 
 Shown = tuple[str, Any] | tuple[str, Any, Any]
@@ -25,7 +25,7 @@ def check(records: list[Any] | str, form: str, *shown: Shown) -> Conversation:
         [lines] if isinstance(records, str) else [lines, json.dumps(records), json.dumps(records, indent=1)]
     )
     for text in texts:
-        transcript = read(text.encode(), "/t.jsonl")
+        transcript = read_transcript(text.encode(), "/t.jsonl")
         assert (transcript.problems, transcript.format) == ((), form)
         (conversation,) = transcript.conversations
         assert [show(message) for message in conversation.messages] == list(shown)
@@ -143,7 +143,7 @@ def test_our_own_messages_come_back_as_they_were() -> None:
         Message("system", "later"),
     ]
     lines = b"\n".join(msgspec.json.encode(message) for message in messages)
-    transcript = read(lines, "/t")
+    transcript = read_transcript(lines, "/t")
     assert transcript == Transcript("neutral", (Conversation(tuple(messages)),))
 
 
@@ -161,7 +161,9 @@ def test_bodies() -> None:
     }
     one = check(json.dumps(anthropic, indent=2), "anthropic", ("user", "x"))
     assert (one.system, one.tools, one.model) == ("A.\n\nB.", (tool,), "claude-sonnet-4-5")
-    log = read(jsonl([openai, {"custom_id": "n7", "method": "POST", "body": openai}, anthropic]), "/t")
+    log = read_transcript(
+        jsonl([openai, {"custom_id": "n7", "method": "POST", "body": openai}, anthropic]), "/t"
+    )
     assert [(each.name, each.system) for each in log.conversations] == [
         ("1", "S."),
         ("n7", "S."),
@@ -183,7 +185,7 @@ def test_tau_bench() -> None:
         jsonl(records).encode(),
         gzip.compress(jsonl(records).encode()),
     ):
-        transcript = read(data, "/t")
+        transcript = read_transcript(data, "/t")
         assert (transcript.format, transcript.problems) == ("tau-bench", ())
         assert [(one.name, one.system, len(one.messages)) for one in transcript.conversations] == [
             ("task 3, trial 1", "Policy.", 1),
@@ -195,7 +197,7 @@ def test_lines_of_all_systems() -> None:
     lines = ['{"role": "user", "content": "a\u2028b"}', "", " \t", '{"role": "user", "content": "c"}']
     for end in ("\n", "\r\n", "\r"):
         for start in (b"", b"\xef\xbb\xbf"):
-            found = read(start + end.join(lines).encode(), "/t")
+            found = read_transcript(start + end.join(lines).encode(), "/t")
             assert found.problems == ()
             assert [message.content for message in found.conversations[0].messages] == ["a\u2028b", "c"]
 
@@ -210,7 +212,7 @@ def test_broken_lines_are_told_and_the_others_read() -> None:
         '{"role": "user", "content": "a"}\n{"role": "user" "content": "b"}\n[1\n'
         '{"role": "user", "content": "c"}\n'
     )
-    found = read(text, "/t")
+    found = read_transcript(text, "/t")
     assert [message.content for message in found.conversations[0].messages] == ["a", "c"]
     assert [(one.severity, one.code.partition(".")[0]) for one in found.problems] == [
         (Severity.ERROR, "json")
@@ -221,7 +223,7 @@ def test_broken_lines_are_told_and_the_others_read() -> None:
 
 
 def test_a_file_that_is_being_written() -> None:
-    found = read('{"role": "user", "content": "a"}\n{"role": "assistant", "cont', "/t")
+    found = read_transcript('{"role": "user", "content": "a"}\n{"role": "assistant", "cont', "/t")
     assert len(found.conversations[0].messages) == 1
     assert told(found) == [
         (
@@ -243,7 +245,7 @@ def test_no_messages() -> None:
             {"role": "user", "content": 5},
         ]
     )
-    found = read(text + '{"role": "assistant", "tool_calls": [{"id": "x"}]}\n', "/t")
+    found = read_transcript(text + '{"role": "assistant", "tool_calls": [{"id": "x"}]}\n', "/t")
     known = "use one of system, developer, user, human, assistant, model, tool, function"
     assert [message for _, _, message in told(found)] == [
         f"The line is not a valid message: its role is 'king'; {known}",
@@ -255,7 +257,7 @@ def test_no_messages() -> None:
 
 
 def test_only_so_much_is_told() -> None:
-    found = read('{"role": "user", "content": ""}\n' + "oh no\n" * 500, "/t")
+    found = read_transcript('{"role": "user", "content": ""}\n' + "oh no\n" * 500, "/t")
     assert len(found.problems) == 21
     assert found.problems[-1].message == "And 480 more like these."
 
@@ -267,7 +269,7 @@ EMPTY = "Expected JSON lines or a list of messages"
     "text", ["", "\n \n", "[]", "{}", "null", "5", '"x"', "# A title\n\nText.\n", "[[], []]"]
 )
 def test_nothing_to_read(text: str) -> None:
-    found = read(text, "/t")
+    found = read_transcript(text, "/t")
     assert (found.format, found.conversations) == (None, ())
     assert any(one.severity is Severity.ERROR for one in found.problems)
     if not text.strip():
@@ -276,7 +278,7 @@ def test_nothing_to_read(text: str) -> None:
 
 def test_another_programs_file_is_refused_in_one_sentence() -> None:
     records = [{"type": "session_meta", "payload": {}}, {"type": "response_item", "payload": {}}] * 40
-    found = read(jsonl(records), "/t")
+    found = read_transcript(jsonl(records), "/t")
     assert [(one.code, one.message[:25]) for one in found.problems] == [
         ("transcript.empty", "The file has no messages.")
     ]
@@ -284,22 +286,22 @@ def test_another_programs_file_is_refused_in_one_sentence() -> None:
 
 def test_a_broken_list_is_read_as_far_as_it_goes() -> None:
     text = json.dumps([{"role": "user", "content": "a"}, {"role": "user", "content": "b"}], indent=2)
-    found = read(text[:-40], "/t")
+    found = read_transcript(text[:-40], "/t")
     assert [message.content for message in found.conversations[0].messages][:1] == ["a"]
     assert any(one.code.startswith("json.") for one in found.problems)
 
 
 def test_other_encodings() -> None:
-    found = read('{"role": "user", "content": "ä"}'.encode("utf-16"), "/t")
+    found = read_transcript('{"role": "user", "content": "ä"}'.encode("utf-16"), "/t")
     assert [message.content for message in found.conversations[0].messages] == ["ä"]
     assert told(found)[0][1] == "layer.encoding"
-    found = read(b'{"role": "user", "content": "\xff"}\n', "/t")
+    found = read_transcript(b'{"role": "user", "content": "\xff"}\n', "/t")
     assert [message.content for message in found.conversations[0].messages] == ["\ufffd"]
     assert told(found)[0][1] == "layer.encoding"
 
 
 def test_a_line_of_nuls_after_a_crash() -> None:
-    found = read('{"role": "user", "content": "a"}\n' + "\0" * 100, "/t")
+    found = read_transcript('{"role": "user", "content": "a"}\n' + "\0" * 100, "/t")
     assert len(found.conversations[0].messages) == 1
     assert [one.severity for one in found.problems] == [Severity.ERROR]
 
@@ -307,15 +309,15 @@ def test_a_line_of_nuls_after_a_crash() -> None:
 def test_packed_files() -> None:
     line = b'{"role": "user", "content": "a"}\n'
     two = gzip.compress(line) + gzip.compress(line)
-    assert len(read(two, "/t").conversations[0].messages) == 2
-    cut = read(gzip.compress(line * 1000)[:-9], "/t")
+    assert len(read_transcript(two, "/t").conversations[0].messages) == 2
+    cut = read_transcript(gzip.compress(line * 1000)[:-9], "/t")
     assert told(cut)[0][:2] == ("ERROR", "transcript.gzip")
     assert cut.conversations
-    assert told(read(b"\x1f\x8bnonsense", "/t"))[0][1] == "transcript.gzip"
+    assert told(read_transcript(b"\x1f\x8bnonsense", "/t"))[0][1] == "transcript.gzip"
 
 
 def test_a_bomb_is_not_unpacked() -> None:
-    found = read(gzip.compress(b" " * (transcripts.LIMIT + 1), 1), "/t")
+    found = read_transcript(gzip.compress(b" " * (transcripts.LIMIT + 1), 1), "/t")
     assert (found.conversations, told(found)[0][1]) == ((), "transcript.too-large")
     assert found.problems[0].message == snapshot(
         "The file is too large: it unpacks to more than 67,108,864 bytes."
@@ -324,7 +326,7 @@ def test_a_bomb_is_not_unpacked() -> None:
 
 def test_deep_nesting() -> None:
     deep = '{"role": "user", "content": ' + "[" * 100_000 + "]" * 100_000 + "}"
-    found = read('{"role": "user", "content": "a"}\n' + deep + "\n", "/t")
+    found = read_transcript('{"role": "user", "content": "a"}\n' + deep + "\n", "/t")
     assert len(found.conversations[0].messages) == 1
     assert len(found.problems) == 1
 
@@ -410,7 +412,7 @@ def test_what_is_written_in_the_providers_forms_is_read_back(messages: list[Mess
         {"system": "S.", "messages": anthropic},
     )
     for body, lines in zip(bodies, (openai, anthropic), strict=True):
-        whole, listed = read(json.dumps(body), "/t"), read(jsonl(lines), "/t")
+        whole, listed = read_transcript(json.dumps(body), "/t"), read_transcript(jsonl(lines), "/t")
         assert (whole.problems, listed.problems) == ((), ())
         assert whole.conversations[0].system == "S."
         for found in (whole, listed):
@@ -419,13 +421,13 @@ def test_what_is_written_in_the_providers_forms_is_read_back(messages: list[Mess
 
 @given(conversations())
 def test_our_own_form_is_read_back_exactly(messages: list[Message]) -> None:
-    found = read(b"\n".join(map(msgspec.json.encode, messages)), "/t")
+    found = read_transcript(b"\n".join(map(msgspec.json.encode, messages)), "/t")
     assert (list(found.conversations[0].messages), found.problems) == (messages, ())
 
 
 @given(st.binary(max_size=300) | st.text(max_size=300).map(str.encode))
 def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
-    check_is_sound(read(data, "/t"))
+    check_is_sound(read_transcript(data, "/t"))
 
 
 def check_is_sound(transcript: Transcript) -> None:
@@ -483,7 +485,7 @@ VALUES = st.recursive(
 
 @given(st.lists(VALUES, max_size=4), st.booleans())
 def test_any_records_are_read_without_an_exception(values: list[Any], entire: bool) -> None:
-    check_is_sound(read(jsonl(values), "/t", entire=entire))
+    check_is_sound(read_transcript(jsonl(values), "/t", entire=entire))
 
 
 def test_any_session_marks_are_read_without_an_exception() -> None:
@@ -497,7 +499,7 @@ def test_any_session_marks_are_read_without_an_exception() -> None:
         ]
         for extra in extras:
             marks = {"type": kind, "uuid": 5, "sessionId": "s", "parentUuid": ["x"], **extra}
-            check_is_sound(read(jsonl([marks]), "/t"))
+            check_is_sound(read_transcript(jsonl([marks]), "/t"))
 
 
 # ---------------------------------------------------------------- chats of other programs that look alike
@@ -548,19 +550,19 @@ CORE_CALL = {"type": "tool-call", "toolCallId": "c", "toolName": "look", "input"
     ],
 )
 def test_text_under_an_unknown_key_is_a_problem_and_never_an_empty_message(record: Any, place: str) -> None:
-    transcript = read(json.dumps([record, {"role": "user", "content": "Bye"}]), "/t.json")
+    transcript = read_transcript(json.dumps([record, {"role": "user", "content": "Bye"}]), "/t.json")
     problem = f"has its text under '{place}', where no known format has it; it is left out."
     assert [(name, code, text.split(" ", 2)[2]) for name, code, text in told(transcript)] == [
         ("ERROR", "transcript.text", problem)
     ]
     assert [text_of(message) for each in transcript.conversations for message in each.messages] == ["Bye"]
-    alone = read(json.dumps([record]), "/t.json")
+    alone = read_transcript(json.dumps([record]), "/t.json")
     assert (alone.conversations, [problem.code for problem in alone.problems]) == ((), ["transcript.text"])
 
 
 def test_a_part_that_nobody_reads_is_a_problem_beside_those_that_are_read() -> None:
     content = [{"type": "text", "text": "I look."}, CORE_CALL]
-    transcript = read(json.dumps([{"role": "assistant", "content": content}]), "/t.json")
+    transcript = read_transcript(json.dumps([{"role": "assistant", "content": content}]), "/t.json")
     text = "Item 1 has a part of the type 'tool-call', which is not read; it is kept."
     assert told(transcript) == [("ERROR", "transcript.text", text)]
     assert transcript.conversations[0].messages[0].content == content
@@ -576,5 +578,5 @@ def test_a_part_that_nobody_reads_is_a_problem_beside_those_that_are_read() -> N
     ],
 )
 def test_a_message_that_says_that_it_is_empty_is_read(record: Any) -> None:
-    transcript = read(json.dumps([{"role": "user", "content": "Hi"}, record]), "/t.json")
+    transcript = read_transcript(json.dumps([{"role": "user", "content": "Hi"}, record]), "/t.json")
     assert (told(transcript), len(transcript.conversations[0].messages)) == ([], 2)

@@ -84,7 +84,7 @@ class Transcript(msgspec.Struct, frozen=True):
     left_out: tuple[LeftOut, ...] = ()
 
 
-def read(
+def read_transcript(
     data: bytes | str, path: str, *, entire: bool = False, refusal: Refusal = lambda _: None
 ) -> Transcript:
     """Read a transcript; never raises, whatever the data is.
