@@ -62,6 +62,10 @@ METHODS: dict[str, Method] = {
     "nexus/session/create": _method(
         lambda: (protocol.CreateParams, protocol.SessionPlace), lambda: api.session.create
     ),
+    "nexus/session/setParameters": _method(
+        lambda: (protocol.SetParametersParams, protocol.SetParametersResult),
+        lambda: api.session.set_parameters,
+    ),
     "nexus/session/list": _method(
         lambda: (protocol.FolderParams, protocol.ListResult), lambda: api.session.list_sessions
     ),

@@ -283,6 +283,7 @@ class _Recorder:
     def ask_of_sessions(self, folder: Json) -> None:
         plan = {**folder, "session": "plan"}
         self.ask("nexus/session/create", {**plan, "parameters": {"temperature": 0.2}})
+        self.ask("nexus/session/setParameters", {**plan, "parameters": {"max_tokens": 8_000}})
         made = self.client.request("nexus/session/append", {**plan, "messages": TURN})
         self.client.request("nexus/session/append", {**plan, "messages": [ANSWER]})
         self.ask("nexus/session/fork", {**plan, "turn": made["turn"], "to": "another plan"})

@@ -75,6 +75,7 @@ CODES = {
     "bad-message": "a message to an agent is incomplete or out of range; the message says where",
     "bad-option": "an option of the request is out of range, unknown, or excluded by another; the message "
     "names it",
+    "bad-record": "a record of a session store is damaged (`ContextAssembler`, in programs only)",
     "bad-parameter": "a model parameter of the request, or of an agent, does not exist or is out of range",
     "bad-pin": "a pin is empty, has no message or is too large for the summary; the message names it",
     "bad-session-name": "a conversation's new name is blank, too long, not on one line or not plain text",
@@ -82,6 +83,7 @@ CODES = {
     "bad-text": "a name contains characters that cannot be stored",
     "bad-usage": "a number of tokens in `providerUsage` is negative; the message names it",
     "bad-tool": "a tool definition of the request has no name; the message says which",
+    "concurrent-use": "two threads use one conversation at once (in programs only)",
     "context-overflow": "the request body would not fit the model, even with everything optional left out",
     "empty-append": "there is no message to append",
     "event-too-large": "the `data` of an event has more than 1 MB as JSON",

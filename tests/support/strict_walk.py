@@ -260,7 +260,10 @@ def _shared_note(before: Sent, now: Sent) -> int:
     """Tokens of the note on changes that both have, apart, before messages that differ.
 
     Two windows then told the same change with another message each; a report counts note and message as one.
+    OpenAI caches up to there, Anthropic up to its breakpoints.
     """
+    if now.model.vendor != "openai":
+        return 0
     old, new = before.context.request, now.context.request
     assert old is not None
     assert new is not None

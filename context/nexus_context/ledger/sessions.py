@@ -194,10 +194,25 @@ def begin(
         connection.execute(_INHERIT, (number, origin))
         connection.execute(_INHERIT_PARAMETERS, (number, origin))
     elif parameters:
-        connection.execute(
-            "INSERT INTO session_parameters VALUES (?, ?)", (number, optional_json(parameters))
-        )
+        _write_parameters(connection, number, parameters)
     return SessionPosition(*row(connection, _PLACE + " WHERE session.id = ?", number))
+
+
+def set_parameters(
+    connection: apsw.Connection, workspace: str, session: str, parameters: Mapping[str, Any]
+) -> None:
+    """Change these parameters of a session, which is created if it is missing."""
+    position = find(connection, workspace, session) or begin(connection, workspace, session)
+    before = read_existing(connection, workspace, session).parameters
+    connection.execute("DELETE FROM session_parameters WHERE session = ?", (position.session,))
+    _write_parameters(connection, position.session, {**before, **parameters})
+    touch(connection, position.session, now())
+
+
+def _write_parameters(connection: apsw.Connection, number: int, parameters: Mapping[str, Any]) -> None:
+    given = {name: value for name, value in parameters.items() if value is not None}
+    if given:
+        connection.execute("INSERT INTO session_parameters VALUES (?, ?)", (number, optional_json(given)))
 
 
 def _check_name(name: str) -> None:

@@ -105,6 +105,11 @@ class SqliteLedger:
             sessions.begin(connection, workspace, session, agent=agent, parameters=parameters)
             return sessions.read_existing(connection, workspace, session)
 
+    def set_parameters(self, workspace: str, session: str, parameters: Mapping[str, Any]) -> Session:
+        with self._connections.writing() as connection:
+            sessions.set_parameters(connection, workspace, session, parameters)
+            return sessions.read_existing(connection, workspace, session)
+
     def rename(self, workspace: str, session: str, to: str) -> Session:
         with self._connections.writing() as connection:
             sessions.rename(connection, workspace, session, to)

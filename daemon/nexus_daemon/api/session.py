@@ -1,7 +1,7 @@
 """`nexus/session/*`: lock a conversation, sync it, and change it in a worker thread."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -32,12 +32,29 @@ async def create(client: "Connection", params: protocol.CreateParams) -> protoco
     `parameters` are stored with it and hold for all its requests, with the origin `session`. A parameter that
     does not exist or is out of range is an error.
     """
-    for name, value in params.parameters.items():
-        check_parameter(name, value, "session")
-    parameters = {name: value for name, value in params.parameters.items() if value is not None}
+    _check_parameters(params.parameters)
     async with using(client, params) as scope:
-        session = await client.work(scope.ledger.create, params.session, params.agent, parameters)
+        session = await client.work(scope.ledger.create, params.session, params.agent, params.parameters)
     return protocol.SessionPlace(session=session.name, thread=session.head.thread)
+
+
+async def set_parameters(
+    client: "Connection", params: protocol.SetParametersParams
+) -> protocol.SetParametersResult:
+    """Change model parameters of a conversation, also of `main`, for all its requests from now on.
+
+    What is not named stays. A missing conversation is created.
+    """
+    _check_parameters(params.parameters)
+    async with using(client, params) as scope:
+        session = await client.work(scope.ledger.set_parameters, params.session, params.parameters)
+        scope.conversation.parameters = session.parameters
+    return protocol.SetParametersResult(session=session.name, parameters=dict(session.parameters))
+
+
+def _check_parameters(parameters: dict[str, Any]) -> None:
+    for name, value in parameters.items():
+        check_parameter(name, value, "session")
 
 
 async def list_sessions(client: "Connection", params: protocol.FolderParams) -> protocol.ListResult:

@@ -17,6 +17,19 @@ class CreateParams(SessionParams, frozen=True):
     parameters: dict[str, Any] = {}
 
 
+class SetParametersParams(SessionParams, frozen=True):
+    """What to change of a conversation."""
+
+    parameters: dict[str, Any] = {}  # model parameters by name; null drops one
+
+
+class SetParametersResult(Wire, frozen=True):
+    """The parameters that a conversation has now."""
+
+    session: str  # the conversation
+    parameters: dict[str, Any]  # model parameters by name
+
+
 class SessionPlace(Wire, frozen=True):
     """A conversation and its thread."""
 
@@ -42,7 +55,7 @@ class SessionInfo(Sparse, frozen=True):
     max_context_tokens: int | None = None  # this model's limit according to the editor
     # false: `tokens` are an estimate, or some were counted for another model than the conversation has now
     exact: bool = True
-    parameters: dict[str, Any] = {}  # the model parameters that it was created with
+    parameters: dict[str, Any] = {}  # its model parameters
 
 
 class FocusResult(Sparse, frozen=True):
@@ -294,7 +307,8 @@ class SessionDidChange(Sparse, frozen=True):
 
     workspace_folder: str  # URI of the folder
     session: str  # the conversation
-    # `created`, `appended`, `compacted`, `undone`, `cleared`, `renamed`, `deleted` or `forked` (a new one)
+    # `created`, `appended`, `compacted`, `undone`, `cleared`, `parameters` (they were set), `renamed`,
+    # `deleted` or `forked` (a new one)
     reason: Annotated[
         str,
         OneOf(
@@ -303,6 +317,7 @@ class SessionDidChange(Sparse, frozen=True):
             "compacted",
             "undone",
             "cleared",
+            "parameters",
             "renamed",
             "deleted",
             "forked",

@@ -118,7 +118,7 @@ class Conversation:
         self.last_prefix: Prefix | None = None  # of the last request for a message or an event
         self.last_options: Options | None = None  # of the same request, without its turn tools
         self.last_turn_tools: Sequence[dict[str, Any]] = ()  # of the same request
-        self.parameters: Mapping[str, Any] = {}  # of the model, that it was created with
+        self.parameters: Mapping[str, Any] = {}  # of the model
         self.last_event = 0  # number of the newest event when the last turn was sent
         self.futile = False  # a compaction did not bring the last turn below the threshold
         self.undone = False  # the user undid a compaction and has not requested one since

@@ -7,7 +7,7 @@
 """
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from nexus_context.ledger.records import DirectMessage
     from nexus_context.ledger.store import Ledger
     from nexus_context.memory.events import Event
+
+Reason = Literal[
+    "created", "parameters", "appended", "compacted", "undone", "cleared", "renamed", "deleted", "forked"
+]
+"""How a conversation changed."""
 
 SESSION = "agent:"
 """Prefix of the name of an agent's conversation."""

@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -33,6 +33,7 @@ from nexus_context.ledger.errors import LedgerError
 from nexus_daemon import lazy, tracing
 from nexus_daemon.sessions import ledger_events
 from nexus_daemon.sessions.correction_cache import CorrectionCache
+from nexus_daemon.sessions.ledger_events import Reason
 from nexus_daemon.sessions.options_cache import OptionsCache
 
 if TYPE_CHECKING:  # the first diagnostics need not wait for it
@@ -54,7 +55,6 @@ if TYPE_CHECKING:  # the first diagnostics need not wait for it
 
 logger = logging.getLogger(__name__)
 
-Reason = Literal["created", "appended", "compacted", "undone", "cleared", "renamed", "deleted", "forked"]
 T = TypeVar("T")
 
 _KINDS: dict[str, Reason] = {"query": "appended", "compaction": "compacted", "undo": "undone"}
@@ -422,15 +422,18 @@ class FolderLedger:
         self._write(lambda: self.store.render_anew(self.workspace, session))
         self._writer.on_options(self.workspace)  # usages are others now
 
-    def create(
-        self, session: str, agent: str | None, parameters: "Mapping[str, Any] | None" = None
-    ) -> "Session":
+    def create(self, session: str, agent: str | None, parameters: "Mapping[str, Any]") -> "Session":
         return self._change(
             lambda: self.store.create(self.workspace, session, agent=agent, parameters=parameters), "created"
         )
 
+    def set_parameters(self, session: str, parameters: "Mapping[str, Any]") -> "Session":
+        return self._change(
+            lambda: self.store.set_parameters(self.workspace, session, parameters), "parameters"
+        )
+
     def parameters(self, session: str) -> "Mapping[str, Any]":
-        """The model parameters that a conversation was created with."""
+        """The model parameters of a conversation."""
         stored = self.store.find(self.workspace, session)
         return {} if stored is None else stored.parameters
 

@@ -108,7 +108,7 @@ def _begin(scope: SessionScope, agent: str) -> None:
     What the turn under way was made with stays.
     """
     try:
-        scope.ledger.create(scope.conversation.session, agent)
+        scope.ledger.create(scope.conversation.session, agent, {})
     except LedgerError as error:
         if error.code != "session-exists":
             raise

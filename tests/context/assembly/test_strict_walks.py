@@ -82,6 +82,11 @@ def _change(walk: Walk, step: str, size: int, window: int) -> None:
     steps=st.lists(STEPS, min_size=4, max_size=14),
 )
 @example(
+    model=MODELS[0],
+    window=ROOMY,
+    steps=[("ask", 0, 1), ("rules", 0, 0), ("meanwhile", 1, 0), ("ask", 0, 1)],
+)
+@example(
     model=MODELS[-1],
     window=ROOMY,
     steps=[("ask", 0, 0), ("ask", 0, 1), ("rules", 0, 0), ("meanwhile", 0, 0)],  # both tell of the rules

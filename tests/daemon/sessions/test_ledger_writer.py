@@ -86,7 +86,7 @@ def check(pair: tuple[Process, Process], *changes: str) -> None:
 
 def test_every_change_is_told_to_both(pair: tuple[Process, Process]) -> None:
     one, _ = pair
-    one.ledger.create("main", None)
+    one.ledger.create("main", None, {})
     check(pair, "created main")
     first = one.say()
     check(pair, "appended main")

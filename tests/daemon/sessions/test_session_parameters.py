@@ -38,6 +38,30 @@ def test_they_count_from_then_on_and_the_request_wins(tmp_path: Path) -> None:
     check(tmp_path, story)
 
 
+def test_they_can_be_changed_later_also_those_of_main(tmp_path: Path) -> None:
+    async def story(desk: Desk, ask: Asking) -> None:
+        await ask("session/append", messages=[{"role": "user", "content": "Go."}])
+        assert "temperature" not in await parameters(ask)
+        told = await ask("session/setParameters", parameters={"temperature": 0.5, "max_tokens": 100})
+        assert told == {"session": "main", "parameters": {"temperature": 0.5, "max_tokens": 100}}
+        assert (await parameters(ask))["temperature"] == {"value": 0.5, "origin": "session"}
+        told = await ask("session/setParameters", parameters={"temperature": 0.2, "max_tokens": None})
+        assert told["parameters"] == {"temperature": 0.2}
+        assert (await parameters(ask))["temperature"] == {"value": 0.2, "origin": "session"}
+        assert "max_tokens" not in await parameters(ask)
+        (listed,) = (await ask("session/list"))["sessions"]
+        assert (listed["parameters"], listed["messages"]) == ({"temperature": 0.2}, 2)
+        await ask("session/setParameters", session="new", parameters={"top_k": 3})
+        assert (await parameters(ask, session="new"))["top_k"] == {"value": 3, "origin": "session"}
+        code, message = await ask.refused("session/setParameters", parameters={"temperature": 3})
+        assert (code, message.startswith("Parameter temperature of the session")) == ("bad-parameter", True)
+        await ended(desk)
+        _, ask = await again(desk)
+        assert (await parameters(ask))["temperature"] == {"value": 0.2, "origin": "session"}
+
+    check(tmp_path, story)
+
+
 def test_they_are_above_those_of_an_agent(tmp_path: Path) -> None:
     async def story(_: Desk, ask: Asking) -> None:
         await ask("agent/spawn", agentId="api", cwd="api", parameters={"temperature": 0.3, "top_k": 5})

@@ -628,7 +628,7 @@ def test_a_ledger_on_a_server_is_not_possible_yet(tmp_path: Path) -> None:
     assert ended is not None
     ended.result()
     with pytest.raises(LedgerError, match="is ending"):
-        own.create("x", None)
+        own.create("x", None, {})
 
 
 def test_the_open_ledger_is_the_one_that_a_library_opens(tmp_path: Path) -> None:

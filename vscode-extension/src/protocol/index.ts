@@ -17,6 +17,7 @@ export interface Requests {
   "nexus/context/layers": { params: LayersParams; result: LayersResult };
   "nexus/config/effective": { params: AgentViewParams; result: EffectiveResult };
   "nexus/session/create": { params: CreateParams; result: SessionPlace };
+  "nexus/session/setParameters": { params: SetParametersParams; result: SetParametersResult };
   "nexus/session/list": { params: FolderParams; result: ListResult };
   "nexus/session/append": { params: AppendParams; result: AppendResult };
   "nexus/session/messages": { params: MessagesParams; result: MessagesResult };
@@ -1705,13 +1706,17 @@ export interface SessionDidChange {
   workspaceFolder: string;
   /** the conversation */
   session: string;
-  /** `created`, `appended`, `compacted`, `undone`, `cleared`, `renamed`, `deleted` or `forked` (a new one) */
+  /**
+   * `created`, `appended`, `compacted`, `undone`, `cleared`, `parameters` (they were set), `renamed`, `deleted` or
+   * `forked` (a new one)
+   */
   reason:
     | "created"
     | "appended"
     | "compacted"
     | "undone"
     | "cleared"
+    | "parameters"
     | "renamed"
     | "deleted"
     | "forked"
@@ -1753,7 +1758,7 @@ export interface SessionInfo {
   maxContextTokens?: number;
   /** false: `tokens` are an estimate, or some were counted for another model than the conversation has now */
   exact?: boolean;
-  /** the model parameters that it was created with */
+  /** its model parameters */
   parameters?: Record<string, Json>;
 }
 
@@ -1763,6 +1768,20 @@ export interface SessionPlace {
   session: string;
   /** id of its line of turns; clearing the conversation starts a new one */
   thread: string;
+}
+
+/** What to change of a conversation. */
+export interface SetParametersParams extends SessionParams {
+  /** model parameters by name; null drops one */
+  parameters?: Record<string, Json>;
+}
+
+/** The parameters that a conversation has now. */
+export interface SetParametersResult {
+  /** the conversation */
+  session: string;
+  /** model parameters by name */
+  parameters: Record<string, Json>;
 }
 
 /** A tool call of an assistant. */
