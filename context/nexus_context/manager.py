@@ -14,6 +14,7 @@ import msgspec
 
 from nexus_context.budget import ContextConfig, TokenUsage, corrected, history_rows
 from nexus_context.conversation import coercion
+from nexus_context.conversation.agent_result import MadeWith
 from nexus_context.conversation.body_shape import AS_IT_IS, BodyShape
 from nexus_context.conversation.bound_thinking import SentRequest, report_behind
 from nexus_context.conversation.compaction.server import SplitTurn
@@ -33,7 +34,7 @@ from nexus_context.frozen import Frozen, frozen_of, frozen_text, settled
 from nexus_context.manager_budget import ManagerBudget
 from nexus_context.message_methods import MessageMethods
 from nexus_context.one_thread import OneThread, in_one_thread
-from nexus_context.sent_requests import SentRequests
+from nexus_context.sent_requests import AssembledRequest, SentRequests
 from nexus_context.tokens import (
     MinimalCounter,
     TokenCounter,
@@ -97,9 +98,8 @@ class ContextManager(MessageMethods):
     ) -> None:
         """`started`, a local time, opens the session with a message that tells when it began.
 
-        Without `config.max_tokens` the limit is the window of `model`; without a model 8,000 tokens, and the
-        usage says that it is a guess. `compact`, `is_over_budget` and `add(usage=)` go by the budget of the
-        last request that `assemble` made.
+        Without `config.max_tokens` the limit is the window of `model`, without a model 8,000 tokens.
+        `compact`, `is_over_budget` and `add(usage=)` go by the budget of the last request of `assemble`.
 
         `counter` counts tokens; the default is that of `model`, else cl100k_base. `clock` returns the local
         time with its zone: each user message that is added is sent with the time before its text, and so is
@@ -196,9 +196,7 @@ class ContextManager(MessageMethods):
         `usage` is the provider's of the last answer and its request. A user message without a preamble gets
         the time of the clock. An answer with a server's compaction compacts the history, as `compact` does.
         The turn message of an assembled context says which request is answered, else `sent_requests` decides.
-
-        All messages are checked first: RequestError, `bad-message`, names the one that cannot be sent, and
-        nothing has changed then.
+        RequestError, `bad-message`, names the first message that cannot be sent; nothing has changed then.
         """
         batch = coercion.messages_from(messages)
         coercion.check_usage(usage)
@@ -234,6 +232,7 @@ class ContextManager(MessageMethods):
             compaction=self._session.server_compaction(summary, split.kept),
             report=report,
             usage=usage,
+            made_with=self._made_with(request),
         )
         self._correct(report)
         self._stored, self._told = True, told
@@ -269,10 +268,9 @@ class ContextManager(MessageMethods):
     ) -> None:
         """Replace the conversation, including its compactions, by a history from a ledger.
 
-        `tokens` are those of each message, by the counter of that name: they are not counted again. Behind
-        the first `lead` messages, `gap_messages` of `gap_tokens` are missing: these are not sent, and
-        whatever needs them raises RequestError, `history-not-loaded`. A conversation with a
-        ledger reads it itself and refuses (`bad-option`).
+        `tokens` are those of each message, by the counter of that name. Behind the first `lead` messages,
+        `gap_messages` of `gap_tokens` are missing: what needs them raises RequestError,
+        `history-not-loaded`. A conversation with a ledger refuses (`bad-option`).
         """
         if self._session is not None:
             raise RequestError(
@@ -532,6 +530,9 @@ class ContextManager(MessageMethods):
             self.correction = self._session.correction(family_of_counter(self._budget()[0]).name)
         elif report is not None:
             self.correction = Correction(report.family, anchor=report)
+
+    def _made_with(self, request: AssembledRequest | None) -> MadeWith:
+        return (request and request.made_with) or self._own.made_with()
 
     def _tokens(self, message: Message) -> int:
         return count_message(self.counter, sent_content(message), message.tool_calls, message.role)

@@ -6,9 +6,11 @@ from typing import Any
 import msgspec
 
 from nexus_context.budget import ContextConfig, DefaultLimit, TokenUsage, UsageRow, usage
+from nexus_context.conversation.agent_result import MadeWith
 from nexus_context.conversation.window import Budget
+from nexus_context.layers.agent_definitions import UNIFIED
 from nexus_context.tokens import TokenCounter, get_model_limits
-from nexus_context.tools import fixed_rows
+from nexus_context.tools import fixed_rows, name_of
 
 
 class ManagerBudget:
@@ -35,6 +37,11 @@ class ManagerBudget:
         self.system_prompt = self.system_prompt if system_prompt is None else system_prompt
         self.tools = self.tools if tools is None else tools
         self._fixed = self._budget = None
+
+    def made_with(self) -> MadeWith:
+        """What a request by itself is made with."""
+        names = tuple(map(name_of, self.tools))
+        return MadeWith(self._limits.given or None, UNIFIED, names, self.system_prompt)
 
     @property
     def rows(self) -> tuple[UsageRow, ...]:

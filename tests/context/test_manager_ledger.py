@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from nexus_context.assembly import Options, Request, assemble
 from nexus_context.budget import EARLIER_EVENTS, ContextConfig
 from nexus_context.conversation.message import Message, text_of
 from nexus_context.errors import RequestError
@@ -158,3 +159,20 @@ def test_a_bound_conversation_has_a_folder_and_reads_itself(ledger: Ledger) -> N
     with pytest.raises(RequestError) as refused:
         bound(ledger).restore([], tokens=[], counter="characters")
     assert refused.value.code == "bad-option"
+
+
+def test_a_turn_says_what_it_was_made_with(ledger: Ledger, tmp_path: Path) -> None:
+    chat = bound(ledger, model="gpt-4o")
+    chat.set_system_prompt("You are helpful.")
+    chat.set_tool_definitions([{"name": "look"}, {"name": "open"}])
+    chat.add_user_message("Where is the gate?")
+    chat.add_assistant_message("Behind the wall.")
+    chat.set_system_prompt("You are brief.")
+    turn = assemble(None, chat, Request(Message("user", "Open?"), options=Options(model="gpt-4.1")), now=NOW)
+    chat.add([turn.turn_message, Message("assistant", "Yes.")])
+    first, second, third = ledger.turns(FOLDER, "main")
+    for one in (first, second):
+        assert (one.model, one.role, one.toolset) == ("gpt-4o", "unified", ("look", "open"))
+    assert (first.context, second.context) == ({"system": {"text": "You are helpful."}}, None)
+    assert (third.model, third.toolset) == ("gpt-4.1", ("look", "open"))
+    assert third.context == {"system": {"text": "You are brief."}}

@@ -16,6 +16,7 @@ from nexus_context.tokens import MinimalCounter, TokenCounter
 if TYPE_CHECKING:
     from nexus_context.agents.conversation import AgentConversation
     from nexus_context.budget import TokenUsage
+    from nexus_context.ledger.store import Ledger
 
 ROLES = (MANAGER, WORKER, UNIFIED)
 _beginning = threading.Lock()
@@ -49,6 +50,7 @@ class Agent:
 
     __slots__ = (
         "_conversation",
+        "_place",
         "children",
         "depth",
         "folder",
@@ -61,8 +63,17 @@ class Agent:
         "tools",
     )
 
-    def __init__(self, spec: AgentSpec, *, parent: "Agent | None", snapshot: Snapshot) -> None:
+    def __init__(
+        self,
+        spec: AgentSpec,
+        *,
+        parent: "Agent | None",
+        snapshot: Snapshot,
+        place: "tuple[Ledger, str] | None" = None,
+    ) -> None:
+        """`place`: the ledger, and the workspace folder in it, that the agent's conversation is stored in."""
         self.spec = spec
+        self._place = place
         self.parent = parent
         self.depth: int = 0 if parent is None else parent.depth + 1
         self.children: list[str] = []
@@ -117,7 +128,9 @@ class Agent:
 
         with _beginning:
             if self._conversation is None:
-                self._conversation = AgentConversation(lambda: self.snapshot)
+                self._conversation = AgentConversation(
+                    lambda: self.snapshot, place=self._place, session=self.session
+                )
             return self._conversation
 
     def usage(

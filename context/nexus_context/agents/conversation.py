@@ -13,23 +13,34 @@ from nexus_context.assembly import costs
 from nexus_context.assembly.costs import FixedPart
 from nexus_context.assembly.request import Options, Request
 from nexus_context.budget import TokenUsage
+from nexus_context.conversation.agent_result import MadeWith
 from nexus_context.conversation.compaction.detection import CompactionSettings, settings_of
 from nexus_context.conversation.message import Message
 from nexus_context.conversation.view import View, overflow
 from nexus_context.conversation.window import Budget
 from nexus_context.errors import RequestError
+from nexus_context.ledger.store import Ledger
 from nexus_context.manager import ContextManager
+from nexus_context.sent_requests import AssembledRequest
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import TokenCounter
+from nexus_context.tools import name_of
 
 
 class AgentConversation(ContextManager):
     """The messages of an agent, with its prompt, tools and budget."""
 
-    def __init__(self, snapshot: Callable[[], Snapshot]) -> None:
-        """`snapshot` returns the agent's present one."""
+    def __init__(
+        self,
+        snapshot: Callable[[], Snapshot],
+        *,
+        place: tuple[Ledger, str] | None = None,
+        session: str = "main",
+    ) -> None:
+        """`snapshot` returns the agent's present one. With the `place` in a ledger, it is a session there."""
         self._snapshot = snapshot
-        super().__init__()
+        ledger, folder = place or (None, None)
+        super().__init__(ledger=ledger, folder=folder, session=session)
 
     @property
     def counter(self) -> TokenCounter:
@@ -57,6 +68,12 @@ class AgentConversation(ContextManager):
     def get_tool_definitions(self) -> list[dict[str, Any]]:
         """Copies of the tools that the agent is offered, without those that it may not use."""
         return deepcopy(self._fixed_part().tools)
+
+    def _made_with(self, request: AssembledRequest | None) -> MadeWith:
+        if request is not None and request.made_with is not None:
+            return request.made_with
+        fixed, role = self._fixed_part(), self._snapshot().role
+        return MadeWith(fixed.model.given or None, role, tuple(map(name_of, fixed.tools)), fixed.prompt.text)
 
     def build_messages(self) -> list[Message]:
         """System prompt and messages to send, cut to the budget of the agent's model.

@@ -27,6 +27,7 @@ from nexus_context.errors import RequestError
 from nexus_context.files import is_dir
 from nexus_context.layers.agent_definitions import MAIN
 from nexus_context.layers.walk import CONFIG_DIRECTORY
+from nexus_context.ledger.store import Ledger
 from nexus_context.prompt.blocks import UNIFIED, WORKER
 from nexus_context.snapshot import LoadInputs, Snapshot, load
 
@@ -70,13 +71,17 @@ class AgentPool:
         roots: Sequence[str] = (),
         followed: bool = False,
         turns: Turns | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
         """`folder` is the folder's snapshot for no agent; `roots` are all workspace folders, including it.
+        With a `ledger`, the conversation of each agent is the session `Agent.session` of the folder.
 
         `followed`: the caller watches `watch` and reports every change to `refresh`. Snapshots are loaded
         with `inputs`; long loads take `turns`.
         """
-        self.main = Agent(AgentSpec(MAIN, folder.folder, UNIFIED), parent=None, snapshot=folder)
+        self._place = None if ledger is None else (ledger, folder.folder)
+        spec = AgentSpec(MAIN, folder.folder, UNIFIED)
+        self.main = Agent(spec, parent=None, snapshot=folder, place=self._place)
         self.main.permissions = permissions.of(folder.effective)
         self._agents: dict[str, Agent] = {}
         self._directories = DirectorySnapshots(folder, inputs, roots, turns=turns)
@@ -160,7 +165,7 @@ class AgentPool:
             self._check_free(spec.id)
             parent = self.get(spec.parent or MAIN)
             path = os.path.normpath(os.path.join(self.main.folder, spec.folder or parent.folder))
-            agent = Agent(spec, parent=parent, snapshot=self._base_of(parent))
+            agent = Agent(spec, parent=parent, snapshot=self._base_of(parent), place=self._place)
             agent.folder = path
             return self._joined(self._begun(agent, self._snapshot_since_start(agent)))
 
@@ -319,7 +324,7 @@ class AgentPool:
         spec, cwd = parents.resolve_spec(spec, self.main.snapshot, parent)
         check_child(spec, parent)
         path = work_directory(spec.id, cwd, base=self.main.folder, roots=self.roots)
-        return Agent(spec, parent=parent, snapshot=self._base(path, trusted=trusted))
+        return Agent(spec, parent=parent, snapshot=self._base(path, trusted=trusted), place=self._place)
 
     def _begun(self, agent: Agent, snapshot: Snapshot) -> Agent:
         """The agent with its first snapshot. Revisions follow those of an earlier agent of its name."""

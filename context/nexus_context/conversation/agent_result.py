@@ -1,6 +1,7 @@
 """What an agent's engine returns from a turn: the messages that it produced, and what the provider said."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -34,6 +35,15 @@ class ProviderUsage(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
                     f"providerUsage.{field.encode_name} is {tokens}; it must not be negative.",
                     code="bad-usage",
                 )
+
+
+class MadeWith(NamedTuple):
+    """What a request was made with: model, role of the agent, names of the tools, system prompt."""
+
+    model: str | None
+    role: str
+    toolset: tuple[str, ...]
+    prompt: str
 
 
 class TurnOutcome(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from nexus_context.conversation.agent_result import ProviderUsage, TurnOutcome
+from nexus_context.conversation.agent_result import MadeWith, ProviderUsage, TurnOutcome
 from nexus_context.conversation.message import Message
 from nexus_context.errors import RequestError
 from nexus_context.ledger.records import (
@@ -47,6 +47,7 @@ class BoundSession:
         self.compaction: str | None = None
         self.frozen: str | None = None
         self._correction: Correction | None = None  # None: not read yet
+        self._prompt = ""  # of the last turn that was appended here
 
     def load(self) -> StoredHistory | None:
         """The whole history; None if nothing was appended yet."""
@@ -73,7 +74,7 @@ class BoundSession:
             self._correction = msgspec.structs.replace(self._ledger.correction(family), anchor=anchor)
         return self._correction
 
-    def append(
+    def append(  # noqa: PLR0913 - a turn has so many parts
         self,
         messages: Sequence[Counted],
         *,
@@ -83,8 +84,11 @@ class BoundSession:
         compaction: ServerCompaction | None = None,
         report: UsageReport | None = None,
         usage: ProviderUsage | None = None,
+        made_with: MadeWith | None = None,
     ) -> bool:
         """Append a turn; False if it does not follow what is in memory, or if a compaction followed it.
+
+        The context of a turn has the system prompt where it is another than that of the turn before.
 
         LedgerError: nothing was written.
         """
@@ -96,10 +100,20 @@ class BoundSession:
             compaction=compaction,
             report=report,
             outcome=None if usage is None else TurnOutcome(usage),
+            **self._facts(made_with),
         )
         if report is not None:
             self._correction = None
-        return self._follows(self._ledger.append(self._folder, self._session, turn)) and compaction is None
+        appended = self._ledger.append(self._folder, self._session, turn)
+        self._prompt = self._prompt if made_with is None else made_with.prompt
+        return self._follows(appended) and compaction is None
+
+    def _facts(self, made_with: MadeWith | None) -> dict[str, Any]:
+        if made_with is None:
+            return {}
+        model, role, toolset, prompt = made_with
+        context = None if prompt == self._prompt else {"system": {"text": prompt}}
+        return {"model": model, "role": role, "toolset": toolset, "context": context}
 
     @staticmethod
     def new_compaction(compaction: str, summary: Counted, counter: str, *, receipt: Any) -> NewCompaction:

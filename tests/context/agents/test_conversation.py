@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from nexus_context.agents import Agent
+from nexus_context.agents import Agent, AgentPool
 from nexus_context.assembly import Request, assemble
-from nexus_context.conversation.message import Message
+from nexus_context.conversation.message import Message, text_of
 from nexus_context.errors import RequestError
+from nexus_context.ledger import open_ledger
 from support.fixture import write_fixture
 from support.folders import load_folder
-from support.pools import pool_of
+from support.pools import inputs_of, pool_of
 
 NOW = datetime(2026, 11, 23, 9, 0, tzinfo=UTC)
 FOLDER = """
@@ -97,3 +98,26 @@ def test_its_prompt_is_that_of_its_files(tmp_path: Path) -> None:
     with pytest.raises(RequestError):
         agent.conversation.apply_compaction(Message("user", "Summary"), [], "Other.")
     assert len(agent.conversation) == 1
+
+
+def test_a_pool_with_a_ledger_stores_the_conversations_of_its_agents(tmp_path: Path) -> None:
+    fixture = write_fixture(FOLDER, tmp_path / "files")
+    ledger = open_ledger(str(tmp_path / "ledger.db"))
+
+    def pool() -> AgentPool:
+        return AgentPool(load_folder(fixture, "/home/co"), inputs_of(fixture), ledger=ledger)
+
+    first = pool()
+    for agent, words in ((first.main, "Plan it."), (first.spawn("api", "api"), "Build it.")):
+        agent.conversation.set_tool_definitions(TOOLS)
+        agent.conversation.add_user_message(words)
+        agent.conversation.add_assistant_message("Done.")
+    folder = first.main.folder
+    assert {one.name for one in ledger.sessions(folder)} == {"main", "agent:api"}
+    (turn, _) = ledger.turns(folder, "agent:api")
+    assert (turn.model, turn.role, turn.toolset) == ("gpt-4o", "worker", ("read", "rm"))
+    assert "Use tabs." in turn.context["system"]["text"]
+    again = pool().spawn("api", "api").conversation
+    assert [text_of(message) for message in again.messages][1:] == ["Build it.", "Done."]
+    assert again.get_token_usage()["messages"] > 0
+    ledger.close()
