@@ -26,7 +26,7 @@ from nexus_context.layers.recheck import recheck
 from nexus_context.layers.text_reader import Reading
 from nexus_context.layers.unread import unread_files
 from nexus_context.prompt import sections
-from nexus_context.prompt.blocks import UNIFIED, AgentGrant, blocks_of, paths_of
+from nexus_context.prompt.blocks import UNIFIED, WORKER, AgentGrant, blocks_of, paths_of
 from nexus_context.prompt.environment import Environment
 from nexus_context.prompt.gather import PromptContents, gather
 from nexus_context.prompt.render import Prompt, render
@@ -355,7 +355,8 @@ def skill_text(snapshot: Snapshot, name: str) -> str:
 def _granted(layers: Layers, grant: AgentGrant) -> Layers:
     """The layers with the granted servers and settings in place of the folder's."""
     effective = replaced(layers.effective, "agent", grant.settings)
-    return msgspec.structs.replace(layers, servers=grant.servers, effective=effective)
+    task = grant.task if grant.role == WORKER else None
+    return msgspec.structs.replace(layers, servers=grant.servers, effective=effective, task=task)
 
 
 def _window(effective: Effective, requested: str | None) -> int | None:

@@ -239,7 +239,8 @@ class Layers(msgspec.Struct, frozen=True, kw_only=True):
     separator stands for everything in that directory. `memory` only saves work of the next load. `skills` are
     those in force, in the order of the prompt. `root` is the opened folder: `folder`, or one that contains
     it. `links` maps the real path that a symbolic link leads to, to the path of the link. `reach` tells where
-    instruction files are looked for; `unread` are existing ones that are not read.
+    instruction files are looked for; `unread` are existing ones that are not read. `task` is a worker's, for
+    whom only the skills count that it is about.
     """
 
     folder: str
@@ -258,6 +259,7 @@ class Layers(msgspec.Struct, frozen=True, kw_only=True):
     links: dict[str, str] = {}
     reach: Reach = Reach()
     unread: tuple[Skipped, ...] = ()
+    task: str | None = None
 
     @property
     def not_read(self) -> tuple[Skipped, ...]:

@@ -47,6 +47,7 @@ from nexus_context.prompt.blocks import MANAGER, WORKER, AgentGrant, Block, Gene
 from nexus_context.prompt.environment import Environment, one_line
 from nexus_context.prompt.gather import PromptContents
 from nexus_context.prompt.texts import Piece
+from nexus_context.skills.relevance import about_task
 
 SHIPPED = "(shipped)"
 """Replaces the path of a file that ships with Nexus: its location means nothing to a model."""
@@ -346,11 +347,14 @@ def _system_prompt(text: str) -> list[Part]:
 
 
 def offered_skills(layers: Layers, facts: PromptFacts) -> tuple[LayerSkill, ...]:
-    """The skills that the request does not leave out."""
+    """The skills that the request does not leave out, of a worker those that its task is about."""
     if facts.skip_skills:
         return ()
     if facts.skill_filter is None:
-        return layers.skills
+        if layers.task is None:
+            return layers.skills
+        about = about_task([one.skill for one in layers.skills], layers.task)
+        return tuple(one for one in layers.skills if one.skill in about or one.skill.name in facts.skills)
     patterns = Patterns(facts.skill_filter)
     return tuple(one for one in layers.skills if patterns.matches(one.skill.name))
 
