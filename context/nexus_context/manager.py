@@ -14,7 +14,7 @@ import msgspec
 
 from nexus_context.budget import ContextConfig, TokenUsage, corrected, history_rows
 from nexus_context.conversation import coercion
-from nexus_context.conversation.agent_result import MadeWith
+from nexus_context.conversation.agent_result import RequestBasis
 from nexus_context.conversation.body_shape import AS_IT_IS, BodyShape
 from nexus_context.conversation.bound_thinking import SentRequest, report_behind
 from nexus_context.conversation.compaction.server import SplitTurn
@@ -232,7 +232,7 @@ class ContextManager(MessageMethods):
             compaction=self._session.server_compaction(summary, split.kept),
             report=report,
             usage=usage,
-            made_with=self._made_with(request),
+            basis=self._request_basis(request),
         )
         self._correct(report)
         self._stored, self._told = True, told
@@ -531,8 +531,8 @@ class ContextManager(MessageMethods):
         elif report is not None:
             self.correction = Correction(report.family, anchor=report)
 
-    def _made_with(self, request: AssembledRequest | None) -> MadeWith:
-        return (request and request.made_with) or self._own.made_with()
+    def _request_basis(self, request: AssembledRequest | None) -> RequestBasis:
+        return (request and request.basis) or self._own.basis()
 
     def _tokens(self, message: Message) -> int:
         return count_message(self.counter, sent_content(message), message.tool_calls, message.role)

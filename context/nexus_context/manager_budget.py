@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from nexus_context.budget import ContextConfig, DefaultLimit, TokenUsage, UsageRow, usage
-from nexus_context.conversation.agent_result import MadeWith
+from nexus_context.conversation.agent_result import RequestBasis
 from nexus_context.conversation.window import Budget
 from nexus_context.layers.agent_definitions import UNIFIED
 from nexus_context.tokens import TokenCounter, get_model_limits
@@ -38,10 +38,10 @@ class ManagerBudget:
         self.tools = self.tools if tools is None else tools
         self._fixed = self._budget = None
 
-    def made_with(self) -> MadeWith:
+    def basis(self) -> RequestBasis:
         """What a request by itself is made with."""
         names = tuple(map(name_of, self.tools))
-        return MadeWith(self._limits.given or None, UNIFIED, names, self.system_prompt)
+        return RequestBasis(self._limits.given or None, UNIFIED, names, self.system_prompt)
 
     @property
     def rows(self) -> tuple[UsageRow, ...]:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from nexus_context.conversation.agent_result import MadeWith
+from nexus_context.conversation.agent_result import RequestBasis
 from nexus_context.conversation.bound_thinking import SentRequest, bind_answers, has_reasoning
 from nexus_context.conversation.compaction.server import SplitTurn, split_turn
 from nexus_context.conversation.history import History
@@ -39,7 +39,7 @@ class AssembledRequest(NamedTuple):
     message: Message | None
     proposal: Proposal | None
     at: datetime
-    made_with: MadeWith | None = None
+    basis: RequestBasis | None = None
 
     def begins_with(self, message: Message) -> bool:
         """Whether a message is the request's own, with or without what was sent before its text."""

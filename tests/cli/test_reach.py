@@ -316,6 +316,23 @@ def test_status_needs_no_ledger_and_creates_none(shell: Shell) -> None:
     assert (state["errors"], state["skills"], state["layers"]) == (1, 1, ["defaults", "global", "local"])
 
 
+def test_a_brief_status_in_json_has_what_the_folder_offers(shell: Shell) -> None:
+    skill = Path(shell.tree.path("/home/a/.nexus3/skills/mail/SKILL.md"))
+    skill.parent.mkdir()
+    needs = "metadata:\n  category: communication\n  programs: no-such-program\n"
+    skill.write_text(f"---\nname: mail\ndescription: Sends mail.\n{needs}---\nSend it.\n")
+    state = shell.json("status", "--brief")
+    assert state["skills"] == {
+        "communication": {"mail": "program no-such-program is missing"},
+        "": {"pdf": "ready"},
+    }
+    assert (state["servers"], state["credentials"]) == ({}, {"configured": [], "broken": []})
+    assert (state["errors"], state["sessions"], "daemons" in state) == (1, 0, False)
+    listed = {one["name"]: one for one in shell.json("skill", "list")["skills"]}
+    assert listed["mail"]["readiness"] == "program no-such-program is missing"
+    assert listed["mail"]["category"] == "communication"
+
+
 def test_status_counts_sessions_and_agents(shell: Shell) -> None:
     shell.run("sessions", "append", "main", "Hi")
     shell.run("sessions", "append", "main", "Hi", "--folder", shell.tree.path("/home/lone"))

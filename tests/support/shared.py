@@ -56,7 +56,7 @@ class SharedHome:
 
     def pid(self) -> int | None:
         """The process of the daemon; None where none runs."""
-        fields = client.fields_for("editor", self.place, self.variables)
+        fields = client.fields_for("status", self.place, self.variables)  # an editor would be a window
         greeted = client.connect(self.place, fields)
         if greeted is None:
             return None

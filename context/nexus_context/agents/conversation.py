@@ -13,7 +13,7 @@ from nexus_context.assembly import costs
 from nexus_context.assembly.costs import FixedPart
 from nexus_context.assembly.request import Options, Request
 from nexus_context.budget import TokenUsage
-from nexus_context.conversation.agent_result import MadeWith
+from nexus_context.conversation.agent_result import RequestBasis
 from nexus_context.conversation.compaction.detection import CompactionSettings, settings_of
 from nexus_context.conversation.message import Message
 from nexus_context.conversation.view import View, overflow
@@ -69,11 +69,13 @@ class AgentConversation(ContextManager):
         """Copies of the tools that the agent is offered, without those that it may not use."""
         return deepcopy(self._fixed_part().tools)
 
-    def _made_with(self, request: AssembledRequest | None) -> MadeWith:
-        if request is not None and request.made_with is not None:
-            return request.made_with
+    def _request_basis(self, request: AssembledRequest | None) -> RequestBasis:
+        if request is not None and request.basis is not None:
+            return request.basis
         fixed, role = self._fixed_part(), self._snapshot().role
-        return MadeWith(fixed.model.given or None, role, tuple(map(name_of, fixed.tools)), fixed.prompt.text)
+        return RequestBasis(
+            fixed.model.given or None, role, tuple(map(name_of, fixed.tools)), fixed.prompt.text
+        )
 
     def build_messages(self) -> list[Message]:
         """System prompt and messages to send, cut to the budget of the agent's model.

@@ -26,7 +26,7 @@ from nexus_context.assembly.request import AssembledContext, Options, Pending, P
 from nexus_context.assembly.without_folder import without_folder
 from nexus_context.budget import TokenUsage, corrected
 from nexus_context.config.merge import Effective
-from nexus_context.conversation.agent_result import MadeWith
+from nexus_context.conversation.agent_result import RequestBasis
 from nexus_context.conversation.bound_thinking import (
     RequestSize,
     SentRequest,
@@ -123,7 +123,7 @@ def _assembled(
         message=message,
         proposal=Proposal(bare.start.frozen, bare.note.text),
         at=now,
-        made_with=MadeWith(model.given or None, snapshot.role, prefix.tool_names, fixed.prompt.text),
+        basis=RequestBasis(model.given or None, snapshot.role, prefix.tool_names, fixed.prompt.text),
     )
     conversation.requests.add(sent_request)
     metadata["activeSkills"] = _active_skills(snapshot, options)

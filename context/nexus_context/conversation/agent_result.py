@@ -37,7 +37,7 @@ class ProviderUsage(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
                 )
 
 
-class MadeWith(NamedTuple):
+class RequestBasis(NamedTuple):
     """What a request was made with: model, role of the agent, names of the tools, system prompt."""
 
     model: str | None

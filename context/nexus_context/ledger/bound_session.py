@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from nexus_context.conversation.agent_result import MadeWith, ProviderUsage, TurnOutcome
+from nexus_context.conversation.agent_result import ProviderUsage, RequestBasis, TurnOutcome
 from nexus_context.conversation.message import Message
 from nexus_context.errors import RequestError
 from nexus_context.ledger.records import (
@@ -84,7 +84,7 @@ class BoundSession:
         compaction: ServerCompaction | None = None,
         report: UsageReport | None = None,
         usage: ProviderUsage | None = None,
-        made_with: MadeWith | None = None,
+        basis: RequestBasis | None = None,
     ) -> bool:
         """Append a turn; False if it does not follow what is in memory, or if a compaction followed it.
 
@@ -100,18 +100,18 @@ class BoundSession:
             compaction=compaction,
             report=report,
             outcome=None if usage is None else TurnOutcome(usage),
-            **self._facts(made_with),
+            **self._facts(basis),
         )
         if report is not None:
             self._correction = None
         appended = self._ledger.append(self._folder, self._session, turn)
-        self._prompt = self._prompt if made_with is None else made_with.prompt
+        self._prompt = self._prompt if basis is None else basis.prompt
         return self._follows(appended) and compaction is None
 
-    def _facts(self, made_with: MadeWith | None) -> dict[str, Any]:
-        if made_with is None:
+    def _facts(self, basis: RequestBasis | None) -> dict[str, Any]:
+        if basis is None:
             return {}
-        model, role, toolset, prompt = made_with
+        model, role, toolset, prompt = basis
         context = None if prompt == self._prompt else {"system": {"text": prompt}}
         return {"model": model, "role": role, "toolset": toolset, "context": context}
 

@@ -29,7 +29,6 @@ import msgspec
 from nexus_context.config import fixes
 from nexus_context.config.mcp import McpServer
 from nexus_context.config.merge import Effective, Provenance
-from nexus_context.config.references import references_in
 from nexus_context.containment import reported
 from nexus_context.errors import Problem, Related, Severity, Span
 from nexus_context.files import FileRead
@@ -61,8 +60,10 @@ from nexus_context.prompt.imports import (
     short_path,
 )
 from nexus_context.prompt.memo import TextMemo, whole
+from nexus_context.prompt.readiness import server_needs, server_variables, skill_needs
 from nexus_context.prompt.texts import Piece, unix_lines
 from nexus_context.redact import secrets_in_text
+from nexus_context.skills.skill import Skill
 
 DEFAULT_PRIORITY = 300
 MAX_SECRETS = 20  # of one file that are reported
@@ -87,7 +88,8 @@ class PromptContents(msgspec.Struct, frozen=True):
     `grant`, they are only the files that no agent above has; `above` are those agents' files in this prompt,
     and `sections` includes their sections. `imports` are the imports in the prompt, each after that of its
     importing file. Only some turns are sent with `conditional` files. `waits_for` is an encoding that is
-    needed to check the size of a file: gather again once it is loaded.
+    needed to check the size of a file: gather again once it is loaded. `lacking` has what skills and servers
+    lack, by path and name.
     """
 
     bootstrap: tuple[Block, ...]
@@ -100,6 +102,11 @@ class PromptContents(msgspec.Struct, frozen=True):
     imports: tuple[Import, ...] = ()
     waits_for: str | None = None
     conditional: tuple[Conditional, ...] = ()
+    lacking: dict[tuple[str, str], str] = {}
+
+    def lacks(self, one: Skill | McpServer) -> str:
+        """What keeps a skill or a server from working; "" if nothing is known to."""
+        return self.lacking.get((one.path, one.name), "")
 
 
 def gather(
@@ -153,6 +160,7 @@ def gather(
         imports=tuple(imports.followed),
         waits_for=oversize.waits_for,
         conditional=conditional,
+        lacking=dict(_lacking(layers, environ)),
     )
 
 
@@ -423,13 +431,16 @@ def _credentials(layers: Layers, environ: Mapping[str, str]) -> tuple[Credential
         names.add(api_key_variable.strip())
     for server in layers.servers:
         if server.enabled and server.shadowed_by is None:
-            names.update(_variables(server))
+            names.update(server_variables(server))
     return tuple(Credential(name, bool(environ.get(name))) for name in sorted(names))
 
 
-def _variables(server: McpServer) -> Iterator[str]:
-    values = (*server.command, server.url or "", *server.env.values(), *server.headers.values())
-    for value in values:
-        for reference in references_in(value):
-            if reference.kind == "variable" and reference.default is None:
-                yield reference.name
+def _lacking(layers: Layers, environ: Mapping[str, str]) -> Iterator[tuple[tuple[str, str], str]]:
+    for one in layers.skills:
+        needs = skill_needs(one.skill, environ)
+        if needs:
+            yield (one.skill.path, one.skill.name), needs
+    for server in layers.servers:
+        needs = server_needs(server, environ) if server.enabled and server.shadowed_by is None else ""
+        if needs:
+            yield (server.path, server.name), needs

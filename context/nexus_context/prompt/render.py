@@ -74,7 +74,7 @@ def render(
     surroundings = [
         sections.environment(layers.folder, environment),
         sections.active(effective, facts),
-        sections.mcp_servers(layers.servers),
+        sections.mcp_servers(layers.servers, contents),
     ]
     base = sections.folder_files(contents)
     weighted = [

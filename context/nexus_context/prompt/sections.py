@@ -48,6 +48,7 @@ from nexus_context.prompt.environment import Environment, one_line
 from nexus_context.prompt.gather import PromptContents
 from nexus_context.prompt.texts import Piece
 from nexus_context.skills.relevance import about_task
+from nexus_context.skills.skill import Skill
 
 SHIPPED = "(shipped)"
 """Replaces the path of a file that ships with Nexus: its location means nothing to a model."""
@@ -158,7 +159,7 @@ def active(effective: Effective, facts: PromptFacts) -> list[Part]:
     return [Part("active", None, "Active Configuration", texts.fill("active", values))]
 
 
-def mcp_servers(servers: Sequence[McpServer]) -> list[Part]:
+def mcp_servers(servers: Sequence[McpServer], contents: PromptContents) -> list[Part]:
     """The table of the servers in force, which Nexus does not start; empty without one."""
     rows: list[Piece] = []
     for server in servers:
@@ -168,7 +169,7 @@ def mcp_servers(servers: Sequence[McpServer]) -> list[Part]:
             name=_cell(server.name),
             type=server.type,
             origin=_cell(server.origin),
-            status="configured" if server.enabled else "disabled",
+            status=_cell(contents.lacks(server) or "configured") if server.enabled else "disabled",
         )
         rows.append(Piece(f"\n{row}" if rows else row, server.path, server.span))
     if not rows:
@@ -430,13 +431,15 @@ def _unknown_skill(name: str, names: Sequence[str]) -> str:
 def capabilities(layers: Layers, contents: PromptContents, facts: PromptFacts) -> list[Part]:
     """What the model can work with; empty if there is nothing to list."""
     servers = [server for server in layers.servers if server.shadowed_by is None]
-    skills = [one.skill.name for one in offered_skills(layers, facts)]
+    skills = [one.skill for one in offered_skills(layers, facts)]
+    unready = [skill for skill in skills if contents.lacks(skill)]
     credentials, words = contents.credentials, texts.table("capability_words")
     knowledge = layers.effective.get("/memory/knowledge") or {}
     by_meaning = bool((knowledge.get("embeddings") or {}).get("enabled"))
     values = {
         "count": [Piece(str(len(skills)))] if skills else None,
-        "skills": _listed(skills),
+        "skills": _by_category(skills),
+        "unready": _listed([f"{skill.name}: {contents.lacks(skill)}" for skill in unready]),
         "tool_count": [Piece(str(len(facts.tools)))] if facts.tools else None,
         "tools": _listed([name for name, _ in facts.tools]),
         "configured_servers": _listed([server.name for server in servers if server.enabled]),
@@ -451,6 +454,16 @@ def capabilities(layers: Layers, contents: PromptContents, facts: PromptFacts) -
     if all(value is None for name, value in values.items() if name != "search"):
         return []
     return [Part("capabilities", None, "Capabilities", texts.fill("capabilities", values))]
+
+
+def _by_category(skills: Sequence[Skill]) -> list[Piece] | None:
+    """The names of skills: those without a category, then those of each one."""
+    groups: dict[str, list[str]] = {"": []}
+    for skill in skills[:MOST_LISTED]:
+        groups.setdefault(one_line(skill.metadata.get("category", "")), []).append(skill.name)
+    lists = [(f"{category}: " if category else "") + ", ".join(groups[category]) for category in groups]
+    more = ", …" if len(skills) > MOST_LISTED else ""
+    return [Piece("; ".join(filter(None, lists)) + more)] if skills else None
 
 
 def _knowledge_paths(effective: Effective, knowledge: Mapping[str, Any]) -> list[str]:

@@ -11,6 +11,7 @@ from rich.table import Table
 from nexus_context import assembly
 from nexus_context.errors import Problem, RequestError, Severity
 from nexus_context.frames import format_frame
+from nexus_context.layers.model import LayerSkill
 from nexus_context.prompt.sections import skill_bodies
 from nexus_context.skills import read_skill
 from nexus_context.snapshot import Snapshot, active_skills
@@ -40,6 +41,7 @@ class ListedSkill(msgspec.Struct, frozen=True):
     path: str
     readiness: str
     description: str | None = None
+    category: str | None = None
     tokens: int | None = None
     exact: bool = False
     errors: int = 0
@@ -94,8 +96,9 @@ def listed_skills(snapshot: Snapshot) -> Iterator[ListedSkill]:
             one.skill.name,
             one.layer,
             one.skill.path,
-            "ready" if _text(snapshot, one.skill.name) else "has no text",
+            _readiness(snapshot, one),
             description=one.skill.description,
+            category=one.skill.metadata.get("category"),
             tokens=_tokens(snapshot, one.skill.name, counter),
             exact=counter.exact,
             errors=_count(problems, Severity.ERROR),
@@ -115,6 +118,12 @@ def listed_skills(snapshot: Snapshot) -> Iterator[ListedSkill]:
                 errors=errors,
                 warnings=_count(problems, Severity.WARNING),
             )
+
+
+def _readiness(snapshot: Snapshot, one: LayerSkill) -> str:
+    if not _text(snapshot, one.skill.name):
+        return "has no text"
+    return snapshot.contents.lacks(one.skill) or "ready"
 
 
 # ---------------------------------------------------------------- actions

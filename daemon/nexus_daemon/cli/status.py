@@ -33,9 +33,10 @@ _ERROR, _WARNING = Severity.ERROR, Severity.WARNING
 
 def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("path", nargs="?", default=".", help="a folder (default: .)")
-    form = command.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="print JSON")
-    form.add_argument("--brief", action="store_true", help="print one line")
+    command.add_argument("--json", action="store_true", help="print JSON")
+    command.add_argument(
+        "--brief", action="store_true", help="print one line; with --json what the folder offers a model"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -43,7 +44,12 @@ def run(options: argparse.Namespace) -> int:
     if folder is None:
         output.complain("status", f"{options.path} does not exist.")
         return 2
-    state = {**_state(read(folder)), "daemons": _daemons()}
+    snapshot = read(folder)
+    state = _state(snapshot)
+    if options.json and options.brief:
+        output.json_value(_capabilities(snapshot, state))
+        return 1 if state["ledger"]["error"] else 0
+    state["daemons"] = _daemons()
     if options.json:
         output.json_value(state)
     elif options.brief:
@@ -117,6 +123,26 @@ def _state(snapshot: Snapshot) -> dict[str, Any]:
         "provider": _provider(snapshot),
         "ledger": _ledger(snapshot),
         "vocabularies": list(ENCODINGS),
+    }
+
+
+def _capabilities(snapshot: Snapshot, state: dict[str, Any]) -> dict[str, Any]:
+    """What the folder offers a model, condensed: skills by category, servers, credentials by name."""
+    lacks, skills = snapshot.contents.lacks, dict[str, dict[str, str]]()
+    for one in snapshot.layers.skills:
+        category = skills.setdefault(one.skill.metadata.get("category", ""), {})
+        category[one.skill.name] = lacks(one.skill) or "ready"
+    servers = [server for server in snapshot.layers.servers if server.shadowed_by is None]
+    credentials = snapshot.contents.credentials
+    return {
+        **{name: state[name] for name in ("version", "folder", "tokens", "errors", "warnings")},
+        "skills": skills,
+        "servers": {one.name: lacks(one) or "ready" if one.enabled else "disabled" for one in servers},
+        "credentials": {
+            "configured": [one.variable for one in credentials if one.configured],
+            "broken": [one.variable for one in credentials if not one.configured],
+        },
+        "sessions": state["ledger"]["sessions"],
     }
 
 

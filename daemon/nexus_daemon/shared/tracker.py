@@ -35,6 +35,7 @@ REPEATABLE = frozenset(
         "nexus/context/layers",
         "nexus/config/effective",
         "nexus/session/list",
+        "nexus/session/setParameters",
         "nexus/session/messages",
         "nexus/session/transcript",
         "nexus/session/receipt",

@@ -68,7 +68,7 @@ def test_a_first_turn(
     tell_story(tmp_path, story)
 
 
-def test_later_turns_are_made_with_what_the_last_one_was_made_with(tmp_path: Path) -> None:
+def test_later_turns_are_made_with_what_the_last_one_was_request_basis(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
         write(desk, COPILOT, "Use tabs.\n")
         talk = await desk.client()

@@ -1,0 +1,58 @@
+"""What keeps a skill or a server from working on this machine: a program is missing, a variable is not set.
+
+1. A skill names what it needs in its `metadata`: `programs` and `variables`, with spaces or commas between.
+2. A server needs the program of its `command`, if that is a bare name or an absolute path, and the variables
+   that its settings refer to without a default.
+   The program is not named: a command may have a secret in it.
+3. Without a PATH nothing is known of programs.
+"""
+
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+
+from nexus_context.config.mcp import McpServer
+from nexus_context.config.references import references_in
+from nexus_context.prompt import texts
+from nexus_context.skills.skill import Skill
+
+_SEPARATOR = re.compile(r"[\s,]+")
+
+
+def skill_needs(skill: Skill, environ: Mapping[str, str]) -> str:
+    """What a skill lacks, in words; "" if it is ready."""
+    programs, variables = (
+        filter(None, _SEPARATOR.split(skill.metadata.get(name, ""))) for name in ("programs", "variables")
+    )
+    missing = [_say("program", name) for name in programs if _is_missing(name, environ)]
+    return ", ".join([*missing, *_unset(variables, environ)])
+
+
+def server_needs(server: McpServer, environ: Mapping[str, str]) -> str:
+    """What an MCP server lacks, in words; "" if it is ready."""
+    program = server.command[0] if server.command else ""
+    is_known = program and not references_in(program) and ("/" not in program or program.startswith("/"))
+    missing = [_say("own_program")] if is_known and _is_missing(program, environ) else []
+    return ", ".join([*missing, *_unset(server_variables(server), environ)])
+
+
+def server_variables(server: McpServer) -> Iterator[str]:
+    """The environment variables that a server cannot do without."""
+    values = (*server.command, server.url or "", *server.env.values(), *server.headers.values())
+    for value in values:
+        for reference in references_in(value):
+            if reference.kind == "variable" and reference.default is None:
+                yield reference.name
+
+
+def _is_missing(program: str, environ: Mapping[str, str]) -> bool:
+    path = environ.get("PATH")
+    return path is not None and shutil.which(program, path=path) is None
+
+
+def _unset(variables: Iterable[str], environ: Mapping[str, str]) -> list[str]:
+    return [_say("variable", name) for name in dict.fromkeys(variables) if not environ.get(name)]
+
+
+def _say(what: str, name: str = "") -> str:
+    return texts.table("readiness")[what].format(name=name)

@@ -1,0 +1,103 @@
+"""What keeps skills and servers from working, where people and models see it."""
+
+from pathlib import Path
+
+import pytest
+
+from nexus_context.prompt.readiness import skill_needs
+from nexus_context.skills.skill import read_skill
+from nexus_context.snapshot import Snapshot, load
+from support.fixture import write_fixture
+from support.folders import load_inputs
+
+SKILLS = """
+//- /home/a/NEXUS.md
+Rules.
+//- /home/a/.nexus3/skills/mail/SKILL.md
+---
+name: mail
+description: Sends mail.
+metadata:
+  category: communication
+  programs: sh, no-such-program
+  variables: MAIL_KEY
+---
+Send it.
+//- /home/a/.nexus3/skills/chat/SKILL.md
+---
+name: chat
+description: Writes to the chat.
+metadata:
+  category: communication
+  programs: sh
+---
+Write it.
+//- /home/a/.nexus3/skills/plan/SKILL.md
+---
+name: plan
+description: Plans.
+---
+Plan it.
+//- /home/a/.nexus3/mcp.json
+{"mcpServers": {
+  "here": {"command": "sh"},
+  "gone": {"command": "no-such-program", "args": ["--token", "s3cr3t"]},
+  "keyed": {"url": "https://x.example/mcp", "headers": {"Authorization": "Bearer ${MCP_KEY}"}},
+  "off": {"command": "no-such-program", "enabled": false}
+}}
+"""
+
+
+def loaded(root: Path, **environ: str) -> Snapshot:
+    fixture = write_fixture(SKILLS, root)
+    inputs = load_inputs(fixture.path("/home"), environ=environ)
+    return load(fixture.path("/home/a"), inputs)
+
+
+def test_the_prompt_tells_categories_and_what_is_not_ready(tmp_path: Path) -> None:
+    text = loaded(tmp_path, PATH="/usr/bin:/bin").prompt.text
+    assert "Skills: 3 (plan; communication: chat, mail)" in text
+    assert (
+        "Skills that are not ready: mail: program no-such-program is missing, variable MAIL_KEY is not set"
+        in text
+    )
+    assert "| here | stdio | local | configured |" in text
+    assert "| gone | stdio | local | its program is missing |" in text
+    assert "| keyed | http | local | variable MCP_KEY is not set |" in text
+    assert "| off | stdio | local | disabled |" in text
+
+
+def test_with_what_they_need_they_are_ready(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "no-such-program").write_text("#!/bin/sh\n")
+    (tmp_path / "bin" / "no-such-program").chmod(0o755)
+    text = loaded(
+        tmp_path / "home", PATH=f"{tmp_path}/bin:/usr/bin:/bin", MAIL_KEY="x", MCP_KEY="y"
+    ).prompt.text
+    assert "not ready" not in text
+    assert "is missing" not in text
+
+
+def test_without_a_path_nothing_is_known_of_programs(tmp_path: Path) -> None:
+    text = loaded(tmp_path, MAIL_KEY="x", MCP_KEY="y").prompt.text
+    assert ("not ready" in text, "is missing" in text) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "needs"),
+    [
+        ("", ""),
+        ("  programs: ''", ""),
+        (
+            "  programs: no-such-a no-such-b,no-such-c",
+            "program no-such-a is missing, program no-such-b is missing, program no-such-c is missing",
+        ),
+        ("  variables: A\n  programs: sh", "variable A is not set"),
+        ("  variables: A, A", "variable A is not set"),
+    ],
+)
+def test_what_a_skill_names(metadata: str, needs: str) -> None:
+    head = f"metadata:\n{metadata}\n" if metadata else ""
+    skill = read_skill("/s/x/SKILL.md", f"---\nname: x\ndescription: X.\n{head}---\nDo it.\n").skill
+    assert skill is not None
+    assert skill_needs(skill, {"PATH": "/usr/bin:/bin"}) == needs
