@@ -46,6 +46,15 @@ def missing_results(messages: Sequence[Message]) -> list[tuple[int, Message]]:
     return [(batch.end, missing_result(call)) for batch in _batches(messages) for call in batch.missing]
 
 
+def with_missing_results(messages: Sequence[Message]) -> list[Message]:
+    """The messages with a result for each call that has none anywhere."""
+    whole, answered = list(messages), {message.tool_call_id for message in messages}
+    for index, result in reversed(missing_results(messages)):
+        if result.tool_call_id not in answered:
+            whole.insert(index, result)
+    return whole
+
+
 def is_answered_batch(messages: Sequence[Message]) -> bool:
     """Whether the last messages are calls with all their results."""
     last = _batches(messages)[-1:]

@@ -78,6 +78,7 @@ from nexus_context.conversation.summary import (
     summary_of,
     with_pins,
 )
+from nexus_context.conversation.tool_pairs import with_missing_results
 from nexus_context.conversation.window import Budget
 from nexus_context.errors import RequestError
 from nexus_context.redact import redact_message
@@ -313,15 +314,18 @@ def select_messages_for_compaction(
     """Messages to summarize, and messages to preserve, both oldest first, by rules 1, 2, 4 and 5.
 
     The preserved ones take at most `recent_preserve_ratio` of the `available_budget` tokens; the newest group
-    stays even if it takes more, and so do leading system messages.
+    stays even if it takes more, and so do leading system messages. A missing result of a call counts as what
+    is sent for it, and is among the messages to summarize.
     """
-    history = History(messages)
+    given = list(messages)
+    history = History(with_missing_results(given))
     budget = int(available_budget * recent_preserve_ratio)
     start = select(history, complete(token_counter), budget=budget)
     old = history.messages[:start]
     rules = [old[at] for at in history.leading if at < start]
     replaced = [message for at, message in enumerate(old) if at not in history.leading]
-    return replaced, [*rules, *history.messages[start:]]
+    own = {*map(id, given)}
+    return replaced, [*rules, *(message for message in history.messages[start:] if id(message) in own)]
 
 
 class _Room(NamedTuple):

@@ -20,11 +20,12 @@ from nexus_context.conversation.compaction.run import (
     finish,
     plan,
     select,
+    select_messages_for_compaction,
 )
 from nexus_context.conversation.compaction.summarizer import SUMMARY_TOKENS, Written
 from nexus_context.conversation.groups import Grouping, group_starts
 from nexus_context.conversation.history import History
-from nexus_context.conversation.message import Message, text_of
+from nexus_context.conversation.message import Message, ToolCall, text_of
 from nexus_context.conversation.summary import is_summary, summary_of
 from nexus_context.conversation.window import Budget
 from nexus_context.errors import RequestError
@@ -512,3 +513,21 @@ def test_selection_keeps_groups_whole(messages: list[Message], budget: int) -> N
     assert start in (0, *groups)
     if start:
         assert COUNTER.count_messages(messages[start:]) <= budget or start == groups[-1]
+
+
+def test_a_missing_result_counts_before_messages_are_selected() -> None:
+    asks = Message("assistant", None, (ToolCall("c1", "look", {}), ToolCall("c2", "look", {})))
+    messages = [Message("user", "Look."), asks, Message("user", "And now?"), Message("assistant", "A wall.")]
+    old, kept = select_messages_for_compaction(messages, COUNTER, 40, 0.5)
+    assert [message.role for message in old] == ["user", "assistant", "tool", "tool"]
+    assert text_of(old[2]) == "[No result of this call was recorded.]"
+    assert kept == messages[2:]
+    old, kept = select_messages_for_compaction(messages, COUNTER, 1_000, 1.0)
+    assert (old, kept) == ([], messages)
+    assert all(one is two for one, two in zip(kept, messages, strict=True))  # a ledger knows them
+    late = [
+        *messages,
+        Message("tool", "a wall", tool_call_id="c1"),
+        Message("tool", "a door", tool_call_id="c2"),
+    ]
+    assert select_messages_for_compaction(late, COUNTER, 1_000, 1.0) == ([], late)
