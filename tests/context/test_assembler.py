@@ -250,6 +250,9 @@ def test_asynchronous_sources_are_awaited(tmp_path: Path) -> None:
     sources: dict[str, Any] = {"tool_executor": tools, "skill_provider": Skills()}
     expected = assembler_of(tmp_path, Sessions(Message("user", "Go.")), config=OFF, **sources).assemble("s")
 
+    with pytest.raises(TypeError, match="use AsyncContextAssembler"):
+        ContextAssembler(asynchronous(Sessions()), folder=tmp_path)
+
     async def story() -> None:
         assembler = assembler_of(
             tmp_path,

@@ -144,6 +144,17 @@ def test_a_result_hours_later_tells_the_time(ledger: Ledger) -> None:
     check(ledger, chat, STARTED, "Where?", "", "a wall", "a door")
 
 
+def test_a_result_after_a_restart_tells_the_time(ledger: Ledger) -> None:
+    chat = bound(ledger)
+    chat.add_user_message("Where?")
+    chat.add_assistant_message(None, [{"id": name, "name": "look", "arguments": {}} for name in ("a", "b")])
+    again = bound(ledger, clock=lambda: NOW.replace(hour=15))
+    again.add_tool_result("a", "look", "a wall")
+    again.add_tool_result("b", "look", "a door")
+    late = TIME.replace(" 09:05", " 15:05")
+    assert [text_of(message) for message in again.build_messages()][3:] == [f"{late}\n\na wall", "a door"]
+
+
 def test_without_a_clock_there_is_no_time() -> None:
     chat = ContextManager(counter=SimpleTokenCounter())
     chat.add_user_message("Why?")

@@ -148,6 +148,8 @@ class ContextAssembler:
 
         `config` replaces the global `config.json`.
         """
+        if any(map(is_asynchronous, (session_store, tool_executor, skill_provider))):
+            raise TypeError("a source is asynchronous: use AsyncContextAssembler or create_context_assembler")
         self._store = session_store
         self._executor = tool_executor or ToolList()
         self._skills = skill_provider

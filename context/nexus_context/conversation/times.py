@@ -40,12 +40,13 @@ def with_times(
 ) -> tuple[tuple[Message, ...], datetime | None]:
     """The messages with the time before their text, and when a model was last told the time.
 
-    A user message has it, unless it has a preamble; a tool's result if nothing was `told` for TELL_AGAIN.
+    A user message has it, unless it has a preamble; a tool's result if nothing was `told` for TELL_AGAIN, or
+    not since the session was read.
     A message without a content only names the request that is answered: it is not sent.
     """
     timed: list[Message] = []
     for message in messages:
-        is_due = message.role == "tool" and told is not None and now - told >= TELL_AGAIN
+        is_due = message.role == "tool" and (told is None or now - told >= TELL_AGAIN)
         if message.role == "user" and not is_summary(message) and message.content is not msgspec.UNSET:
             is_due, told = message.preamble is None, now
         if is_due:
