@@ -172,7 +172,7 @@ def test_a_bound_conversation_has_a_folder_and_reads_itself(ledger: Ledger) -> N
     assert refused.value.code == "bad-option"
 
 
-def test_a_turn_says_what_it_was_request_basis(ledger: Ledger, tmp_path: Path) -> None:
+def test_a_turn_says_what_it_was_made_with(ledger: Ledger, tmp_path: Path) -> None:
     chat = bound(ledger, model="gpt-4o")
     chat.set_system_prompt("You are helpful.")
     chat.set_tool_definitions([{"name": "look"}, {"name": "open"}])

@@ -177,3 +177,34 @@ def test_any_history_is_taken_by_each_current_model(
         judge(form, model, made.request)
         lost = silently_lost(messages, made.request, list(made.metadata.get("repairs", ())))
         assert lost == [], (form, model)
+
+
+def test_a_system_message_ends_the_users_turn_where_an_answer_was_only_reasoning(snapshot: Snapshot) -> None:
+    chat = ContextManager()
+    thinking = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
+    chat.add(
+        [
+            Message("user", "Go."),
+            Message("system", "Be brief."),
+            Message("assistant", [thinking]),
+            Message("user", "And?"),
+        ]
+    )
+    request = Request(format="anthropic", options=Options(model="claude-opus-4-8"))
+    body = assemble(snapshot, chat, request, now=NOW).request
+    assert body is not None
+    judge("anthropic", "claude-opus-4-8", body)
+    assert [message["role"] for message in body["messages"]] == ["user", "system"]
+    assert [block["text"] for block in body["messages"][0]["content"]] == ["Go.", "And?"]
+
+
+def test_a_result_of_a_server_tool_without_its_call_is_no_paused_answer(snapshot: Snapshot) -> None:
+    chat = ContextManager()
+    thinking = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
+    result = {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": []}
+    chat.add([Message("user", "Go."), Message("assistant", [thinking, result])])
+    request = Request(format="anthropic", options=Options(model="claude-sonnet-4-5"))
+    body = assemble(snapshot, chat, request, now=NOW).request
+    judge("anthropic", "claude-sonnet-4-5", body)
+    assert body is not None
+    assert [message["role"] for message in body["messages"]] == ["user"]

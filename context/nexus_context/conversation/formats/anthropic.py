@@ -69,10 +69,11 @@ def anthropic(
     )
     if not parts.is_blank(system):
         rendering.systems.append({"type": "text", "text": system if is_clean(system) else clean(system)})
-    for message, origin in zip(server_tools.paired(sound, origins, log), origins, strict=True):
+    paired = server_tools.paired(sound, origins, log)
+    for message, origin in zip(paired, origins, strict=True):
         rendering.add(message, origin)
     settings = rendering.thinkable(settings)
-    if not (server_tools.is_paused(sound) and rendering.is_answer_last()):
+    if not (server_tools.is_paused(paired) and rendering.is_answer_last()):
         rendering.finish(prefill=takes_prefill(model) and "thinking" not in settings)
     body: Body = {"model": model, "messages": rendering.turns}
     if rendering.systems:
@@ -154,6 +155,7 @@ class _Rendering:
         self._end_user()
         if self.turns and self.turns[-1]["role"] == "assistant":
             self._end_assistant()
+            self._end_user()
         if not self.turns:
             self._log.add("conversation-empty", "The conversation is empty; a text opens it.")
             self._append("user", [_text(texts.text("conversation_start"))], -1)
@@ -192,6 +194,9 @@ class _Rendering:
         self._leave_out_end(self.turns[-1]["content"], self.origins[-1])
         if not self.turns[-1]["content"]:
             del self.turns[-1], self.origins[-1]
+            if self.turns and self.turns[-1]["role"] == "system":  # what follows may be the user's
+                blocks, origins = self.turns.pop()["content"], self.origins.pop()
+                self._waiting.insert(0, (origins[0], blocks))
 
     def _leave_out_end(self, blocks: list[Block], origins: list[int]) -> None:
         while blocks and blocks[-1]["type"] in _REASONING:
