@@ -139,7 +139,7 @@ def build(sources: Sources) -> tuple[dict[str, Record], list[str]]:
             records[base] = records.pop((place, name))
     for name, key in EARLIER.items():
         provider = "anthropic" if "claude" in name else "xai" if "grok" in name else "openai"
-        if (rank(provider), name) not in records:
+        if (rank(provider), name) not in records and key in sources.table:
             records[rank(provider), name] = read_record(name, provider, sources.table[key], {}, notes)
     for (_, name), record in records.items():
         note_unknown(name, record, sources.table)
