@@ -142,7 +142,8 @@ def judge(form: str, model: str, body: Any) -> None:
 def silently_lost(messages: list[Message], body: Any, repairs: list[Any]) -> list[str]:
     """The marks that are not in the body, and of whose messages no repair tells.
 
-    A compaction stands for what is before it, the beginning of its own message included.
+    A compaction stands for what is before it, the beginning of its own message included. System messages
+    right behind one are sent before it, and repairs have the places of what is sent.
     """
     text = json.dumps(body)
     told = {repair.index for repair in repairs}
@@ -151,8 +152,11 @@ def silently_lost(messages: list[Message], body: Any, repairs: list[Any]) -> lis
     compacted = [
         index for index, message in enumerate(messages) if '"compaction"' in json.dumps(message.content)
     ]
+    last = max(compacted, default=-1)
+    behind = messages[last + 1 :] if compacted else []
+    moved = next((at for at, message in enumerate(behind) if message.role != "system"), len(behind))
     for index, message in enumerate(messages):
-        if index <= max(compacted, default=-1):
+        if index <= last + moved:
             continue
         said = json.dumps(message.content)
         marks = [f"mark-{piece.split('-')[0]}-" for piece in said.split("mark-")[1:]]
