@@ -212,3 +212,13 @@ def test_a_result_of_a_server_tool_without_its_call_is_no_paused_answer(snapshot
     judge("anthropic", "claude-sonnet-4-5", body)
     assert body is not None
     assert [message["role"] for message in body["messages"]] == ["user"]
+
+
+def test_a_repeated_call_of_a_server_tool_is_no_paused_answer(snapshot: Snapshot) -> None:
+    chat = ContextManager()
+    call = {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {"query": "x"}}
+    chat.add([Message("user", "Go."), Message("assistant", [call, {"type": "text", "text": "said"}, call])])
+    request = Request(format="anthropic", options=Options(model="claude-opus-4-8"))
+    body = assemble(snapshot, chat, request, now=NOW).request
+    judge("anthropic", "claude-opus-4-8", body)
+    assert "server_tool_use" not in json.dumps(body)

@@ -82,8 +82,17 @@ class _Pairing:
             elif not parts.is_blank(message.content):
                 self._drop(set(self._open))
                 in_turn = False
-        if in_turn and not is_paused(messages):
+        if in_turn and not is_paused([self._without_halves(messages)]):
             self._end_turn()
+
+    def _without_halves(self, messages: Sequence[Message]) -> Message:
+        """The last message as far as it is sent."""
+        last, index = messages[-1], len(messages) - 1
+        if not any(place[0] == index for place in self.halves):
+            return last
+        content: Any = last.content
+        rest = [part for at, part in enumerate(content) if (index, at) not in self.halves]
+        return msgspec.structs.replace(last, content=rest)
 
     def _read(self, index: int, message: Message) -> None:
         self._has_calls = self._has_calls or bool(message.tool_calls)
