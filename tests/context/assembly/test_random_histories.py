@@ -142,25 +142,23 @@ def judge(form: str, model: str, body: Any) -> None:
 def silently_lost(messages: list[Message], body: Any, repairs: list[Any]) -> list[str]:
     """The marks that are not in the body, and of whose messages no repair tells.
 
-    A compaction stands for what is before it, the beginning of its own message included. System messages
-    right behind one are sent before it, and repairs have the places of what is sent.
+    A compaction stands for what is before it, the beginning of its own message included. It makes another
+    history of what is behind it: there any repair tells.
     """
     text = json.dumps(body)
     told = {repair.index for repair in repairs}
-    has_repeated = any(repair.text.endswith(" times)") or repair.kind == "more" for repair in repairs)
-    lost = []
     compacted = [
         index for index, message in enumerate(messages) if '"compaction"' in json.dumps(message.content)
     ]
-    last = max(compacted, default=-1)
-    behind = messages[last + 1 :] if compacted else []
-    moved = next((at for at, message in enumerate(behind) if message.role != "system"), len(behind))
+    is_told = any(repair.text.endswith(" times)") or repair.kind == "more" for repair in repairs)
+    is_told = is_told or bool(compacted and repairs)
+    lost = []
     for index, message in enumerate(messages):
-        if index <= last + moved:
+        if index <= max(compacted, default=-1):
             continue
         said = json.dumps(message.content)
         marks = [f"mark-{piece.split('-')[0]}-" for piece in said.split("mark-")[1:]]
-        if index not in told and not has_repeated:
+        if index not in told and not is_told:
             lost += [f"{mark} of message {index}" for mark in marks if mark not in text]
     return lost
 
