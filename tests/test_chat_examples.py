@@ -104,7 +104,7 @@ def test_a_chat_with_thinking_and_a_tool(name: str, tmp_path: Path) -> None:
     with ProviderStandIn(answers=answer) as server:
         variables = {key: value.format(address=server.address) for key, value in provider.variables.items()}
         run = subprocess.run(
-            [sys.executable, str(chat)],
+            [sys.executable, "-W", "error::DeprecationWarning:__main__", str(chat)],
             cwd=tmp_path,
             env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"} | variables,
             input=INPUT,

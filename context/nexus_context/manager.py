@@ -75,6 +75,7 @@ class _Compaction(NamedTuple):
     *("add", "prune_unpaired_tool_results", "fix_orphaned_tool_calls", "ensure_assistant_after_tool_results"),
     *("clear_messages", "restore", "build_messages", "get_token_usage", "is_over_budget", "compact", "apply"),
     *("plan_compaction", "apply_compaction", "undo_compaction", "view", "history_tokens", "encoded"),
+    *("set_system_prompt", "set_tool_definitions"),
 )
 class ContextManager(MessageMethods):
     """The messages of one session; with a system prompt and tools, everything that a model is sent.
@@ -102,8 +103,7 @@ class ContextManager(MessageMethods):
         `compact`, `is_over_budget` and `add(usage=)` go by the budget of the last request of `assemble`.
 
         `counter` counts tokens; the default is that of `model`, else cl100k_base. `clock` returns the local
-        time with its zone: each user message that is added is sent with the time before its text, and so is
-        a tool's result an hour later.
+        time with its zone, which is told before each user message, and before a tool's result an hour later.
 
         With a `ledger`, the conversation is the `session` of an absolute `folder`: what is stored is read at
         once, each `add` is on the disk before it is in memory, and so are compactions. `clock` and, for a new
@@ -196,7 +196,7 @@ class ContextManager(MessageMethods):
         `usage` is the provider's of the last answer and its request. A user message without a preamble gets
         the time of the clock. An answer with a server's compaction compacts the history, as `compact` does.
         The turn message of an assembled context says which request is answered, else `sent_requests` decides.
-        RequestError, `bad-message`, names the first message that cannot be sent; nothing has changed then.
+        RequestError, `bad-message`, names the first message that cannot be sent; nothing changed then.
         """
         batch = coercion.messages_from(messages)
         coercion.check_usage(usage)

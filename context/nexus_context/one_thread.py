@@ -20,6 +20,9 @@ class OneThread:
     def __init__(self) -> None:
         self._lock = threading.RLock()
 
+    def __reduce__(self) -> tuple[type["OneThread"], tuple[()]]:
+        return OneThread, ()  # a copy is used by itself
+
     def __enter__(self) -> None:
         if not self._lock.acquire(blocking=False):
             raise RequestError(

@@ -26,7 +26,7 @@ def run_tool(name: str, arguments: dict[str, Any]) -> Any:
 
 
 client = anthropic.Anthropic()
-chat = ContextManager(model="claude-sonnet-4-5")
+chat = ContextManager(model="claude-sonnet-4-6")
 chat.set_system_prompt("You answer questions about tides, in one sentence.")
 chat.set_tool_definitions([TIDE])
 options = Options(parameters={"thinking": {"budget": 2_000}, "max_tokens": 8_000})

@@ -1,5 +1,6 @@
 """A conversation that two threads use at once says so; threads that take turns do not notice."""
 
+import copy
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -42,6 +43,8 @@ USES: list[Callable[[ContextManager], Any]] = [
     lambda chat: chat.compact(made_at=NOW),
     lambda chat: chat.undo_compaction(),
     lambda chat: chat.clear_messages(),
+    lambda chat: chat.set_system_prompt("Be brief."),
+    lambda chat: chat.set_tool_definitions([{"name": "look"}]),
     lambda chat: chat.apply_compaction(Message("user", "sum"), []),
 ]
 
@@ -118,3 +121,14 @@ def test_an_error_leaves_it_to_the_next_thread() -> None:
     with ThreadPoolExecutor(1) as pool:
         pool.submit(chat.add_user_message, "a").result()
     assert len(chat) == 1
+
+
+def test_a_copy_is_used_by_itself() -> None:
+    chat = ContextManager(counter=Letters())
+    chat.add_user_message("a")
+    with chat.in_use:
+        other = copy.deepcopy(chat)
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(other.add_user_message, "b").result()
+    assert [message.content for message in other.messages] == ["a", "b"]
+    assert [message.content for message in chat.messages] == ["a"]
