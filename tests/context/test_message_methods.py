@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -121,3 +122,41 @@ def test_all_messages_must_be_loaded() -> None:
     for repair in (made.prune_unpaired_tool_results, made.fix_orphaned_tool_calls):
         with pytest.raises(RequestError, match="3 of its messages are not loaded"):
             repair()
+
+
+CALLS: list[dict[str, Any]] = [
+    {"type": "tool_use", "id": "a", "name": "look", "input": {}},
+    {"type": "function_call", "call_id": "a", "name": "look", "arguments": "{}"},
+    {"functionCall": {"id": "a", "name": "look", "args": {}}},
+]
+RESULTS: list[dict[str, Any]] = [
+    {"type": "tool_result", "tool_use_id": "a", "content": "a wall"},
+    {"type": "function_call_output", "call_id": "a", "output": "a wall"},
+    {"functionResponse": {"id": "a", "name": "look", "response": {"output": "a wall"}}},
+]
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_calls_count_where_a_providers_answer_has_them(call: dict[str, Any]) -> None:
+    made = manager([Message("user", "Look."), Message("assistant", [call])])
+    made.add_tool_result("a", "look", "a wall")
+    assert made.prune_unpaired_tool_results() == 0
+    made.add_tool_result("a", "look", "again")
+    assert made.prune_unpaired_tool_results() == 1
+    assert [text_of(message) for message in made.messages if message.role == "tool"] == ["a wall"]
+    assert made.ensure_assistant_after_tool_results()
+    open_call = manager([Message("user", "Look."), Message("assistant", [call]), Message("user", "And?")])
+    open_call.fix_orphaned_tool_calls()
+    assert [message.role for message in open_call.messages] == ["user", "assistant", "tool", "user"]
+
+
+@pytest.mark.parametrize(("call", "result"), [*zip(CALLS, RESULTS, strict=True)])
+def test_results_count_where_a_providers_request_has_them(
+    call: dict[str, Any], result: dict[str, Any]
+) -> None:
+    made = manager([Message("user", "Look."), Message("assistant", [call]), Message("user", [result])])
+    before = made.messages
+    assert made.prune_unpaired_tool_results() == 0
+    made.fix_orphaned_tool_calls()
+    assert made.messages == before
+    assert made.ensure_assistant_after_tool_results()

@@ -25,6 +25,7 @@ from nexus_context.conversation.parameter_fields import takes_prefill, takes_sys
 from nexus_context.conversation.parts import Provider
 from nexus_context.conversation.repair import Repair
 from nexus_context.conversation.times import TELL_AGAIN
+from nexus_context.conversation.tool_pairs import ends_with_result
 from nexus_context.conversation.truncation import Strategy
 from nexus_context.conversation.view import View
 from nexus_context.conversation.window import Budget, Policy
@@ -135,10 +136,10 @@ def fixed_part(
 
 def _goes_on_later(snapshot: Snapshot, request: Request, conversation: ContextManager, now: datetime) -> bool:
     """Whether a loop of tools goes on so late that it is told the time, in a message that is only facts."""
-    messages, last = conversation.history.messages, conversation.last_request
+    last = conversation.last_request
     if request.message is not None or request.event is not None or last is None or now - last < TELL_AGAIN:
         return False
-    is_loop = bool(messages) and messages[-1].role == "tool"
+    is_loop = ends_with_result(conversation.history.messages)
     return is_loop and freezing.is_frozen(snapshot) and bool(head(snapshot, request, now=now))
 
 

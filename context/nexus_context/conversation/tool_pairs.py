@@ -8,30 +8,39 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from nexus_context.conversation.message import Message, ToolCall
+from nexus_context.conversation.repair import steps_of
 from nexus_context.conversation.unpaired import missing_result
 
 
 class _Batch(NamedTuple):
-    """An assistant's message with calls, the indexes of the results behind it, and its calls without one."""
+    """An answer with calls: where what is missing belongs, the results behind it, its calls without one.
 
-    end: int
+    `place` and `results` are indexes of messages. `is_last`: nothing stands behind the results.
+    """
+
+    place: int
     results: list[int]
     missing: list[ToolCall]
+    is_last: bool
 
 
 def _batches(messages: Sequence[Message]) -> list[_Batch]:
+    """The batches of calls, also of those and of results that stand in a content in a provider's form."""
+    steps = [step for at, message in enumerate(messages) for step in steps_of(at, message, [])]
     batches: list[_Batch] = []
-    for index, message in enumerate(messages):
-        if message.role != "assistant" or not message.tool_calls:
+    for number, step in enumerate(steps):
+        if not step.message.tool_calls:
             continue
-        waiting = {call.id: call for call in message.tool_calls}
+        waiting = {call.id: call for call in step.message.tool_calls}
         results: list[int] = []
-        end = index + 1
-        while end < len(messages) and messages[end].role == "tool":
-            if waiting.pop(messages[end].tool_call_id or "", None) is not None:
-                results.append(end)
+        place, end = step.origin + 1, number + 1
+        while end < len(steps) and steps[end].message.role == "tool":
+            index = steps[end].origin
+            if waiting.pop(steps[end].message.tool_call_id or "", None) is not None:
+                results.append(index)
+            place = index + 1 if messages[index].role == "tool" else place
             end += 1
-        batches.append(_Batch(end, results, list(waiting.values())))
+        batches.append(_Batch(place, results, list(waiting.values()), is_last=end == len(steps)))
     return batches
 
 
@@ -43,12 +52,14 @@ def paired(messages: Sequence[Message]) -> list[int]:
 
 def missing_results(messages: Sequence[Message]) -> list[tuple[int, Message]]:
     """For each call without a result one that says so, and the index before which it belongs."""
-    return [(batch.end, missing_result(call)) for batch in _batches(messages) for call in batch.missing]
+    return [(batch.place, missing_result(call)) for batch in _batches(messages) for call in batch.missing]
 
 
 def with_missing_results(messages: Sequence[Message]) -> list[Message]:
     """The messages with a result for each call that has none anywhere."""
-    whole, answered = list(messages), {message.tool_call_id for message in messages}
+    whole = list(messages)
+    steps = (step for at, message in enumerate(messages) for step in steps_of(at, message, []))
+    answered = {step.message.tool_call_id for step in steps}
     for index, result in reversed(missing_results(messages)):
         if result.tool_call_id not in answered:
             whole.insert(index, result)
@@ -58,4 +69,10 @@ def with_missing_results(messages: Sequence[Message]) -> list[Message]:
 def is_answered_batch(messages: Sequence[Message]) -> bool:
     """Whether the last messages are calls with all their results."""
     last = _batches(messages)[-1:]
-    return any(batch.results and not batch.missing and batch.end == len(messages) for batch in last)
+    return any(batch.results and not batch.missing and batch.is_last for batch in last)
+
+
+def ends_with_result(messages: Sequence[Message]) -> bool:
+    """Whether the last message is a tool's result, or holds nothing behind one."""
+    last = messages[-1:]
+    return any(step.message.role == "tool" for one in last for step in steps_of(0, one, [])[-1:])

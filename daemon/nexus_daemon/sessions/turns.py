@@ -26,6 +26,7 @@ from nexus_context.assembly.context_json import context_json
 from nexus_context.assembly.last_message import takes_memory
 from nexus_context.conversation.message import Message, text_of
 from nexus_context.conversation.reported_usage import Estimate
+from nexus_context.conversation.tool_pairs import ends_with_result
 from nexus_context.layers.agent_definitions import MAIN
 from nexus_context.ledger.records import TurnFacts
 from nexus_context.prefix import compare
@@ -271,8 +272,7 @@ def _is_turn(request: assembly.Request, conversation: Conversation) -> bool:
 
 def _goes_on(request: assembly.Request, conversation: Conversation) -> bool:
     """Whether the request is behind a tool's result."""
-    messages = conversation.manager.history.messages
-    return request.message is None and bool(messages) and messages[-1].role == "tool"
+    return request.message is None and ends_with_result(conversation.manager.history.messages)
 
 
 def _result(

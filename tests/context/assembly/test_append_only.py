@@ -278,3 +278,13 @@ def test_the_time_stands_behind_the_result(tmp_path: Path, form: str) -> None:
     talk.now += timedelta(hours=6)
     body = msgspec.json.encode(talk.ask(None, format=form).request)
     assert body.index(b"a wall") < body.index(b"Current time: 2026-11-20 18:02")
+
+
+def test_results_in_a_users_content_are_a_loop_too(tmp_path: Path) -> None:
+    snapshot, chat = loaded(tmp_path), ContextManager()
+    first = assemble(snapshot, chat, Request(Message("user", "Where is the gate?")), now=NOON)
+    call = {"type": "tool_use", "id": "c1", "name": "look", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "c1", "content": "a wall"}
+    chat.add([first.turn_message, Message("assistant", [call]), Message("user", [result])])
+    late = assemble(snapshot, chat, Request(), now=NOON + timedelta(hours=6)).current_message
+    assert late == Message("user", "Current time: 2026-11-20 18:00 (UTC+00:00)")
