@@ -155,8 +155,45 @@ def test_records_of_a_store_are_messages(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "call",
+    [
+        {"tool_calls": [{"id": "c1", "name": "look", "arguments": {"at": 1}}]},
+        {"toolCalls": [{"id": "c1", "name": "look", "arguments": {"at": 1}}]},
+        {
+            "tool_calls": [
+                {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at":1}'}}
+            ]
+        },
+    ],
+)
+@pytest.mark.parametrize("key", ["tool_call_id", "toolCallId"])
+def test_messages_of_a_store_keep_their_calls(tmp_path: Path, call: dict[str, Any], key: str) -> None:
+    store = Sessions(
+        {"role": "user", "content": "Look.", "created_at": 5},
+        {"role": "assistant", "content": None, **call},
+        {"role": "tool", key: "c1", "name": None, "content": "a wall"},
+    )
+    context = assembler_of(tmp_path, store, config=OFF).assemble("s", format="openai")
+    _, asks, result = context.messages
+    assert [(one.id, one.name) for one in asks.tool_calls] == [("c1", "look")]
+    assert result.tool_call_id == "c1"
+    assert "repairs" not in context.assembled.metadata
+
+
+def test_what_was_sent_takes_the_place_of_the_same_users_message_only(tmp_path: Path) -> None:
+    store = Sessions(Message("user", "Hi"))
+    assembler = assembler_of(tmp_path, store)
+    assembler.assemble("s")
+    store.records[:] = [Message("assistant", "Hi"), Message("user", "Who are you?")]
+    assert [message.role for message in assembler.assemble("s").messages] == ["assistant", "user"]
+
+
+@pytest.mark.parametrize(
     ("record", "said"),
     [
+        ({"type": []}, "its type is []; known are user"),
+        ({"role": {}}, "its type is {}; known are user"),
+        ({"role": "assistant", "tool_calls": 5}, "tool_calls is of the type int"),
         (5, "it is of the type int."),
         ({}, "its type is None; known are user, assistant, system, tool_call, tool_result, compaction."),
         ({"type": "thought"}, "its type is 'thought'; known are user"),

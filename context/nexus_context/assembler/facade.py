@@ -123,7 +123,7 @@ class _Session:
             self.conversation = ContextManager()
             self.stored, self.sent = [], None
         new = list(messages[len(self.stored) :])
-        if new and self.sent is not None and new[0].content == self.sent.content:
+        if new and self.sent is not None and (new[0].role, new[0].content) == ("user", self.sent.content):
             new[0] = self.sent
         self.conversation.add(new)
         self.stored = list(messages)

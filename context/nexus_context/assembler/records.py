@@ -19,6 +19,7 @@ from nexus_context.errors import RequestError
 
 _ROLES = ("user", "assistant", "system", "developer", "model", "human", "tool", "function")
 _CALL_ID = ("tool_call_id", "toolCallId", "call_id", "callId", "tool_use_id", "toolUseId", "id")
+_CALLS = ("tool_calls", "toolCalls")
 _TOOL = ("tool_name", "toolName", "name", "tool")
 _ARGUMENTS = ("arguments", "input", "args", "parameters")
 _RESULT = ("result", "output", "content", "error")
@@ -31,7 +32,7 @@ def messages_of(records: Iterable[Any]) -> list[Message]:
     for number, record in enumerate(records):
         try:
             message = _message(record)
-        except (msgspec.ValidationError, RequestError, LookupError) as error:
+        except (msgspec.ValidationError, RequestError) as error:
             raise RequestError(
                 f"Record {number} of the session is damaged: {error}", code="bad-record"
             ) from None
@@ -52,14 +53,29 @@ def _message(record: Any) -> Message:
         return record
     if not isinstance(record, Mapping):
         raise coercion.bad(f"it is {coercion.kind_of(record)}.")
-    kind = record.get("type") if record.get("type") in _READERS else record.get("role", record.get("type"))
-    if kind in _READERS:
-        return _READERS[kind](record)
-    if kind not in _ROLES:
+    kinds = [kind for kind in (record.get("type"), record.get("role")) if isinstance(kind, str)]
+    reader = next((_READERS[kind] for kind in kinds if kind in _READERS), None)
+    if reader is not None:
+        return reader(record)
+    role = next((kind for kind in reversed(kinds) if kind in _ROLES), None)
+    if role is None:
         known = ", ".join([*_ROLES[:3], *_READERS])
-        raise coercion.bad(f"its type is {kind!r:.60}; known are {known}.")
-    fields = {name: record[name] for name in Message.__struct_fields__ if name in record}
-    return msgspec.convert(fields | {"role": kind}, Message)
+        raise coercion.bad(f"its type is {record.get('role', record.get('type'))!r:.60}; known are {known}.")
+    calls = next((record[name] for name in _CALLS if record.get(name) is not None), None)
+    return msgspec.structs.replace(
+        msgspec.convert(_fields(record) | {"role": role}, Message),
+        tool_calls=coercion.tool_calls_from(calls),
+    )
+
+
+def _fields(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a message, in camel case; what else a store has beside them is its own."""
+    fields = {}
+    for field in msgspec.structs.fields(Message):
+        value = record.get(field.encode_name, record.get(field.name))
+        if value is not None and field.name != "tool_calls":
+            fields[field.encode_name] = value
+    return fields
 
 
 def _value(record: Mapping[str, Any], names: Iterable[str]) -> Any:
