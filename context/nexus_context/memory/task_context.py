@@ -241,26 +241,25 @@ class TaskContextManager:
         if self._knowledge_base is None or not text.strip():
             return []
         query = _query_of(self._knowledge_base, self._counter)
-        items = await self._asked("The knowledge base", lambda: query(text), problems, taken=_items)
-        return _system_message("knowledge", items or [])
 
-    async def _asked(
-        self,
-        name: str,
-        ask: Callable[[], Any],
-        problems: list[str],
-        *,
-        taken: Callable[[Any], Any] = lambda answer: answer,
-    ) -> Any:
-        """What a source answers, as it is `taken`; None, with a problem, if it fails or is too slow."""
+        def ask() -> Any:
+            found = query(text)
+            return found if inspect.isawaitable(found) else list(found)  # it may compute while it is read
+
+        passages = await self._asked("The knowledge base", ask, problems)
+        return _system_message("knowledge", _items(passages or ()))
+
+    async def _asked(self, name: str, ask: Callable[[], Any], problems: list[str]) -> Any:
+        """What a source answers, awaited if need be; None, with a problem, if it fails or is too slow."""
+        limit = asyncio.timeout(self._source_seconds)
         try:
-            async with asyncio.timeout(self._source_seconds):
+            async with limit:
                 answer = await _in_thread(ask)
-                return taken(await answer if inspect.isawaitable(answer) else answer)
-        except TimeoutError:
-            problem = f"{name} did not answer within {self._source_seconds:g} seconds."
+                return [*await answer] if inspect.isawaitable(answer) else answer
         except Exception as error:  # noqa: BLE001 - a source may be anybody's
             problem = f"{name} failed: {str(error) or type(error).__name__}"
+            if limit.expired():
+                problem = f"{name} did not answer within {self._source_seconds:g} seconds."
         problems.append(problem)
         logger.warning("%s", problem)
         return None
@@ -303,8 +302,10 @@ def _in_thread(ask: Callable[[], Any]) -> "asyncio.Future[Any]":
     def run() -> None:
         try:
             outcome.set_result(ask())
-        except BaseException as error:  # noqa: BLE001 - the caller's to handle
+        except Exception as error:  # noqa: BLE001 - the caller's to handle
             outcome.set_exception(error)
+        except BaseException as error:  # noqa: BLE001 - a source does not end the program
+            outcome.set_exception(RuntimeError(f"{type(error).__name__}: {error}"))
 
     Thread(target=run, name="context-source", daemon=True).start()
     return asyncio.wrap_future(outcome)

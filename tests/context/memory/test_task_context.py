@@ -166,6 +166,7 @@ class Silent:
     [
         (ValueError("no vectors"), "failed: no vectors"),
         (ZeroDivisionError(), "failed: ZeroDivisionError"),
+        (TimeoutError("the socket"), "failed: the socket"),
         (None, "did not answer within 0.01 seconds."),
     ],
 )
@@ -181,6 +182,35 @@ def test_a_source_that_fails_or_hangs_costs_its_own_part(error: Exception | None
     silent.end()
     assert [message["content"] for message in messages] == ["a", "Go."]
     assert manager.problems == (f"The source silent {said}", f"The knowledge base {said}")
+
+
+def test_passages_that_are_computed_while_they_are_read_do_not_stop_the_loop() -> None:
+    end = threading.Event()
+
+    class Lazy:
+        def query(self, text: str) -> Iterator[str]:
+            end.wait()
+            yield "late"
+
+    async def story() -> list[dict[str, Any]]:
+        manager = TaskContextManager(token_counter=Letters(), knowledge_base=Lazy(), source_seconds=0.01)
+        messages = await manager.build_context(GO)
+        assert manager.problems == ("The knowledge base did not answer within 0.01 seconds.",)
+        return messages
+
+    messages = asyncio.run(story())
+    end.set()
+    assert len(messages) == 1
+
+
+def test_a_source_that_ends_the_program_does_not() -> None:
+    class Leaves(Memory):
+        def messages(self, task: Task) -> list[Message]:
+            raise SystemExit("bye")
+
+    manager = TaskContextManager(token_counter=Letters(), sources=[Leaves()])
+    assert len(asyncio.run(manager.build_context(GO))) == 1
+    assert manager.problems == ("The source test failed: SystemExit: bye",)
 
 
 def test_a_result_that_is_no_list_of_passages_is_a_failure() -> None:
