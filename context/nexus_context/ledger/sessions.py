@@ -67,6 +67,10 @@ LEFT JOIN origin AS source ON source.session = session.id
 _INHERIT = """
 INSERT INTO session_options SELECT ?, model, max_tokens, besides FROM session_options WHERE session = ?
 """
+_PARAMETERS = """
+SELECT parameters FROM session_parameters JOIN session ON session.id = session_parameters.session
+WHERE session.workspace = ? AND session.name = ?
+"""
 _INHERIT_PARAMETERS = """
 INSERT INTO session_parameters SELECT ?, parameters FROM session_parameters WHERE session = ?
 """
@@ -198,12 +202,17 @@ def begin(
     return SessionPosition(*row(connection, _PLACE + " WHERE session.id = ?", number))
 
 
+def read_parameters(connection: apsw.Connection, workspace: str, session: str) -> dict[str, Any]:
+    """The model parameters of a session; none of one that does not exist."""
+    return optional_value(value(connection, _PARAMETERS, workspace, session)) or {}
+
+
 def set_parameters(
     connection: apsw.Connection, workspace: str, session: str, parameters: Mapping[str, Any]
 ) -> None:
     """Change these parameters of a session, which is created if it is missing."""
     position = find(connection, workspace, session) or begin(connection, workspace, session)
-    before = read_existing(connection, workspace, session).parameters
+    before = read_parameters(connection, workspace, session)
     connection.execute("DELETE FROM session_parameters WHERE session = ?", (position.session,))
     _write_parameters(connection, position.session, {**before, **parameters})
     touch(connection, position.session, now())

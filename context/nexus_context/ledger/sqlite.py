@@ -105,6 +105,10 @@ class SqliteLedger:
             sessions.begin(connection, workspace, session, agent=agent, parameters=parameters)
             return sessions.read_existing(connection, workspace, session)
 
+    def parameters(self, workspace: str, session: str) -> Mapping[str, Any]:
+        with self._connections.reading(session) as connection:
+            return sessions.read_parameters(connection, workspace, session)
+
     def set_parameters(self, workspace: str, session: str, parameters: Mapping[str, Any]) -> Session:
         with self._connections.writing() as connection:
             sessions.set_parameters(connection, workspace, session, parameters)

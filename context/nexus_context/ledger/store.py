@@ -75,6 +75,10 @@ class Ledger(Protocol):
         """Create a session; `session-exists` if the name is taken. `parameters` are those of the model."""
         ...
 
+    def parameters(self, workspace: str, session: str) -> Mapping[str, Any]:
+        """The model parameters of a session; none of one that does not exist. Read with each request."""
+        ...
+
     def set_parameters(self, workspace: str, session: str, parameters: Mapping[str, Any]) -> Session:
         """Change model parameters of a session; one that is None is dropped. A missing session is created."""
         ...

@@ -48,7 +48,6 @@ async def set_parameters(
     _check_parameters(params.parameters)
     async with using(client, params) as scope:
         session = await client.work(scope.ledger.set_parameters, params.session, params.parameters)
-        scope.conversation.parameters = session.parameters
     return protocol.SetParametersResult(session=session.name, parameters=dict(session.parameters))
 
 

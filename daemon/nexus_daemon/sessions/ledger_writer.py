@@ -434,8 +434,7 @@ class FolderLedger:
 
     def parameters(self, session: str) -> "Mapping[str, Any]":
         """The model parameters of a conversation."""
-        stored = self.store.find(self.workspace, session)
-        return {} if stored is None else stored.parameters
+        return self.store.parameters(self.workspace, session)
 
     def clear(self, session: str) -> "Session":
         return self._change(lambda: self.store.clear(self.workspace, session), "cleared")

@@ -125,6 +125,7 @@ def follow(
     """Read what changed in the ledger, and at least the last `tokens` of the history; None: all."""
     last_head = conversation.head
     _follow(conversation, ledger, snapshot, tokens=tokens)
+    conversation.parameters = ledger.parameters(conversation.session)  # other processes set them, too
     if conversation.head != last_head:
         conversation.anchor = ledger.store.anchor(ledger.workspace, conversation.session)
     _correct(conversation, ledger, snapshot)
@@ -366,8 +367,6 @@ def ranges(positions: Iterable[int]) -> Ranges:
 def _read(conversation: Conversation, ledger: FolderLedger, snapshot: Snapshot, tokens: int | None) -> None:
     """Read the history, or its last `tokens`."""
     first = conversation.head is None
-    if first:
-        conversation.parameters = ledger.parameters(conversation.session)
     history = _load(conversation, ledger, costs.model_of(snapshot, None)[1], tokens)
     if history is None:
         conversation.forget()

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from nexus_context.ledger import open_ledger
 from support.asking import Asking, again, check, ended, write
 from support.desk import Desk
 
@@ -58,6 +59,22 @@ def test_they_can_be_changed_later_also_those_of_main(tmp_path: Path) -> None:
         await ended(desk)
         _, ask = await again(desk)
         assert (await parameters(ask))["temperature"] == {"value": 0.2, "origin": "session"}
+
+    check(tmp_path, story)
+
+
+def test_what_another_process_sets_counts_with_the_next_request(tmp_path: Path) -> None:
+    async def story(desk: Desk, ask: Asking) -> None:
+        await ask("session/append", messages=[{"role": "user", "content": "Go."}])
+        assert "temperature" not in await parameters(ask)
+        (session,) = (await ask("session/list"))["sessions"]
+        assert session["session"] == "main"
+        (folder,) = desk.daemon.folders
+        ledger = await desk.daemon.folder_ledger(await folder.current(), folder)
+        other = open_ledger(ledger.store.location)
+        other.set_parameters(ledger.workspace, "main", {"temperature": 0.4})
+        other.close()
+        assert (await parameters(ask))["temperature"] == {"value": 0.4, "origin": "session"}
 
     check(tmp_path, story)
 
