@@ -1,6 +1,7 @@
 """A conversation without a folder: its own prompt, tools and limits, as a folder without files would be."""
 
 import functools
+import os
 from typing import Any
 
 import msgspec
@@ -13,7 +14,7 @@ from nexus_context.prompt.environment import detect
 from nexus_context.prompt.render import Fragment, Prompt
 from nexus_context.snapshot import LoadInputs, Snapshot, load
 
-_NOWHERE = "/dev/null/nowhere"  # nothing can be there: no file of the user counts
+_NOWHERE = os.path.join(os.path.abspath(os.devnull), "nowhere")  # nothing can be there
 _SEPARATOR = "\n\n"
 
 
@@ -43,6 +44,6 @@ def _snapshot(config: ContextConfig, model: str | None) -> Snapshot:
         user_home=_NOWHERE,
         environ={},
         environment=detect("repl", environ={}),
-        overlays={f"{_NOWHERE}/config.json": msgspec.json.encode(settings).decode()},
+        overlays={os.path.join(_NOWHERE, "config.json"): msgspec.json.encode(settings).decode()},
     )
-    return load(f"{_NOWHERE}/folder", inputs)
+    return load(os.path.join(_NOWHERE, "folder"), inputs)

@@ -16,14 +16,16 @@ from nexus_context.config.references import references_in
 from nexus_context.prompt import texts
 from nexus_context.skills.skill import Skill
 
+MOST_NAMES = 20
+"""Programs, and variables, of a skill that are looked for."""
+LONGEST_NAME = 60  # characters; what is longer names nothing
+
 _SEPARATOR = re.compile(r"[\s,]+")
 
 
 def skill_needs(skill: Skill, environ: Mapping[str, str]) -> str:
     """What a skill lacks, in words; "" if it is ready."""
-    programs, variables = (
-        filter(None, _SEPARATOR.split(skill.metadata.get(name, ""))) for name in ("programs", "variables")
-    )
+    programs, variables = (_names(skill.metadata.get(name, "")) for name in ("programs", "variables"))
     missing = [_say("program", name) for name in programs if _is_missing(name, environ)]
     return ", ".join([*missing, *_unset(variables, environ)])
 
@@ -43,6 +45,10 @@ def server_variables(server: McpServer) -> Iterator[str]:
         for reference in references_in(value):
             if reference.kind == "variable" and reference.default is None:
                 yield reference.name
+
+
+def _names(text: str) -> list[str]:
+    return [name[:LONGEST_NAME] for name in _SEPARATOR.split(text) if name][:MOST_NAMES]
 
 
 def _is_missing(program: str, environ: Mapping[str, str]) -> bool:

@@ -55,6 +55,7 @@ SHIPPED = "(shipped)"
 SECTION = "skills"
 READ_SKILL = "read_skill"
 """The tool with which a model reads a skill."""
+LONGEST_CATEGORY = 40  # characters
 MOST_NAMED = 20  # of the offered skills in an error
 MOST_LISTED = 20
 MAX_SENTENCE = 200  # characters of a tool's description
@@ -460,7 +461,8 @@ def _by_category(skills: Sequence[Skill]) -> list[Piece] | None:
     """The names of skills: those without a category, then those of each one."""
     groups: dict[str, list[str]] = {"": []}
     for skill in skills[:MOST_LISTED]:
-        groups.setdefault(one_line(skill.metadata.get("category", "")), []).append(skill.name)
+        category = one_line(skill.metadata.get("category", ""))[:LONGEST_CATEGORY]
+        groups.setdefault(category, []).append(skill.name)
     lists = [(f"{category}: " if category else "") + ", ".join(groups[category]) for category in groups]
     more = ", …" if len(skills) > MOST_LISTED else ""
     return [Piece("; ".join(filter(None, lists)) + more)] if skills else None

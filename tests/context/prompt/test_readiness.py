@@ -101,3 +101,12 @@ def test_what_a_skill_names(metadata: str, needs: str) -> None:
     skill = read_skill("/s/x/SKILL.md", f"---\nname: x\ndescription: X.\n{head}---\nDo it.\n").skill
     assert skill is not None
     assert skill_needs(skill, {"PATH": "/usr/bin:/bin"}) == needs
+
+
+def test_only_so_much_is_looked_for_and_told() -> None:
+    names = " ".join(f"no-such-{number}-{'x' * 80}" for number in range(30))
+    text = f"---\nname: x\ndescription: X.\nmetadata:\n  programs: {names}\n---\nDo it.\n"
+    skill = read_skill("/s/x/SKILL.md", text).skill
+    assert skill is not None
+    needs = skill_needs(skill, {"PATH": "/usr/bin"})
+    assert (needs.count("is missing"), len(needs) < 2_000) == (20, True)
