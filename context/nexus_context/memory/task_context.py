@@ -244,10 +244,9 @@ class TaskContextManager:
 
         def ask() -> Any:
             found = query(text)
-            return found if inspect.isawaitable(found) else list(found)  # it may compute while it is read
+            return _awaited_items(found) if inspect.isawaitable(found) else _items(found)
 
-        passages = await self._asked("The knowledge base", ask, problems)
-        return _system_message("knowledge", _items(passages or ()))
+        return _system_message("knowledge", await self._asked("The knowledge base", ask, problems) or [])
 
     async def _asked(self, name: str, ask: Callable[[], Any], problems: list[str]) -> Any:
         """What a source answers, awaited if need be; None, with a problem, if it fails or is too slow."""
@@ -255,7 +254,7 @@ class TaskContextManager:
         try:
             async with limit:
                 answer = await _in_thread(ask)
-                return [*await answer] if inspect.isawaitable(answer) else answer
+                return await answer if inspect.isawaitable(answer) else answer
         except Exception as error:  # noqa: BLE001 - a source may be anybody's
             problem = f"{name} failed: {str(error) or type(error).__name__}"
             if limit.expired():
@@ -332,6 +331,10 @@ def _items(passages: Iterable[PassageLike | str]) -> list[MemoryItem]:
             [MemoryItem("knowledge", "knowledge", one)] if isinstance(one, str) else passage_items([one])
         )
     ]
+
+
+async def _awaited_items(passages: Awaitable[Iterable[PassageLike | str]]) -> list[MemoryItem]:
+    return _items(await passages)
 
 
 class MemoryTools:

@@ -18,7 +18,7 @@ from nexus_context.skills.skill import Skill
 
 MOST_NAMES = 20
 """Programs, and variables, of a skill that are looked for."""
-LONGEST_NAME = 60  # characters; what is longer names nothing
+LONGEST_NAME = 60  # characters that are told of it
 
 _SEPARATOR = re.compile(r"[\s,]+")
 
@@ -48,7 +48,7 @@ def server_variables(server: McpServer) -> Iterator[str]:
 
 
 def _names(text: str) -> list[str]:
-    return [name[:LONGEST_NAME] for name in _SEPARATOR.split(text) if name][:MOST_NAMES]
+    return [name for name in _SEPARATOR.split(text) if name][:MOST_NAMES]
 
 
 def _is_missing(program: str, environ: Mapping[str, str]) -> bool:
@@ -61,4 +61,4 @@ def _unset(variables: Iterable[str], environ: Mapping[str, str]) -> list[str]:
 
 
 def _say(what: str, name: str = "") -> str:
-    return texts.table("readiness")[what].format(name=name)
+    return texts.table("readiness")[what].format(name=name[:LONGEST_NAME])

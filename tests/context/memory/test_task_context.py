@@ -223,6 +223,17 @@ def test_a_result_that_is_no_list_of_passages_is_a_failure() -> None:
     assert manager.problems == ("The knowledge base failed: 'int' object is not iterable",)
 
 
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_passage_that_is_none_is_a_failure(is_async: bool) -> None:
+    class Odd:
+        def query(self, text: str) -> Any:
+            return asyncio.sleep(0, [5]) if is_async else [5]
+
+    manager = TaskContextManager(token_counter=Letters(), knowledge_base=Odd())
+    assert len(asyncio.run(manager.build_context(GO))) == 1
+    assert [problem[:26] for problem in manager.problems] == ["The knowledge base failed:"]
+
+
 def test_an_index_is_a_knowledge_base(tmp_path: Path) -> None:
     (tmp_path / "data.md").write_text("# Prices\n\nThe file data.txt has one price per line.\n")
     index = knowledge.KnowledgeIndex(str(tmp_path / "knowledge.db"))

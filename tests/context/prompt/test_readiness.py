@@ -110,3 +110,11 @@ def test_only_so_much_is_looked_for_and_told() -> None:
     assert skill is not None
     needs = skill_needs(skill, {"PATH": "/usr/bin"})
     assert (needs.count("is missing"), len(needs) < 2_000) == (20, True)
+
+
+def test_a_long_name_is_looked_for_as_it_is() -> None:
+    name = "A" * 80
+    text = f"---\nname: x\ndescription: X.\nmetadata:\n  variables: {name}\n---\nDo it.\n"
+    skill = read_skill("/s/x/SKILL.md", text).skill
+    assert skill is not None
+    assert skill_needs(skill, {name: "set"}) == ""
