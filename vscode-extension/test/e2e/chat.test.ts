@@ -141,9 +141,10 @@ test("a turn shows in another window on the same folder", async () => {
   await second.openPanel();
   await second.unfold("Context Window", "Conversations");
   const figures = async () => {
+    // the list first: a turn that ends between the two requests is then in the usage as well
+    const { messages = 0 } = (await listed()).find((one) => one.session === session) ?? {};
     const usage = await other.request("nexus/context/usage", { ...here(), session, nextTurn: NEXT_TURN });
     const { total, available, counter } = usage;
-    const { messages = 0 } = (await listed()).find((one) => one.session === session) ?? {};
     return {
       used: `${counter.exact ? "" : "≈ "}${whole(total)}`,
       status: `Nexus: ${counter.exact ? "" : "about "}${whole(total)} of ${whole(available)} tokens, `,
