@@ -9,6 +9,7 @@ import pytest
 
 from nexus_context.assembly import Options, Request, assemble
 from nexus_context.budget import EARLIER_EVENTS, ContextConfig
+from nexus_context.conversation.agent_result import ProviderUsage
 from nexus_context.conversation.message import Message, text_of
 from nexus_context.errors import RequestError
 from nexus_context.ledger import open_ledger
@@ -63,6 +64,49 @@ def test_a_message_is_stored_before_it_is_in_memory(ledger: Ledger) -> None:
     with pytest.raises(LedgerError):
         chat.add_user_message("Lost?")
     assert len(chat) == 4
+
+
+def test_a_turn_of_the_conversation_is_one_of_the_ledger(ledger: Ledger) -> None:
+    chat = bound(ledger)
+
+    def turns() -> list[list[str]]:
+        return [[text_of(message) for message in turn.messages] for turn in ledger.turns(FOLDER, "main")]
+
+    chat.add_user_message("Where is the gate?")
+    chat.add_assistant_message(None, [{"id": "c1", "name": "look", "arguments": {}}])
+    assert turns() == [[STARTED, "Where is the gate?", ""]], "on the disk after each message"
+    chat.add_tool_result("c1", "look", "a wall")
+    chat.add_assistant_message("Behind the wall.")
+    chat.add_user_message("Open it.")
+    chat.add([Message("assistant", "Done.")], usage=ProviderUsage(40, 2))
+    bound(ledger).add_assistant_message("It was read again: this begins a turn.")
+    first, second, third = ledger.turns(FOLDER, "main")
+    assert [len(turn.messages) for turn in (first, second, third)] == [5, 2, 1]
+    assert second.outcome is not None
+    assert second.outcome.usage == ProviderUsage(40, 2)
+    assert ledger.verify().sound
+
+
+def test_results_in_a_users_message_extend_the_turn(ledger: Ledger) -> None:
+    chat = bound(ledger)
+    chat.add_user_message("Where?")
+    use = {"type": "tool_use", "id": "c1", "name": "look", "input": {}}
+    chat.add([Message("assistant", [use])])
+    chat.add([Message("user", [{"type": "tool_result", "tool_use_id": "c1", "content": "a wall"}])])
+    assert len(list(ledger.turns(FOLDER, "main"))) == 1
+
+
+def test_a_compaction_within_a_turn_keeps_what_follows(ledger: Ledger) -> None:
+    chat = bound(ledger)
+    for text in ("one", "two", "three"):
+        chat.add_user_message(text)
+    chat.apply_compaction(Message("user", "sum"), chat.messages[-1:])
+    chat.add_assistant_message("four")
+    check(ledger, chat, "sum", "three", "four")
+    other = bound(ledger)
+    chat.add_assistant_message("five")
+    other.apply_compaction(Message("user", "sum again"), other.messages[-1:])
+    check(ledger, other, "sum again", "four", "five")
 
 
 def test_what_another_program_appends_is_read(ledger: Ledger) -> None:
@@ -181,9 +225,8 @@ def test_a_turn_says_what_it_was_made_with(ledger: Ledger, tmp_path: Path) -> No
     chat.set_system_prompt("You are brief.")
     turn = assemble(None, chat, Request(Message("user", "Open?"), options=Options(model="gpt-4.1")), now=NOW)
     chat.add([turn.turn_message, Message("assistant", "Yes.")])
-    first, second, third = ledger.turns(FOLDER, "main")
-    for one in (first, second):
-        assert (one.model, one.role, one.toolset) == ("gpt-4o", "unified", ("look", "open"))
-    assert (first.context, second.context) == ({"system": {"text": "You are helpful."}}, None)
-    assert (third.model, third.toolset) == ("gpt-4.1", ("look", "open"))
-    assert third.context == {"system": {"text": "You are brief."}}
+    first, second = ledger.turns(FOLDER, "main")
+    assert (first.model, first.role, first.toolset) == ("gpt-4o", "unified", ("look", "open"))
+    assert first.context == {"system": {"text": "You are helpful."}}
+    assert (second.model, second.toolset) == ("gpt-4.1", ("look", "open"))
+    assert second.context == {"system": {"text": "You are brief."}}

@@ -76,3 +76,9 @@ def ends_with_result(messages: Sequence[Message]) -> bool:
     """Whether the last message is a tool's result, or holds nothing behind one."""
     last = messages[-1:]
     return any(step.message.role == "tool" for one in last for step in steps_of(0, one, [])[-1:])
+
+
+def begins_exchange(messages: Sequence[Message]) -> bool:
+    """Whether the first message is what a user says, and holds no result of a tool."""
+    steps = (step.message for one in messages[:1] for step in steps_of(0, one, []))
+    return bool(messages) and messages[0].role == "user" and all(step.role == "user" for step in steps)

@@ -1,7 +1,9 @@
 """One session of a ledger, as a conversation in memory writes and follows it.
 
 1. What is appended is on the disk before `append` returns.
-2. If another program wrote in between, `append` and `compact` return False: read the session again.
+2. A turn of the ledger is one of the conversation: it begins with what the user says, and the answers and the
+   results of tools behind it extend it.
+3. If another program wrote in between, `append` and `compact` return False: read the session again.
 """
 
 import os
@@ -13,6 +15,7 @@ from msgspec import UNSET, UnsetType
 
 from nexus_context.conversation.agent_result import ProviderUsage, RequestBasis, TurnOutcome
 from nexus_context.conversation.message import Message
+from nexus_context.conversation.tool_pairs import begins_exchange
 from nexus_context.errors import RequestError
 from nexus_context.ledger.records import (
     Appended,
@@ -44,6 +47,7 @@ class BoundSession:
         self._session = session
         self._positions: list[int] = []  # in the ledger, of each message in memory
         self._head: Head | None = None
+        self._open: Head | None = None  # behind the turn that was written here last, while it may go on
         self.compaction: str | None = None
         self.frozen: str | None = None
         self._correction: Correction | None = None  # None: not read yet
@@ -55,6 +59,7 @@ class BoundSession:
         history = self._ledger.history(self._folder, self._session)
         self._positions = [one.position for one in history.messages] if history else []
         self._head = history.head if history else None
+        self._open = None
         self.compaction = history.compaction if history else None
         self.frozen = self._ledger.frozen(self._folder, self._session) if history else None
         return history if history and history.messages else None
@@ -86,7 +91,7 @@ class BoundSession:
         usage: ProviderUsage | None = None,
         basis: RequestBasis | None = None,
     ) -> bool:
-        """Append a turn; False if it does not follow what is in memory, or if a compaction followed it.
+        """Append a turn or a part of one; False if it does not follow what is in memory, or is compacted.
 
         The context of a turn has the system prompt where it is another than that of the turn before.
 
@@ -98,6 +103,7 @@ class BoundSession:
             opening=opening,
             frozen=frozen,
             compaction=compaction,
+            extends=None if begins_exchange([one.message for one in messages]) else self._open,
             report=report,
             outcome=None if usage is None else TurnOutcome(usage),
             **self._facts(basis),
@@ -105,6 +111,7 @@ class BoundSession:
         if report is not None:
             self._correction = None
         appended = self._ledger.append(self._folder, self._session, turn)
+        self._open = appended.head if compaction is None else None
         self._prompt = self._prompt if basis is None else basis.prompt
         return self._follows(appended) and compaction is None
 
@@ -138,9 +145,9 @@ class BoundSession:
             ) from None
         assert self._head is not None  # noqa: S101 - a message has a position only after an append
         ranges = tuple((at, at + 1) for at in sorted(kept))
-        complete: dict[str, Any] = {"seq": self._head.seq, "thread": self._head.thread, "kept": ranges}
-        written = NewCompaction(
-            **{name: getattr(compaction, name) for name in compaction.__struct_fields__} | complete
+        head = self._head
+        written = msgspec.structs.replace(
+            compaction, seq=head.seq, messages=head.messages, thread=head.thread, kept=ranges
         )
         appended = self._ledger.compact(self._folder, self._session, written)
         if appended.before != self._head:

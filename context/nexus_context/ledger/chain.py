@@ -185,9 +185,8 @@ class _Walk:
     def __init__(self, connection: apsw.Connection, thread: _Thread) -> None:
         start = thread.id << SHIFT
         end = start + PER_THREAD
-        counters = dict(connection.execute("SELECT id, name FROM counter"))
         self._turns = connection.execute(_TURNS, (start, end))
-        self._messages = _Messages(connection, start + thread.base_messages, end, counters)
+        self._messages = SummedMessages(connection, start + thread.base_messages, end)
         self.seq, self.sum = thread.base_seq, thread.shared_sum
         self.messages, self.tokens = thread.base_messages, thread.base_tokens
 
@@ -224,12 +223,12 @@ class _Walk:
         return None
 
 
-class _Messages:
-    """The messages of a thread in order, turn by turn."""
+class SummedMessages:
+    """The messages of a thread in order, turn by turn, as sums cover them."""
 
-    def __init__(self, connection: apsw.Connection, first: int, end: int, counters: dict[int, str]) -> None:
+    def __init__(self, connection: apsw.Connection, first: int, end: int) -> None:
+        self._counters = dict(connection.execute("SELECT id, name FROM counter"))
         self._rows = connection.execute(SELECTED + " ORDER BY id", (first, end))
-        self._counters = counters
         self._next = next(self._rows, None)
         self._position = first & _MASK
 

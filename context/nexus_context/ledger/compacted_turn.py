@@ -39,6 +39,7 @@ def append(connection: apsw.Connection, workspace: str, session: str, turn: NewT
     new_compaction = NewCompaction(
         id=compaction.id,
         seq=appended.head.seq,
+        messages=end,
         summary=compaction.summary,
         counter=turn.counter,
         kept=(*ranges, *(((end - len(kept), end),) if kept else ())),

@@ -60,7 +60,7 @@ _SPAN = "SELECT min(first), max(first + messages) FROM turn WHERE id >= ? AND id
 _TURNS = """
 SELECT turn.id, turn.type, turn.messages, turn.created, turn.tokens, turn.model, turn.role,
     turn.event, turn.context, compaction.name, compaction.receipt, compaction.kept,
-    turn.toolset, turn.permissions, turn.outcome
+    turn.toolset, turn.permissions, turn.outcome, turn.first
 FROM turn LEFT JOIN compaction ON compaction.turn = ifnull(turn.undoes, turn.id)
 WHERE turn.id >= ? AND turn.id < ? ORDER BY turn.id
 """
@@ -107,6 +107,7 @@ def history(
         return None
     parts = whole(connection, position)
     in_force, undone, _ = state(connection, position)
+    updated = value(connection, "SELECT updated FROM session WHERE id = ?", position.session)
     if in_force is not None:
         lead = _compacted(connection, parts, position.head, in_force)
     elif tokens is not None:
@@ -119,13 +120,15 @@ def history(
         read = _read_ranges(connection, _QUERIES, rest)
         if len(read) != lead.messages:
             raise DamagedError(f"it has {lead.messages} messages, but {len(read)} exist")
-        return StoredHistory(position.head, (*lead.stored, *read), lead.compaction, undone)
+        messages = (*lead.stored, *read)
+        return StoredHistory(position.head, messages, lead.compaction, undone, updated=updated)
     read = _tail(connection, rest, tokens)
     return StoredHistory(
         position.head,
         (*lead.stored, *read),
         lead.compaction,
         undone,
+        updated=updated,
         lead=len(lead.stored),
         gap_messages=lead.messages - len(read),
         gap_tokens=lead.tokens - sum(stored.tokens for stored in read),
@@ -299,6 +302,7 @@ def _turn(columns: tuple[Any, ...], key: str, messages: list[_TurnMessage], *, p
         tools,
         permissions,
         outcome,
+        first,
     ) = columns
     seq = number & _MASK
     if len(messages) != count:
@@ -311,6 +315,7 @@ def _turn(columns: tuple[Any, ...], key: str, messages: list[_TurnMessage], *, p
         created=created,
         tokens=tokens,
         messages=tuple(as_summary(one.message) if compacted else one.message for one in messages),
+        first=first,
         model=model,
         role=role,
         event=optional_value(event),

@@ -125,17 +125,19 @@ class NewTurn(TurnFacts, frozen=True, kw_only=True):
     options: SessionOptions | None = None
     frozen: str | msgspec.UnsetType | None = msgspec.UNSET
     compaction: ServerCompaction | None = None
+    extends: Head | None = None
     report: UsageReport | None = None
 
 
 class NewCompaction(msgspec.Struct, frozen=True, kw_only=True):
     """A compaction: from now on the history is the summary, then the messages at `kept`, then what follows.
 
-    Messages appended after the turn `seq` are kept as well.
+    Messages appended after the turn `seq` are kept as well, and those that extended it since.
     """
 
     id: str
     seq: int  # of the last turn when it was planned; refused if anything but appends followed
+    messages: int | None = None  # of the thread when it was planned; None: the turn was not extended since
     summary: Counted
     counter: str
     kept: Ranges
@@ -181,10 +183,14 @@ class StoredHistory(msgspec.Struct, frozen=True):
     lead: int = 0
     gap_messages: int = 0
     gap_tokens: int = 0
+    updated: str = ""  # ISO 8601, UTC: when the session was last written
 
 
 class Turn(TurnFacts, frozen=True, kw_only=True):
-    """One turn of a thread with everything in it: for export, lists, memory. `parent` is the turn before."""
+    """One turn of a thread with everything in it: for export, lists, memory. `parent` is the turn before.
+
+    `first` is the position of its first message. The last turn of a thread may get more messages.
+    """
 
     id: str
     seq: int
@@ -192,6 +198,7 @@ class Turn(TurnFacts, frozen=True, kw_only=True):
     created: str  # ISO 8601, UTC; for people
     tokens: int
     messages: tuple[Message, ...]
+    first: int = 0
     parent: str | None = None  # id; None: it is the first
     compaction: str | None = None  # id: of a compaction, or of the one that an undo takes back
     receipt: Any = None  # of a compaction

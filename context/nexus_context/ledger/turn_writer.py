@@ -1,6 +1,7 @@
 """Appends turns: queries, compactions, and undos that take these back.
 
-1. Nothing is changed: all three are new turns after the last one.
+1. Nothing is changed: all three are new turns after the last one. Only a turn that goes on, as one with tools
+   does, gets more messages while it is the last one and no fork shares it.
 2. Each turn records which compaction is in force after it, so that nobody has to search for it.
 3. A compaction takes effect at the current end of its thread: what was appended since it was planned is kept.
    So appends cannot delay it.
@@ -19,7 +20,7 @@ import msgspec
 
 from nexus_context.conversation.compaction.receipt import nothing_to_undo
 from nexus_context.ledger import forks, sessions, usage_reports
-from nexus_context.ledger.chain import MessageColumns, summed_columns, turn_sum
+from nexus_context.ledger.chain import MessageColumns, SummedMessages, summed_columns, turn_sum
 from nexus_context.ledger.errors import HeadMovedError, LedgerError, key_reused
 from nexus_context.ledger.lineage import PER_THREAD, SHIFT, segments, turn_name, turn_ranges
 from nexus_context.ledger.part_index import split_runs
@@ -50,6 +51,22 @@ INSERT INTO turn (id, type, first, messages, before, tokens, in_force, undone, u
     model, role, permissions, toolset, event, context, sum, outcome)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
+_EXTENDABLE = """
+SELECT type, first, messages, before, tokens, in_force, undone, undoes, created, model, role, permissions,
+    toolset, event, context, outcome, sum
+FROM turn
+WHERE id = ?1 AND type = 'query' AND NOT EXISTS (SELECT 1 FROM thread WHERE parent = ?2 AND base_seq >= ?3)
+"""
+_SUM_BEFORE = """
+SELECT turn.sum FROM thread
+JOIN turn ON turn.id = (iif(?2 > thread.base_seq, thread.id, thread.parent) << 32) + ?2
+WHERE thread.id = ?1
+"""
+_EXTEND = """
+UPDATE turn SET messages = ?, tokens = ?, model = ?, role = ?, permissions = ?, toolset = ?, event = ?,
+    context = ?, sum = ?, outcome = ?
+WHERE id = ?
+"""
 _MESSAGE = """
 INSERT INTO message (id, turn, role, tokens, length, said, data, crc, summary, counter)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -67,6 +84,10 @@ FROM turn JOIN thread ON thread.id = turn.id >> 32 JOIN session ON session.id = 
 LEFT JOIN thread AS parent ON parent.id = thread.parent
 WHERE turn.id = ?
 """
+
+MOST_EXTENDED = 256
+"""Messages of a turn up to which it is extended: its sum is made anew of all of them."""
+
 _SINCE = "SELECT group_concat(DISTINCT type), min(first) FROM turn WHERE id >= ? AND id < ?"
 
 
@@ -93,7 +114,7 @@ def append(connection: apsw.Connection, workspace: str, session: str, turn: NewT
     if turn.opening is not None and not position.messages:
         turn = msgspec.structs.replace(turn, messages=(turn.opening, *turn.messages))
     moment = sessions.now()
-    after = put_query(connection, position, turn, moment)
+    after = _extended(connection, position, turn) or put_query(connection, position, turn, moment)
     if not isinstance(turn.frozen, msgspec.UnsetType):
         connection.execute(_FROZEN, (after.turn, turn.frozen))
     if turn.report is not None and after.turn is not None:
@@ -115,7 +136,7 @@ def compact(connection: apsw.Connection, workspace: str, session: str, compactio
             return answer
     if compaction.thread not in (None, position.key):
         raise HeadMovedError(session)
-    preserved = compaction.kept + _appended_since(connection, position, compaction.seq)
+    preserved = compaction.kept + _appended_since(connection, position, compaction)
     moment = sessions.now()
     turn = NewTurn(messages=(compaction.summary,), counter=compaction.counter)
     after = put_compaction(
@@ -125,15 +146,21 @@ def compact(connection: apsw.Connection, workspace: str, session: str, compactio
     return _appended(position, after)
 
 
-def _appended_since(connection: apsw.Connection, position: SessionPosition, seq: int) -> Ranges:
-    """The positions of what was appended after a turn. HeadMovedError if anything else happened."""
-    if seq > position.seq:
+def _appended_since(
+    connection: apsw.Connection, position: SessionPosition, compaction: NewCompaction
+) -> Ranges:
+    """The positions of what was appended since a compaction was planned.
+
+    HeadMovedError if anything else happened.
+    """
+    if compaction.seq > position.seq:
         raise HeadMovedError(position.name)
     first = position.messages
-    for ids in reversed(turn_ranges(segments(connection, position.thread), seq)):
+    for ids in reversed(turn_ranges(segments(connection, position.thread), compaction.seq)):
         types, first = row(connection, _SINCE, *ids)
         if types != "query":
             raise HeadMovedError(position.name)
+    first = first if compaction.messages is None else compaction.messages
     return ((first, position.messages),) if first < position.messages else ()
 
 
@@ -279,6 +306,7 @@ def _put(
         for number, counted in enumerate(turn.messages, first)
     ]
     tokens = sum(counted.tokens for counted in turn.messages)
+    *facts, outcome = _facts(turn)
     columns = (
         entry.kind,
         position.messages,
@@ -289,14 +317,8 @@ def _put(
         int(entry.after.undone),
         entry.undoes,
         turn.created or moment,
-        turn.model,
-        turn.role,
-        permissions_text(turn.permissions),
-        json_text(turn.toolset) if turn.toolset else None,
-        optional_json(turn.event),
-        optional_json(turn.context),
+        *facts,
     )
-    outcome = optional_json(turn.outcome)
     summed = (_summed(each, turn.counter) for each in messages)
     total = turn_sum(entry.before.sum, summed_columns(columns, outcome), entry.compaction, summed)
     connection.execute(_TURN, (_next(position), *columns, total, outcome))
@@ -307,6 +329,58 @@ def _put(
         tokens=position.tokens + tokens,
         owner=position.thread,
         owner_key=position.key,
+    )
+
+
+def _extended(
+    connection: apsw.Connection, position: SessionPosition, turn: NewTurn
+) -> SessionPosition | None:
+    """Write the messages to the turn that they extend; returns the position after them.
+
+    None if they belong in a new turn: another one has been appended since, a fork shares this one, or it is
+    long, or not what was written.
+    """
+    if turn.extends != position.head or position.owner != position.thread or turn.key is not None:
+        return None
+    number = (position.thread << SHIFT) + position.seq
+    extendable = row(connection, _EXTENDABLE, number, position.thread, position.seq)
+    if extendable is None:
+        return None
+    *columns, last_outcome, total = extendable
+    kind, first, count, before, tokens, *in_force = columns[:8]
+    if count + len(turn.messages) > MOST_EXTENDED:
+        return None
+    start = (position.thread << SHIFT) + first
+    stored = SummedMessages(connection, start, start + count).take(position.seq, count)
+    sum_before = value(connection, _SUM_BEFORE, position.thread, position.seq - 1)
+    if total != turn_sum(sum_before, summed_columns(tuple(columns), last_outcome), None, stored):
+        return None
+    messages = [
+        row_of(counted.message, id_, position.seq, counted.tokens)
+        for id_, counted in enumerate(turn.messages, start + count)
+    ]
+    added = sum(counted.tokens for counted in turn.messages)
+    known = (*columns[9:], last_outcome)
+    *facts, outcome = (old if new is None else new for new, old in zip(_facts(turn), known, strict=True))
+    sizes = count + len(messages), tokens + added
+    columns = [kind, first, sizes[0], before, sizes[1], *in_force, columns[8], *facts]
+    summed = (*stored, *(_summed(each, turn.counter) for each in messages))
+    total = turn_sum(sum_before, summed_columns(tuple(columns), outcome), None, summed)
+    connection.execute(_EXTEND, (*sizes, *facts, total, outcome, number))
+    _put_messages(connection, messages, turn.counter, summary=False)
+    return position._replace(messages=position.messages + len(messages), tokens=position.tokens + added)
+
+
+def _facts(turn: NewTurn) -> tuple[str | None, ...]:
+    """The columns of a turn from `model` to `context`, and its outcome."""
+    return (
+        turn.model,
+        turn.role,
+        permissions_text(turn.permissions),
+        json_text(turn.toolset) if turn.toolset else None,
+        optional_json(turn.event),
+        optional_json(turn.context),
+        optional_json(turn.outcome),
     )
 
 

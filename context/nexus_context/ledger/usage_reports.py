@@ -25,7 +25,7 @@ DELETE FROM report WHERE family = ? AND id <=
 _FIELDS = "family, reported, estimated, shown, anchors"
 _BY_FAMILY = f"SELECT thread, {_FIELDS} FROM report WHERE family = ? ORDER BY id DESC LIMIT ?"  # noqa: S608
 _NEWEST = f"""
-SELECT {_FIELDS} FROM report WHERE turn >= ? AND turn < ? AND anchors ORDER BY turn DESC LIMIT 1
+SELECT {_FIELDS} FROM report WHERE turn >= ? AND turn < ? AND anchors ORDER BY turn DESC, id DESC LIMIT 1
 """  # noqa: S608
 
 

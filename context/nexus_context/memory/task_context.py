@@ -324,9 +324,10 @@ def _query_of(
 
 
 def _items(passages: Iterable[PassageLike | str]) -> list[MemoryItem]:
+    """The passages as items; a text alone, itself an iterable of texts, is one passage."""
     return [
         item
-        for one in passages
+        for one in ([passages] if isinstance(passages, str) else passages)
         for item in (
             [MemoryItem("knowledge", "knowledge", one)] if isinstance(one, str) else passage_items([one])
         )

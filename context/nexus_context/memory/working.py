@@ -92,24 +92,23 @@ class WorkingMemory:
         self.lock = threading.Lock()
         self.summaries: list[Summary] = []
         self._read = 0  # seq of the last turn that was read
+        self._messages = 0  # position behind its last message
         self._closed: list[ExchangeNotes | _Exchange] = []
         self._open: _Exchange | None = None
         self._role = ""
 
     def follow(self, ledger: Ledger, workspace: str, session: str, head: Head) -> bool:
-        """Read new turns, at least up to `head`. False if the session has another thread by now."""
-        first = first_scanned(head.seq)
-        count = head.seq - max(self._read, first - 1)
+        """Read what is new, at least up to `head`. False if the session has another thread by now."""
+        next_read = max(self._read, first_scanned(head.seq))  # the last turn may have been extended
+        count = head.seq - next_read + 1 if (head.seq, head.messages) > (self._read, self._messages) else 0
         while count > 0:
             turns = list(ledger.turns(workspace, session, last=count))
-            last_read = max(self._read, first - 1)
-            missing = turns[0].seq - last_read - 1 if turns else 0
+            missing = turns[0].seq - next_read if turns else 0
             if missing > 0:  # turns were appended during the read
                 count += missing
                 continue
             for turn in turns:
-                if turn.seq > last_read:
-                    self._take(turn)
+                self._take(turn)
             break
         now = ledger.head(workspace, session)
         self._forget(first_scanned(self._read))
@@ -126,7 +125,12 @@ class WorkingMemory:
         return sorted(best, key=lambda one: one.seq)
 
     def _take(self, turn: Turn) -> None:
-        self._read = turn.seq
+        added = turn.messages
+        if turn.seq <= self._read:
+            added = turn.messages[max(self._messages - turn.first, 0) :]
+            if not added:
+                return
+        self._read, self._messages = turn.seq, turn.first + len(turn.messages)
         if turn.type == "compaction":
             summaries = (message for message in turn.messages if is_summary(message))
             self.summaries += [
@@ -137,7 +141,7 @@ class WorkingMemory:
             if turn.compaction in names:
                 del self.summaries[names.index(turn.compaction) :]
         else:
-            for message in turn.messages:
+            for message in added:
                 self._hear(message, turn)
 
     def _hear(self, message: Message, turn: Turn) -> None:

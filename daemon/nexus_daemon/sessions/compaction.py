@@ -269,6 +269,7 @@ def _write(
     new_compaction = NewCompaction(
         id=receipt.id,
         seq=head.seq,
+        messages=head.messages,
         thread=head.thread,
         summary=Counted(summary, count_message(counter, content_of(summary))),
         counter=counter.name,

@@ -1,6 +1,6 @@
 """What the ledger stores, as events of the bus: turns with their parts, compactions, messages between agents.
 
-1. A turn becomes the events of its messages, then one `turn`.
+1. A turn becomes the events of its messages, then one `turn`; so do the messages that extend it later.
 2. What this process wrote is published at once; what another one wrote, when it is noticed: the newest
    MOST_TURNS turns of a session, and MOST_MESSAGES messages.
 3. A turn in the conversation `agent:x` is of the live agent `x`, below those above it; any other of `main`.
@@ -16,7 +16,7 @@ from nexus_daemon import lazy
 
 if TYPE_CHECKING:
     from nexus_context.conversation.message import Message
-    from nexus_context.ledger.records import DirectMessage
+    from nexus_context.ledger.records import DirectMessage, Head
     from nexus_context.ledger.store import Ledger
     from nexus_context.memory.events import Event
 
@@ -55,19 +55,27 @@ def message_event(message: "DirectMessage") -> "Event":
 
 
 def stored_events(
-    ledger: "Ledger", workspace: str, session: str, *, after: int, until: int | None
+    ledger: "Ledger", workspace: str, session: str, *, after: "Head | None", until: "Head | None"
 ) -> "Iterator[Event]":
-    """The events of the newest turns of a session behind number `after`, up to number `until` or the end."""
+    """The events of the newest turns of a session behind the head `after`, up to `until` or the end.
+
+    A turn that was extended since `after` has those of its new messages.
+    """
     agent, *above = lineage(ledger, workspace, session)
     head = ledger.head(workspace, session)
-    end = 0 if head is None else head.seq
-    until = end if until is None else until
-    last = end - max(after, until - MOST_TURNS)
-    for turn in ledger.turns(workspace, session, last=last) if last > 0 else ():
-        if turn.seq > until:
+    until = until or head
+    if head is None or until is None:
+        return
+    seen_seq, seen = (0, 0) if after is None else (after.seq, after.messages)
+    first = max(seen_seq, until.seq - MOST_TURNS + 1, 1)
+    for turn in ledger.turns(workspace, session, last=head.seq - first + 1):
+        if turn.seq > until.seq:
             break
+        messages = turn.messages[max(seen - turn.first, 0) : until.messages - turn.first]
+        if turn.seq <= seen_seq and not messages:
+            continue
         if turn.type == "query":
-            events = turn_events(turn.messages, session=session, turn=turn.id)
+            events = turn_events(messages, session=session, turn=turn.id)
         else:
             reason = "compacted" if turn.type == "compaction" else "undone"
             events = iter((compaction_event(session, turn.id, reason),))

@@ -220,7 +220,7 @@ class LedgerWriter:
                     failure = error
                     if change.reason == "created":  # its beginning is reported, but not how it went on
                         head = sessions[change.session].head
-                        heads[change.session] = msgspec.structs.replace(head, turn=None, seq=0)
+                        heads[change.session] = msgspec.structs.replace(head, turn=None, seq=0, messages=0)
                     continue
                 heads.pop(change.former or change.session, None)
                 if change.session in sessions:
@@ -270,11 +270,12 @@ class LedgerWriter:
             self._on_change(change)
             return
         self._on_change(_exactly(ledger, change))
-        after = last.seq if last is not None else 0
-        self._publish_stored(ledger, change, after, None if at is None else at.seq)
+        self._publish_stored(ledger, change, last, at)
 
-    def _publish_stored(self, ledger: "Ledger", change: Change, after: int, until: int | None) -> None:
-        """Publish the turns behind number `after`, up to number `until` or to the end; never fails."""
+    def _publish_stored(
+        self, ledger: "Ledger", change: Change, after: "Head | None", until: "Head | None"
+    ) -> None:
+        """Publish the turns behind the head `after`, up to `until` or to the end; never fails."""
         try:
             events = ledger_events.stored_events(
                 ledger, change.workspace, change.session, after=after, until=until
@@ -564,7 +565,7 @@ def differences(
             changes.append(Change(workspace, name, reason, head.turn, former=former))
         elif before.thread != head.thread:
             changes.append(Change(workspace, name, "cleared", head.turn))
-        elif before.seq != head.seq:
+        elif not _is_at(before, head):
             changes.append(Change(workspace, name, "appended", head.turn))
     return [*(Change(workspace, name, "deleted") for name in gone.values()), *changes]
 
@@ -581,7 +582,12 @@ def _exactly(ledger: "Ledger", change: Change) -> Change:
 
 
 def _is_at(last: "Head | None", head: "Head") -> bool:
-    return last is not None and (last.thread, last.seq) == (head.thread, head.seq)
+    """Whether nothing was written behind this head; a turn may have been extended."""
+    return last is not None and _place(last) == _place(head)
+
+
+def _place(head: "Head") -> tuple[str, int, int]:
+    return head.thread, head.seq, head.messages
 
 
 def _end_of_turn(turn: "NewTurn", appended: "Appended") -> "Head":

@@ -21,6 +21,7 @@ Everything here blocks on the disk: for worker threads, while the conversation i
 
 import logging
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from itertools import pairwise
 from math import ceil
@@ -401,7 +402,7 @@ def _load(
             gap_tokens=history.gap_tokens,
         )
         conversation.positions = [stored.position for stored in history.messages]
-        _freeze(conversation, ledger, restored=True)
+        _freeze(conversation, ledger, restored=history)
         conversation.head = history.head
         conversation.opening = None
         if tokens is None or limit == max(tokens, MOST_READ):
@@ -411,12 +412,22 @@ def _load(
     return history
 
 
-def _freeze(conversation: Conversation, ledger: FolderLedger, *, restored: bool = False) -> None:
-    """Begin the next requests as the ledger says, if another window changed that."""
+def _freeze(
+    conversation: Conversation, ledger: FolderLedger, *, restored: records.StoredHistory | None = None
+) -> None:
+    """Begin the next requests as the ledger says, if another window changed that or a history is `restored`.
+
+    The last request of a restored history was made when its session was last written, as far as we know.
+    """
     text = ledger.store.frozen(ledger.workspace, conversation.session)
-    if restored or text != conversation.frozen_text:
-        conversation.frozen_text = text
-        conversation.manager.freeze(frozen_of(text))
+    if restored is None and text == conversation.frozen_text:
+        return
+    conversation.frozen_text = text
+    updated = None
+    if restored is not None and restored.messages:
+        with suppress(ValueError):  # a damaged row
+            updated = datetime.fromisoformat(restored.updated).astimezone()
+    conversation.manager.freeze(frozen_of(text), at=updated)
 
 
 def _covers(history: History, counter: TokenCounter, available: int) -> bool:

@@ -114,7 +114,7 @@ def test_a_pool_with_a_ledger_stores_the_conversations_of_its_agents(tmp_path: P
         agent.conversation.add_assistant_message("Done.")
     folder = first.main.folder
     assert {one.name for one in ledger.sessions(folder)} == {"main", "agent:api"}
-    (turn, _) = ledger.turns(folder, "agent:api")
+    (turn,) = ledger.turns(folder, "agent:api")
     assert (turn.model, turn.role, turn.toolset) == ("gpt-4o", "worker", ("read", "rm"))
     assert "Use tabs." in turn.context["system"]["text"]
     again = pool().spawn("api", "api").conversation

@@ -96,7 +96,10 @@ def test_a_sound_turn_of_another_session_does_not_fit(path: Path) -> None:
 
 
 @given(
-    st.lists(st.sampled_from(["append", "compact", "undo", "fork", "clear", "import", "delete"]), max_size=14)
+    st.lists(
+        st.sampled_from(["append", "extend", "compact", "undo", "fork", "clear", "import", "delete"]),
+        max_size=14,
+    )
 )
 @settings(max_examples=30, deadline=None)
 def test_whatever_is_written_verifies(steps: list[str]) -> None:
@@ -115,6 +118,8 @@ def _do(ledger: Ledger, step: str, number: int) -> None:
     match step:
         case "append":
             append(ledger, f"u{number} a{number}")
+        case "extend":
+            append(ledger, f"a{number}", extends=head)
         case "compact" if head.seq:
             ledger.compact(FOLDER, "main", compaction(f"s{number}", head.seq))
         case "undo":

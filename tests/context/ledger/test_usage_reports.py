@@ -96,11 +96,15 @@ def test_a_conversation_of_a_ledger_continues_with_its_anchor(path: str) -> None
     assert corrected.total == chat.get_token_usage().total + 90
     again = ContextManager(config, model="claude-sonnet-4", ledger=ledger, folder=FOLDER)
     assert again.get_token_usage() == chat.get_token_usage()
+    chat.add(
+        [Message("assistant", "Still nothing.")], usage=ProviderUsage(chat.get_token_usage().total + 9, 0)
+    )
+    again = ContextManager(config, model="claude-sonnet-4", ledger=ledger, folder=FOLDER)
+    assert again.get_token_usage() == chat.get_token_usage(), "the newer report of the same turn"
     other = ContextManager(config, model="gpt-4o", ledger=ledger, folder=FOLDER)
     assert other.get_token_usage().corrected is None
-    (first, second) = ledger.turns(FOLDER, "main")
-    assert first.outcome is None
-    assert second.outcome is not None
-    assert second.outcome.usage is not None
-    assert second.outcome.usage.input_tokens > 600
+    (turn,) = ledger.turns(FOLDER, "main")
+    assert turn.outcome is not None
+    assert turn.outcome.usage is not None
+    assert turn.outcome.usage.input_tokens > 600
     ledger.close()

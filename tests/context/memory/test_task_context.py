@@ -223,6 +223,16 @@ def test_a_result_that_is_no_list_of_passages_is_a_failure() -> None:
     assert manager.problems == ("The knowledge base failed: 'int' object is not iterable",)
 
 
+def test_a_text_alone_is_one_passage() -> None:
+    class Plain:
+        def query(self, text: str) -> str:
+            return "Use tabs."
+
+    manager = TaskContextManager(token_counter=Letters(), knowledge_base=Plain())
+    known, _ = asyncio.run(manager.build_context(GO))
+    assert "Use tabs." in known["content"]
+
+
 @pytest.mark.parametrize("is_async", [False, True])
 def test_a_passage_that_is_none_is_a_failure(is_async: bool) -> None:
     class Odd:

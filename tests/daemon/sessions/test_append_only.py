@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import apsw
+
 from support.desk import Desk, tell_story
 from support.talk import Talk
 
@@ -49,6 +51,32 @@ def test_turns_are_appended_as_they_were_sent(tmp_path: Path) -> None:
         assert labels == {"5 messages", "event text of user messages", "memory text of user messages"}
 
     tell_story(tmp_path, story)
+
+
+def test_a_loop_that_goes_on_hours_later_is_told_the_time_also_by_another_daemon(tmp_path: Path) -> None:
+    call = {"role": "assistant", "content": None, "toolCalls": [{"id": "c", "name": "look", "arguments": {}}]}
+
+    async def before(desk: Desk) -> None:
+        talk = await desk.client()
+        first = await ask(desk, talk, 1, message="Where?")
+        turn = [first["currentMessage"], call, {"role": "tool", "toolCallId": "c", "content": "a wall"}]
+        await desk.ask(talk, 2, "nexus/session/append", messages=turn)
+        assert (await ask(desk, talk, 3))["currentMessage"] is None
+
+    async def soon(desk: Desk) -> None:
+        assert (await ask(desk, await desk.client(), 1))["currentMessage"] is None
+
+    async def later(desk: Desk) -> None:
+        message = (await ask(desk, await desk.client(), 1))["currentMessage"]
+        assert message["content"].startswith("Current time: ")
+
+    tell_story(tmp_path, before)
+    tell_story(tmp_path, soon)
+    (path,) = tmp_path.rglob("ledger.db")
+    with apsw.Connection(str(path)) as connection:
+        connection.execute("UPDATE session SET updated = '2026-01-02T03:04:05.678Z'")
+    connection.close()
+    tell_story(tmp_path, later)
 
 
 def test_a_client_may_append_what_it_sent(tmp_path: Path) -> None:

@@ -48,6 +48,11 @@ class Process:
         self._told.clear()
         return shown
 
+    def extend(self, text: str) -> None:
+        messages = (Counted(Message("assistant", text), 1),)
+        extends = self.ledger.store.head("/a", "main")
+        self.ledger.append("main", NewTurn(messages=messages, counter="c", extends=extends))
+
     def say(self, session: str = "main", *, parent: str | None = None, text: str = "x") -> str:
         turn = NewTurn(messages=(Counted(Message("user", text), 1),), counter="c")
         if parent is not None:
@@ -213,6 +218,26 @@ def test_what_another_process_writes_is_published_once(pair: tuple[Process, Proc
     assert published(one) == published(two) == []
 
 
+def test_what_extends_a_turn_is_told_and_published_once(pair: tuple[Process, Process]) -> None:
+    one, two = pair
+    one.ledger.create("main", None, {})
+    one.say(text="ask")
+    said = ["main execute ask", "main turn"]
+    assert (published(one), published(two)) == (said, said)
+    one.told(), two.told()
+    one.extend("answer")
+    check(pair, "appended main")
+    expected = ["main thinking answer", "main turn"]
+    assert published(one) == published(two) == expected
+    two.extend("more")
+    one.extend("still more")  # behind what it has not seen
+    expected = ["main thinking more", "main turn", "main thinking still more", "main turn"]
+    assert published(one) == expected
+    assert [each for each in published(two) if "thinking" in each] == expected[::2]
+    one.compact()
+    assert published(one) == published(two) == ["main compaction"]
+
+
 def test_of_many_turns_of_another_process_the_newest_are_published(pair: tuple[Process, Process]) -> None:
     one, two = pair
     texts = [str(number) for number in range(MOST_TURNS + 5)]
@@ -296,6 +321,7 @@ def session(name: str, head: Head, *, forked_from: str | None = None) -> Session
         ({}, [], []),
         ({"a": HEAD}, [session("a", HEAD)], []),
         ({"a": HEAD}, [session("a", Head("t1", "t1.4", 4, 6))], [("a", "appended", "t1.4", None)]),
+        ({"a": HEAD}, [session("a", Head("t1", "t1.3", 3, 6))], [("a", "appended", "t1.3", None)]),
         ({"a": HEAD}, [session("a", Head("t2"))], [("a", "cleared", None, None)]),
         ({"a": HEAD}, [session("b", HEAD)], [("b", "renamed", "t1.3", "a")]),
         ({"a": HEAD}, [], [("a", "deleted", None, None)]),
