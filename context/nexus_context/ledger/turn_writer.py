@@ -55,7 +55,8 @@ _EXTENDABLE = """
 SELECT type, first, messages, before, tokens, in_force, undone, undoes, created, model, role, permissions,
     toolset, event, context, outcome, sum
 FROM turn
-WHERE id = ?1 AND type = 'query' AND NOT EXISTS (SELECT 1 FROM thread WHERE parent = ?2 AND base_seq >= ?3)
+WHERE id = ?1 AND type = 'query'
+    AND NOT EXISTS (SELECT 1 FROM thread WHERE parent = ?1 >> 32 AND base_seq >= ?1 & 0xffffffff)
 """
 _SUM_BEFORE = """
 SELECT turn.sum FROM thread
@@ -343,7 +344,7 @@ def _extended(
     if turn.extends != position.head or position.owner != position.thread or turn.key is not None:
         return None
     number = (position.thread << SHIFT) + position.seq
-    extendable = row(connection, _EXTENDABLE, number, position.thread, position.seq)
+    extendable = row(connection, _EXTENDABLE, number)
     if extendable is None:
         return None
     *columns, last_outcome, total = extendable
@@ -356,8 +357,8 @@ def _extended(
     if total != turn_sum(sum_before, summed_columns(tuple(columns), last_outcome), None, stored):
         return None
     messages = [
-        row_of(counted.message, id_, position.seq, counted.tokens)
-        for id_, counted in enumerate(turn.messages, start + count)
+        row_of(counted.message, message_number, position.seq, counted.tokens)
+        for message_number, counted in enumerate(turn.messages, start + count)
     ]
     added = sum(counted.tokens for counted in turn.messages)
     known = (*columns[9:], last_outcome)

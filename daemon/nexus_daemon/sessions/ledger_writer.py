@@ -236,7 +236,7 @@ class LedgerWriter:
         last = heads.get(change.session)
         if change.former is not None:
             heads.pop(change.former, None)
-        if before is not None and before.seq and not _is_at(last, before):
+        if before is not None and before.seq and last != before:
             reason: Reason = "created" if last is None else "appended"
             others = Change(change.workspace, change.session, reason, before.turn)
             if self.store is not None:
@@ -565,7 +565,7 @@ def differences(
             changes.append(Change(workspace, name, reason, head.turn, former=former))
         elif before.thread != head.thread:
             changes.append(Change(workspace, name, "cleared", head.turn))
-        elif not _is_at(before, head):
+        elif before != head:  # the last turn may have been extended
             changes.append(Change(workspace, name, "appended", head.turn))
     return [*(Change(workspace, name, "deleted") for name in gone.values()), *changes]
 
@@ -579,15 +579,6 @@ def _exactly(ledger: "Ledger", change: Change) -> Change:
         if turn.id == change.turn:
             return msgspec.structs.replace(change, reason=_KINDS[turn.type])
     return change
-
-
-def _is_at(last: "Head | None", head: "Head") -> bool:
-    """Whether nothing was written behind this head; a turn may have been extended."""
-    return last is not None and _place(last) == _place(head)
-
-
-def _place(head: "Head") -> tuple[str, int, int]:
-    return head.thread, head.seq, head.messages
 
 
 def _end_of_turn(turn: "NewTurn", appended: "Appended") -> "Head":
