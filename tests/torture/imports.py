@@ -1,6 +1,7 @@
 """Hostile transcripts and packed bombs: an import says what is wrong and goes on, in bounded memory."""
 
 import gzip
+import json
 import os
 import struct
 import subprocess
@@ -26,6 +27,13 @@ HEADER = b'{"format":"nexus-session","version":1,"session":"s"}\n'
 MOST_MB = 1_024  # resident memory of an import of a bomb, the interpreter and the vocabulary included
 BOMB_S = 60.0
 ALL_BOMBS_FROM = 500  # files
+MEASURE = """
+import json, os, subprocess, sys
+child = subprocess.Popen(sys.argv[1:])
+_, status, used = os.wait4(child.pid, 0)
+print(json.dumps([os.waitstatus_to_exitcode(status), used.ru_maxrss]), file=sys.stderr)
+"""
+"""A child's memory begins with its parent's, which must be small: a process that runs tests is not."""
 BATCH = 100  # files in one ledger
 
 
@@ -99,7 +107,7 @@ def said_in(turns: tuple[Turn, ...] | list[Turn]) -> str:
 
 
 def bombs() -> Iterator[tuple[str, Iterable[bytes]]]:
-    """Files that would take gigabytes, in pieces: a child's memory begins with ours."""
+    """Files that would take gigabytes, in pieces: the tests' own memory is small, too."""
     gigabytes = _packed(b"\n" * (16 << 20), 256)  # what each piece adds hardly shows in the ratio
     yield "newlines.jsonl.gz", [gigabytes]
     yield "own newlines.jsonl.gz", [gzip.compress(HEADER), gigabytes]
@@ -135,16 +143,21 @@ def command(root: Path, name: str, pieces: Iterable[bytes]) -> tuple[float, floa
     environ = {**os.environ, "HOME": str(folder), "NEXUS_STATE": str(root / "state")}
     environ["NEXUS_HOME"] = str(folder / ".nexus3")
     arguments = ["-m", "nexus_daemon", "sessions", "import", str(path), "--folder", str(folder)]
+    program = [sys.executable, *arguments]
     began = time.perf_counter()
     with output.open("wb") as out:
-        child = subprocess.Popen([sys.executable, *arguments], env=environ, stdout=out, stderr=out)
-        megabytes = 0.0
         if hasattr(os, "wait4"):
-            _, status, used = os.wait4(child.pid, 0)
-            child.returncode = os.waitstatus_to_exitcode(status)
-            megabytes = used.ru_maxrss * (1 if sys.platform == "darwin" else 1 << 10) / (1 << 20)
-        code = child.wait()
+            measured = [sys.executable, "-S", "-c", MEASURE, *program]
+            said = subprocess.run(
+                measured, env=environ, stdout=out, stderr=subprocess.PIPE, check=True
+            ).stderr
+            *errors, figures = said.splitlines(keepends=True)
+            out.writelines(errors)
+            code, size = json.loads(figures)
+            megabytes = size * (1 if sys.platform == "darwin" else 1 << 10) / (1 << 20)
+        else:
+            code, megabytes = subprocess.call(program, env=environ, stdout=out, stderr=out), 0.0
     seconds = time.perf_counter() - began
     path.unlink()
-    said = output.read_text(errors="replace")
-    return megabytes, seconds, said if code in (0, 1) else f"Traceback? It ended with {code}. {said}"
+    text = output.read_text(errors="replace")
+    return megabytes, seconds, text if code in (0, 1) else f"Traceback? It ended with {code}. {text}"
