@@ -15,6 +15,7 @@ DAEMON = ROOT / "daemon" / "nexus_daemon"
 # reading order of the library: a module may import what comes before it, never what comes after
 ORDER = [
     "errors",
+    "decoding",
     "containment",
     "one_thread",
     "cancellation",
@@ -221,6 +222,25 @@ def test_only_files_reads_the_disk_and_only_the_ledger_writes() -> None:
                 opened = isinstance(called, ast.Name) and called.id == "open"
                 if opened or (isinstance(called, ast.Attribute) and called.attr in DISK):
                     found.append(f"{name}:{node.lineno}")
+    assert found == []
+
+
+def test_msgspec_learns_types_in_one_place() -> None:
+    """Elsewhere two threads could meet at a type that is being learned: the process would end."""
+    found = []
+    for package in (CONTEXT, DAEMON):
+        for name, _, tree in modules(package):
+            for node in ast.walk(tree):
+                if name != "decoding" and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                    called = ast.unparse(node.func)
+                    has_type = any(keyword.arg == "type" for keyword in node.keywords)
+                    learns = called == "msgspec.json.Decoder" and (has_type or node.args)
+                    if (
+                        learns
+                        or called == "msgspec.convert"
+                        or (called == "msgspec.json.decode" and has_type)
+                    ):
+                        found.append(f"{name}:{node.lineno}")
     assert found == []
 
 

@@ -18,6 +18,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from nexus_context.conversation.message import Message
+from nexus_context.decoding import decode_as
 from nexus_context.layers.model import DEFAULTS
 from nexus_context.prompt import texts
 from nexus_context.prompt.blocks import OWN_TEXTS
@@ -101,7 +102,7 @@ def frozen_text(frozen: Frozen | None) -> str | None:
 def frozen_of(text: str | None) -> Frozen | None:
     """The state that `frozen_text` wrote; None also for one that this version cannot read."""
     try:
-        return None if text is None else msgspec.json.decode(text, type=Frozen)
+        return None if text is None else decode_as(text, Frozen)
     except msgspec.DecodeError:
         return None
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nexus_context import errors
+from nexus_context.decoding import convert_to
 from nexus_context.errors import Span
 from nexus_daemon import lazy, protocol
 from nexus_daemon.lsp.convert import Locator
@@ -135,7 +136,7 @@ def assembled(
         model=context.model,
         provider=context.provider,
         usage=measured(_measure(context), locate, positions),
-        token_budget=msgspec.convert(context.budget, protocol.TokenBudget, from_attributes=True),
+        token_budget=convert_to(context.budget, protocol.TokenBudget, from_attributes=True),
         permissions=context.permissions,
         toolset="narrowed" if "toolsLeftOut" in metadata else "all",
         role=snapshot.role,

@@ -17,6 +17,7 @@ import msgspec
 from nexus_context import files
 from nexus_context.assistant_setup.model import FileRecord, SettingsError
 from nexus_context.assistant_setup.plan import LARGEST, SettingsChange
+from nexus_context.decoding import decode_as
 from nexus_daemon.logs.location import make_directory
 
 NAME = "setup.json"
@@ -140,7 +141,7 @@ class SetupRecords:
         if read.status == "missing":
             return {}
         try:
-            return msgspec.json.decode(read.data or b"", type=dict[str, FileRecord])
+            return decode_as(read.data or b"", dict[str, FileRecord])
         except msgspec.MsgspecError as error:
             raise SettingsError(
                 f"{self.path} cannot be read ({error}): it says how to undo a setup. Restore it, "

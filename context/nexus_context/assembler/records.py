@@ -15,6 +15,7 @@ import msgspec
 from nexus_context.conversation import coercion
 from nexus_context.conversation.message import Message, ToolCall
 from nexus_context.conversation.summary import MARKER, as_summary
+from nexus_context.decoding import convert_to
 from nexus_context.errors import RequestError
 
 _ROLES = ("user", "assistant", "system", "developer", "model", "human", "tool", "function")
@@ -63,7 +64,7 @@ def _message(record: Any) -> Message:
         raise coercion.bad(f"its type is {record.get('role', record.get('type'))!r:.60}; known are {known}.")
     calls = next((record[name] for name in _CALLS if record.get(name) is not None), None)
     return msgspec.structs.replace(
-        msgspec.convert(_fields(record) | {"role": role}, Message),
+        convert_to(_fields(record) | {"role": role}, Message),
         tool_calls=coercion.tool_calls_from(calls),
     )
 

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from nexus_context.conversation.shortening import shorten_text
+from nexus_context.decoding import convert_to
 from nexus_context.errors import RequestError
 from nexus_context.prompt import texts
 from nexus_context.prompt.blocks import WORKER
@@ -79,7 +80,7 @@ def hook_count(event: Mapping[str, Any] | None) -> int:
 
 def _facts(event: Mapping[str, Any]) -> _Facts:
     try:
-        return msgspec.convert({name: event[name] for name in _NAMES if name in event}, _Facts)
+        return convert_to({name: event[name] for name in _NAMES if name in event}, _Facts)
     except msgspec.ValidationError as error:
         reason, _, path = str(error).partition(" - at `$")
         field = f"event{path.rstrip('`')}"

@@ -32,6 +32,7 @@ from nexus_context.assistant_sessions.steps import (
     WindowText,
     split_server,
 )
+from nexus_context.decoding import decoder_of
 from nexus_context.tokens.estimates import UNITS_PER_TOKEN
 
 IMAGE_UNITS = 1_500 * UNITS_PER_TOKEN
@@ -52,7 +53,7 @@ class ClaudeCodeSteps:
 
     def __init__(self, *, is_agent: bool = False) -> None:
         self._is_agent = is_agent
-        self._decoder = msgspec.json.Decoder(dict[str, Any])
+        self._decoder = decoder_of(dict[str, Any])
         self._shape = ""
 
     def read(self, line: bytes) -> Iterator[Step | AgentStep]:

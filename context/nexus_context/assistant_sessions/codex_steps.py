@@ -13,8 +13,6 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import msgspec
-
 from nexus_context.assistant_sessions import codex
 from nexus_context.assistant_sessions.model import Usage, count, seconds, text
 from nexus_context.assistant_sessions.steps import (
@@ -31,6 +29,7 @@ from nexus_context.assistant_sessions.steps import (
     WindowText,
     split_server,
 )
+from nexus_context.decoding import decoder_of
 from nexus_context.tokens.estimates import UNITS_PER_TOKEN
 
 IMAGE_UNITS = 1_000 * UNITS_PER_TOKEN
@@ -50,7 +49,7 @@ class CodexSteps:
     """Turns the lines of one rollout into steps."""
 
     def __init__(self) -> None:
-        self._decoder = msgspec.json.Decoder(dict[str, Any])
+        self._decoder = decoder_of(dict[str, Any])
         self._waiting: list[
             Step
         ] = []  # items of an answer whose usage has not come, and what came after them

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from nexus_context.decoding import decoder_of
 from nexus_context.files import Lines
 
 MOST = 8 * 1024 * 1024  # bytes from the end of a file that are looked at
@@ -107,7 +108,7 @@ def read_file(
 
 def records(lines: Iterable[bytes], kind: type[T], damaged: set[int]) -> Iterator[T]:
     """The lines that are records of a kind; `damaged` gets the hashes of the others."""
-    decoder = msgspec.json.Decoder(kind)
+    decoder = decoder_of(kind)
     for line in lines:
         if not line.strip():
             continue

@@ -26,6 +26,7 @@ from nexus_context.conversation.agent_result import TurnOutcome
 from nexus_context.conversation.message import Message, text_of
 from nexus_context.conversation.transcripts import read_limits
 from nexus_context.conversation.transcripts.read_limits import LONGEST_LINE, MOST_VALUES
+from nexus_context.decoding import convert_to, decode_as
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.files import foreign_encoding
 from nexus_context.jsontext import pointer_text
@@ -108,7 +109,7 @@ def _text(line: _Line) -> str:
     """JSON that reads back as the same turn, even if msgspec cannot write its messages."""
     try:
         encoded = msgspec.json.encode(line)
-        if msgspec.json.decode(encoded, type=_Line) == line:
+        if decode_as(encoded, _Line) == line:
             return encoded.decode()
     except (UnicodeError, msgspec.DecodeError):
         pass
@@ -251,7 +252,7 @@ class _Reader:
     def _begin(self, value: dict[str, Any], span: Span) -> None:
         self.close()
         try:
-            header = msgspec.convert(value, _Header)
+            header = convert_to(value, _Header)
         except _UNREADABLE as error:
             message = (
                 f"The header of the session cannot be read: {error}. Its turns are left out; export it again."
@@ -283,7 +284,7 @@ class _Reader:
             self.tell(span, "The line is not valid JSON; the turn is left out.")
             return None
         try:
-            line = msgspec.convert(value, _Line)
+            line = convert_to(value, _Line)
             reason = _unwritable(line)
         except _UNREADABLE as error:
             reason = f"{error}."

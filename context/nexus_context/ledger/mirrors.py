@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 import apsw
 import msgspec
 
+from nexus_context.decoding import decode_as
 from nexus_context.ledger import forks, sessions, turn_writer, usage_reports
 from nexus_context.ledger.errors import HeadMovedError
 from nexus_context.ledger.records import MirroredFile, MirroredSession, MirrorTurns, SessionOrigin
@@ -43,7 +44,7 @@ def list_files(connection: apsw.Connection) -> dict[str, MirroredFile]:
     """How far each file was read, by path."""
     rows = connection.execute("SELECT path, stamp, progress FROM mirror_file")
     return {
-        path: MirroredFile(path, tuple(msgspec.json.decode(stamp, type=list[int])), progress)
+        path: MirroredFile(path, tuple(decode_as(stamp, list[int])), progress)
         for path, stamp, progress in rows
     }
 

@@ -17,11 +17,12 @@ import msgspec
 
 from nexus_context.conversation.agent_result import TurnOutcome
 from nexus_context.conversation.message import Message, text_of
+from nexus_context.decoding import convert_to, decoder_of
 from nexus_context.ledger.records import StoredMessage
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
-_decode_message = msgspec.json.Decoder(Message).decode
+_decode_message = decoder_of(Message).decode
 _SAID_APART = "\n"
 _set = msgspec.structs.force_setattr
 _FIELDS = frozenset(field.encode_name for field in msgspec.structs.fields(Message))
@@ -115,7 +116,7 @@ def _decoded(data: bytes) -> Message:
         values = json.loads(data)
         if isinstance(values, dict):  # a later version of Nexus may write other fields, too
             values = {name: value for name, value in values.items() if name in _FIELDS}
-        return msgspec.convert(values, Message)
+        return convert_to(values, Message)
 
 
 def searchable(message: Message) -> str:
@@ -159,7 +160,7 @@ def permissions_of(text: str | None) -> Any:
 def outcome_of(value: Any) -> TurnOutcome | None:
     """The outcome of a turn from its JSON value; None also for one that a later version wrote otherwise."""
     try:
-        return None if value is None else msgspec.convert(value, TurnOutcome)
+        return None if value is None else convert_to(value, TurnOutcome)
     except msgspec.ValidationError:
         return None
 
@@ -180,7 +181,7 @@ def _message_text(message: Message) -> str:
     except UnicodeError:
         pass
     text_of_it = json.dumps(_builtins(message))
-    msgspec.convert(json.loads(text_of_it), Message)  # fails if it cannot be read back
+    convert_to(json.loads(text_of_it), Message)  # fails if it cannot be read back
     return text_of_it
 
 

@@ -16,6 +16,7 @@ import apsw
 import msgspec
 
 from nexus_context.conversation.message import Message
+from nexus_context.decoding import convert_to
 from nexus_context.ledger import page_reader
 from nexus_context.ledger.lineage import SHIFT
 from nexus_context.ledger.records import DirectMessage, Ranges, Turn
@@ -292,8 +293,8 @@ def _restored(role: str, length: int | None, stored_text: bytes, data: bytes | N
     text = _text(stored_text)[:length]
     try:
         if data is None:
-            return msgspec.convert({"role": role, "content": text}, Message)
-        message = msgspec.convert(value_of(_text(data)), Message)
+            return convert_to({"role": role, "content": text}, Message)
+        message = convert_to(value_of(_text(data)), Message)
     except (ValueError, msgspec.MsgspecError):
         return None
     return message if length is None else msgspec.structs.replace(message, content=text)

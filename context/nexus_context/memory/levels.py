@@ -23,6 +23,7 @@ import msgspec
 from nexus_context.conversation.compaction.extractive import summary as extractive_summary
 from nexus_context.conversation.message import Message, text_of
 from nexus_context.conversation.summary import is_summary, summary_of
+from nexus_context.decoding import convert_to
 from nexus_context.ledger.records import Head, Hit, Session
 from nexus_context.ledger.store import Ledger
 from nexus_context.memory.events import memory_messages
@@ -70,7 +71,7 @@ def settings_of(section: Mapping[str, Any]) -> MemorySettings:
     values = {
         name: section[name] for name in MemorySettings.__struct_fields__ if section.get(name) is not None
     }
-    return msgspec.convert(values, MemorySettings)
+    return convert_to(values, MemorySettings)
 
 
 class Levels:

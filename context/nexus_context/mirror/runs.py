@@ -14,6 +14,7 @@ import msgspec
 
 from nexus_context.assistant_sessions import claude_code, opencode
 from nexus_context.assistant_sessions.model import Place, is_within
+from nexus_context.decoding import decode_as
 from nexus_context.ledger.records import (
     MirroredFile,
 )
@@ -125,7 +126,7 @@ def _run(
 
 def _start_of(row: MirroredFile | None) -> Progress:
     try:
-        return Progress() if row is None else msgspec.json.decode(row.progress, type=Progress)
+        return Progress() if row is None else decode_as(row.progress, Progress)
     except msgspec.DecodeError:  # another version wrote it
         return Progress()
 

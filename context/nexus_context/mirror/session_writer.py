@@ -17,6 +17,7 @@ import msgspec
 from nexus_context.assistant_sessions import opencode
 from nexus_context.assistant_sessions.model import utc
 from nexus_context.conversation.transcripts import Conversation
+from nexus_context.decoding import decode_as
 from nexus_context.ledger.errors import HeadMovedError, LedgerError
 from nexus_context.ledger.opening import workspace_of
 from nexus_context.ledger.records import (
@@ -151,7 +152,7 @@ class SessionWriter:
         """Write the sessions of opencode that have changed."""
         row = self._rows.get(file.path)
         try:
-            read = {} if row is None else msgspec.json.decode(row.progress, type=dict[str, int])
+            read = {} if row is None else decode_as(row.progress, dict[str, int])
         except msgspec.DecodeError:  # another version wrote it
             read = {}
         outcome = FileOutcome(file.assistant, file.path)

@@ -18,6 +18,7 @@ from typing import Any, Literal
 import msgspec
 
 from nexus_context.config.features import FEATURES, Feature
+from nexus_context.decoding import decode_as
 from nexus_context.tokens.counter import (
     AdditiveCounter,
     ScaledCounter,
@@ -191,9 +192,10 @@ class _Registry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def _registry() -> _Registry:
     import pkgutil
 
-    return msgspec.json.decode(
-        pkgutil.get_data("nexus_context.tokens", "data/models.json") or b"", type=_Registry
+    registry: _Registry = decode_as(
+        pkgutil.get_data("nexus_context.tokens", "data/models.json") or b"", _Registry
     )
+    return registry
 
 
 # Patterns are strings: re compiles and keeps them on first use, not at import.

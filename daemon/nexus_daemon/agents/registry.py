@@ -25,6 +25,7 @@ import msgspec
 
 from nexus_context.agents import MAIN, MAX_AGENTS, Agent, AgentPool
 from nexus_context.agents.agent import AgentSpec
+from nexus_context.decoding import convert_to
 from nexus_context.errors import RequestError
 from nexus_context.layers.walk import within
 from nexus_context.ledger.records import LiveAgent, NewAgent
@@ -339,7 +340,7 @@ class AgentRegistry:
     def _restore(self, row: LiveAgent, outcome: _Outcome) -> None:
         self._numbers[row.name] = row.number
         try:
-            options = msgspec.convert(row.wanted, AgentSpec)
+            options = convert_to(row.wanted, AgentSpec)
             self._pool.restore(msgspec.structs.replace(options, id=row.name, parent=row.parent))
         except (RequestError, msgspec.ValidationError) as error:  # a broken row must not stop the others
             logger.warning("the agent %s is not restored: %s", row.name, error)

@@ -8,6 +8,7 @@ import msgspec
 from nexus_context import assembly
 from nexus_context.config.picked_model import ModelChoice, with_choice
 from nexus_context.conversation.agent_result import AgentResult, ProviderUsage, TurnOutcome
+from nexus_context.decoding import convert_to
 from nexus_context.errors import RequestError
 from nexus_context.parameters import check as check_parameter
 from nexus_context.snapshot import Snapshot
@@ -249,7 +250,7 @@ async def compact(client: "Connection", params: protocol.CompactParams) -> proto
     """
     async with using(client, params) as scope:
         receipt, spent = await compaction.compact(scope, params)
-    result = msgspec.convert(msgspec.to_builtins(receipt), protocol.Receipt)
+    result = convert_to(msgspec.to_builtins(receipt), protocol.Receipt)
     return protocol.CompactResult(compaction=receipt.id, receipt=result, usage=spent)
 
 
@@ -279,7 +280,7 @@ async def receipt(client: "Connection", params: protocol.ReceiptParams) -> proto
     """
     ledger = await folder_ledger(client, params.workspace_folder)
     stored = await client.read(ledger.store.receipt, ledger.workspace, params.session, params.compaction)
-    receipt = msgspec.convert(stored.receipt, protocol.Receipt)
+    receipt = convert_to(stored.receipt, protocol.Receipt)
     return protocol.ReceiptResult(session=stored.session, receipt=receipt, in_force=stored.in_force)
 
 

@@ -19,6 +19,7 @@ from nexus_context.assembly.context_json import message_contexts
 from nexus_context.conversation import parts
 from nexus_context.conversation.message import Message, ToolCall, content_of, text_of
 from nexus_context.conversation.summary import readable
+from nexus_context.decoding import convert_to
 from nexus_context.ledger.records import ExcerptTurn, StoredMessage
 from nexus_context.ledger.rows import json_text
 from nexus_context.redact import redact
@@ -251,7 +252,7 @@ def _labels(memory: Any, name: str) -> list[str]:
 def _receipt(receipt: Any) -> protocol.Receipt | None:
     """The receipt of a compaction; None if an import stored something else."""
     try:
-        return msgspec.convert(receipt, protocol.Receipt)
+        return convert_to(receipt, protocol.Receipt)
     except msgspec.ValidationError:
         return None
 

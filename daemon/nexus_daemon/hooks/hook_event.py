@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from nexus_context.decoding import decode_as
+
 Kind = Literal["start", "turn", "end", "loaded", "compacting", "summary", "compacted", "prompt"]
 KINDS: Mapping[str, Kind] = {
     "SessionStart": "start",
@@ -77,7 +79,7 @@ class HookPayload(msgspec.Struct, frozen=True):
 def read_payload(data: bytes) -> HookPayload | None:
     """The payload; None for anything else, and for one without a session."""
     try:
-        payload = msgspec.json.decode(data, type=HookPayload)
+        payload = decode_as(data, HookPayload)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     paths = (payload.session_id, payload.folder, payload.file_path, payload.transcript_path or "")

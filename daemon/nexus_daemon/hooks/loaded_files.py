@@ -14,6 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from nexus_context import files
+from nexus_context.decoding import decode_as
 from nexus_daemon.logs.location import make_directory
 from nexus_daemon.settings_writer import state_directory
 
@@ -66,7 +67,7 @@ def read_sessions(environ: Mapping[str, str]) -> list[LoadedSession]:
     """The sessions, the latest last; empty if there is no file that can be read."""
     read = files.read_bytes(store_path(environ), limit=_LARGEST)
     try:
-        return msgspec.json.decode(read.data or b"[]", type=list[LoadedSession])
+        return decode_as(read.data or b"[]", list[LoadedSession])
     except (msgspec.DecodeError, UnicodeDecodeError):
         return []
 

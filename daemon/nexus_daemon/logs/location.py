@@ -16,6 +16,8 @@ from typing import Literal, get_args
 
 import msgspec
 
+from nexus_context.decoding import decode_as
+
 NAME = "nexus.log"
 LEVEL_FILE = "level"
 Level = Literal["debug", "info", "warning", "error"]
@@ -75,7 +77,7 @@ def recorded_level(directory: str) -> RecordedLevel | None:
     except OSError:
         return None
     try:
-        level = msgspec.json.decode(os.read(descriptor, _LARGEST), type=RecordedLevel)
+        level = decode_as(os.read(descriptor, _LARGEST), RecordedLevel)
     except (OSError, msgspec.DecodeError):
         return None
     finally:

@@ -9,13 +9,14 @@ A frame is `Content-Length: N`, CRLF, other headers, an empty line, N bytes of U
    cannot be located. An HTTP request fails at its first line.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterator
-from functools import cache
 from typing import Any
 
 import msgspec
 
+from nexus_context.decoding import convert_to, decoder_of
 from nexus_context.errors import NexusError
 
 HEADER_LIMIT = 8 * 1024  # bytes
@@ -208,8 +209,10 @@ def header(size: int) -> bytes:
 # ---------------------------------------------------------------- JSON
 
 
-def decode(data: Json, kind: Any) -> Any:
+def decode(data: Json, kind: Any, *, keeps_halves: bool = False) -> Any:
     """Decode JSON into `kind`; escaped lone surrogates, which JavaScript may send, become U+FFFD.
+
+    `keeps_halves`: they stay, because the text may be the half of a pair.
 
     Raises msgspec.ValidationError, which names the place, for JSON that does not match `kind`, and
     msgspec.DecodeError for data that is not JSON, or not UTF-8.
@@ -222,12 +225,13 @@ def decode(data: Json, kind: Any) -> Any:
         repaired = _ESCAPE.sub(lambda match: rb"\ufffd" if match[1] else match[0], bytes(data))
         if repaired == bytes(data):
             raise
-    return _decode(repaired, kind)
+    value = _decode(repaired, kind)
+    return convert_to(json.loads(bytes(data)), kind) if keeps_halves else value
 
 
 def _decode(data: Json, kind: Any) -> Any:
     try:
-        return _decoder(kind).decode(data)
+        return decoder_of(kind).decode(data)
     except RecursionError:
         raise msgspec.DecodeError("JSON is nested too deeply") from None
     except UnicodeDecodeError as error:
@@ -277,11 +281,6 @@ def _long_lists(result: Any) -> Iterator[tuple[str, list[msgspec.Raw]]]:
 
 
 _encode = msgspec.json.Encoder().encode
-
-
-@cache
-def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(kind)
 
 
 def _without_surrogates(value: Any) -> Any:

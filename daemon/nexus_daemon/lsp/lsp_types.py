@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from nexus_context.decoding import convert_to
 from nexus_daemon.lsp import framing
 from nexus_daemon.protocol.shapes import Range
 
@@ -197,7 +198,7 @@ def initialize_params(raw: framing.Json) -> InitializeParams:
     fields: dict[str, Any] = {}
     for name, wire_name, kind in _initialize_fields():
         try:
-            fields[name] = msgspec.convert(params[wire_name], kind)
+            fields[name] = convert_to(params[wire_name], kind)
         except (KeyError, msgspec.ValidationError):
             continue
     return InitializeParams(**fields)

@@ -16,6 +16,7 @@ from typing import Any, Literal, Self
 
 import msgspec
 
+from nexus_context.decoding import decode_as
 from nexus_daemon.lsp.failures import ClientError, DisconnectedError
 
 DELAY_S = 0.5
@@ -182,6 +183,6 @@ def token_of(raw: msgspec.Raw | msgspec.UnsetType) -> Token | None:
     if _NAME not in ends:
         return None
     try:
-        return msgspec.json.decode(view, type=_HasToken).work_done_token
+        return decode_as(view, _HasToken).work_done_token
     except msgspec.DecodeError:
         return None

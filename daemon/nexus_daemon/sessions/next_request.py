@@ -16,6 +16,7 @@ import msgspec
 
 from nexus_context.assembly import Options, Request
 from nexus_context.config.picked_model import ModelChoice, leaves_model_to_editor
+from nexus_context.decoding import convert_to
 from nexus_context.errors import RequestError
 from nexus_context.ledger.records import SessionOptions
 from nexus_context.snapshot import Snapshot, for_choice
@@ -80,7 +81,7 @@ def options_beside(snapshot: Snapshot, conversation: Conversation, ledger: Folde
     if options is None or not leaves_model_to_editor(snapshot.effective):
         return Options()
     try:
-        besides = msgspec.convert(options.besides or {}, SentBesides)
+        besides = convert_to(options.besides or {}, SentBesides)
     except msgspec.ValidationError:  # a later version of Nexus may write other fields
         return Options()
     return Options(**msgspec.structs.asdict(besides))
@@ -167,7 +168,7 @@ def besides_with(conversation: Conversation, ledger: FolderLedger, changes: Mapp
     """What the ledger stores as sent beside the messages, with these fields (wire names) replaced."""
     options = ledger.options(conversation.session)
     before = options.besides if options is not None and isinstance(options.besides, dict) else {}
-    return msgspec.to_builtins(msgspec.convert({**before, **changes}, SentBesides)) or None
+    return msgspec.to_builtins(convert_to({**before, **changes}, SentBesides)) or None
 
 
 def _rendered(snapshot: Snapshot, conversation: Conversation, choice: ModelChoice | None) -> Snapshot:
