@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from nexus_context.errors import Problem
 from nexus_daemon.lsp import convert, lsp_types
+from nexus_daemon.lsp.documents import Document
 from nexus_daemon.workspace.lens_refresh import REFRESH, REPLY_S, LensRefresh
 from nexus_daemon.workspace.publish import Publisher
 
@@ -221,6 +222,15 @@ class Connection:
             return
         self.publisher.swap(f"{folder.uri}#{agent}", snapshot, overlays)
 
+    def change_folders(self, event: lsp_types.FoldersEvent) -> None:
+        """Take in a change of the list. A folder that is in both parts, as a renamed one is, stays."""
+        added = {_place(folder) for folder in event.added}
+        for folder in event.removed:
+            if _place(folder) not in added:
+                self.remove_folder(folder.uri)
+        for folder in event.added:
+            self.add_folder(folder)
+
     def add_folder(self, folder: lsp_types.WorkspaceFolder) -> None:
         self._trust(folder)
         self.start().add_folder(self, folder.uri, name=folder.name, listed=True)
@@ -246,27 +256,37 @@ class Connection:
                 self._adopt(document.path)
 
     def document_changed(self, uri: str) -> None:
-        """Take in a document that was opened or edited: its text wins over the disk."""
+        """Take in a document that was opened or edited: its text wins over the disk, under every path."""
         document = self.server.documents.get(uri)
-        if document is None or document.path is None:
+        if document is None or document.path is None or not document.is_known:
             return
         self.start()
         self._adopt(document.path)
-        self.folders.set_overlay(document.path, document.text, reason_of(document.path))
+        self._set_overlays(self.server.documents.of_file(document.path), document.text)
 
     def document_closed(self, uri: str) -> None:
-        """Use the disk again; the folder of a lone file is removed with the last of its documents."""
-        path = convert.uri_to_path(uri)
-        if path is None:
+        """Use the disk again, unless the file is open under another path.
+
+        The folder of a lone file is removed with the last of its documents.
+        """
+        document = self.server.documents.get(uri)
+        if document is None or document.path is None:
             return
-        daemon = self.start()
-        self.folders.set_overlay(path, None, reason_of(path))
+        path, daemon = document.path, self.start()
+        others = [other for other in self.server.documents.of_file(path) if other.uri != uri]
+        self._set_overlays([document], None)
+        if others:
+            self._set_overlays(others, others[0].text)
         folder = self.folders.containing(path)
         if folder is not None and not folder.is_listed:
-            paths = [document.path for document in self.server.documents if document.path]
-            others = [other for other in paths if other != path]
-            if not any(self.folders.containing(other) is folder for other in others):
+            paths = [other.path for other in self.server.documents if other.path and other.uri != uri]
+            if not any(self.folders.containing(other) is folder for other in paths):
                 daemon.remove_folder(self, folder.uri)
+
+    def _set_overlays(self, documents: Iterable[Document], text: str | None) -> None:
+        """Set or drop the unsaved text of a file, under each path by which it is open or may be read."""
+        for path in {path: None for one in documents for path in (one.path, one.real) if path is not None}:
+            self.folders.set_overlay(path, text, reason_of(path))
 
     def files_changed(self, uris: Iterable[str]) -> None:
         """Take in what the client's file watcher saw; ours does not see changes on every file system."""
@@ -281,20 +301,25 @@ class Connection:
 
     async def view_of(self, uri: str) -> "View | None":
         """The context that a file is part of; None where no folder reads it."""
-        path = convert.uri_to_path(uri)
-        if path is None:
+        spelled = convert.uri_to_path(uri)
+        if spelled is None:
             return None
         self.start()
-        for folder in self.folders.reading(path):
+        document = self.server.documents.get(uri)
+        spellings = dict.fromkeys((spelled, spelled if document is None else document.real or spelled))
+        unread: View | None = None
+        for path, folder in ((one, folder) for one in spellings for folder in self.folders.reading(one)):
             snapshot = await folder.current()
-            if folder.agents is not None and path not in snapshot.layers.texts:
+            if path in snapshot.layers.texts:
+                return View(snapshot, path, folder.uri)
+            if folder.agents is not None:
                 await folder.agents.current()
                 view = folder.agents.view_reading(path)
                 if view is not None:
                     agent = folder.agents.name_of(view)
                     return View(view, path, folder.uri, agent, is_live=agent is not None)
-            return View(snapshot, path, folder.uri)
-        return None
+            unread = unread or View(snapshot, snapshot.layers.links.get(path, path), folder.uri)
+        return unread
 
     def view_below(self, uri: str) -> "View | None":
         """A file that no folder reads, in the folder that it lies in; None before that has a snapshot."""
@@ -337,8 +362,13 @@ def reason_of(path: str) -> str:
 
 
 def _folders(params: lsp_types.InitializeParams) -> list[lsp_types.WorkspaceFolder]:
-    """The folders that a client starts with: its list, else its one root."""
-    if params.workspace_folders is not None:
+    """The folders that a client starts with: its list, else its one root. Kate sends both, the list empty."""
+    if params.workspace_folders:
         return list(params.workspace_folders)
     root = params.root_uri or (convert.path_to_uri(params.root_path) if params.root_path else "")
     return [lsp_types.WorkspaceFolder(root)] if root else []
+
+
+def _place(folder: lsp_types.WorkspaceFolder) -> str:
+    """The path of a folder, however its URI is spelled."""
+    return convert.uri_to_path(folder.uri) or folder.uri

@@ -141,10 +141,7 @@ def _lifecycle(connection: Connection) -> dict[str, Callable[[Any], Any]]:
             connection.notify("window/showMessage", lsp_types.ShowMessageParams(lsp_types.WARNING, message))
 
     def folders_changed(params: lsp_types.DidChangeWorkspaceFoldersParams) -> None:
-        for folder in params.event.added:
-            connection.add_folder(folder)
-        for folder in params.event.removed:
-            connection.remove_folder(folder.uri)
+        connection.change_folders(params.event)
 
     def watched(params: lsp_types.DidChangeWatchedFilesParams) -> None:
         connection.files_changed(change.uri for change in params.changes)

@@ -33,6 +33,7 @@ from nexus_daemon.lsp.envelope import (
     Error,
     Params,
     Result,
+    document_of,
     is_urgent,
     params_of,
     params_type,
@@ -146,7 +147,7 @@ class NexusProtocol:
             return False
         if isinstance(message.id, msgspec.UnsetType):
             with tracing.span("notification", method=message.method, connection=work.number):
-                return self._on_notification(message.method, message.params, work)
+                return self._on_notification(message.method, decoded or message.params, work)
         assert message.id is not None  # noqa: S101 - `read_envelope` refuses it
         span = tracing.begin("request", method=message.method, connection=work.number, bytes=len(body))
         call = _Call(message.id, message.method, time.perf_counter(), work, span=span)
@@ -209,7 +210,7 @@ class NexusProtocol:
         tracing.note(folder=getattr(params, "workspace_folder", None))
         return handler(params)
 
-    def _on_notification(self, method: str, raw: Params, work: Serving) -> bool:
+    def _on_notification(self, method: str, raw: Params | msgspec.Struct, work: Serving) -> bool:
         if method == "exit":
             self._exit()
             return False
@@ -225,7 +226,9 @@ class NexusProtocol:
                 logger.info("ignored the notification %s: no such method", method)
             return False
         try:
-            params = params_of(raw, self._params_type(method))
+            params: Any = raw  # decoded already
+            if not isinstance(raw, msgspec.Struct):
+                params = params_of(raw, self._params_type(method))
             if builtin is not None:
                 builtin(params)
             outcome = None if handler is None else handler(params)
@@ -233,7 +236,7 @@ class NexusProtocol:
                 # after the handler, which may need the last text
                 self._server.documents.close(params.text_document.uri)
         except RpcError as failure:
-            logger.warning("ignored the notification %s: %s", method, failure)
+            self._ignore(method, raw, failure)
             return False
         except Exception:
             logger.exception("the handler of %s failed", method)
@@ -244,6 +247,14 @@ class NexusProtocol:
         self._background.add(task)
         task.add_done_callback(lambda done: self._noted(method, done, work))
         return True
+
+    def _ignore(self, method: str, raw: Params | msgspec.Struct, failure: RpcError) -> None:
+        """Go on without a notification that cannot be read; after an edit its document is unknown."""
+        uri = document_of(raw) if method == "textDocument/didChange" else None
+        if uri is not None:
+            self._server.documents.lose(uri, failure)
+        else:
+            logger.warning("ignored the notification %s: %s", method, failure)
 
     def _is_request(self, method: str) -> bool:
         """Whether a method that is handled here must have an id."""

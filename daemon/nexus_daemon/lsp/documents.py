@@ -3,13 +3,22 @@
 1. A document is an immutable value; a change makes a new one, so a reader never sees half an edit.
 2. Lines end at \\n, \\r\\n and \\r only, as in LSP.
 3. Positions past the end of a line or of the text are clamped; a reversed range counts as its mirror.
-4. Versions are stored, not compared: changes apply in the order of their arrival.
+4. Versions are stored, not compared: changes apply in the order of their arrival. A document that is closed
+   and opened again is another opening, also with the same version and text.
+5. A document is its file: the same file may be open under several paths, by links. What was edited last is
+   its text.
+6. An edit in UTF-16 may replace half of a surrogate pair. The text has U+FFFD for a half that is alone, until
+   an edit brings the other one.
+7. After an edit that cannot be applied nobody knows the text. The document stays open, and the next whole
+   text makes it known again.
 """
 
 import logging
+import os
 import re
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import count, islice
+from typing import Any
 
 import msgspec
 
@@ -17,18 +26,27 @@ from nexus_daemon.lsp import convert
 from nexus_daemon.lsp.lsp_types import DEFAULT_ENCODING, ContentChange, TextDocumentItem
 from nexus_daemon.protocol.shapes import Position
 
+_HALF = re.compile("[\ud800-\udfff]")
 _LINE_END = re.compile(r"\r\n|\r|\n")
 logger = logging.getLogger(__name__)
 
 
 class Document(msgspec.Struct, frozen=True):
-    """One open document. `text` is what the editor shows, `path` its file when it has one."""
+    """One open document. `text` is what the editor shows.
+
+    `path` is its file as the client spells it, `real` the path without links; None where it has no file.
+    `opening` numbers the openings of a client, `edited` its openings and edits. `is_known`: see rule 7.
+    """
 
     uri: str
     language_id: str
     version: int | None
     text: str
     path: str | None = None
+    real: str | None = None
+    opening: int = 0
+    edited: int = 0
+    is_known: bool = True
 
 
 class OpenDocuments:
@@ -37,7 +55,12 @@ class OpenDocuments:
     def __init__(self, encoding: str = DEFAULT_ENCODING) -> None:
         self.encoding = encoding
         self._documents: dict[str, Document] = {}
-        self._uris: dict[str, str] = {}
+        self._uris: dict[
+            str | tuple[int, int], dict[str, None]
+        ] = {}  # by path, resolved path, device and inode
+        self._keys: dict[str, tuple[str | tuple[int, int], ...]] = {}  # of each URI in `_uris`
+        self._halves: dict[str, str] = {}  # the texts with halves of surrogate pairs
+        self._numbers = count(1)
 
     def __iter__(self) -> Iterator[Document]:
         return iter(self._documents.values())
@@ -48,18 +71,34 @@ class OpenDocuments:
     def get(self, uri: str) -> Document | None:
         return self._documents.get(uri)
 
-    def by_path(self, path: str) -> Document | None:
-        """Return the document of a file, however the client spells its URI."""
-        uri = self._uris.get(path)
-        return None if uri is None else self._documents.get(uri)
+    def of_file(self, path: str) -> list[Document]:
+        """The documents of a file, however the client spells its path; the last one to be edited first."""
+        same = self._uris.get(path, ())
+        keys = {key for uri in same for key in self._keys[uri]}
+        documents = [self._documents[uri] for uri in {uri: None for key in keys for uri in self._uris[key]}]
+        return sorted(documents, key=lambda document: -document.edited)
 
     def open(self, item: TextDocumentItem) -> Document:
         """Add a document, replacing one with the same URI."""
+        self._forget(item.uri)
         path = convert.uri_to_path(item.uri)
-        document = Document(item.uri, item.language_id, item.version, item.text, path=path)
+        real = None if path is None else os.path.realpath(path)
+        keys = () if path is None or real is None else _file_keys(path, real)
+        number = next(self._numbers)
+        document = Document(
+            item.uri,
+            item.language_id,
+            item.version,
+            item.text,
+            path=path,
+            real=real,
+            opening=number,
+            edited=number,
+        )
         self._documents[item.uri] = document
-        if path is not None:
-            self._uris[path] = item.uri
+        self._keys[item.uri] = keys
+        for key in keys:
+            self._uris.setdefault(key, {})[item.uri] = None
         return document
 
     def change(self, uri: str, version: int | None, changes: Sequence[ContentChange]) -> Document | None:
@@ -68,33 +107,86 @@ class OpenDocuments:
         if document is None:
             logger.warning("ignored a change of %s, which is not open", uri)
             return None
-        text = document.text
+        text = self._halves.pop(uri, document.text)
+        is_known = document.is_known
         for change in changes:
-            text = apply_change(text, change, self.encoding)
-        changed = Document(uri, document.language_id, version, text, path=document.path)
-        self._documents[uri] = changed
-        return changed
+            is_known |= change.range is None
+            text = apply_change(text, change, self.encoding) if is_known else text
+        if _HALF.search(text):
+            self._halves[uri] = text
+            text = _HALF.sub("\ufffd", text)
+        return self._put(document, version=version, text=text, is_known=is_known)
+
+    def lose(self, uri: str, reason: object) -> None:
+        """An edit could not be applied: the text is unknown until the editor sends it whole."""
+        document = self._documents.get(uri)
+        if document is not None and document.is_known:
+            self._put(document, is_known=False)
+            advice = "Close and reopen the file to have it checked again."
+            logger.warning("An edit of %s could not be applied: %s %s", uri, reason, advice)
 
     def close(self, uri: str) -> Document | None:
         """Remove a document and return its last state; None if it was not open."""
-        document = self._documents.pop(uri, None)
+        document = self._forget(uri)
         if document is None:
             logger.warning("ignored the closing of %s, which is not open", uri)
-            return None
-        if document.path is not None and self._uris.get(document.path) == uri:
-            del self._uris[document.path]
         return document
+
+    def _put(self, document: Document, **changes: Any) -> Document:
+        changed = msgspec.structs.replace(document, edited=next(self._numbers), **changes)
+        self._documents[document.uri] = changed
+        return changed
+
+    def _forget(self, uri: str) -> Document | None:
+        self._halves.pop(uri, None)
+        for key in self._keys.pop(uri, ()):
+            del self._uris[key][uri]
+            if not self._uris[key]:
+                del self._uris[key]
+        return self._documents.pop(uri, None)
+
+
+def _file_keys(path: str, real: str) -> tuple[str | tuple[int, int], ...]:
+    """What a file is known by: its path, the path without links, and its place on the disk if it is there."""
+    names = (path,) if path == real else (path, real)
+    try:
+        status = os.stat(real)
+    except (OSError, ValueError):
+        return names
+    return *names, (status.st_dev, status.st_ino)
 
 
 def apply_change(text: str, change: ContentChange, encoding: str) -> str:
     """Return `text` with one LSP change; a change without a range is the whole new text."""
     if change.range is None:
         return change.text
-    start = _offset(text, change.range.start, encoding)
-    end = _offset(text, change.range.end, encoding)
-    if end < start:
-        start, end = end, start
-    return text[:start] + change.text + text[end:]
+    position, other = change.range.start, change.range.end
+    if (other.line, other.character) < (position.line, position.character):
+        position, other = other, position
+    start, end = _offset(text, position, encoding), _offset(text, other, encoding)
+    before, after = text[:start], text[end:]
+    if encoding == "utf-16" and not text.isascii():
+        cut, end_cut = _is_cut(text, position, start), _is_cut(text, other, end)
+        before += _pair(text[start])[0] if cut else ""
+        after = _pair(text[end])[1] + text[end + 1 :] if end_cut else after
+    changed = before + change.text + after
+    if _HALF.search(changed):
+        return changed.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+    return changed
+
+
+def _is_cut(text: str, position: Position, offset: int) -> bool:
+    """Whether a position, whose character begins at an offset, is in the middle of a surrogate pair."""
+    if offset >= len(text) or ord(text[offset]) < 0x10000:
+        return False
+    start = _line_start(text, position.line)
+    return start is not None and convert.column_units(text[start:offset], "utf-16") < position.character
+
+
+def _pair(character: str) -> str:
+    """The surrogates of a character, each a character of its own."""
+    high, low = divmod(ord(character) - 0x10000, 0x400)
+    return chr(0xD800 + high) + chr(0xDC00 + low)
 
 
 def _offset(text: str, position: Position, encoding: str) -> int:

@@ -17,7 +17,7 @@ import msgspec
 
 from nexus_daemon.lsp import failures, framing
 from nexus_daemon.lsp.failures import RpcError
-from nexus_daemon.lsp.lsp_types import HOT
+from nexus_daemon.lsp.lsp_types import HOT, DidChangeParams
 
 if TYPE_CHECKING:
     from cattrs import Converter
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _TOKENS = frozenset(("workDoneToken", "partialResultToken"))
 _URGENT = ("$/cancelRequest", "window/workDoneProgress/cancel", "exit")
 LONG_BODY = 64 * 1024  # bytes
+LARGEST = (1 << 31) - 1  # `integer` of LSP
 _HEAD = 256  # bytes; what comes before the parameters is short
 _METHOD = re.compile(rb'"method"\s*:\s*"([A-Za-z/]+)"')
 
@@ -84,14 +85,17 @@ def _in_one_pass(
     body: framing.Body, types: Mapping[str, Callable[[], Any]]
 ) -> tuple[framing.Envelope, msgspec.Struct] | None:
     """Return the message and its decoded parameters; None if one pass is impossible or slower."""
-    if len(body) < LONG_BODY or not (named := _METHOD.search(body, 0, _HEAD)):
+    may_have_halves = b"\\u" in body  # of surrogate pairs; an envelope of its own would not keep them
+    if (len(body) < LONG_BODY and not may_have_halves) or not (named := _METHOD.search(body, 0, _HEAD)):
         return None
     method = named[1].decode()
     kind = types[method]() if method in types else None
+    if may_have_halves and method == "textDocument/didChange":
+        kind = DidChangeParams
     if not _is_struct(kind):
         return None
     try:
-        message = framing.decode(body, _typed(kind))
+        message = framing.decode(body, _typed(kind), keeps_halves=kind is DidChangeParams)
     except msgspec.DecodeError:
         return None  # decoding in two passes reports the mistake, with the id of the request
     if message.method != method:
@@ -101,8 +105,9 @@ def _in_one_pass(
 
 @cache
 def _typed(kind: type[msgspec.Struct]) -> Any:
-    fields = [("jsonrpc", str), ("id", framing.Id), ("method", str), ("params", kind)]
-    return msgspec.defstruct("Typed", fields, frozen=True)
+    needed: list[tuple[str, Any]] = [("jsonrpc", str), ("method", str), ("params", kind)]
+    id_field: tuple[str, Any, Any] = ("id", framing.Id | msgspec.UnsetType, msgspec.UNSET)
+    return msgspec.defstruct("Typed", [*needed, id_field], frozen=True)
 
 
 def _id_of(body: framing.Body) -> framing.Id | None:
@@ -146,6 +151,7 @@ def params_of(raw: Params, kind: Any) -> Any:
             whole = cast("framing.Json", raw)
             with suppress(msgspec.DecodeError):
                 whole = _without_nulls(_without_tokens(whole), struct)
+                whole = msgspec.json.encode(_with_integers(framing.decode(whole, Any)))
             try:
                 return framing.decode(whole, struct)
             except msgspec.DecodeError as fault:
@@ -154,6 +160,14 @@ def params_of(raw: Params, kind: Any) -> Any:
 
         message = f"Invalid params: {describe(error, kind)}"
         raise RpcError(failures.INVALID_PARAMS, message) from error
+
+
+def document_of(raw: Params | msgspec.Struct) -> str | None:
+    """The URI of the document that parameters are about, whatever else is wrong with them."""
+    with suppress(msgspec.DecodeError, KeyError, TypeError):
+        document = framing.decode(cast("framing.Json", raw), dict[str, Any])["textDocument"]
+        return uri if isinstance(uri := document["uri"], str) else None
+    return None
 
 
 def _without_tokens(raw: framing.Json) -> bytes:
@@ -174,6 +188,17 @@ def _without_nulls(raw: framing.Json, kind: type[msgspec.Struct]) -> bytes:
         elif not field.required and field.type is not Any and NoneType not in get_args(field.type):
             del members[name]
     return msgspec.json.encode(members)
+
+
+def _with_integers(value: Any) -> Any:
+    """The value with integers for 5.0 and for 1.7976931348623157e+308, which is an editor's end of a line."""
+    if isinstance(value, dict):
+        return {name: _with_integers(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_with_integers(item) for item in value]
+    if isinstance(value, float) and value.is_integer():
+        return int(max(-LARGEST, min(value, LARGEST)))
+    return value
 
 
 def _inner(kind: Any) -> type[msgspec.Struct] | None:
@@ -205,7 +230,7 @@ def structure(raw: framing.Json, kind: Any) -> Any:
     Raises msgspec.ValidationError for JSON that does not match `kind`.
     """
     if not _is_lsprotocol(kind):
-        return framing.decode(raw, kind)
+        return framing.decode(raw, kind, keeps_halves=kind is DidChangeParams)
     value = framing.decode(raw, dict[str, Any])
     try:
         return converter().structure(value, kind)

@@ -214,7 +214,7 @@ class Tracker:
                 self._change_document(method, uri, body)
 
     def _change_folders(self, event: "dict[str, Any]") -> None:
-        for kind in ("added", "removed"):
+        for kind in ("removed", "added"):  # one that is in both stays
             for folder in event.get(kind) or ():
                 if isinstance(folder, dict) and isinstance(folder.get("uri"), str):
                     self._folders[folder["uri"]] = folder if kind == "added" else None

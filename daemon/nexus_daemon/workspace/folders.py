@@ -212,6 +212,8 @@ class FolderTable(Generic[F]):
                 show_work=partial(self._events.show_work, folder),
             )
             folder.reload.request("folder")
+        elif name:
+            folder.name = name
         folder.is_listed |= listed
         return folder
 

@@ -2,11 +2,12 @@
 
 1. A file's diagnostics are the union over all folders that read it, each shown once.
 2. An open document is published again for every version of it, so that a client never shows the
-   diagnostics of an older text; any other file only when its diagnostics changed.
+   diagnostics of an older text, and once for every opening, also without problems: a client forgets what it
+   showed of a document that it closes. Any other file is published only when its diagnostics changed.
 3. A snapshot that was made from an older text of an open document says nothing about it: the rebuild
-   that the newer text asked for will.
+   that the newer text asked for will. Nor is anything said of a document whose text is unknown.
 4. A file without problems that was never published is left alone, unless it is open and read by a folder.
-5. A document that is open under a symbolic link has the diagnostics of the file, too.
+5. Each document that a file is open as has its diagnostics, whichever link or spelling the client uses.
 6. Diagnostics are made once for a snapshot and a file, and reused from the snapshot before where neither the
    file's problems nor its text changed: an edit costs what it changes.
 
@@ -98,11 +99,16 @@ class PublishDiagnosticsParams(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class _Published(msgspec.Struct, frozen=True):
-    """The diagnostics of a file that the client has."""
+    """The diagnostics of a document or of another file that the client has."""
 
-    uri: str
     version: int | None
+    opening: int  # of the document; 0: it is not open
     diagnostics: Diagnostics
+
+    def has(self, other: "_Published") -> bool:
+        """Whether the client needs nothing else."""
+        same = (self.version, self.opening) == (other.version, other.opening)
+        return same and self.diagnostics.keys() == other.diagnostics.keys()
 
 
 class _View:
@@ -159,7 +165,8 @@ class Publisher:
         self._encoding = encoding
         self._notify = notify
         self._views: dict[str, _View] = {}
-        self._published: dict[str, _Published] = {}
+        self._open: dict[str, _Published] = {}  # by URI, of open documents
+        self._files: dict[str, _Published] = {}  # by path, of other files
 
     def swap(self, folder: str, snapshot: "Snapshot | None", overlays: Mapping[str, str]) -> None:
         """Publish what changed with a folder's new snapshot; None: the folder is removed.
@@ -170,40 +177,65 @@ class Publisher:
         if snapshot is not None:
             self._views[folder] = _View(snapshot, overlays, self._encoding, old)
         new = self._views.get(folder)
-        paths = self._published.keys() | (new.wrong if new else ())
+        self._take_closed()
+        wrong = self._files.keys() | (new.wrong if new else ())
+        documents: dict[str, Document] = {}
         for path in sorted({path for one in (old, new) if one for path in one.paths}):
-            document = self._documents.by_path(path)
-            if document is not None or path in paths:
-                self._publish(path, document)
+            same = self._documents.of_file(path)
+            documents.update((document.uri, document) for document in same)
+            if not any(document.path == path for document in same) and path in wrong:
+                self._publish_file(path)
+        for document in documents.values():
+            self._publish_document(document)
 
-    def _publish(self, path: str, document: Document | None) -> None:
-        views = [view for view in self._views.values() if path in view.paths]
-        if document is not None:
-            current = [view for view in views if view.overlays.get(path) == document.text]
-            if views and not current:
-                return
-            views = current
-        new = views[0].diagnostics_of(path) if len(views) == 1 else _union(views, path)
-        old = self._published.get(path)
-        if old is None and not new and (document is None or not views):
-            return
-        version = document.version if document else None
-        uri = document.uri if document else convert.path_to_uri(path)
-        if old is not None:
-            if old.version == version and old.uri == uri and old.diagnostics.keys() == new.keys():
-                return
-            if old.uri != uri and old.diagnostics:
-                self._notify(PUBLISH, PublishDiagnosticsParams(old.uri, []))
-        if new or document is not None:
-            self._published[path] = _Published(uri, version, new)
+    def _take_closed(self) -> None:
+        """What was published of documents that are closed by now was published of files, if they are read."""
+        for uri in [uri for uri in self._open if self._documents.get(uri) is None]:
+            published = self._open.pop(uri)
+            path = convert.uri_to_path(uri) or ""
+            if any(path in view.paths for view in self._views.values()) and convert.path_to_uri(path) == uri:
+                self._files[path] = published
+            elif published.diagnostics:
+                self._notify(PUBLISH, PublishDiagnosticsParams(uri, []))
+
+    def _publish_file(self, path: str) -> None:
+        """Publish a file that is not open."""
+        published = _Published(None, 0, _union(self._views.values(), (path,)))
+        before = self._files.get(path)
+        if not published.diagnostics:
+            self._files.pop(path, None)
         else:
-            del self._published[path]
-        self._notify(PUBLISH, PublishDiagnosticsParams(uri, list(new.values()), version))
+            self._files[path] = published
+        if before is None and not published.diagnostics:
+            return
+        if before is None or not before.has(published):
+            items = list(published.diagnostics.values())
+            self._notify(PUBLISH, PublishDiagnosticsParams(convert.path_to_uri(path), items))
+
+    def _publish_document(self, document: Document) -> None:
+        """Publish an open document, unless all that reads it is older than its text."""
+        assert document.path is not None and document.real is not None  # noqa: S101 - it is a file's
+        paths = tuple({document.path: None, document.real: None})
+        views = [view for view in self._views.values() if not view.paths.isdisjoint(paths)]
+        current = [view for view in views if any(view.overlays.get(path) == document.text for path in paths)]
+        if views and (not current or not document.is_known):
+            return
+        published = _Published(document.version, document.opening, _union(current, paths))
+        file = self._files.pop(document.path, None)
+        before = self._open.get(document.uri) or file
+        if before is None and not views:
+            return
+        self._open[document.uri] = published
+        if file is not None and file.diagnostics and convert.path_to_uri(document.path) != document.uri:
+            self._notify(PUBLISH, PublishDiagnosticsParams(convert.path_to_uri(document.path), []))
+        if before is None or not before.has(published):
+            items = list(published.diagnostics.values())
+            self._notify(PUBLISH, PublishDiagnosticsParams(document.uri, items, document.version))
 
 
-def _union(views: Iterable[_View], path: str) -> Diagnostics:
+def _union(views: Iterable[_View], paths: Iterable[str]) -> Diagnostics:
     """The diagnostics of a file from several views, each once."""
-    union: dict[bytes, Mapping[str, Any]] = {}
-    for view in views:
-        union.update(view.diagnostics_of(path))
-    return union
+    union: list[Diagnostics] = [
+        view.diagnostics_of(path) for view in views for path in paths if path in view.paths
+    ]
+    return union[0] if len(union) == 1 else {json: one for each in union for json, one in each.items()}
