@@ -8,15 +8,16 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from nexus_daemon.shared import client, hello
+from nexus_daemon.shared import client, hello, process
 from nexus_daemon.shared.goodbye import METHOD
 from nexus_daemon.shared.identity import DirectPlace, NoSharedDaemonError, find_place
-from nexus_daemon.version import __version__
 from support.client import Client
 from support.descriptors import open_files
 from support.editor import Editor
@@ -136,6 +137,25 @@ def test_it_ends_when_nobody_has_used_it_for_a_while(home: SharedHome) -> None:
         window.stop()
     block_until(lambda: not client.is_running(home.place))
     assert not os.path.exists(home.place.socket)
+
+
+def test_a_window_that_comes_in_time_keeps_it_from_ending(home: SharedHome) -> None:
+    """Also if it says nothing for long: its edits on the disk are noticed by the daemon alone."""
+    settings = home.home / ".nexus3" / "config.json"
+    settings.parent.mkdir(exist_ok=True)
+    settings.write_text(json.dumps({"daemon": {"idle_minutes": 0.04}}))
+    with home.window() as window:
+        window.hello()
+        window.stop()
+    pid = home.pid()
+    with home.window() as window:
+        root = window.tree(TREE).root
+        window.hello(root)
+        window.layers(root)
+        time.sleep(3.5)  # longer than it may be idle
+        Path(root, ".nexus3", "config.json").write_text('{"tools": 1}')
+        window.until(lambda: window.codes(Path(root, ".nexus3", "config.json")))
+        assert home.pid() == pid
 
 
 def test_it_outlives_the_terminal_of_the_window_that_started_it(home: SharedHome) -> None:
@@ -312,15 +332,26 @@ def test_a_newer_client_replaces_the_daemon_and_no_window_loses_anything(home: S
         assert home.pid() not in (None, first)
 
 
-def test_a_window_of_another_protocol_has_a_server_of_its_own(home: SharedHome) -> None:
+def test_a_window_of_another_protocol_has_another_daemon(home: SharedHome) -> None:
+    """The newer version does not end the windows of the older one, and `nexus stop` ends both."""
     run = "from nexus_daemon import version; version.PROTOCOL = 2\n"
     run += "from nexus_daemon.__main__ import main; raise SystemExit(main())"
     with home.window() as window:
         window.hello()
-        with Client([sys.executable, "-c", run, "serve", "--remote=auto"], env=home.variables) as other:
+        with Client([sys.executable, "-c", run, "serve", "--remote=auto"], env=home.environ) as other:
             assert other.initialize()["capabilities"]["experimental"]["nexus"]["protocol"] == 2
-            assert other.request("nexus/status", {})["connections"] == 1
-        assert f"speaks protocol 1, and version {__version__} speaks protocol 2" in other.stderr
+            places = block_until(lambda: client.places_of_other_protocols(home.place, home.environ))
+            assert len(places) == 1
+            pids = {one.request("nexus/status", {})["pid"] for one in (window, other)}
+            assert len(pids) == 2
+            stopped = subprocess.run(
+                [sys.executable, "-m", "nexus_daemon", "stop"],
+                env=home.environ,
+                capture_output=True,
+                text=True,
+            )
+            assert stopped.returncode == 0, stopped.stderr
+            assert {pid for pid in pids if f"process {pid}, has ended" in stopped.stdout} == pids
 
 
 def test_an_older_client_is_served(home: SharedHome) -> None:
@@ -424,7 +455,7 @@ def test_other_first_bytes_end_the_connection_alone(either_home: SharedHome, fir
         window.hello()
         with home.connect() as connected:
             connected.sendall(first)
-            assert connected.recv(4096) == b""
+            assert rest_of(connected) == b""
         assert window.request("nexus/status", {})["connections"] == 1
 
 
@@ -505,25 +536,114 @@ def test_a_server_for_direct_use_takes_nothing_but_a_stale_socket(tmp_path: Path
                 assert path.exists()
 
 
-@pytest.mark.parametrize("token", [None, "", "0" * 64, "\u00fc", "\udcff"])
-def test_a_port_is_of_no_use_without_its_token(tmp_path: Path, token: str | None) -> None:
+@pytest.mark.parametrize("proof", [b"", b"0" * 64, b"\xff" * 64])
+def test_a_port_is_of_no_use_without_its_token(tmp_path: Path, proof: bytes) -> None:
     with shared_home(tmp_path / "home", "tcp") as home, home.window() as window:
         window.hello()
         assert stat.S_IMODE(os.stat(home.place.token).st_mode) == 0o600
-        pairs = client.fields_for("editor", home.place, {}).pairs
-        about = [] if token is None else [("token", token)]
+        greeting = hello.encode(client.fields_for("editor", home.place, {}))
         with home.connect() as connected:
-            connected.sendall(hello.encode(hello.Fields([*pairs, *about])))
-            reply = connected.recv(4096)
-            assert (b"status=refused" in reply, b"the token is not that of this daemon" in reply) == (
-                True,
-                True,
-            )
-            assert connected.recv(4096) == b""
-        with home.connect() as connected:  # nor is the protocol itself
-            connected.sendall(b"Content-Length: 2\r\n\r\n{}")
-            assert connected.recv(4096) == b""
+            connected.sendall(hello.PROOF_MAGIC + hello.random_number() + b"\n")
+            assert len(connected.recv(4096)) == 2 * hello.NUMBER + 2
+            connected.sendall(proof + b"\n" + greeting)
+            assert rest_of(connected) == b""
+        for first in (greeting, b"Content-Length: 2\r\n\r\n{}"):  # nor is the protocol itself
+            with home.connect() as connected:
+                connected.sendall(first)
+                assert rest_of(connected) == b""
         assert window.request("nexus/status", {})["connections"] == 1
+
+
+def rest_of(connected: socket.socket) -> bytes:
+    """What a connection has until its end; a reset ends it, too."""
+    received = b""
+    with contextlib.suppress(ConnectionResetError):
+        while data := connected.recv(4096):
+            received += data
+    return received
+
+
+ANY = client.LOOPBACK, 0
+CANARY = "sk-canary-5f2e"
+ANSWERS = {
+    "nothing": b"",
+    "garbage": b"x" * 4096,
+    "an old greeting": hello.encode(hello.Fields((("status", "ok"), ("version", "0.1.0"), ("pid", "1")))),
+    "another proof": hello.random_number() + b" " + hello.random_number() + b"\n",
+}
+
+
+@pytest.mark.parametrize("answer", [*ANSWERS, "the client's number"])
+@pytest.mark.parametrize(
+    "command",
+    [["check", "."], ["stop"], ["status"], ["hook", "claude-code", "UserPromptSubmit"]],
+    ids=lambda words: words[0],
+)
+def test_who_listens_at_the_port_of_a_dead_daemon_learns_nothing(
+    tmp_path: Path, command: list[str], answer: str
+) -> None:
+    """Another user may listen there, and a new daemon may hold the lock before it has written its address."""
+    with (
+        shared_home(tmp_path / "home", "tcp") as home,
+        socket.create_server((client.LOOPBACK, 0)) as impostor,
+    ):
+        Path(home.place.token).write_text(f"{impostor.getsockname()[1]} {'ab' * 32}\n")
+        received: list[bytes] = []
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    connected, _ = impostor.accept()
+                    with connected:
+                        first = connected.recv(65536)
+                        received.append(first)
+                        number = first.removeprefix(hello.PROOF_MAGIC)
+                        reply = number[:-1] + b" " + number if answer not in ANSWERS else ANSWERS[answer]
+                        connected.sendall(reply)
+                        connected.settimeout(1)
+                        with contextlib.suppress(TimeoutError):
+                            received.append(connected.recv(65536))
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        lock = process.take_lock(home.place)
+        assert lock is not None
+        try:
+            payload = f'{{"prompt": "{CANARY}"}}'
+            ended = subprocess.run(
+                [sys.executable, "-m", "nexus_daemon", *command],
+                env={**home.environ, "OPENAI_API_KEY": CANARY},
+                input=payload,
+                capture_output=True,
+                text=True,
+                timeout=20,
+                cwd=home.home,
+            )
+        finally:
+            os.close(lock)
+            impostor.close()
+        data = b"".join(received)
+        assert CANARY.encode() not in data
+        assert b"ab" * 32 not in data
+        assert b"=" not in data, "no field"
+        assert "Traceback" not in ended.stderr
+        assert received or command[0] == "check"
+
+
+def test_the_address_of_a_dead_daemon_is_not_believed(tmp_path: Path) -> None:
+    with (
+        shared_home(tmp_path / "home", "tcp") as home,
+        socket.create_server((client.LOOPBACK, 0)) as impostor,
+    ):
+        Path(home.place.token).write_text(f"{impostor.getsockname()[1]} {'ab' * 32}\n")
+        impostor.settimeout(0.2)
+        fields = client.fields_for("editor", home.place, home.variables)
+        assert client.connect(home.place, fields) is None
+        with pytest.raises(TimeoutError):
+            impostor.accept()
+        with home.window() as window:  # which starts a daemon, at another address
+            window.hello()
+            assert window.request("nexus/status", {})["connections"] == 1
 
 
 def test_the_forwarder_imports_nothing_that_an_editor_waits_for() -> None:

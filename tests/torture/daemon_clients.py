@@ -229,13 +229,14 @@ def browser(home: SharedHome, root: Path, dice: random.Random) -> None:
 
 
 def wrong_token(home: SharedHome, root: Path, dice: random.Random) -> None:
-    """On a port a hello needs its token; a socket takes any."""
+    """On a port a client proves that it knows the token; a socket takes any."""
     fields = client.fields_for("editor", home.place, {})
     token = dice.choice(("", "0" * 64, "é", "\udcff", "x" * 10_000))
     with home.connect() as connected, contextlib.suppress(ConnectionError):
-        connected.sendall(hello.encode(hello.Fields([*fields.pairs, ("token", token)])) + _messages(root))
-        reply = connected.recv(4096)
-        if not home.place.has_socket and b"status=ok" in reply:
+        proof = dice.choice((b"", hello.PROOF_MAGIC + hello.random_number() + b"\n" + b"0" * 64 + b"\n"))
+        message = hello.encode(hello.Fields([*fields.pairs, ("token", token)]))
+        connected.sendall(proof + message + _messages(root))
+        if not home.place.has_socket and b"status" in connected.recv(4096):
             raise ValueError(f"the token {token!r} was accepted")
 
 

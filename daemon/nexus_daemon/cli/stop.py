@@ -25,17 +25,30 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    environ = current().environ
     try:
-        place = find_place(current().environ)
-        greeted = client.connect(place, client.fields_for("stop", place, current().environ))
+        place = find_place(environ)
     except NoSharedDaemonError as error:
-        return _kill_hanging(str(error), is_forced=options.force)
-    if greeted is None:
+        output.complain("stop", f"{error}.")
+        return 1
+    others = client.places_of_other_protocols(place, environ)
+    codes = [_stop(one, place, is_forced=options.force) for one in (place, *others)]
+    if all(code is None for code in codes):
         output.line("No shared daemon runs.")
-        return 0
+    return max(code or 0 for code in codes)
+
+
+def _stop(place: Place, identity: Place, *, is_forced: bool) -> int | None:
+    """End the daemon of a place, whose identity is that of `identity`; None if none runs there."""
+    try:
+        greeted = client.connect(place, client.fields_for("stop", identity, current().environ))
+    except NoSharedDaemonError as error:
+        return _kill_hanging(place, str(error), is_forced=is_forced)
+    if greeted is None:
+        return None
     greeted.socket.close()
     pid, windows = int(greeted.reply.get("pid")), int(greeted.reply.get("windows") or 0)
-    if not _wait_until_ended(place) and not (options.force and _kill(place, pid)):
+    if not _wait_until_ended(place) and not (is_forced and _kill(place, pid)):
         output.complain("stop", f"process {pid} has not ended within {STOP_S:g} s. Use --force to kill it.")
         return 1
     output.line(f"The shared daemon, process {pid}, has ended.")
@@ -45,13 +58,9 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _kill_hanging(reason: str, *, is_forced: bool) -> int:
+def _kill_hanging(place: Place, reason: str, *, is_forced: bool) -> int:
     """Kill a daemon that does not answer, whose process the lock names."""
-    try:
-        place = find_place(current().environ)
-        pid = client.lock_owner(place)
-    except NoSharedDaemonError:
-        pid = None
+    pid = client.lock_owner(place)
     if pid is None or not is_forced:
         advice = f" Use --force to kill process {pid}." if pid is not None else ""
         output.complain("stop", f"{reason}.{advice}")

@@ -46,7 +46,7 @@ class Greeted:
         self.reply = reply
 
 
-class _NotReadyError(Exception):
+class NotReadyError(Exception):
     """No daemon listens now, or it is about to end."""
 
 
@@ -68,7 +68,7 @@ def connect(place: Place, fields: "Fields", *, timeout_s: float = REPLY_S) -> Gr
     """
     try:
         return _greet(place, fields, timeout_s)
-    except _NotReadyError:
+    except NotReadyError:
         return None
 
 
@@ -145,6 +145,13 @@ def running_places(environ: "Mapping[str, str]") -> list[Place]:
     return [place for place in places if is_running(place)]
 
 
+def places_of_other_protocols(place: Place, environ: "Mapping[str, str]") -> list[Place]:
+    """The places of daemons with the same identity as `place` that run and have another protocol."""
+    identity = place.name.partition("-")[0]
+    names = ((os.path.basename(os.path.splitext(one.address)[0]), one) for one in running_places(environ))
+    return [one for name, one in names if name.partition("-")[0] == identity and name != place.name]
+
+
 def peer_user(connected: "Socket") -> int | None:
     """The user of the process at the other end of a Unix socket; None where the system cannot tell."""
     platform: str = sys.platform
@@ -169,19 +176,19 @@ def receive_exactly(connected: "Socket", count: int) -> bytes:
 
 
 def _greet(place: Place, fields: "Fields", timeout_s: float) -> Greeted:
-    connected, fields = _open(place, fields, timeout_s)
+    connected = _open(place, timeout_s)
     try:
         connected.sendall(hello.encode(fields))
         reply = _receive(connected)
         status = reply.get("status")
         if status in ("replaced", "ending"):
-            raise _NotReadyError
+            raise NotReadyError
         if status != "ok":
             raise NoSharedDaemonError(reply.get("message") or "the daemon refused this client")
         connected.settimeout(None)
     except (EOFError, ConnectionError) as error:  # it ended meanwhile
         connected.close()
-        raise _NotReadyError from error
+        raise NotReadyError from error
     except TimeoutError as error:
         connected.close()
         raise NoSharedDaemonError(f"the daemon did not answer within {timeout_s:g} s") from error
@@ -210,34 +217,71 @@ def _receive(connected: "Socket") -> "Fields":
     return hello.decode(receive_exactly(connected, hello.body_length(line[:-1])))
 
 
-def _open(place: Place, fields: "Fields", timeout_s: float) -> "tuple[Socket, Fields]":
-    """A connected socket, and the fields with the transport's token."""
+def _open(place: Place, timeout_s: float) -> "Socket":
+    """A connection to a process that is the user's daemon."""
     if not place.has_socket:
-        return _open_tcp(place, fields, timeout_s)
+        return open_loopback(place, timeout_s)
     connected = _socket.socket(_socket.AF_UNIX)
     try:
         connected.settimeout(timeout_s)
         connected.connect(place.socket)
     except OSError as error:  # absent, stale, or so busy that its queue is full
         connected.close()
-        raise _NotReadyError from error
+        raise NotReadyError from error
     user = peer_user(connected)
     if user not in (None, os.getuid()):
         connected.close()
         raise NoSharedDaemonError(f"{place.socket} belongs to a process of user {user}")
-    return connected, fields
+    return connected
 
 
-def _open_tcp(place: Place, fields: "Fields", timeout_s: float) -> "tuple[Socket, Fields]":
+def open_loopback(place: Place, timeout_s: float) -> "Socket":
+    """A connection to the daemon of this place on its port, each side having proved that it knows the token.
+
+    NotReadyError if it does not run, or if somebody else listens there: anybody may, once it is dead.
+    """
     import socket
 
+    if place.is_elected and not is_running(place):  # the file was left by a dead daemon
+        raise NotReadyError
+    deadline = time.monotonic() + timeout_s
     try:
         port, token = read_token(place)
         connected = socket.create_connection((LOOPBACK, port), timeout=timeout_s)
-    except (OSError, ValueError) as error:  # absent, or left by a dead daemon
-        raise _NotReadyError from error
-    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return connected, hello.Fields([*fields.pairs, ("token", token)])
+    except (OSError, ValueError) as error:
+        raise NotReadyError from error
+    try:
+        _prove(connected, token, deadline)
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connected.settimeout(timeout_s)
+    except (EOFError, OSError) as error:
+        connected.close()
+        raise NotReadyError from error
+    except BaseException:
+        connected.close()
+        raise
+    return connected
+
+
+def _prove(connected: "Socket", token: str, deadline: float) -> None:
+    """Prove to the daemon who this is, after it has. OSError or EOFError if it is not the daemon."""
+    number = hello.random_number()
+    connected.sendall(hello.PROOF_MAGIC + number + b"\n")
+    data = b""
+    while len(data) < 2 * hello.NUMBER + 2:  # two numbers, each with its end
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        connected.settimeout(left)
+        piece = connected.recv(2 * hello.NUMBER + 2 - len(data))
+        if not piece:
+            raise EOFError
+        data += piece
+    other, _, rest = data.partition(b" ")
+    numbers = number + b" " + other
+    if not hello.is_proof(rest.rstrip(b"\n"), token, "daemon", numbers):
+        raise ConnectionError("another process listens at the daemon's port")
+    connected.sendall(hello.proof(token, "client", numbers) + b"\n")
 
 
 # ---------------------------------------------------------------- starting

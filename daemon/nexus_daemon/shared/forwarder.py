@@ -8,8 +8,7 @@
 3. One thread reads from the editor, one from the daemon. `_lock` guards what was read and which daemon gets
    it: a replay contains everything that was noted before it, and all else is sent after it.
 4. Files that had diagnostics, and about which the new daemon says nothing for STALE_S, have none any more.
-5. Without a shared daemon, or with one of another protocol, the caller runs a server of its own: nothing has
-   been read from the editor yet.
+5. Without a shared daemon the caller runs a server of its own: nothing has been read from the editor yet.
 """
 
 import _socket
@@ -22,7 +21,6 @@ import time
 
 from nexus_daemon.shared import client
 from nexus_daemon.shared.identity import NoSharedDaemonError, Place, find_place
-from nexus_daemon.version import PROTOCOL, __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -231,16 +229,10 @@ class Forwarder:
 
 
 def _connect(place: Place, run_daemon: "Callable[[], int] | None" = None) -> client.Greeted:
-    """Connect to a daemon that speaks this protocol; NoSharedDaemonError if there is none."""
-    greeted = client.connect_or_start(
+    """Connect to the daemon; NoSharedDaemonError if there is none."""
+    return client.connect_or_start(
         place, client.fields_for(PURPOSE, place, os.environ), run_daemon=run_daemon
     )
-    version, protocol = greeted.reply.get("version"), greeted.reply.get("protocol")
-    if protocol != str(PROTOCOL):
-        greeted.socket.close()
-        other = f"the shared daemon, version {version}, speaks protocol {protocol}"
-        raise NoSharedDaemonError(f"{other}, and version {__version__} speaks protocol {PROTOCOL}")
-    return greeted
 
 
 def _receive(connected: "Socket") -> bytes:

@@ -6,9 +6,11 @@
 3. The client's fields: `purpose` (`editor`: frames of the protocol follow; `command`: a command is run for
    the client; `hook`: the payload of another assistant's hook, whose answer is the reply; `stop`: the daemon
    ends; `status`: the reply is all), `version`, `protocol`, `facts`
-   (`identity`), `umask`, `pid`, `token` where the transport cannot tell whose process the client is,
-   `environ` once for each variable, and those of the purpose.
-4. The daemon's fields: `status` (one of `STATUSES`), `version`, `protocol`, `pid`, `message` (for people),
+   (`identity`), `umask`, `pid`, `environ` once for each variable, and those of the purpose.
+4. On a port of the loopback interface, where anybody may listen, both sides first prove that they know the
+   daemon's token, which is never sent: the client sends a number; the daemon another one and its proof of
+   both; then the client its own. Before that the client says nothing about itself.
+5. The daemon's fields: `status` (one of `STATUSES`), `version`, `protocol`, `pid`, `message` (for people),
    `windows` (the number of editors), `state` (for `status`: JSON).
 """
 
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 MAGIC = b"NEXUS/1 "
 LONGEST_LINE = 20  # bytes of the first line
 LONGEST = 8 * 1024 * 1024  # bytes; a process has at most about 2 MB of arguments and environment
+PROOF_MAGIC = b"NEXUS-PROOF/1 "
+NUMBER = 64  # hexadecimal digits of a random number, and of a proof
 STATUSES = ("ok", "replaced", "refused", "ending")
 """`replaced`: the daemon is older than the client, and ends; `ending`: it ends anyway. Then try again."""
 
@@ -82,6 +86,24 @@ def decode(body: bytes) -> Fields:
     return Fields((name, value) for name, _, value in pairs)
 
 
+def random_number() -> bytes:
+    return os.urandom(NUMBER // 2).hex().encode()
+
+
+def proof(token: str, side: str, numbers: bytes) -> bytes:
+    """What only a side (`client`, `daemon`) can say that knows the token, about the numbers of both sides."""
+    import hmac  # only where there is no Unix socket
+
+    return hmac.new(token.encode(), side.encode() + b" " + numbers, "sha256").hexdigest().encode()
+
+
+def is_proof(given: bytes, token: str, side: str, numbers: bytes) -> bool:
+    """Compares in constant time."""
+    import hmac
+
+    return hmac.compare_digest(given, proof(token, side, numbers))
+
+
 def newer(version: str, other: str) -> bool:
     """Whether a version is newer than another: by its numbers, whatever follows them."""
     return _numbers(version) > _numbers(other)
@@ -90,7 +112,7 @@ def newer(version: str, other: str) -> bool:
 def _numbers(version: str) -> tuple[int, ...]:
     numbers = []
     for part in version.split("."):
-        if not part.isdigit():
+        if not (part.isascii() and part.isdigit()):
             break
         numbers.append(int(part))
     return tuple(numbers)

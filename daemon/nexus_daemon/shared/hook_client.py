@@ -111,17 +111,12 @@ def _send(place: "Place", message: bytes, *, is_answered: bool) -> bool:
         if not is_users_process(connected):
             return True
     else:
-        import socket
-
-        from nexus_daemon.shared.client import LOOPBACK, read_token
+        from nexus_daemon.shared.client import NotReadyError, open_loopback
 
         try:
-            port, token = read_token(place)
-            connected = socket.create_connection((LOOPBACK, port), timeout=LIMIT_S)
-        except (OSError, ValueError):
+            connected = open_loopback(place, LIMIT_S)
+        except NotReadyError:
             return False
-        fields = hello.decode(message.partition(b"\n")[2])
-        message = hello.encode(hello.Fields([*fields.pairs, ("token", token)]))
     connected.sendall(message)
     if is_answered:
         _print_answer(connected)

@@ -1,6 +1,7 @@
 """Which daemon serves a process, and where its socket and lock are.
 
-1. Two processes share a daemon if they have the same user, home, `NEXUS_HOME`, state directory and transport.
+1. Two processes share a daemon if they have the same user, home, `NEXUS_HOME`, state directory, transport and
+   number of the protocol: until the windows of an older version are closed, there may be two.
 2. The files lie in a directory that only the user can enter: `$XDG_RUNTIME_DIR/nexus`,
    `/run/user/<uid>/nexus`, or else `nexus-<uid>` in the directory for temporary files: the first whose parent
    is there. One that others can enter is refused.
@@ -15,6 +16,8 @@ import os
 import stat
 import sys
 import zlib
+
+from nexus_daemon.version import PROTOCOL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +51,7 @@ class Place:
         self.facts = facts
         self.has_socket = has_socket
         data = os.fsencode(facts)
-        self.name = f"{zlib.crc32(data):08x}{zlib.adler32(data):08x}"
+        self.name = f"{zlib.crc32(data):08x}{zlib.adler32(data):08x}-{PROTOCOL}"
 
     @property
     def socket(self) -> str:
@@ -74,6 +77,11 @@ class Place:
     def lock(self) -> str:
         return os.path.join(self.directory, f"{self.name}.lock")
 
+    @property
+    def is_elected(self) -> bool:
+        """Whether who listens here holds the lock as long as it lives."""
+        return True
+
 
 class DirectPlace(Place):
     """Where a server listens, by the path of its socket or token: for direct use, or of another identity."""
@@ -95,6 +103,10 @@ class DirectPlace(Place):
     @property
     def lock(self) -> str:
         return f"{os.path.splitext(self._path)[0]}.lock"
+
+    @property
+    def is_elected(self) -> bool:
+        return os.path.exists(self.lock)  # a server for direct use has none
 
 
 def find_place(environ: "Mapping[str, str]") -> Place:

@@ -2,7 +2,7 @@
 
 1. A connection begins with `hello`, or at once with a frame of the protocol (editors that connect to a Unix
    socket themselves): such a client has the environment of the daemon. Other first bytes end the connection
-   before anything is built for it, as does a wrong token on a port of the loopback interface. The same holds
+   before anything is built for it, as does a wrong proof on a port of the loopback interface. The same holds
    for a client of another user, for one that is silent for HELLO_S, and for one too many.
 2. Each editor has a `StreamLink`, a protocol object and a `Connection` of its own; they share one `Daemon`.
 3. A client with a newer version replaces the daemon: it drains, and forwarders connect to the next one.
@@ -15,7 +15,6 @@
 import asyncio
 import contextlib
 import gc
-import hmac
 import logging
 import os
 import signal
@@ -162,6 +161,7 @@ class SharedDaemon:
             task = asyncio.get_running_loop().create_task(self._serve(connected))
             self._clients[task] = None
             task.add_done_callback(self._left)
+            self._watch_idleness()
 
     def _is_anothers(self, connected: socket.socket) -> bool:
         """Whether a process of another user connected to the Unix socket."""
@@ -199,6 +199,8 @@ class SharedDaemon:
         """Serve one client from its first bytes to its end."""
         try:
             async with asyncio.timeout(HELLO_S):
+                if self._token is not None:
+                    await self._prove(connected, self._token)
                 fields, rest = await self._receive_hello(connected)
                 if fields is not None and not await self._welcome(connected, fields):
                     connected.close()
@@ -222,6 +224,29 @@ class SharedDaemon:
             await self._hooks.serve(connected, fields)
         else:
             await self._serve_editor(connected, fields, rest)
+
+    async def _prove(self, connected: socket.socket, token: str) -> None:
+        """Prove that this is the daemon; HelloError unless the client proves that it is the user's."""
+        loop = asyncio.get_running_loop()
+
+        async def receive(count: int) -> bytes:
+            data = b""
+            while len(data) < count:
+                piece = await loop.sock_recv(connected, count - len(data))
+                if not piece:
+                    raise EOFError
+                data += piece
+            return data
+
+        beginning = await receive(len(hello.PROOF_MAGIC) + hello.NUMBER + 1)
+        if not beginning.startswith(hello.PROOF_MAGIC):
+            raise hello.HelloError("this is not how a client of Nexus begins")
+        number = hello.random_number()
+        numbers = beginning[len(hello.PROOF_MAGIC) : -1] + b" " + number
+        reply = number + b" " + hello.proof(token, "daemon", numbers) + b"\n"
+        await loop.sock_sendall(connected, reply)
+        if not hello.is_proof((await receive(hello.NUMBER + 1))[:-1], token, "client", numbers):
+            raise hello.HelloError("the client does not know the token of this daemon")
 
     async def _receive_hello(self, connected: socket.socket) -> tuple[hello.Fields | None, bytes]:
         """The client's first message, if it sends one, and the bytes after it."""
@@ -275,8 +300,6 @@ class SharedDaemon:
         return framing.encode({**about, **state, "assistants": self._hooks.describe()}).decode()
 
     def _judge(self, fields: hello.Fields) -> tuple[str, str]:
-        if self._token is not None and not _is_equal(fields.get("token"), self._token):
-            return "refused", "the token is not that of this daemon"
         if self._reason is not None:
             return "ending", "the daemon ends"
         if fields.get("purpose") == "status":
@@ -404,11 +427,6 @@ def _dismiss(link: StreamLink, reason: str) -> None:
         link.goodbye = None
         link.send(framing.encode(goodbye(reason, link.running)))
     link.end(0, reason)
-
-
-def _is_equal(token: str, other: str) -> bool:
-    """Compare in constant time; a client may send any bytes."""
-    return hmac.compare_digest(os.fsencode(token), os.fsencode(other))
 
 
 def _client_process(fields: hello.Fields | None) -> ClientProcess | None:
