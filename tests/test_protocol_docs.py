@@ -11,6 +11,7 @@ import pytest
 
 from nexus_daemon import protocol, server
 from nexus_daemon.lsp.dispatch import NexusServer
+from nexus_daemon.lsp.initialize import SHOW_IN_CONTEXT
 from nexus_daemon.methods import METHODS
 from nexus_daemon.shared.tracker import RESTARTED
 from nexus_daemon.version import PROTOCOL
@@ -140,7 +141,7 @@ def test_every_method_is_registered_and_a_command() -> None:
     table = connection.protocol
     commands = [method.replace("/", ".") for method in METHODS]
     assert {name for name in table.features if name.startswith("nexus/")} == set(METHODS)
-    assert {name for name in table.commands if name.startswith("nexus.")} == set(commands)
+    assert {name for name in table.commands if name.startswith("nexus.")} == {*commands, SHOW_IN_CONTEXT}
     told = EXAMPLES["initialize"]["result"]["capabilities"]["executeCommandProvider"]["commands"]
     assert told == sorted(commands)
 

@@ -26,6 +26,7 @@ from nexus_context.errors import Problem, Severity, Span
 PROMPT_LIMIT = 1 << 20  # bytes of the largest instruction file or README
 JSON_LIMIT = 4 << 20  # bytes of the largest configuration file
 SETTLED_NS = 2_000_000_000
+BOM = b"\xef\xbb\xbf"
 """A file changed less than this before it was read may change again with the same time stamp (FAT: 2 s)."""
 
 Status = Literal["loaded", "missing", "unreadable", "too-large", "invalid"]
@@ -243,7 +244,7 @@ def decode(path: str, data: bytes) -> FileRead:
 def decode_utf8(path: str, data: bytes) -> FileRead:
     """As `decode`, for what cannot be in another encoding, such as the text of an open document."""
     problems = []
-    skipped = 3 if data.startswith(b"\xef\xbb\xbf") else 0
+    skipped = len(BOM) if data.startswith(BOM) else 0
     if skipped:
         message = "The file starts with a byte order mark. Save it as UTF-8 without BOM."
         problems.append(_problem(path, "layer.bom", message, severity=Severity.WARNING))

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from nexus_context.errors import Problem
 from nexus_daemon.lsp import convert, lsp_types
 from nexus_daemon.lsp.documents import Document
+from nexus_daemon.lsp.initialize import is_ours
+from nexus_daemon.workspace.checked_files import directory_of
 from nexus_daemon.workspace.lens_refresh import REFRESH, REPLY_S, LensRefresh
 from nexus_daemon.workspace.publish import Publisher
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:  # the reply to `initialize` must not wait for the daemon
     from nexus_context.prompt.render import Prompt
     from nexus_context.snapshot import LoadInputs, Snapshot
     from nexus_daemon.client_process import ClientProcess
+    from nexus_daemon.features.code_actions import Editing
     from nexus_daemon.live_folder import LiveFolder
     from nexus_daemon.lsp.dispatch import NexusServer
     from nexus_daemon.lsp.progress import WorkProgress
@@ -25,7 +28,6 @@ if TYPE_CHECKING:  # the reply to `initialize` must not wait for the daemon
 
 T = TypeVar("T")
 
-NEXUS_DIRECTORY = ".nexus3"
 REASONS = {"config.json": "config", "mcp.json": "mcp", ".mcp.json": "mcp"}
 
 
@@ -148,11 +150,45 @@ class Connection:
         return params is not None and params.capability("experimental.nexus.assistantSessions") is True
 
     @property
+    def is_ours(self) -> bool:
+        """Whether the client knows Nexus: it shows what our commands answer."""
+        params = self.server.client
+        return params is not None and is_ours(params)
+
+    @property
+    def can_show_documents(self) -> bool:
+        """Whether the client opens a document for us."""
+        params = self.server.client
+        return params is not None and params.capability("window.showDocument.support") is True
+
+    def only_folder(self) -> str | None:
+        """The URI of the client's folder, if it has one alone; without any, that of its only lone file."""
+        folders = [] if self._folders is None else list(self._folders)
+        listed = [folder for folder in folders if folder.is_listed] or folders
+        return listed[0].uri if len(listed) == 1 else None
+
+    @property
     def creates_files(self) -> bool:
         """Whether the client can create files as part of an edit."""
         params = self.server.client
         kinds = None if params is None else params.capability("workspace.workspaceEdit.resourceOperations")
         return isinstance(kinds, list | tuple) and "create" in kinds
+
+    def editing(self) -> "Editing":
+        """How the client takes edits now; of a file that is open several times, in what was edited last."""
+        from nexus_daemon.features.code_actions import Editing  # imported by the first request for a fix
+
+        params, opened = self.server.client, sorted(self.server.documents, key=lambda one: one.edited)
+        takes_versions = (
+            params is not None and params.capability("workspace.workspaceEdit.documentChanges") is True
+        )
+        pairs = [(path, document) for document in opened for path in (document.real, document.path) if path]
+        return Editing(
+            creates=self.creates_files,
+            is_versioned=takes_versions,
+            uris={path: document.uri for path, document in pairs},
+            versions={path: document.version for path, document in pairs},
+        )
 
     async def work(self, job: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
         """Run a job in a worker thread; see `Workers.run`."""
@@ -342,15 +378,14 @@ class Connection:
         return results.problems(convert.Locator(texts, self.position_encoding), [problem])[0]
 
     def _adopt(self, path: str) -> None:
-        """Check a configuration file that is in no workspace folder as one of its own folder.
+        """Check a file that no folder reads, such as the nested one of a package, in its own directory.
 
         A document that only an agent would read is previewed, too, by the folder that has the agent.
         """
         folders = self.folders
-        directory = os.path.dirname(path)
-        if os.path.basename(directory) == NEXUS_DIRECTORY and not folders.may_read(path):
-            uri = convert.path_to_uri(os.path.dirname(directory))
-            self.daemon.add_folder(self, uri, name="", listed=False)
+        directory = directory_of(path)
+        if directory is not None and not folders.may_read(path):
+            self.daemon.add_folder(self, convert.path_to_uri(directory), name="", listed=False)
         previewer = folders.previewer(path)
         if previewer is not None:
             self.daemon.preview_document(previewer, path)

@@ -10,9 +10,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nexus_context.errors import Span
-from nexus_daemon import features
+from nexus_daemon import api, features
 from nexus_daemon.connection import Connection, View
 from nexus_daemon.lsp import convert, lsp_types
+from nexus_daemon.lsp.initialize import FOR_PEOPLE, SHOW_IN_CONTEXT
 from nexus_daemon.methods import FEATURES, METHODS, Handler, Method
 from nexus_daemon.protocol.shapes import Wire
 from nexus_daemon.version import __version__, describe_mismatch
@@ -68,9 +69,31 @@ def build(
     for name, handler in {**_lifecycle(connection), **_documents(connection)}.items():
         server.feature(name, FEATURES[name])(handler)
     imports = _Imports(connection)
+    server.only_folder = connection.only_folder
+    server.show_answer = partial(_show_answer, connection)
+    server.command(SHOW_IN_CONTEXT, lambda: api.editor_answers.LensTarget)(
+        partial(_show_in_context, connection)
+    )
     for name, method in METHODS.items():
         custom = server.custom(name, partial(getattr, method, "params"), title=title_of(name))
         custom(partial(_answer, imports, name, method))
+
+
+def _show_answer(connection: Connection, command: str, params: Any, outcome: Any) -> Any:
+    """The outcome of a command; where the client would do nothing with it, it is shown, too."""
+    is_shown = command in FOR_PEOPLE and command != SHOW_IN_CONTEXT and not connection.is_ours
+    return _and_show(connection, getattr(params, "workspace_folder", ""), outcome) if is_shown else outcome
+
+
+async def _and_show(connection: Connection, folder: str, outcome: Any) -> Any:
+    result = await outcome
+    await api.editor_answers.show_answer(connection, folder, result)
+    return result
+
+
+async def _show_in_context(connection: Connection, target: Any) -> Any:
+    connection.start()
+    return await api.editor_answers.show_in_context(connection, target)
 
 
 async def _answer(imports: "_Imports", name: str, method: Method, params: Wire) -> Wire:
@@ -176,15 +199,10 @@ def _documents(connection: Connection) -> dict[str, Callable[[Any], Any]]:
         snapshot, path = await connection.snapshot_of(uri)
         if snapshot is None or path is None:
             return []
-        encoding = connection.position_encoding
-        index = convert.Locator(snapshot.layers, encoding).index(path)
-        start, end = (
-            convert.offset_at(index, position.line, position.character, encoding)
-            for position in (params.range.start, params.range.end)
-        )
-        creates = connection.creates_files
+        locate = convert.Locator(snapshot.layers, connection.position_encoding, connection.folders.overlays)
+        span = Span(locate.offset(path, params.range.start), locate.offset(path, params.range.end))
         actions = features.code_actions.code_actions  # with all layers, which are imported by now
-        return actions(snapshot, path, Span(start, end), uri=uri, encoding=encoding, creates=creates)
+        return actions(snapshot, path, span, locate=locate, editing=connection.editing())
 
     async def code_lens(params: lsp_types.CodeLensParams) -> list[dict[str, Any]]:
         uri = params.text_document.uri

@@ -18,9 +18,10 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nexus_context.config.picked_model import leaves_model_to_editor
-from nexus_context.errors import RequestError
+from nexus_context.errors import Problem, RequestError
 from nexus_context.layers.walk import CONFIG_DIRECTORY
 from nexus_context.snapshot import LoadInputs, Snapshot
+from nexus_context.tokens.models import get_model_limits
 from nexus_daemon import agents, protocol
 from nexus_daemon.live_folder import REASONS, LiveFolder
 from nexus_daemon.lsp import lsp_types
@@ -202,6 +203,10 @@ class Daemon:
                 folder.agents.unpublish()
             self.watcher.refresh()
             self._close_folder(folder)
+
+    def problems_inside(self, folder: LiveFolder) -> list[Problem]:
+        """See `FolderTable.problems_inside`."""
+        return self._tables[folder.client].problems_inside(folder)
 
     def _create_folder(self, client: Client, uri: str, path: str, name: str) -> LiveFolder:
         conversations = self._conversations.setdefault(path, Conversations())
@@ -477,6 +482,8 @@ class Daemon:
         if old is None or old.revision != new.revision:
             folder.announce(min(reasons, key=REASONS.index))
         self.vocabularies.require(folder, new.contents.waits_for)
+        get = new.effective.get
+        self.vocabularies.load(get_model_limits(get("/provider/model"), get("/models") or {}).encoding)
         if folder.agents is not None:
             folder.agents.files_changed(folder.changed)
         self.watcher.start()

@@ -65,7 +65,8 @@ def test_what_a_client_learns_from_initialize(editor: Editor) -> None:
     assert capabilities["textDocumentSync"]["openClose"] is True
     assert capabilities["codeActionProvider"] == {"codeActionKinds": ["quickfix"]}
     assert capabilities["workspace"]["workspaceFolders"] == {"supported": True, "changeNotifications": True}
-    assert "nexus.context.assemble" in capabilities["executeCommandProvider"]["commands"]
+    commands = ["nexus.context.preview", "nexus.context.usage", "nexus.showInContext", "nexus.status"]
+    assert capabilities["executeCommandProvider"]["commands"] == commands, "those for people"
     editor.goodbye()
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from nexus_context.errors import Span
 from nexus_context.lines import LineIndex
-from nexus_daemon.features.code_actions import code_actions
-from nexus_daemon.lsp.convert import offset_at, path_to_uri
+from nexus_daemon.features.code_actions import Editing, code_actions
+from nexus_daemon.lsp.convert import Locator, offset_at, path_to_uri
 from support.fixture import Fixture, write_fixture
 from support.folders import load_folder
 
@@ -22,7 +22,7 @@ def actions_at_cursor(fixture: Fixture, encoding: str = "utf-16") -> list[dict[s
     snapshot = load_folder(fixture, "/home/a")
     path, cursor = fixture.cursor_path, Span(fixture.cursor, fixture.cursor)
     found: list[dict[str, Any]] = msgspec.to_builtins(
-        code_actions(snapshot, path, cursor, uri=path_to_uri(path), encoding=encoding)
+        code_actions(snapshot, path, cursor, locate=Locator(snapshot.layers, encoding), editing=Editing())
     )
     return found
 
@@ -80,3 +80,23 @@ def test_a_fix_carries_the_diagnostic_that_it_mends(tmp_path: Path) -> None:
     (diagnostic,) = action["diagnostics"]
     assert (diagnostic["code"], diagnostic["source"]) == ("config.unknown-key", "nexus")
     assert list(action["edit"]["changes"]) == [path_to_uri(str(fixture.cursor_path))]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_fix_has_the_line_ends_of_its_file_and_the_version_of_its_document(
+    tmp_path: Path, end: str
+) -> None:
+    fixture = write_fixture("//- /a/AGENTS.md\nRules.\n//- /a/CLAUDE.md\nMore.\n", tmp_path)
+    path, other = fixture.path("/a/CLAUDE.md"), fixture.path("/a/AGENTS.md")
+    for one in (path, other):
+        Path(one).write_bytes(f"# Title{end}text{end}".encode())
+    snapshot = load_folder(fixture, "/a")
+    editing = Editing(is_versioned=True, uris={other: "file:///spelled"}, versions={other: 7})
+    (action,) = code_actions(
+        snapshot, path, Span(0, 0), locate=Locator(snapshot.layers, "utf-16"), editing=editing
+    )
+    (change,) = action["edit"]["documentChanges"]
+    assert change["textDocument"] == {"uri": "file:///spelled", "version": 7}
+    new = "".join(edit["newText"] for edit in change["edits"])
+    assert end in new
+    assert new.replace(end, "").isprintable()

@@ -10,8 +10,8 @@ import pytest
 
 from nexus_context.errors import Span
 from nexus_context.lines import LineIndex
-from nexus_daemon.features.code_actions import code_actions
-from nexus_daemon.lsp.convert import offset_at, path_to_uri
+from nexus_daemon.features.code_actions import Editing, code_actions
+from nexus_daemon.lsp.convert import Locator, offset_at
 from support.fixture import Fixture, write_fixture
 from support.folders import load_folder
 
@@ -24,7 +24,13 @@ def fixes(fixture: Fixture, path: str, *, creates: bool = True) -> list[dict[str
     snapshot = load_folder(fixture, "/home/a/b")
     where = fixture.path(path)
     found: list[dict[str, Any]] = msgspec.to_builtins(
-        code_actions(snapshot, where, Span(0, 0), uri=path_to_uri(where), encoding="utf-16", creates=creates)
+        code_actions(
+            snapshot,
+            where,
+            Span(0, 0),
+            locate=Locator(snapshot.layers, "utf-16"),
+            editing=Editing(creates=creates),
+        )
     )
     return found
 

@@ -18,7 +18,7 @@ from nexus_daemon.api import config, context
 from nexus_daemon.cli import main as nexus
 from nexus_daemon.cli import reports
 from nexus_daemon.cli.folder import read
-from nexus_daemon.features.code_actions import code_actions
+from nexus_daemon.features.code_actions import Editing, code_actions
 from nexus_daemon.lsp.convert import Locator, diagnostic
 
 MARK = "§"
@@ -288,7 +288,7 @@ def printed(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
     yield "diagnostics", repr([diagnostic(problem, locate) for problem in problems])
     yield (
         "quick fixes",
-        repr([code_actions(snapshot, p.path, p.span, uri="u", encoding="utf-16") for p in problems]),
+        repr([code_actions(snapshot, p.path, p.span, locate=locate, editing=Editing()) for p in problems]),
     )
     yield "problems", repr(results.problems(locate, problems))
     yield "effective", repr(config.build_effective(snapshot, locate))

@@ -81,11 +81,16 @@ class Desk:
     def uri(self, path: str) -> str:
         return path_to_uri(self.tree.path(path))
 
-    async def client(self, *folders: str, process: ClientProcess | None = None) -> Talk:
+    async def client(
+        self, *folders: str, process: ClientProcess | None = None, capabilities: Any = None, root: bool = True
+    ) -> Talk:
+        """A client with these folders, by default /a; without `root`, with none."""
         talk = Talk(partial(build, lambda: self.daemon, process=process))
         self._clients.append(talk)
-        listed = [{"uri": self.uri(folder), "name": folder} for folder in folders or ("/a",)]
-        talk.send({**HELLO, "params": {**HELLO["params"], "workspaceFolders": listed}})
+        paths = folders or (("/a",) if root else ())
+        listed = [{"uri": self.uri(folder), "name": folder} for folder in paths]
+        params = {**HELLO["params"], "workspaceFolders": listed, "capabilities": capabilities or {}}
+        talk.send({**HELLO, "params": params})
         await yield_to_loop()
         for folder in tuple(self.daemon.folders):
             await asyncio.wait_for(folder.current(), TIMEOUT_S)

@@ -456,10 +456,14 @@ Other requests continue meanwhile. A client may send requests of its own while i
 
 The daemon also sends `workspace/codeLens/refresh` to clients that support it and have requested code lenses.
 
-The command of a code lens, `nexus.showInContext`, belongs to the client; a client without it shows only the
-title. Its one argument says what the lens counts: `workspaceFolder`; `agent`, if it is an agent's prompt;
-`source` (URI of the file, range of the heading or import); and `prompt`, its range in the text of
-`nexus/context/preview`, absent if the prompt does not contain it.
+The command of a code lens, `nexus.showInContext`, belongs to the client. For a client that does not declare
+`experimental.nexus` the daemon runs it: it opens the context of the folder (`window/showDocument`) or says in
+`window/showMessage` where it is. Such a client is also offered a handful of commands only, whose answers are
+shown to people; all others can be sent. A command without an argument, or whose argument has no
+`workspaceFolder`, is about the only folder that is open. The one argument of a lens's command says what it
+counts: `workspaceFolder`; `agent`, if it is one of an agent; `source` (URI of the file, range of the heading
+or import); and `prompt`, its range in the text of `nexus/context/preview`, absent if the prompt does not
+contain it.
 """
 NOTIFIED = """\
 ## Notifications

@@ -30,12 +30,14 @@ from nexus_context.containment import contained, met_bug, reported
 from nexus_context.deadline import Deadline
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.files import (
+    BOM,
     JSON_LIMIT,
     PROMPT_LIMIT,
     FileRead,
     RealFiles,
     decode_utf8,
     exists,
+    read_range,
 )
 from nexus_context.jsontext import JsonDocument, parse
 from nexus_context.layers.model import (
@@ -59,6 +61,7 @@ _UNEXAMINED: str | None = "could not be examined"
 UNSAVED: tuple[int, ...] = ()
 """Stamp of a text that comes from an editor."""
 
+_MARK = "\ufeff"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 _Result = TypeVar("_Result")
@@ -193,9 +196,8 @@ class Reading:
         if overlay is None:
             saved = previous if previous is not None and previous.stamp != UNSAVED else None
             return self.real_files.read(path, real, limit=limit, previous=saved)
-        if previous is not None and previous.stamp == UNSAVED and previous.text == overlay:
-            return previous
-        return unsaved(path, overlay, limit, real)
+        read = unsaved(path, overlay, limit, real)
+        return previous if previous == read else read
 
     def _real(self, path: str) -> str:
         try:
@@ -475,8 +477,21 @@ def forbidden_link(path: str, real: str, tree: str, real_tree: str) -> str | Non
     return None
 
 
+def _has_mark(real: str) -> bool:
+    """Whether a file on the disk begins with a byte order mark."""
+    try:
+        return read_range(real, 0, len(BOM))[1] == BOM
+    except (OSError, ValueError):
+        return False
+
+
 def unsaved(path: str, text: str, limit: int, real: str | None) -> FileRead:
-    """An editor's text by the rules for files; lone surrogates, which no file can hold, are replaced."""
+    """An editor's text by the rules for files; lone surrogates, which no file can hold, are replaced.
+
+    Most editors leave out the byte order mark that their file has, and write it again.
+    """
+    if real is not None and not text.startswith(_MARK) and _has_mark(real):
+        text = _MARK + text
     try:
         data = text.encode()
     except UnicodeEncodeError:

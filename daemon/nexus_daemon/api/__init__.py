@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from nexus_daemon.api import config as config
     from nexus_daemon.api import context as context
     from nexus_daemon.api import debug as debug
+    from nexus_daemon.api import editor_answers as editor_answers
     from nexus_daemon.api import event as event
     from nexus_daemon.api import knowledge as knowledge
     from nexus_daemon.api import memory as memory
@@ -37,6 +38,7 @@ else:  # 100 ms that the reply to `initialize` must not wait for
             "config",
             "context",
             "debug",
+            "editor_answers",
             "event",
             "knowledge",
             "memory",

@@ -4,12 +4,13 @@ import contextlib
 import os
 import sys
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from nexus_context.cache import Statistics
-from nexus_context.errors import Severity
+from nexus_context.errors import Problem, Severity
 from nexus_context.tokens import loaded_encodings
 from nexus_daemon import protocol, results
 from nexus_daemon.live_folder import LiveFolder
@@ -32,7 +33,13 @@ async def status(connection: "Connection", _: protocol.NoParams) -> protocol.Sta
 def describe(daemon: Daemon) -> protocol.Status:
     """The state of a daemon. Runs on the event loop."""
     names = daemon.names
-    folders = [_folder(daemon, folder, names[folder.client]) for folder in daemon.folders]
+    folders: list[protocol.FolderStatus] = []
+    counted: set[tuple[str, Problem]] = set()  # in one window a problem is counted once
+    for folder in daemon.folders:
+        name = names[folder.client]
+        pairs = {(name, problem): None for problem in daemon.problems_inside(folder)}
+        folders.append(_folder(daemon, folder, name, [pair[1] for pair in pairs if pair not in counted]))
+        counted.update(pairs)
     workspaces = {one.ledger.workspace: one for one in daemon.folders if one.ledger is not None}
     sessions = sum(len(daemon.ledger_writer.names(workspace)) for workspace in workspaces)
     agents = {(one.path, agent.id) for one in daemon.folders if one.agents for agent in one.agents.list()}
@@ -80,9 +87,10 @@ def _ledger(daemon: Daemon, sessions: int) -> protocol.LedgerStatus | None:
     return protocol.LedgerStatus(ledger.location, ledger.persists, ledger.notice, sessions)
 
 
-def _folder(daemon: Daemon, folder: LiveFolder, client: str) -> protocol.FolderStatus:
+def _folder(
+    daemon: Daemon, folder: LiveFolder, client: str, problems: Sequence[Problem]
+) -> protocol.FolderStatus:
     snapshot = folder.snapshot
-    problems = snapshot.problems if snapshot is not None else ()
     return protocol.FolderStatus(
         uri=folder.uri,
         name=folder.name,

@@ -1,54 +1,64 @@
 """Quick fixes: the fix of each problem at the cursor, and the edits that make Nexus read an unread file."""
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_context.errors import Edit, Fix, Problem, Span
 from nexus_context.layers.unread import edits_of, title_of
-from nexus_daemon.lsp.convert import Locator, diagnostic
+from nexus_daemon.lsp.convert import Locator, diagnostic, visible_span
 
 if TYPE_CHECKING:
     from nexus_context.snapshot import Snapshot
 
 
+class Editing(NamedTuple):
+    """How a client takes edits: whether it can create files, and whether with versions of documents.
+
+    `uris` and `versions` are those of its open documents, by path.
+    """
+
+    creates: bool = False
+    is_versioned: bool = False
+    uris: Mapping[str, str] = {}
+    versions: Mapping[str, int | None] = {}
+
+
 def code_actions(
-    snapshot: "Snapshot", path: str, span: Span, *, uri: str, encoding: str, creates: bool = False
+    snapshot: "Snapshot", path: str, span: Span, *, locate: Locator, editing: Editing
 ) -> list[dict[str, Any]]:
     """Return a preferred quick fix for each problem whose span or edits touch `span`.
 
     The edits count because an editor with its own JSON errors may report one where Nexus would edit: an
-    unclosed bracket at the end of the file. `uri` is the client's spelling of the file's URI, used in the
-    edits. `creates`: the client can create files.
+    unclosed bracket at the end of the file.
     """
-    locate = Locator(snapshot.layers, encoding)
     problems = [
         problem
         for problem in sorted(snapshot.problems, key=lambda problem: problem.span)
-        if problem.path == path and _touches(problem, span)
+        if problem.path == path and _touches(problem, span, locate.text(path))
     ]
     return [
-        *(_fix_action(problem, problem.fix, uri, locate) for problem in problems if problem.fix is not None),
-        *_unread_actions(snapshot, path, locate, creates=creates),
+        *(
+            _fix_action(problem, problem.fix, locate, editing)
+            for problem in problems
+            if problem.fix is not None
+        ),
+        *_unread_actions(snapshot, path, locate, editing),
     ]
 
 
 def _unread_actions(
-    snapshot: "Snapshot", path: str, locate: Locator, *, creates: bool
+    snapshot: "Snapshot", path: str, locate: Locator, editing: Editing
 ) -> Iterator[dict[str, Any]]:
     """Offer the edits that make Nexus read an unread file, wherever the cursor is."""
     skipped = next((each for each in snapshot.layers.unread if each.path == path), None)
     if skipped is None or skipped.remedy is None:
         return
     files = edits_of(snapshot.layers, skipped.remedy)
-    new = [locate.uri(each.path) for each in files if each.creates]
-    if not files or (new and not creates):
+    new = [each.path for each in files if each.creates]
+    if not files or (new and not editing.creates):
         return
-    edits = {locate.uri(each.path): _text_edits(each.path, each.edits, locate) for each in files}
-    workspace_edit: dict[str, Any] = {"changes": edits}
-    if new:
-        creating = [{"kind": "create", "uri": uri, "options": {"ignoreIfExists": True}} for uri in new]
-        editing = [{"textDocument": {"uri": uri, "version": None}, "edits": edits[uri]} for uri in edits]
-        workspace_edit = {"documentChanges": [*creating, *editing]}
+    edits = {each.path: each.edits for each in files}
+    workspace_edit = _workspace_edit(edits, new, locate, editing)
     yield {
         "title": title_of(skipped.remedy),
         "kind": "quickfix",
@@ -57,22 +67,50 @@ def _unread_actions(
     }
 
 
-def _fix_action(problem: Problem, fix: Fix, uri: str, locate: Locator) -> dict[str, Any]:
+def _fix_action(problem: Problem, fix: Fix, locate: Locator, editing: Editing) -> dict[str, Any]:
     return {
         "title": fix.title,
         "kind": "quickfix",
         "isPreferred": True,
         "diagnostics": [diagnostic(problem, locate)],
-        "edit": {"changes": {uri: _text_edits(problem.path, fix.edits, locate)}},
+        "edit": _workspace_edit({problem.path: fix.edits}, (), locate, editing),
     }
 
 
-def _touches(problem: Problem, cursor: Span) -> bool:
-    """Whether the problem or one of its edits shares a character, or a border, with the cursor."""
+def _touches(problem: Problem, cursor: Span, text: str) -> bool:
+    """Whether the problem as shown, or one of its edits, shares a character or a border with the cursor."""
     edits = () if problem.fix is None else problem.fix.edits
-    spans = (problem.span, *(edit.span for edit in edits))
+    spans = (problem.span, visible_span(text, problem.span), *(edit.span for edit in edits))
     return any(span.start <= cursor.end and cursor.start <= span.end for span in spans)
 
 
+def _workspace_edit(
+    edits: Mapping[str, Iterable[Edit]], new: Collection[str], locate: Locator, editing: Editing
+) -> dict[str, Any]:
+    """The edits of files; those in `new` are created. An open document is named as the client spells it."""
+    uris = {path: editing.uris.get(path) or locate.uri(path) for path in edits}
+    changes = {uris[path]: _text_edits(path, each, locate) for path, each in edits.items()}
+    if not new and not editing.is_versioned:
+        return {"changes": changes}
+    creating = [{"kind": "create", "uri": uris[path], "options": {"ignoreIfExists": True}} for path in new]
+    editing_documents = [
+        {
+            "textDocument": {"uri": uri, "version": editing.versions.get(path)},
+            "edits": changes[uri],
+        }
+        for path, uri in uris.items()
+    ]
+    return {"documentChanges": [*creating, *editing_documents]}
+
+
 def _text_edits(path: str, edits: Iterable[Edit], locate: Locator) -> list[dict[str, Any]]:
-    return [{"range": locate.range(path, edit.span), "newText": edit.text} for edit in edits]
+    """Edits with the line ends of their file."""
+    text = locate.text(path)
+    line_end = "\r\n" if "\r\n" in text else "\r" if "\r" in text and "\n" not in text else "\n"
+    return [
+        {
+            "range": locate.range(path, edit.span),
+            "newText": edit.text.replace("\r\n", "\n").replace("\n", line_end),
+        }
+        for edit in edits
+    ]

@@ -7,9 +7,9 @@
    sum never exceeds that of the file (`prompt.token_attribution`). For the text of a skill, and for a file
    that is not sent, only the text itself is counted.
 3. Estimates begin with `≈`.
-4. The command of a lens, `nexus.showInContext`, is the client's: it shows what is counted. Its argument has
-   the range in the file and, if the prompt contains it, that in the prompt. A client without this command
-   shows only the title.
+4. The command of a lens, `nexus.showInContext`, shows what is counted; it is the client's, or else the
+   server's (`api.editor_answers`). Its argument has the range in the file and, if the prompt contains it,
+   that in the prompt.
 
 The first count of a long text is slow: call this in a worker thread.
 """

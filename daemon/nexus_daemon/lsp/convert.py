@@ -14,6 +14,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import quote, unquote_to_bytes
 
+import msgspec
+
 from nexus_context.errors import Problem, Span
 from nexus_context.lines import LineIndex
 from nexus_daemon.protocol.shapes import Location, Position, Range
@@ -150,9 +152,13 @@ class Locator:
     The first few positions in a file are counted; for more, a line index is built and stored.
     """
 
-    def __init__(self, snapshot: HasTexts, encoding: str) -> None:
+    def __init__(
+        self, snapshot: HasTexts, encoding: str, unsaved: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        """`unsaved` are the texts as the client has them: one may keep the byte order mark, and count it."""
         self._texts = snapshot.texts
         self._encoding = encoding
+        self._unsaved = unsaved
         self._indexes: dict[str, LineIndex] = {}
         self._counted: dict[str, int] = {}
         self._other: tuple[str, LineIndex] | None = None
@@ -171,7 +177,33 @@ class Locator:
             index = self._indexes[path] = LineIndex(self._texts.get(path) or "")
         return index
 
+    def text(self, path: str) -> str:
+        """The text of a file; empty if the snapshot has not read it."""
+        return self._texts.get(path) or ""
+
+    def offset(self, path: str, position: Position) -> int:
+        """Return the code-point offset of the client's position in a file."""
+        character = position.character - (self._mark(path) if position.line == 0 else 0)
+        return offset_at(self.index(path), position.line, character, self._encoding)
+
     def range(self, path: str, span: Span) -> Range:
+        """Return the client's range of a span in a file."""
+        found = self._range(path, span)
+        mark = self._mark(path)
+        if not mark:
+            return found
+        start, end = (
+            msgspec.structs.replace(each, character=each.character + mark * (each.line == 0))
+            for each in (found.start, found.end)
+        )
+        return Range(start=start, end=end)
+
+    def _mark(self, path: str) -> int:
+        """The units of a byte order mark in the client's text."""
+        has_mark = self._unsaved.get(path, "").startswith("\ufeff")
+        return column_units("\ufeff", self._encoding) if has_mark else 0
+
+    def _range(self, path: str, span: Span) -> Range:
         counted = self._counted.get(path, 0)
         text = self._texts.get(path) or ""
         if counted >= COUNTED or path in self._indexes or "\r" in text:
@@ -190,10 +222,28 @@ class Locator:
         return range_of(self._other[1], span, self._encoding)
 
 
+def visible_span(text: str, span: Span) -> Span:
+    """The span, with a character for the editor to underline where it is empty and the text has one.
+
+    The next character of the line, else the one before, else the nearest one before that is not a line's
+    end, else the next one.
+    """
+    if span.end > span.start or not text:
+        return span
+    at = min(span.start, len(text))
+    if text[at : at + 1] not in ("", "\n", "\r"):
+        return Span(at, at + 1)
+    before = len(text[:at].rstrip("\r\n"))
+    if before:
+        return Span(before - 1, before)
+    after = len(text) - len(text.lstrip("\r\n"))
+    return Span(after, after + 1) if after < len(text) else span
+
+
 def diagnostic(problem: Problem, locate: Locator, *, data: Any = None) -> dict[str, Any]:
     """Return an LSP diagnostic; the client may send `data` back with code actions."""
     lsp_diagnostic: dict[str, Any] = {
-        "range": locate.range(problem.path, problem.span),
+        "range": locate.range(problem.path, visible_span(locate.text(problem.path), problem.span)),
         "severity": int(problem.severity),
         "code": problem.code,
         "source": SOURCE,

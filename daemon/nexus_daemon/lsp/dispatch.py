@@ -20,6 +20,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
@@ -34,6 +35,7 @@ from nexus_daemon.lsp.envelope import (
     Params,
     Result,
     document_of,
+    is_absent,
     is_urgent,
     params_of,
     params_type,
@@ -452,7 +454,23 @@ class NexusProtocol:
             return handler(*(params_of(argument, Any) for argument in params.arguments))
         if len(params.arguments) > 1:
             raise RpcError(failures.INVALID_PARAMS, f"{params.command} takes one argument, an object.")
-        return handler(params_of(params.arguments[0] if params.arguments else msgspec.UNSET, kind()))
+        argument = params.arguments[0] if params.arguments else msgspec.UNSET
+        decoded = params_of(self._with_folder(argument, kind()), kind())
+        show = self._server.show_answer
+        return handler(decoded) if show is None else show(params.command, decoded, handler(decoded))
+
+    def _with_folder(self, argument: Params, kind: Any) -> Params:
+        """The argument of a command; the only folder that is open is in it where it names none."""
+        folder, fields = self._server.only_folder(), getattr(kind, "__struct_fields__", ())
+        if folder is None or "workspace_folder" not in fields:
+            return argument
+        with suppress(msgspec.DecodeError):  # `params_of` says what is wrong
+            given = {} if is_absent(argument) else framing.decode(cast("framing.Json", argument), Any)
+            if isinstance(given, dict) and given.get("workspaceFolder") is not None:
+                return argument
+            if isinstance(given, dict) or given == []:  # what a Lua client makes of an empty table
+                return msgspec.Raw(framing.encode({**dict(given), "workspaceFolder": folder}))
+        return argument
 
     def _cancel(self, params: lsp_types.CancelParams) -> None:
         for task, call in tuple(self._running.items()):
@@ -493,7 +511,9 @@ class NexusServer:
     """One client's server: features are registered on it, and handlers send through it.
 
     `client` is None until `initialize`; `describe_problem` makes the JSON of each problem in the data of a
-    failed request; `ended` is called once, when the connection is over.
+    failed request; `ended` is called once, when the connection is over. `only_folder` is the URI of the only
+    folder, if there is one; `show_answer` takes a command, its parameters and its outcome, which it shows and
+    returns.
     """
 
     def __init__(self, name: str = "nexus", version: str = "") -> None:
@@ -505,6 +525,8 @@ class NexusServer:
         self.documents = OpenDocuments()
         self.describe_problem: Callable[[Problem], Any] = describe_problem
         self.ended: Callable[[], None] = lambda: None
+        self.only_folder: Callable[[], str | None] = lambda: None
+        self.show_answer: Callable[[str, Any, Any], Any] | None = None
 
     def feature(self, method: str, options: Any = None) -> Callable[[Handler], Handler]:
         """Register a handler for a method of LSP; `options` are JSON values, for the capabilities."""
@@ -534,6 +556,16 @@ class NexusServer:
             self.protocol.custom_types[method] = self.protocol.custom_types[command] = params_type
             if title is not None:
                 self.protocol.titles[method] = title
+            return handler
+
+        return register
+
+    def command(self, name: str, params_type: Callable[[], Any]) -> Callable[[Handler], Handler]:
+        """Register a handler for a command that is no request. As `custom`."""
+
+        def register(handler: Handler) -> Handler:
+            self._add(self.protocol.commands, name, handler)
+            self.protocol.custom_types[name] = params_type
             return handler
 
         return register

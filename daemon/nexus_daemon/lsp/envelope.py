@@ -149,7 +149,7 @@ def params_of(raw: Params, kind: Any) -> Any:
         if isinstance(error, msgspec.ValidationError) and _is_struct(kind):
             struct = cast(type[msgspec.Struct], kind)
             whole = cast("framing.Json", raw)
-            with suppress(msgspec.DecodeError):
+            with suppress(msgspec.DecodeError, RecursionError):
                 whole = _without_nulls(_without_tokens(whole), struct)
                 whole = msgspec.json.encode(_with_integers(framing.decode(whole, Any)))
             try:

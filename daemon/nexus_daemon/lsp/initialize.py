@@ -17,6 +17,10 @@ _PROVIDERS = {
 }
 """Feature → its key in `ServerCapabilities`; the value is the feature's options."""
 _INCREMENTAL = 2  # of `TextDocumentSyncKind`
+SHOW_IN_CONTEXT = "nexus.showInContext"
+"""The command of a lens. A client of ours runs it itself."""
+FOR_PEOPLE = ("nexus.context.preview", "nexus.context.usage", SHOW_IN_CONTEXT, "nexus.status")
+"""What a client lists that knows nothing of Nexus: commands whose answers are shown to people."""
 
 
 class Offer(msgspec.Struct, frozen=True):
@@ -39,12 +43,17 @@ def initialize_result(offer: Offer, client: InitializeParams) -> dict[str, Any]:
                 for feature, key in _PROVIDERS.items()
                 if feature in offer.features
             },
-            "executeCommandProvider": {"commands": sorted(offer.commands)},
+            "executeCommandProvider": {"commands": sorted(offer.commands if is_ours(client) else FOR_PEOPLE)},
             "workspace": {"workspaceFolders": {"supported": True, "changeNotifications": True}},
             "experimental": {"nexus": {"protocol": PROTOCOL}},
         },
         "serverInfo": {"name": offer.name, "version": offer.version},
     }
+
+
+def is_ours(client: InitializeParams) -> bool:
+    """Whether a client knows Nexus: it sends our requests and runs the commands of our lenses itself."""
+    return isinstance(client.capability("experimental.nexus"), dict)
 
 
 def choose_encoding(client: InitializeParams) -> str:

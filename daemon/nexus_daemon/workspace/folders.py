@@ -14,7 +14,7 @@ import msgspec
 from nexus_context import snapshot as snapshots
 from nexus_context.config.picked_model import ModelChoice
 from nexus_context.deadline import LoadStopped, Turns
-from nexus_context.errors import RequestError
+from nexus_context.errors import Problem, RequestError
 from nexus_context.layers.model import DEFAULTS
 from nexus_context.layers.walk import CONFIG_DIRECTORY, within
 from nexus_context.skills import SKILL_FILE
@@ -250,6 +250,18 @@ class FolderTable(Generic[F]):
         """The innermost folder that contains a path."""
         folders = [folder for folder in self._folders.values() if within(path, folder.path)]
         return max(folders, key=lambda folder: len(folder.path)) if folders else None
+
+    def problems_inside(self, folder: F) -> list[Problem]:
+        """The problems of a folder, without those of files that belong to a folder further inside."""
+        snapshot = folder.snapshot
+        if snapshot is None:
+            return []
+        owners = {path: self.containing(path) for path in {problem.path for problem in snapshot.problems}}
+        return [
+            problem
+            for problem in snapshot.problems
+            if (owner := owners[problem.path]) in (None, folder) or not owner.depends_on(problem.path)
+        ]
 
     def reading(self, path: str) -> Iterator[F]:
         """The folders that depend on a path, those that contain it first, from the inside out."""

@@ -1,6 +1,8 @@
 """Old snapshots, new snapshots → the least set of `publishDiagnostics` notifications for one client.
 
-1. A file's diagnostics are the union over all folders that read it, each shown once.
+1. A file's diagnostics are those of the innermost folder that contains it and reads it: what another folder
+   makes of it is no fact of the file. Of a file outside all folders they are the union over those that read
+   it, each shown once.
 2. An open document is published again for every version of it, so that a client never shows the
    diagnostics of an older text, and once for every opening, also without problems: a client forgets what it
    showed of a document that it closes. Any other file is published only when its diagnostics changed.
@@ -14,13 +16,14 @@
 `Client` is the interface of a client for the layers below its connection.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
 from nexus_context.errors import Problem
+from nexus_context.layers.walk import within
 from nexus_daemon.features.diagnostics import diagnostics
 from nexus_daemon.lsp import convert, framing
 from nexus_daemon.lsp.documents import Document, OpenDocuments
@@ -118,8 +121,9 @@ class _View:
         self, snapshot: "Snapshot", overlays: Mapping[str, str], encoding: str, before: "_View | None"
     ) -> None:
         self.overlays = overlays
+        self.folder = snapshot.layers.root
         self._texts = snapshot.layers.texts
-        self._locate = convert.Locator(snapshot.layers, encoding)
+        self._locate = convert.Locator(snapshot.layers, encoding, overlays)
         self._problems: dict[str, list[Problem]] = {}
         for problem in snapshot.problems:
             self._problems.setdefault(problem.path, []).append(problem)
@@ -145,6 +149,10 @@ class _View:
             self._diagnostics[path] = by_json
         return by_json
 
+    def _counts_mark(self, path: str) -> bool:
+        """Whether the client has a byte order mark in its text."""
+        return self.overlays.get(path, "").startswith("\ufeff")
+
     def _is_same(self, before: "_View", path: str) -> bool:
         """Whether the diagnostics of a file are those of the view before."""
         problems = self._problems.get(path)
@@ -152,6 +160,7 @@ class _View:
             problems is not None
             and problems == before._problems.get(path)  # noqa: SLF001 - of its own class
             and self._texts.get(path) == before._texts.get(path)  # noqa: SLF001
+            and self._counts_mark(path) == before._counts_mark(path)  # noqa: SLF001
             # places in other files move with their texts
             and not any(problem.related for problem in problems)
         )
@@ -233,9 +242,18 @@ class Publisher:
             self._notify(PUBLISH, PublishDiagnosticsParams(document.uri, items, document.version))
 
 
-def _union(views: Iterable[_View], paths: Iterable[str]) -> Diagnostics:
-    """The diagnostics of a file from several views, each once."""
+def _innermost(views: Iterable[_View], path: str) -> list[_View]:
+    """The views of the innermost folder among those that read a path; all that do if none contains it."""
+    reading = [view for view in views if path in view.paths]
+    depth = max((len(view.folder) for view in reading if within(path, view.folder)), default=0)
+    if not depth:
+        return reading
+    return [view for view in reading if len(view.folder) == depth and within(path, view.folder)]
+
+
+def _union(views: Collection[_View], paths: Iterable[str]) -> Diagnostics:
+    """The diagnostics of a file from the views that it belongs to, each once."""
     union: list[Diagnostics] = [
-        view.diagnostics_of(path) for view in views for path in paths if path in view.paths
+        view.diagnostics_of(path) for path in paths for view in _innermost(views, path)
     ]
     return union[0] if len(union) == 1 else {json: one for each in union for json, one in each.items()}

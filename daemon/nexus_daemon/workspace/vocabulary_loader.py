@@ -49,7 +49,11 @@ class VocabularyLoader:
                 folder.reload.request("tokens")
             return
         self._waiting.setdefault(encoding, set()).add(folder)
-        if encoding not in self._tasks:
+        self.load(encoding)
+
+    def load(self, encoding: str) -> None:
+        """Load an encoding, unless that has begun: what a folder costs was told by an estimate."""
+        if not is_loaded(encoding) and encoding not in self._tasks:
             self._tasks[encoding] = asyncio.get_running_loop().create_task(self._load(encoding))
 
     def end(self) -> None:

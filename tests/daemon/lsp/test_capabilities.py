@@ -11,7 +11,7 @@ from pygls.capabilities import ServerCapabilitiesBuilder
 from pygls.lsp import get_method_options_type
 
 from nexus_daemon.lsp import envelope, failures, lsp_types
-from nexus_daemon.lsp.initialize import choose_encoding, initialize_result
+from nexus_daemon.lsp.initialize import FOR_PEOPLE, choose_encoding, initialize_result
 from nexus_daemon.lsp.lsp_types import ClientInfo, InitializeParams, WorkspaceFolder, initialize_params
 from nexus_daemon.methods import OFFER
 from nexus_daemon.version import PROTOCOL
@@ -30,7 +30,7 @@ def check(client: dict[str, Any]) -> dict[str, Any]:
             for feature, options in OFFER.features.items()
             if options is not None
         },
-        sorted(OFFER.commands),
+        sorted(OFFER.commands if "experimental" in client else FOR_PEOPLE),
         types.TextDocumentSyncKind.Incremental,
         position_encoding=capabilities["positionEncoding"],
     )
@@ -46,6 +46,7 @@ def check(client: dict[str, Any]) -> dict[str, Any]:
     "client",
     [
         {},
+        {"experimental": {"nexus": {}}},
         {"general": {"positionEncodings": ["utf-8"]}},
         {"textDocument": {"rename": {"prepareSupport": True}, "diagnostic": {}}},
         {"workspace": {"workspaceFolders": False, "fileOperations": {"didCreate": True}}},

@@ -151,3 +151,33 @@ def test_diagnostic() -> None:
             {"location": {"uri": "file:///gone", "range": at(0, 0, 0)}, "message": "Not read."},
         ],
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "span", "expected"),
+    [
+        ("abc", (1, 2), (1, 2)),
+        ("abc", (1, 1), (1, 2)),
+        ("abc", (3, 3), (2, 3)),
+        ("abc\n", (4, 4), (2, 3)),
+        ("ab\r\n\r\n", (4, 4), (1, 2)),
+        ("\n\nab", (0, 0), (2, 3)),
+        ("ab", (9, 9), (1, 2)),
+        ("", (0, 0), (0, 0)),
+        ("\n\n", (1, 1), (1, 1)),
+    ],
+)
+def test_an_editor_can_underline_every_problem(
+    text: str, span: tuple[int, int], expected: tuple[int, int]
+) -> None:
+    assert convert.visible_span(text, Span(*span)) == Span(*expected)
+
+
+@pytest.mark.parametrize(("encoding", "units"), [("utf-8", 3), ("utf-16", 1), ("utf-32", 1)])
+def test_a_client_that_keeps_the_byte_order_mark_counts_it(encoding: str, units: int) -> None:
+    snapshot = Snapshot({"/a": "ab\ncd"})
+    locate = convert.Locator(snapshot, encoding, {"/a": "\ufeffab\ncd"})
+    found = locate.range("/a", Span(1, 4))
+    assert (found.start.character, found.end.line, found.end.character) == (1 + units, 1, 1)
+    assert locate.offset("/a", found.start) == 1
+    assert locate.offset("/a", found.end) == 4

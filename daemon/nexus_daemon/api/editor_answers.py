@@ -1,0 +1,112 @@
+"""What commands answer, shown to people: for an editor that has no client of ours.
+
+1. The cost and the status are messages. The context is a text file beside the user's state, which the editor
+   opens where it can (`window/showDocument`), and else is told of.
+2. The lens of a file opens the context at what the file adds to it.
+"""
+
+import os
+import re
+from typing import TYPE_CHECKING, Any
+
+from nexus_daemon import protocol
+from nexus_daemon.api import context
+from nexus_daemon.logs.location import make_directory
+from nexus_daemon.lsp import lsp_types
+from nexus_daemon.lsp.convert import path_to_uri
+from nexus_daemon.lsp.failures import ClientError, DisconnectedError
+from nexus_daemon.settings_writer import state_directory
+
+if TYPE_CHECKING:
+    from nexus_daemon.connection import Connection
+
+DIRECTORY = "contexts"
+REPLY_S = 10.0
+MOST_ROWS = 3
+_UNSAFE = re.compile(r"[^\w.-]+")
+
+
+class Done(protocol.Wire, frozen=True):
+    """A command has nothing to answer: it has shown it."""
+
+
+async def show_in_context(client: "Connection", params: "LensTarget") -> Done:
+    """Show the context of a folder, at what a file adds to it."""
+    view = protocol.PreviewParams(params.workspace_folder, agent=params.agent)
+    preview = await context.preview(client, view)
+    await show_context(client, params.workspace_folder, preview, params.prompt)
+    return Done()
+
+
+class LensTarget(protocol.Wire, frozen=True):
+    """The argument of a lens's command: what is counted, in the prompt."""
+
+    workspace_folder: str
+    agent: str | None = None
+    prompt: Any = None  # a range
+    source: Any = None
+
+
+async def show_answer(client: "Connection", folder: str, result: Any) -> None:
+    """Show the answer of a command that people run."""
+    if isinstance(result, protocol.Preview):
+        await show_context(client, folder, result)
+    elif isinstance(result, protocol.TokenUsage):
+        _say(client, _usage_text(client, folder, result))
+    elif isinstance(result, protocol.Status):
+        folders = len({one.uri for one in result.folders})
+        counted = f"{folders} folder" + "s" * (folders != 1)
+        _say(
+            client,
+            f"Nexus {result.version} runs as process {result.pid} and serves {counted} in this editor.",
+        )
+
+
+async def show_context(
+    client: "Connection", folder: str, preview: protocol.Preview, place: Any = None
+) -> None:
+    """Open the context of a folder in the editor, or say where it is."""
+    path = await client.work(_write, client, folder, preview.text)
+    params = {"uri": path_to_uri(path), "takeFocus": True}
+    if place is not None:
+        params["selection"] = place
+    if client.can_show_documents:
+        try:
+            reply = await client.ask("window/showDocument", params, Any, timeout_s=REPLY_S)
+        except (ClientError, DisconnectedError, TimeoutError):
+            reply = None
+        if isinstance(reply, dict) and reply.get("success") is True:
+            return
+    line = "" if not isinstance(place, dict) else f", line {place['start']['line'] + 1}"
+    _say(
+        client,
+        f"The context of {_name(client, folder)} has {preview.tokens:,} tokens; it is in {path}{line}.",
+    )
+
+
+def _write(client: "Connection", folder: str, text: str) -> str:
+    name = _UNSAFE.sub("-", _name(client, folder)).strip("-.") or "folder"
+    directory = os.path.join(state_directory(client.folders.load_inputs.environ), DIRECTORY)
+    make_directory(directory)
+    path = os.path.join(directory, f"{name}.md")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
+    with open(os.open(path, flags, 0o600), "w", encoding="utf-8", errors="replace") as file:
+        file.write(text)
+    return path
+
+
+def _usage_text(client: "Connection", folder: str, usage: protocol.TokenUsage) -> str:
+    about = "" if usage.counter.exact else "about "
+    model = f" of {usage.model}" if usage.model else ""
+    largest = sorted(usage.rows, key=lambda row: -row.tokens)[:MOST_ROWS]
+    rows = ", ".join(f"{row.label} {row.tokens:,}" for row in largest if row.tokens)
+    total = f"{about}{usage.total:,} of {usage.available:,} tokens{model}"
+    return f"The context of {_name(client, folder)} costs {total}" + (f": {rows}." if rows else ".")
+
+
+def _name(client: "Connection", folder: str) -> str:
+    return client.folders.at(folder).name
+
+
+def _say(client: "Connection", text: str) -> None:
+    client.notify("window/showMessage", lsp_types.ShowMessageParams(lsp_types.INFORMATION, text))

@@ -1,0 +1,31 @@
+"""Files that are checked in the context of a directory, whatever folders the editor has opened.
+
+1. Settings in `.nexus3`, and `.mcp.json`, belong to the directory that has them.
+2. An instruction file belongs to its directory; one in `.claude` or `.agents` to the directory above.
+3. A skill belongs to the directory above the one with a dot that has its `skills`.
+"""
+
+import os
+
+from nexus_context.layers.instructions import TOOL_DIRECTORIES
+from nexus_context.layers.unread import SHARED
+from nexus_context.layers.walk import CONFIG_DIRECTORY
+from nexus_context.skills import SKILL_FILE
+
+_NAMES = frozenset((*(name for name in SHARED if "/" not in name), ".mcp.json"))
+_TOOLS = frozenset((CONFIG_DIRECTORY, *TOOL_DIRECTORIES.values()))
+
+
+def directory_of(path: str) -> str | None:
+    """The directory in whose context a file is checked; None: its name and place say nothing of Nexus."""
+    directory, name = os.path.split(path)
+    if os.path.basename(directory) == CONFIG_DIRECTORY:
+        return os.path.dirname(directory)
+    if name == SKILL_FILE:
+        skills = os.path.dirname(directory)
+        tool = os.path.dirname(skills)
+        is_skill = os.path.basename(skills) == "skills" and os.path.basename(tool).startswith(".")
+        return os.path.dirname(tool) if is_skill else None
+    if name not in _NAMES:
+        return None
+    return os.path.dirname(directory) if os.path.basename(directory) in _TOOLS else directory
