@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from nexus_context.errors import Problem
+from nexus_context.layers.walk import CONFIG_DIRECTORY, within
 from nexus_daemon.lsp import convert, lsp_types
 from nexus_daemon.lsp.documents import Document
 from nexus_daemon.lsp.initialize import is_ours
@@ -357,11 +358,19 @@ class Connection:
             unread = unread or View(snapshot, snapshot.layers.links.get(path, path), folder.uri)
         return unread
 
-    def view_below(self, uri: str) -> "View | None":
-        """A file that no folder reads, in the folder that it lies in; None before that has a snapshot."""
-        path = convert.uri_to_path(uri)
-        folder = None if path is None else self.folders.containing(path)
-        if path is None or folder is None or folder.snapshot is None:
+    async def lens_view(self, uri: str) -> "View | None":
+        """The context whose lenses a file has: of a file below a folder of the list, that folder's."""
+        view = await self.view_of(uri)
+        folder = None if view is None else self.folders.get(view.folder)
+        is_lone = folder is not None and not folder.is_listed
+        return (self._view_below(uri) or view) if view is None or is_lone else view
+
+    def _view_below(self, uri: str) -> "View | None":
+        """A file in the innermost folder of the list that contains it; None before that has a snapshot."""
+        path = convert.uri_to_path(uri) or ""
+        folders = [one for one in self.folders if one.is_listed and within(path, one.path)]
+        folder = max(folders, key=lambda one: len(one.path), default=None)
+        if folder is None or folder.snapshot is None:
             return None
         return View(folder.snapshot, path, folder.uri)
 
@@ -383,10 +392,10 @@ class Connection:
         A document that only an agent would read is previewed, too, by the folder that has the agent.
         """
         folders = self.folders
-        directory = directory_of(path)
-        if directory is not None and not folders.may_read(path):
+        directory, previewer = directory_of(path), folders.previewer(path)
+        is_setting = os.path.basename(os.path.dirname(path)) == CONFIG_DIRECTORY
+        if directory is not None and (is_setting or previewer is None) and not folders.may_read(path):
             self.daemon.add_folder(self, convert.path_to_uri(directory), name="", listed=False)
-        previewer = folders.previewer(path)
         if previewer is not None:
             self.daemon.preview_document(previewer, path)
 

@@ -206,7 +206,7 @@ def _documents(connection: Connection) -> dict[str, Callable[[Any], Any]]:
 
     async def code_lens(params: lsp_types.CodeLensParams) -> list[dict[str, Any]]:
         uri = params.text_document.uri
-        view = await connection.view_of(uri) or connection.view_below(uri)
+        view = await connection.lens_view(uri)
         if view is None:
             return []
         connection.lenses.lenses_requested()

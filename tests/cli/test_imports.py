@@ -19,7 +19,7 @@ CLI = Path(check.__file__).parent
 CHECK = """
 msgspec
 nexus_context nexus_context.assistants nexus_context.cancellation nexus_context.config
-nexus_context.containment nexus_context.cover nexus_context.deadline
+nexus_context.containment nexus_context.cover nexus_context.deadline nexus_context.decoding
 nexus_context.errors nexus_context.files nexus_context.frames nexus_context.jsontext nexus_context.layers
 nexus_context.lines nexus_context.ownership nexus_context.prompt nexus_context.redact nexus_context.skills
 nexus_context.snapshot nexus_context.tokens nexus_context.visible
@@ -34,7 +34,7 @@ nexus_daemon.workspace.agent_documents nexus_daemon.workspace.inputs
 
 SERVE = """
 msgspec
-nexus_context nexus_context.errors nexus_context.visible
+nexus_context nexus_context.decoding nexus_context.errors nexus_context.visible
 nexus_daemon nexus_daemon.api nexus_daemon.cli nexus_daemon.cli.invocation nexus_daemon.cli.output
 nexus_daemon.cli.serve nexus_daemon.lazy nexus_daemon.lean_imports nexus_daemon.lsp
 nexus_daemon.methods nexus_daemon.protocol

@@ -9,7 +9,6 @@ A frame is `Content-Length: N`, CRLF, other headers, an empty line, N bytes of U
    cannot be located. An HTTP request fails at its first line.
 """
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -226,7 +225,11 @@ def decode(data: Json, kind: Any, *, keeps_halves: bool = False) -> Any:
         if repaired == bytes(data):
             raise
     value = _decode(repaired, kind)
-    return convert_to(json.loads(bytes(data)), kind) if keeps_halves else value
+    if not keeps_halves:
+        return value
+    import json  # rarely needed
+
+    return convert_to(json.loads(bytes(data)), kind)
 
 
 def _decode(data: Json, kind: Any) -> Any:

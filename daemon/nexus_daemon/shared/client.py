@@ -80,16 +80,20 @@ def connect_or_start(
     With `run_daemon`, which a process with a single thread may give, a fork of this process is the daemon.
     """
     deadline = time.monotonic() + START_S
+    pause_s = PAUSE_S
     while True:
         greeted = connect(place, fields)
         if greeted is not None:
             return greeted
-        failure = "" if is_running(place) else _start(run_daemon)
-        if failure:
+        if is_running(place):
+            time.sleep(PAUSE_S)
+        elif failure := _start(run_daemon):
             raise NoSharedDaemonError(failure)
+        else:
+            time.sleep(pause_s)
+            pause_s *= 2  # each of the next ones has died at once
         if time.monotonic() > deadline:
             raise NoSharedDaemonError("it did not start in time")
-        time.sleep(PAUSE_S)
 
 
 def is_running(place: Place) -> bool:

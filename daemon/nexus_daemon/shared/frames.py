@@ -4,7 +4,8 @@
    daemon dies. A longer one passes in pieces.
 2. The fields of a message come in the order in which the daemon writes them: `jsonrpc`, `id`, `method`, …
 3. Replies to the forwarder's own requests and the goodbye do not pass.
-4. Nothing slow is imported before it is needed: the reply to `initialize` comes through here.
+4. A frame that cannot be read passes as it is.
+5. Nothing slow is imported before it is needed: the reply to `initialize` comes through here.
 """
 
 from nexus_daemon.shared.goodbye import METHOD, OWN_ID
@@ -84,20 +85,33 @@ class FrameFilter:
         head = data[start : start + _HEAD]
         if head.startswith(_OWN_REPLY):
             return False
-        if head.startswith(_GOODBYE):
-            self._take_goodbye(data[start : start + self._size_of_body(data, at)])
+        try:
+            return self._look(head)
+        except (ValueError, IndexError, RecursionError):  # its id or URI may be longer
+            whole = data[start : start + self._size_of_body(data, at)]
+        try:
+            return self._look(whole)
+        except (ValueError, IndexError, RecursionError):
+            return True
+
+    def _look(self, body: bytes) -> bool:
+        """Take in what the beginning of a message says; whether it passes."""
+        if body.startswith(_GOODBYE):
+            self._take_goodbye(body)
             return False
-        if head.startswith(_REPLY):
-            self._take_reply(head)
-        elif head.startswith(_PUBLISHED):
-            uri, after = _first_value(head[len(_PUBLISHED) :])
-            self.published[uri] = not after.startswith(b',"diagnostics":[]')
+        if body.startswith(_REPLY):
+            return self._take_reply(body)
+        if body.startswith(_PUBLISHED):
+            uri, after = _first_value(body[len(_PUBLISHED) :])
+            self.published[str(uri)] = not after.startswith(b',"diagnostics":[]')
         return True
 
-    def _take_reply(self, head: bytes) -> None:
-        message_id, after = _first_value(head[len(_REPLY) :])
-        if not after.startswith(b',"method"'):
-            self.replied.append(_as_json(message_id))
+    def _take_reply(self, body: bytes) -> bool:
+        message_id, after = _first_value(body[len(_REPLY) :])
+        if after.startswith(b',"method"'):
+            return True
+        self.replied.append(_as_json(message_id))
+        return True
 
     def _take_goodbye(self, body: bytes) -> None:
         import json
@@ -112,6 +126,8 @@ def _first_value(text: bytes) -> "tuple[Any, bytes]":
     if text[:1] != b'"':
         end = text.index(b",")
         digits = text[:end]
+        if digits == b"null":
+            return None, text[end:]
         return int(digits) if digits.lstrip(b"-").isdigit() else float(digits), text[end:]
     end = text.index(b'"', 1)
     while (end - len(text[:end].rstrip(b"\\"))) % 2:  # the quote is escaped
@@ -124,7 +140,7 @@ def _first_value(text: bytes) -> "tuple[Any, bytes]":
     return value.decode(), text[end + 1 :]
 
 
-def _as_json(message_id: "str | float") -> str:
+def _as_json(message_id: "Any") -> str:
     """As `json.dumps`."""
     if isinstance(message_id, int):
         return str(message_id)

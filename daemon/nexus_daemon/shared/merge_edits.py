@@ -9,26 +9,36 @@ import msgspec
 from nexus_daemon.lsp import framing, lsp_types
 from nexus_daemon.lsp.documents import OpenDocuments
 from nexus_daemon.lsp.envelope import params_of, params_type
+from nexus_daemon.lsp.failures import RpcError
 from nexus_daemon.lsp.initialize import choose_encoding
 
 
-def merge_edits(initialize: bytes, opened: bytes, edits: Iterable[bytes]) -> dict[str, Any]:
-    """The message that opens a document as it is after the edits; all arguments are bodies of messages."""
+def merge_edits(
+    initialize: bytes, opened: bytes, edits: Iterable[bytes]
+) -> tuple[dict[str, Any], bytes | None]:
+    """The message that opens a document as it is after the edits; all arguments are bodies of messages.
+
+    Where an edit cannot be applied, and no whole text came after it, it is returned, too: the next daemon is
+    told of it as this one was, and does not know the text either. RpcError if `opened` opens nothing.
+    """
     raw = framing.decode(initialize, framing.Envelope).params
     client = None if isinstance(raw, msgspec.UnsetType) else lsp_types.initialize_params(raw)
     documents = OpenDocuments() if client is None else OpenDocuments(choose_encoding(client))
     message = json.loads(opened)
     item = params_of(_params(opened), params_type("textDocument/didOpen")).text_document
-    documents.open(item)
+    document, failed = documents.open(item), None
     for edit in edits:
-        params = params_of(_params(edit), params_type("textDocument/didChange"))
+        try:
+            params = params_of(_params(edit), params_type("textDocument/didChange"))
+        except (RpcError, msgspec.DecodeError) as error:
+            documents.lose(item.uri, error)
+            failed = edit
+            continue
         changed = params.text_document
-        documents.change(item.uri, changed.version, params.content_changes)
-    document = documents.get(item.uri)
-    assert document is not None  # noqa: S101 - it was opened above
+        document = documents.change(item.uri, changed.version, params.content_changes) or document
     merged = {"version": document.version, "text": document.text}
     params = {**message["params"], "textDocument": {**message["params"]["textDocument"], **merged}}
-    return {**message, "params": params}
+    return {**message, "params": params}, None if document.is_known else failed
 
 
 def _params(body: bytes) -> msgspec.Raw:

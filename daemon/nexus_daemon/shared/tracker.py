@@ -7,7 +7,10 @@
 3. Requests of `REPEATABLE` change nothing, or the same when they come twice: the next daemon gets them again,
    as it gets an append with an idempotency key, and what the daemon said that it had not begun. All others
    fail: nobody knows whether they were carried out.
-4. Bytes that are not frames end the tracking. The daemon ends such a connection anyway.
+4. A request that two daemons had, and did not answer, fails: it may be what ends them.
+5. What the tracker cannot follow, such as parameters 1,500 levels deep, is left out of the replay. A request
+   among it fails with its daemon.
+6. Bytes that are not frames end the tracking. The daemon ends such a connection anyway.
 """
 
 import json
@@ -21,7 +24,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 MOST_EDITS = 256 * 1024  # bytes of edits of a document that are kept beside a smaller text
-_LENGTH = re.compile(rb"content-length[ \t]*:[ \t]*(\d{1,9})[ \t]*\r\n", re.IGNORECASE)
+MOST_DELIVERIES = 2
+_LENGTH = re.compile(rb"(?:\A|\r\n)content-length[ \t]*:[ \t]*(\d{1,9})[ \t]*\r\n", re.IGNORECASE)
+_ID = re.compile(rb'"id"\s*:\s*(-?\d{1,19}|"(?:[^"\\]|\\.)*")')
+_METHOD = re.compile(rb'"method"\s*:\s*"([^"\\]*)"')
+_HEAD = 4 * 1024  # bytes of a body that cannot be read, in which its id is looked for
 _HEADER_END = b"\r\n\r\n"
 _LONGEST_HEADER = 8 * 1024
 
@@ -94,7 +101,10 @@ class Tracker:
             return
         self._data += data
         while (body := self._next()) is not None:
-            self._take(body)
+            try:
+                self._take(body)
+            except Exception:  # noqa: BLE001 - whatever the editor says, it goes on
+                self._take_unreadable(body)
 
     def replied(self, message_id: str) -> None:
         """Forget a request that has its reply."""
@@ -120,17 +130,28 @@ class Tracker:
             request = {"id": f"{OWN_ID}focus-{number}", "method": "nexus/session/focus", "params": params}
             yield frame({"jsonrpc": "2.0", **request})
 
+    def take_all_failures(self) -> "list[bytes]":
+        """The replies to all requests: their daemon hangs."""
+        pending, self.pending = self.pending, {}
+        return [_failure(json.loads(key), request.method) for key, request in pending.items()]
+
     def take_failures(self, running: "Collection[str] | None") -> "list[bytes]":
         """The replies to the requests that the next daemon cannot be given, which are no longer pending.
 
         `running` are the ids, as JSON, of those that were begun; None: any of them may have been.
         """
         begun = self.pending.keys() if running is None else self.pending.keys() & set(running)
-        lost = [key for key in self.pending if key in begun and not self.pending[key].is_repeatable]
+        lost = [
+            key
+            for key, request in self.pending.items()
+            if (key in begun and not request.is_repeatable) or request.deliveries >= MOST_DELIVERIES
+        ]
         return [_failure(json.loads(key), self.pending.pop(key).method) for key in lost]
 
     def pending_again(self) -> "list[bytes]":
         """What the next daemon gets again, after `take_failures`; `initialize` is in the replay."""
+        for request in self.pending.values():
+            request.deliveries += 1
         return [request.data for request in self.pending.values() if request.method != "initialize"]
 
     def _initialize_again(self) -> bytes:
@@ -174,6 +195,13 @@ class Tracker:
             self._take_request(message, method, params, body)
         else:
             self._take_notification(method, params, body)
+
+    def _take_unreadable(self, body: bytes) -> None:
+        """A message that cannot be followed; of a request the id, so that it fails if nobody answers it."""
+        message_id, method = _ID.search(body, 0, _HEAD), _METHOD.search(body, 0, _HEAD)
+        if message_id is not None and method is not None:
+            name = method[1].decode(errors="replace")
+            self.pending[json.dumps(json.loads(message_id[1]))] = _Request(name, b"", is_repeatable=False)
 
     def _take_request(
         self, message: "dict[str, Any]", method: str, params: "dict[str, Any]", body: bytes
@@ -224,19 +252,22 @@ class Tracker:
             self._documents[uri] = _Document(_framed(body))
         elif method == "textDocument/didClose":
             self._documents.pop(uri, None)
-        elif method == "textDocument/didChange" and uri in self._documents:
-            self._documents[uri].edit(_framed(body), self._initialize)
+        elif method == "textDocument/didChange" and (document := self._documents.get(uri)) is not None:
+            is_followed = document.edit(_framed(body), self._initialize)
+            if not is_followed:
+                del self._documents[uri]
 
 
 class _Request:
     """A request without a reply; `data` is its frame."""
 
-    __slots__ = ("data", "is_repeatable", "method")
+    __slots__ = ("data", "deliveries", "is_repeatable", "method")
 
     def __init__(self, method: str, data: bytes, is_repeatable: bool) -> None:
         self.method = method
         self.data = data
         self.is_repeatable = is_repeatable
+        self.deliveries = 1  # to a daemon
 
 
 class _Document:
@@ -249,15 +280,23 @@ class _Document:
         self.edits: list[bytes] = []
         self._size = 0
 
-    def edit(self, data: bytes, initialize: bytes | None) -> None:
+    def edit(self, data: bytes, initialize: bytes | None) -> bool:
+        """Take in an edit; False if the document cannot be followed."""
         self.edits.append(data)
         self._size += len(data)
-        if self._size > max(MOST_EDITS, 2 * len(self.opened)):
-            from nexus_daemon.shared.merge_edits import merge_edits
+        if self._size <= max(MOST_EDITS, 2 * len(self.opened)):
+            return True
+        from nexus_daemon.shared.merge_edits import merge_edits
 
-            bodies = [_body(each) for each in (initialize or frame({}), self.opened, *self.edits)]
-            self.opened = frame(merge_edits(bodies[0], bodies[1], bodies[2:]))
-            self.edits, self._size = [], 0
+        bodies = [_body(each) for each in (initialize or frame({}), self.opened, *self.edits)]
+        try:
+            message, failed = merge_edits(bodies[0], bodies[1], bodies[2:])
+        except Exception:  # noqa: BLE001 - what opened it was no document
+            return False
+        self.opened = frame(message)
+        self.edits = [] if failed is None else [_framed(failed)]
+        self._size = 0
+        return True
 
 
 def frame(message: "dict[str, Any]") -> bytes:

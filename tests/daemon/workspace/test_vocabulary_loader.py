@@ -29,7 +29,7 @@ def test_a_large_file_is_told_later(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(size, "is_loaded", there)
     monkeypatch.setattr(vocabulary_loader, "is_loaded", there)
     monkeypatch.setattr(vocabulary_loader, "load_encoding", load)
-    monkeypatch.setattr(vocabulary_loader, "PAUSE_S", 0.05)
+    monkeypatch.setattr(vocabulary_loader, "PAUSE_S", 0.5)
 
     async def story(desk: Desk) -> None:
         talk = await desk.client()
