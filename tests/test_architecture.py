@@ -22,6 +22,7 @@ ORDER = [
     "deadline",
     "lines",
     "visible",
+    "opaque",
     "redact",
     "files",
     "ownership",

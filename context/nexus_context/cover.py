@@ -23,6 +23,7 @@ from nexus_context.config.check import CONFIG_SCHEMA, MCP_SCHEMA, load_schema
 from nexus_context.errors import Problem, Span
 from nexus_context.jsontext import JsonDocument, parse
 from nexus_context.lines import LineIndex
+from nexus_context.opaque import is_example
 from nexus_context.redact import is_secret_place, redact, redact_prose, says_secret
 
 NEAR = 320
@@ -50,6 +51,7 @@ _FENCE = r"(?:---|\.\.\.)[ \t]*"
 _FIELD = r"""([ \t]*(?:-[ \t]+)*)("[^"]*"|'[^']*'|[^\s:"'#&*!|>%@`-][^:]{0,80}?)([ \t]*:)(?=[ \t]|\Z)"""
 _FIELDS = ("name", "description", "license", "compatibility", "allowed-tools")
 _WORD = r"\S"
+_BEARER = r"(?i)(?<=\bbearer )[ \t]*(\S{8,})"
 
 
 class CoveredText:
@@ -126,7 +128,7 @@ class CoveredText:
         if start >= end:
             return line[:head] + covered
         low = max(start - NEAR, 0)
-        redacted = redact_prose(line[low : end + NEAR])[start - low : end - low]
+        redacted = _without_bearer(redact_prose(line[low : end + NEAR]))[start - low : end - low]
         return line[:head] + covered[: start - head] + redacted + covered[end - head :]
 
     def _may_show(self, number: int) -> bool:
@@ -141,6 +143,11 @@ class CoveredText:
                 return field[2] in _FIELDS
             number -= 1
         return False
+
+
+def _without_bearer(field: str) -> str:
+    """The value of a field without what follows `Bearer`, even if it is a word: such a value is no prose."""
+    return re.sub(_BEARER, lambda match: match[0] if is_example(match[1]) else "*" * len(match[0]), field)
 
 
 @functools.lru_cache(maxsize=4)

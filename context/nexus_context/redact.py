@@ -3,7 +3,8 @@
 A literal counts as a secret when
 
 1. it has the shape of a known token (GitHub, GitLab, OpenAI, Anthropic, Slack, AWS, Google, JWT, PEM keys);
-2. it follows `Bearer` or `Basic`;
+2. it follows `Bearer` or `Basic` where a header is written (`Authorization:`, `-H`, the value of a key), or
+   elsewhere if it cannot be a word (`opaque`);
 3. it is a URL's password, or the value of a query parameter with a secret name;
 4. its name is secret (TOKEN, KEY, SECRET, PASSWORD) and it is long, without spaces, and looks random.
 
@@ -19,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from nexus_context.errors import Span
+from nexus_context.opaque import is_example, is_opaque, is_published_example, user_and_password
 
 TOKEN = re.compile(
     r"""(?<![A-Za-z0-9_-])(?:
@@ -37,6 +39,26 @@ _TOKEN_MARKS = (
 _SCHEME_MARKS = ("bearer", "basic")
 _OTHER_CASES = ("\u017f", "\u0130", "\u0131")  # letters that (?i) takes for s and i, and lower() does not
 SCHEME = re.compile(r"(?i)\b(?:bearer|basic)\s+([A-Za-z0-9._~+/=-]{8,})")
+# what stands before a scheme in a header: `Authorization: `, `X-Auth: `, `-H 'Auth: `, `auth_header = f"`
+_HEADER = (
+    r"(?i)(?:authorization\\?[\"'`*\]]{0,4}[ \t]{0,4}(?:[:=|]|=>){1,2}\*{0,2}[ \t]{0,4}[a-z]?\\?[\"'`]?"
+    r"|(?:(?:-H|--header)[ =]?[\"']?|\bX-)[\w-]{1,60}[\"']?:[ \t]{0,4}[\"']?"
+    r"|(?:auth|token)[\w-]{0,20}\\?[\"'\]]{0,2}[ \t]{0,4}(?:[:=,]|=>)[ \t]{0,4}[a-z]?\\?[\"'])\Z"
+)
+_NEAR = 100  # characters beside a match that say what it is
+# how documentation shows secrets
+_KEY_BODY = (
+    r"-----[ A-Z]+-----(?:\s|\\[nr]|[\"'`+,])*(?:[A-Za-z-]{1,40}: [^\n]{0,200}\s+){0,3}[A-Za-z0-9+/]{40}"
+)
+_NEXT_WORD = r"[ \t]+[A-Za-z(]"
+_AFTER_VALUE = r"[/)\]'`>,;|\\]|%[2-7]"
+_BADGE = r"\.svg\S*\Z"
+_AFTER_HOST = r"[/?#:\s\"'`)>\]]"
+_OWN_HOST = (  # of a machine, a network or an example
+    r"(?i)[^.]*|(?:127|10|192\.168)\.[0-9.]+|.*\.(?:local|localhost|test|internal|example|invalid)"
+    r"|(?:.*\.)?(?:example|company|domain|my-?host|(?:my-?)?server|host|proxy|acme|site)\.[a-z]+"
+)
+_LEAST_PASSWORD = 6  # characters
 _ADDRESS_BEGIN = re.compile(r"(?i)\b[a-z][a-z0-9+.-]{0,30}\Z")
 _LONGEST_BEGIN = 31
 PASSWORD = re.compile(r"://[^/?#\s:@\"]{0,200}:([^/?#\s@\"$]{1,200})@")  # behind such a beginning
@@ -108,15 +130,25 @@ _RANDOM_BITS = (
 
 def secrets_in(value: str, name: str = "") -> tuple[Span, ...]:
     """The ranges of a value that are literal secrets; `name` is its key."""
-    spans = [Span(*match.span(match.lastindex or 0)) for match in _matches(value[:_MOST])]
+    spans = [Span(*match.span(match.lastindex or 0)) for match in _matches(value[:_MOST], name)]
     if not spans and _SECRET_NAME.search(name) and _looks_random(value):
         spans = [Span(0, len(value))]
     return tuple(_apart(spans))
 
 
 def secrets_in_text(text: str) -> tuple[Span, ...]:
-    """The ranges of a text of any length that are literal secrets by their shape (rules 1 to 3)."""
-    return tuple(_apart([Span(*match.span(match.lastindex or 0)) for match in _matches(text)]))
+    """The ranges of a text of any length that are literal secrets by their shape (rules 1 to 3).
+
+    What documentation writes in place of secrets is left out: `https://user:password@host`, a token that
+    counts, the first line of a key. To cover secrets, use `cover_literals`, which has no such exceptions.
+    """
+    matches = (match for match in _matches(text) if not _is_documentation(match))
+    return tuple(_apart([Span(*match.span(match.lastindex or 0)) for match in matches]))
+
+
+def cover_literals(text: str) -> str:
+    """The text with every literal secret (rules 1 to 3) covered by as many `*`."""
+    return _covered(text, [Span(*match.span(match.lastindex or 0)) for match in _matches(text)])
 
 
 def without_secrets(value: Any, name: str = "") -> Any:
@@ -270,8 +302,56 @@ def _covered(text: str, spans: list[Span]) -> str:
     return "".join([*parts, text[end:]])
 
 
-def _matches(text: str) -> list[re.Match[str]]:
-    return [match for match in find_candidates(text) if not _PLACEHOLDER.search(match[match.lastindex or 0])]
+def _matches(text: str, name: str = "") -> list[re.Match[str]]:
+    """What the patterns match and is a secret; `name` is the key of the text."""
+    return [
+        match
+        for match in find_candidates(text)
+        if not _PLACEHOLDER.search(match[match.lastindex or 0])
+        and (match.re is not SCHEME or _is_credential(match, name))
+    ]
+
+
+def _is_credential(match: re.Match[str], name: str) -> bool:
+    """Whether what follows a scheme is a credential (rule 2)."""
+    value = match[1].rstrip(".,-")
+    if is_example(value):
+        return False
+    return is_opaque(value) or user_and_password(value) is not None or _is_header(match, name)
+
+
+def _is_header(match: re.Match[str], name: str) -> bool:
+    start = match.start()
+    if name and not start:
+        return says_secret(name) or not _is_basic(match)
+    return re.search(_HEADER, match.string[max(start - _NEAR, 0) : start]) is not None
+
+
+def _is_basic(match: re.Match[str]) -> bool:
+    return match[0].lower().startswith("bas")
+
+
+def _is_documentation(match: re.Match[str]) -> bool:
+    """Whether a match shows people how a secret is written, and is none itself."""
+    text, value = match.string, match[match.lastindex or 0]
+    if match.re is TOKEN:
+        if value.startswith("-----"):
+            return re.compile(_KEY_BODY).match(text, match.start()) is None
+        return is_published_example(value) or (value.startswith("sk-") and not is_opaque(value))
+    if match.re is SCHEME:
+        pair = user_and_password(value)
+        if pair is None and not is_opaque(value):
+            is_code = re.search(_CODE_VALUE, value) or re.compile(_NEXT_WORD).match(text, match.end())
+            return is_code is not None or _is_basic(match)
+        return is_published_example(value) or (pair is not None and is_example(pair[1]))
+    if match.re is QUERY:
+        value = re.split(_AFTER_VALUE, value)[0]
+        is_badge = re.search(_BADGE, text[max(match.start() - _NEAR, 0) : match.start()])
+        return not is_opaque(value) or is_published_example(value) or is_badge is not None
+    host = re.split(_AFTER_HOST, text[match.end() : match.end() + _NEAR])[0]
+    if len(value) < _LEAST_PASSWORD or is_example(value) or match[0].startswith(f"://{value}:"):
+        return True
+    return re.fullmatch(_OWN_HOST, host) is not None and not _looks_random(value)
 
 
 def find_candidates(text: str) -> Iterator[re.Match[str]]:

@@ -1,6 +1,8 @@
 """Secrets: what counts as one, and that none is shown."""
 
 import re
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,7 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nexus_context import redact as module
-from nexus_context.redact import printable_setting, redact, secrets_in, secrets_in_text, without_secrets
+from nexus_context.redact import (
+    cover_literals,
+    printable_setting,
+    redact,
+    secrets_in,
+    secrets_in_text,
+    without_secrets,
+)
 
 TOKEN = "ghp_" + "a1B2" * 9
 
@@ -110,3 +119,66 @@ def test_what_is_looked_for_by_marks_is_what_the_patterns_find(text: str) -> Non
     patterns = (module.TOKEN, module.SCHEME, password, module.QUERY)
     whole = [match.span(match.lastindex or 0) for each in patterns for match in each.finditer(text)]
     assert [match.span(match.lastindex or 0) for match in module.find_candidates(text)] == whole
+
+
+# lines of public documentation and instruction files; no one of them holds a secret
+DOCUMENTATION = Path(__file__).with_name("documentation_lines.txt").read_text("utf-8")
+
+
+def test_documentation_gives_no_alarm() -> None:
+    assert [DOCUMENTATION[slice(*span)] for span in secrets_in_text(DOCUMENTATION)] == []
+    assert [line for line in DOCUMENTATION.splitlines() if secrets_in_text(line)] == []
+
+
+def test_no_words_behind_a_scheme_are_starred() -> None:
+    prose = re.compile(r"(?i)\b(?:basic|bearer)\s")
+    lines = [
+        line
+        for line in DOCUMENTATION.splitlines()
+        if prose.search(line) and "authorization" not in line.lower() and "://" not in line
+    ]
+    assert len(lines) > 200
+    assert [line for line in lines if redact(line) != line or cover_literals(line) != line] == []
+
+
+BASIC = "YW5hOm1vb25saXRoYXJib3Vy"  # ana:moonlitharbour
+
+
+@pytest.mark.parametrize(
+    ("line", "secret"),
+    [
+        ("Authorization: Bearer moonlitharbour", "moonlitharbour"),
+        ("curl -H 'Authorization: Bearer moonlitharbour' x", "moonlitharbour"),
+        ("curl --header 'X-Auth: Bearer moonlitharbour' x", "moonlitharbour"),
+        ('headers={"Authorization": "Bearer moonlitharbour"}', "moonlitharbour"),
+        ('\\"authorization\\": \\"Bearer moonlitharbour\\"', "moonlitharbour"),
+        ("X-Team-Token: Bearer moonlitharbour", "moonlitharbour"),
+        ("- **Authorization:** `Bearer moonlitharbour`", "moonlitharbour"),
+        ("| Authorization | Bearer moonlitharbour |", "moonlitharbour"),
+        ("Send Bearer q8Zk2LmP0xVt7RwY with it", "q8Zk2LmP0xVt7RwY"),
+        ("bearer 550e8400-e29b-41d4-a716-446655440000", "550e8400-e29b-41d4-a716-446655440000"),
+        (f"Log in with basic {BASIC} there", BASIC),
+        ("Basic\nq8Zk2LmP0xVt7RwY", "q8Zk2LmP0xVt7RwY"),
+        ("https://ana:moonlit7@db.harbour.dev/x", "moonlit7"),
+        ("postgres://app:q8Zk2LmP0xVt7RwY@localhost/app", "q8Zk2LmP0xVt7RwY"),
+        ("https://h.org/?access_token=q8Zk2LmP0xVt", "q8Zk2LmP0xVt"),
+        (f"-----BEGIN PRIVATE KEY-----\n{'MIIEvQIBADAN' * 5}", None),
+        (f"-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjE{'A' * 9}{'MIIEvQIBADAN' * 5}", None),
+        (f'"-----BEGIN RSA PRIVATE KEY-----\\n{"MIIEvQIBADAN" * 5}"', None),
+    ],
+)
+def test_a_credential_in_a_text_gives_an_alarm(line: str, secret: str | None) -> None:
+    spans = secrets_in_text(line)
+    assert len(spans) == 1
+    assert secret is None or line[slice(*spans[0])] == secret
+    assert cover_literals(line)[slice(*spans[0])].strip("*") == ""
+
+
+@pytest.mark.parametrize(
+    "value", ["Bearer " + "a1" * 30_000, "Basic " + "test" * 15_000 + "!", "Bearer " + "abc" * 20_000]
+)
+def test_a_long_value_costs_little(value: str) -> None:
+    started = time.process_time()
+    redact(value)
+    secrets_in_text(value)
+    assert time.process_time() - started < 1

@@ -32,7 +32,7 @@ from nexus_context.memory.knowledge.passage_index import (
 from nexus_context.memory.knowledge.terms import query_terms
 from nexus_context.memory.knowledge.vectors import Vectors
 from nexus_context.prompt import texts
-from nexus_context.redact import secrets_in_text
+from nexus_context.redact import cover_literals
 from nexus_context.tokens import TokenCounter
 
 MOST_TERMS = 12
@@ -182,7 +182,7 @@ def _apart(ranked: list[RankedHit]) -> Iterator[RankedHit]:
 
 def _passage(ranked: RankedHit, text: str, counter: TokenCounter, *, cut: bool = False) -> Passage:
     hit = ranked.hit
-    covered = _covered(text)
+    covered = cover_literals(text)
     displayed = f"{covered}\n{texts.text('knowledge_cut')}" if cut else covered
     return Passage(
         path=hit.path,
@@ -209,9 +209,3 @@ def _shortened(ranked: RankedHit, counter: TokenCounter, limit: int) -> Passage 
         else:
             high = middle
     return best
-
-
-def _covered(text: str) -> str:
-    for span in secrets_in_text(text):
-        text = text[: span.start] + "*" * (span.end - span.start) + text[span.end :]
-    return text
