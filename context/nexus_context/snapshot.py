@@ -8,6 +8,7 @@
 4. The revision grows when a reader could see a difference.
 """
 
+import functools
 import os
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -29,6 +30,7 @@ from nexus_context.prompt import sections
 from nexus_context.prompt.blocks import UNIFIED, WORKER, AgentGrant, blocks_of, paths_of
 from nexus_context.prompt.environment import Environment
 from nexus_context.prompt.gather import PromptContents, gather
+from nexus_context.prompt.imports import imported_paths
 from nexus_context.prompt.render import Prompt, render
 from nexus_context.prompt.sections import PromptFacts, activated_skills
 from nexus_context.tokens.models import get_model_limits
@@ -123,7 +125,9 @@ def load(
     contents = contained(
         folder, lambda: _gathered(opened, reading, inputs), lambda problem: _ungathered(last, problem)
     )
-    unread: tuple[Skipped, ...] = reading.contain(folder, lambda: _unread(reading, opened, contents), ())
+    unread: tuple[Skipped, ...] = reading.contain(
+        folder, lambda: _unread(reading, opened, contents, inputs.user_home), ()
+    )
     layers = finish_layers(msgspec.structs.replace(opened, unread=unread), reading)
     if grant is not None:
         layers = msgspec.structs.replace(layers, texts={**grant.texts, **layers.texts})
@@ -202,14 +206,16 @@ def overdue(snapshot: Snapshot, stopped: LoadStopped) -> Snapshot:
     )
 
 
-def _unread(reading: Reading, layers: Layers, contents: PromptContents) -> tuple[Skipped, ...]:
+def _unread(
+    reading: Reading, layers: Layers, contents: PromptContents, user_home: str
+) -> tuple[Skipped, ...]:
     """The known instruction files that exist and are not in the prompt."""
     in_prompt = {
         *paths_of((*contents.bootstrap, *contents.blocks, *blocks_of(contents.above))),
         *paths_of(each.block for each in contents.conditional),
         *paths_of(contents.sections),
     }
-    return unread_files(reading, layers, in_prompt)
+    return unread_files(reading, layers, in_prompt, functools.partial(imported_paths, user_home=user_home))
 
 
 def _rendered(

@@ -100,3 +100,20 @@ def test_a_fix_has_the_line_ends_of_its_file_and_the_version_of_its_document(
     new = "".join(edit["newText"] for edit in change["edits"])
     assert end in new
     assert new.replace(end, "").isprintable()
+
+
+@pytest.mark.parametrize(
+    ("path", "preferred"),
+    [
+        ("AGENTS.md", False),
+        ("NEXUS.md", True),
+        (".nexus3/AGENT.md", True),
+        (".nexus3/skills/s/SKILL.md", True),
+        (".claude/skills/s/SKILL.md", False),
+    ],
+)
+def test_no_fix_of_prose_that_others_read_is_preferred(tmp_path: Path, path: str, preferred: bool) -> None:
+    front = "---\nname: s\ndescription: d\n---\n" if path.endswith("SKILL.md") else ""
+    settings = '//- /home/a/.nexus3/config.json\n{"skills": {"compat": true}}\n'
+    fixture = write_fixture(f"{settings}//- /home/a/{path}\n{front}a\u200b$0b\n", tmp_path)
+    assert [one["isPreferred"] for one in actions_at_cursor(fixture)] == [preferred]

@@ -39,7 +39,7 @@ def check(root: Path, text: str, path: str, title: str, written: str, after: str
     """The one fix in a file: its title, and what the file that it writes says then; the file is read then."""
     fixture = write_fixture(f"//- /home/a/.git/HEAD\nx\n{dedent(text).lstrip()}", root)
     (fix,) = fixes(fixture, path)
-    assert (fix["title"], fix["kind"]) == (title, "quickfix")
+    assert (fix["title"], fix["kind"], fix["isPreferred"]) == (title, "quickfix", False)
     apply(fix["edit"])
     assert Path(fixture.path(written)).read_text() == after
     snapshot = load_folder(fixture, "/home/a/b")
@@ -146,3 +146,49 @@ def test_one_out_of_reach(tmp_path: Path) -> None:
 def test_there_is_none(tmp_path: Path, settings: str, path: str) -> None:
     text = f"//- {CONFIG}\n{settings}\n//- {path}\nx\n"
     assert fixes(write_fixture(text, tmp_path), path) == []
+
+
+IMPORTING = {
+    "plainly": "//- /home/a/b/CLAUDE.md\n@AGENTS.md\n",
+    "with text": "//- /home/a/b/CLAUDE.md\n# For Claude\nSee @AGENTS.md, then go.\n",
+    "spelt with a dot": "//- /home/a/b/CLAUDE.md\n@./AGENTS.md\n",
+    "by a detour": "//- /home/a/b/CLAUDE.md\n@docs/../AGENTS.md\n//- /home/a/b/docs/x.md\nx\n",
+    "from above": "//- /home/a/b/CLAUDE.md\n@../b/AGENTS.md\n",
+    "from home": "//- /home/a/b/CLAUDE.md\n@~/a/b/AGENTS.md\n",
+    "through another": "//- /home/a/b/CLAUDE.md\n@docs/x.md\n//- /home/a/b/docs/x.md\n@../AGENTS.md\n",
+    "through two": (
+        "//- /home/a/b/CLAUDE.md\n@x.md\n//- /home/a/b/x.md\n@y.md @x.md\n//- /home/a/b/y.md\n@AGENTS.md\n"
+    ),
+    "from a directory": "//- /home/a/b/.claude/CLAUDE.md\n@../AGENTS.md\n",
+}
+
+
+@pytest.mark.parametrize("text", IMPORTING.values(), ids=IMPORTING)
+def test_no_fix_makes_a_cycle(tmp_path: Path, text: str) -> None:
+    fixture = write_fixture(f"//- /home/a/.git/HEAD\nx\n//- /home/a/b/AGENTS.md\nA\n{text}", tmp_path)
+    path = text.split()[1]
+    snapshot = load_folder(fixture, "/home/a/b")
+    (skipped,) = snapshot.layers.unread
+    assert (skipped.path, skipped.remedy) == (fixture.path(path), None)
+    assert skipped.cause == "imports AGENTS.md, which must not import it in turn"
+    assert fixes(fixture, path) == []
+
+
+def test_a_link_to_the_importer_makes_a_cycle_too(tmp_path: Path) -> None:
+    text = "//- /home/a/.git/HEAD\nx\n//- /home/a/b/AGENTS.md\nA\n//- /home/a/b/CLAUDE.md\n@link.md\n"
+    fixture = write_fixture(text, tmp_path)
+    Path(fixture.path("/home/a/b/link.md")).symlink_to("AGENTS.md")
+    assert fixes(fixture, "/home/a/b/CLAUDE.md") == []
+
+
+def test_no_file_outside_the_repository_is_read_to_find_a_cycle(tmp_path: Path) -> None:
+    text = "//- /home/a/.git/HEAD\nx\n//- /home/a/b/AGENTS.md\nA\n//- /home/a/b/CLAUDE.md\n@~/private.md\n"
+    fixture = write_fixture(f"{text}//- /home/private.md\n@a/b/AGENTS.md\n", tmp_path)
+    (fix,) = fixes(fixture, "/home/a/b/CLAUDE.md")
+    assert fix["title"] == "Read this file: import it in AGENTS.md"
+
+
+def test_a_code_span_imports_nothing(tmp_path: Path) -> None:
+    text = "//- /home/a/b/AGENTS.md\nA\n//- /home/a/b/CLAUDE.md\nNo `@AGENTS.md` here.\n"
+    title = "Read this file: import it in AGENTS.md"
+    check(tmp_path, text, "/home/a/b/CLAUDE.md", title, "/home/a/b/AGENTS.md", "A\n\n@CLAUDE.md\n")

@@ -6,14 +6,15 @@
 3. A file that is in the prompt under any path, by an import or a symbolic link, counts as read. Files that
    their layer lists or that are refused have a reason already.
 4. The first MOST files are reported, and the number of the others.
-5. A directory is searched again if something in it may have changed: a keystroke searches none.
+5. No remedy imports a file that imports the importer, directly or through others: it would make a cycle.
+6. A directory is searched again if something in it may have changed: a keystroke searches none.
 """
 
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
 
 import json
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -32,6 +33,11 @@ from nexus_context.layers.walk import ASSISTANT_DIRECTORIES, CONFIG_DIRECTORY, L
 MOST = 200
 MOST_ENTRIES = 2_000
 """Names that are read of one directory."""
+
+MOST_FOLLOWED = 50
+"""Files that are read to find a cycle of imports."""
+
+ImportsOf = Callable[[str, str], Iterable[str]]
 
 COPILOT, CURSOR = "GitHub Copilot", "Cursor"
 
@@ -55,8 +61,13 @@ SHARED = ("NEXUS.md", "AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md", ".agents/AG
 """Paths of names that Nexus reads by default."""
 
 
-def unread_files(reading: Reading, layers: Layers, in_prompt: Collection[str]) -> tuple[Skipped, ...]:
-    """The known instruction files that are not read, the nearest directory first."""
+def unread_files(
+    reading: Reading, layers: Layers, in_prompt: Collection[str], imports_of: ImportsOf
+) -> tuple[Skipped, ...]:
+    """The known instruction files that are not read, the nearest directory first.
+
+    `imports_of` are the absolute paths that a text imports, given its own path.
+    """
     listed = {file.path for layer in layers.layers for file in layer.files if file.status != "missing"}
     listed.update(skipped.path for skipped in reading.skipped)
     read = {reading.real_path(path) for path in (*listed, *in_prompt)}
@@ -69,7 +80,10 @@ def unread_files(reading: Reading, layers: Layers, in_prompt: Collection[str]) -
         if path not in listed and reading.real_path(path) not in read
     ]
     reported = [
-        Skipped(path, *_reason(reading, layers, height, directory, name=name, names=names))
+        _without_cycle(
+            Skipped(path, *_reason(reading, layers, height, directory, name=name, names=names)),
+            lambda path, importer: _leads_to(reading, layers, path, importer, imports_of=imports_of),
+        )
         for path, height, directory, name in unread[:MOST]
     ]
     if len(unread) > MOST:
@@ -77,6 +91,32 @@ def unread_files(reading: Reading, layers: Layers, in_prompt: Collection[str]) -
         more = len(unread) - MOST
         reported.append(Skipped(path, f"is the first of {more:,} more instruction files that are not read"))
     return tuple(reported)
+
+
+def _without_cycle(skipped: Skipped, leads_to: Callable[[str, str], bool]) -> Skipped:
+    """The same, without a remedy that would make a cycle (rule 5)."""
+    importer = None if skipped.remedy is None else skipped.remedy.importer
+    if importer is None or not leads_to(skipped.path, importer):
+        return skipped
+    name = os.path.basename(importer)
+    cause = f"imports {name}, which must not import it in turn"
+    reason = f"{cause}. Move text that is meant for all assistants to {name}"
+    return Skipped(skipped.path, reason, cause=cause)
+
+
+def _leads_to(reading: Reading, layers: Layers, path: str, target: str, *, imports_of: ImportsOf) -> bool:
+    """Whether a file imports another, directly or through files of the repository, under whatever name."""
+    real_target, waiting, visited = reading.real_path(target), [path], set[str]()
+    root = reading.real_path(layers.reach.directories[-1][0])
+    while waiting and len(visited) < MOST_FOLLOWED:
+        path = waiting.pop()
+        real = reading.real_path(path)
+        if real == real_target:
+            return True
+        if real not in visited and within(real, root):
+            visited.add(real)
+            waiting += imports_of(path, reading.read(path).text or "")
+    return bool(waiting)  # too many to tell
 
 
 def _present(reading: Reading, directory: str, names: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -216,6 +216,20 @@ def import_tokens(text: str) -> Iterator[_Token]:
             yield _Token(written.replace("\\ ", " "), Span(match.start(), match.start() + 1 + len(written)))
 
 
+def imported_paths(path: str, text: str, user_home: str) -> list[str]:
+    """The text files that the imports of a file name, whether or not it may import them."""
+    return [
+        _absolute(path, name, user_home)
+        for name in (token.name for token in import_tokens(text))
+        if name.lower().endswith(_TEXT_SUFFIXES) and not (is_too_long(name) or is_impossible(name))
+    ]
+
+
+def _absolute(importer: str, name: str, user_home: str) -> str:
+    start = user_home if name.startswith("~/") else os.path.dirname(importer)
+    return os.path.normpath(os.path.join(start, name.removeprefix("~/")))
+
+
 def _pieces(imports: Imports, importer: _Importer) -> Iterator[Piece]:
     path, text = importer.path, importer.text
     whole = trimmed(text, importer.body or Span(0, len(text)))
@@ -349,14 +363,13 @@ def _target(imports: Imports, importer: _Importer, token: _Token) -> str | None:
         _report_if_meant(imports, importer, token, "missing", message=why)
         return None
     root = importer.layer.tree if importer.layer.in_workspace else None
-    home_relative = name.startswith("~/")
-    if home_relative or os.path.isabs(name):
+    target = _absolute(importer.path, name, imports.user_home)
+    if name.startswith("~/") or os.path.isabs(name):
         if root is not None:
             hint = "only the global layer may use `~` and absolute paths. Use a path relative to this file"
             _report_if_meant(imports, importer, token, "outside", message=hint)
             return None
-        return os.path.normpath(os.path.join(imports.user_home, name[2:]) if home_relative else name)
-    target = os.path.normpath(os.path.join(os.path.dirname(importer.path), name))
+        return target
     if root is not None and not within(imports.real_path(target), imports.real_path(root)):
         hint = f"it leads out of {short_path(root)}. Import files beneath that directory only"
         _report_if_meant(imports, importer, token, "outside", message=hint)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_context.errors import Edit, Fix, Problem, Span
 from nexus_context.layers.unread import edits_of, title_of
+from nexus_context.layers.walk import CONFIG_DIRECTORY
 from nexus_daemon.lsp.convert import Locator, diagnostic, visible_span
 
 if TYPE_CHECKING:
@@ -26,7 +27,10 @@ class Editing(NamedTuple):
 def code_actions(
     snapshot: "Snapshot", path: str, span: Span, *, locate: Locator, editing: Editing
 ) -> list[dict[str, Any]]:
-    """Return a preferred quick fix for each problem whose span or edits touch `span`.
+    """Return a quick fix for each problem whose span or edits touch `span`.
+
+    It is preferred, so that an editor applies it on one key, unless it writes prose that other assistants
+    read, too. To read an unread file is a choice, and never preferred.
 
     The edits count because an editor with its own JSON errors may report one where Nexus would edit: an
     unclosed bracket at the end of the file.
@@ -62,7 +66,7 @@ def _unread_actions(
     yield {
         "title": title_of(skipped.remedy),
         "kind": "quickfix",
-        "isPreferred": True,
+        "isPreferred": False,
         "edit": workspace_edit,
     }
 
@@ -71,10 +75,16 @@ def _fix_action(problem: Problem, fix: Fix, locate: Locator, editing: Editing) -
     return {
         "title": fix.title,
         "kind": "quickfix",
-        "isPreferred": True,
+        "isPreferred": not _is_shared_prose(problem.path),
         "diagnostics": [diagnostic(problem, locate)],
         "edit": _workspace_edit({problem.path: fix.edits}, (), locate, editing),
     }
+
+
+def _is_shared_prose(path: str) -> bool:
+    """Whether other assistants may read a text: it is neither settings nor in a file of Nexus alone."""
+    is_own = f"/{CONFIG_DIRECTORY}/" in path or path.endswith("/NEXUS.md")
+    return not is_own and not path.endswith(".json")
 
 
 def _touches(problem: Problem, cursor: Span, text: str) -> bool:
