@@ -10,10 +10,10 @@ from nexus_context.config.adopt import AdoptedServer, LeftServer, adopt_servers
 from nexus_context.files import JSON_LIMIT, PROMPT_LIMIT, exists, read_text
 from nexus_context.jsontext import parse
 from nexus_context.layers.read_layers import DEFAULTS_DIRECTORY
+from nexus_context.layers.template import TEMPLATES
 from nexus_context.layers.walk import CONFIG_DIRECTORY
 
 FILES = ("NEXUS.md", "config.json", "mcp.json")
-TEMPLATES = os.path.join(DEFAULTS_DIRECTORY, "templates")
 INSTRUCTIONS = (
     "NEXUS.md",
     "AGENTS.override.md",

@@ -7,7 +7,7 @@
    documents share.
 """
 
-import base64
+import binascii
 import functools
 import re
 
@@ -79,7 +79,7 @@ def is_published_example(text: str) -> bool:
 def user_and_password(value: str) -> tuple[str, str] | None:
     """What `Basic` is followed by, decoded; None if it is no user and password."""
     try:
-        decoded = base64.b64decode(value + "=" * (-len(value) % 4), validate=True).decode()
+        decoded = binascii.a2b_base64(value + "=" * (-len(value) % 4), strict_mode=True).decode()
     except ValueError:
         return None
     user, colon, password = decoded.partition(":")

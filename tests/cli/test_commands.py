@@ -12,6 +12,7 @@ from inline_snapshot import snapshot
 
 from nexus_daemon.cli import main
 from nexus_daemon.cli.commands import COMMANDS
+from nexus_daemon.cli.folder import read
 from nexus_daemon.version import __version__
 
 NAMES = ["NEXUS.md", "config.json", "mcp.json"]
@@ -142,6 +143,28 @@ def test_init(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert check(capsys, "init", str(tmp_path)) == (0, "".join(f"exists   {path}\n" for path in paths), "")
     assert paths[0].read_text() == "Mine."
     assert check(capsys, "check", str(tmp_path))[0] == 0
+
+
+@pytest.mark.parametrize("instructions", ["", "# Mine\nAnswer in one sentence.\n"], ids=["none", "some"])
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"], ids=["LF", "CRLF"])
+def test_a_fresh_init_costs_nothing_and_gives_no_diagnostics(
+    tmp_path: Path, instructions: str, line_end: str
+) -> None:
+    if instructions:
+        (tmp_path / "AGENTS.md").write_text(instructions)
+    before = read(tmp_path)
+    main(["init", str(tmp_path)])
+    written = tmp_path / ".nexus3" / "NEXUS.md"
+    written.write_text(written.read_text(), newline=line_end)
+    after = read(tmp_path)
+    assert {problem.code for problem in after.problems} <= {"layer.line-endings"}
+    assert instructions.strip() in after.prompt.text
+    assert "## Overview" not in after.prompt.text
+    assert instructions or after.prompt.text == before.prompt.text
+    written.write_text(written.read_text().replace("## Key Files\n", "## Key Files\nLook at main.py.\n"))
+    filled = read(tmp_path)
+    assert filled.problems == after.problems or line_end == "\r\n"
+    assert "Look at main.py." in filled.prompt.text
 
 
 def test_init_adopts_servers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

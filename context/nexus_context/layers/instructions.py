@@ -16,6 +16,7 @@ from nexus_context.config.merge import Effective
 from nexus_context.errors import Problem, Severity
 from nexus_context.layers.copilot import find_sources, is_source
 from nexus_context.layers.model import Kind, LayerFile
+from nexus_context.layers.template import filled_part
 from nexus_context.layers.text_reader import Reading
 from nexus_context.layers.walk import LayerPlace
 
@@ -88,4 +89,4 @@ def candidates(place: LayerPlace, names: list[str]) -> Iterator[str]:
 
 def _file(reading: Reading, kind: Kind, path: str) -> LayerFile:
     read = reading.prompt_file(path)
-    return LayerFile(kind, path, read.status, read.text)
+    return LayerFile(kind, path, read.status, read.text, body=filled_part(read.text or ""))

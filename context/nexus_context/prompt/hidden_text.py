@@ -18,7 +18,8 @@ Markup (`hidden_markup`), which people do not see in the rendered page:
 5. Hidden are HTML comments, link definitions that serve as comments (`[//]: # (…)`), and elements with the
    attribute `hidden` or a style that shows nothing (`display: none`). An unclosed one hides the rest.
 6. Code spans and fences are visible to people, so their content is not hidden.
-7. This is information, not a warning: comments are an ordinary way to leave notes.
+7. This is information, not a warning: comments are an ordinary way to leave notes. Those of the template that
+   `nexus init` writes are not reported.
 """
 
 import functools
@@ -32,6 +33,7 @@ from typing import NamedTuple
 
 from nexus_context.config import fixes
 from nexus_context.errors import Edit, Fix, Problem, Severity, Span
+from nexus_context.layers.template import is_template_comment
 from nexus_context.prompt.markdown import code_ranges
 from nexus_context.redact import redact_prose
 
@@ -238,6 +240,8 @@ def _names(run: str) -> str:
 def hidden_markup(path: str, text: str) -> Iterator[Problem]:
     """An information for each comment or hidden element of a file; a closed one has its removal as a fix."""
     for markup in islice(_markups(text), MOST_MARKUPS):
+        if is_template_comment(text[markup.span.start : markup.span.end]):
+            continue
         fix = Fix(f"Remove the {markup.noun}", (Edit(markup.span, ""),)) if markup.closed else None
         message = (
             f"Models read this {markup.noun}; people who look at the rendered page do not see it. Remove it "

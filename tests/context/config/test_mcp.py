@@ -377,7 +377,10 @@ def test_arguments_in_the_command() -> None:
     )
 
 
-UNSET = "The environment variable NOPE is not set: set it, or write ${NOPE:-default}."
+UNSET = (
+    "The environment variable NOPE is not set where Nexus runs: set it for the program that starts the "
+    "server, or write ${NOPE:-default}."
+)
 NO_INPUT = 'There is no input "key": add one with this "id" to "inputs".'
 UNCLEAR = (
     "This reference is not understood: use ${VAR}, ${VAR:-default}, ${env:VAR}, "
@@ -485,6 +488,8 @@ def test_secrets(entry: dict[str, Any], name: str, after: dict[str, Any]) -> Non
         f"This looks like a secret: set it as the environment variable {name} and write ${{{name}}} here."
     )
     assert json.loads(fixed(text, problem.fix) or "") == {"mcpServers": {"a b": after}}
+    _, problems = read(fixed(text, problem.fix) or "")
+    assert problems == ()  # the variable is not set, but that is what the fix has just written
 
 
 def test_a_secret_in_a_vs_code_file_becomes_vs_codes_reference() -> None:
