@@ -34,6 +34,30 @@ def check(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str
     return code, shown.out, shown.err
 
 
+# ---------------------------------------------------------------- a word that is no choice
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["chekc"], "check"),
+        (["sesions", "list"], "sessions"),
+        (["sessions", "lst"], "list"),
+        (["skill", "shw", "x"], "show"),
+        (["memory", "ad", "x"], "add"),
+        (["check", "--level", "hnt"], "hint"),
+        (["show", "--for", "cursr"], "cursor"),
+        (["nothing-like-it"], None),
+    ],
+)
+def test_a_misspelt_word(capsys: pytest.CaptureFixture[str], arguments: list[str], meant: str | None) -> None:
+    with pytest.raises(SystemExit) as error:
+        main(arguments)
+    assert error.value.code == 2
+    shown = capsys.readouterr().err
+    assert f"did you mean {meant}?" in shown if meant else "invalid choice" in shown
+
+
 # ---------------------------------------------------------------- tokens
 
 
@@ -82,7 +106,7 @@ counted with o200k_base × 1.18 (Claude), an estimate for this model
 def test_a_file_that_cannot_be_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fine = tmp_path / "fine"
     fine.write_text("hello world")
-    code, shown, errors = check(capsys, "tokens", str(tmp_path / "missing"), str(tmp_path), str(fine))
+    code, shown, errors = check(capsys, "tokens", str(tmp_path / "missing"), str(fine))
     assert code == 1
     assert shown.replace(str(tmp_path), "") == snapshot("""\
         2  /fine
@@ -91,8 +115,49 @@ counted with o200k_base
 """)
     assert errors.replace(str(tmp_path), "") == snapshot("""\
 nexus tokens: /missing: The file does not exist.
-nexus tokens: : A file is expected here, this is a directory. Replace it by an ordinary file or remove it.
 """)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "counted"),
+    [
+        (["docs"], ["docs/a.md", "docs/sub/b.txt", "docs/sub/.c"]),
+        (["docs/"], ["docs/a.md", "docs/sub/b.txt", "docs/sub/.c"]),
+        (["."], ["d.md", "docs/a.md", "docs/sub/b.txt", "docs/sub/.c"]),
+        (["docs/*.md"], ["docs/a.md"]),
+        (["docs/*"], ["docs/a.md", "docs/sub/b.txt", "docs/sub/.c"]),
+        (["**/*.txt"], ["docs/sub/b.txt"]),
+        (["d.md", "docs/sub"], ["d.md", "docs/sub/b.txt", "docs/sub/.c"]),
+        (["docs", "docs/a.md"], ["docs/a.md", "docs/sub/b.txt", "docs/sub/.c"]),
+        (["docs/image.png"], ["docs/image.png"]),
+        (["docs/[0-9]*"], []),
+        (["docs/.git"], ["docs/.git/HEAD"]),
+    ],
+)
+def test_tokens_of_all_below(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    counted: list[str],
+) -> None:
+    for name in (
+        "docs/a.md",
+        "docs/sub/b.txt",
+        "docs/sub/.c",
+        "docs/.git/HEAD",
+        "docs/node_modules/x",
+        "d.md",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("hello world")
+    (tmp_path / "docs" / "image.png").write_bytes(b"\x89PNG\0\0")
+    monkeypatch.chdir(tmp_path)
+    code, shown, errors = check(capsys, "tokens", *arguments)
+    names = [line.split("  ")[-1] for line in shown.splitlines()[:-1]]
+    several = len(arguments) > 1 or len(counted) > 1
+    assert (code, sorted(names)) == (0 if counted else 1, sorted([*counted, "total"] if several else counted))
+    assert ("there is no text file" in errors) is not bool(counted)
 
 
 @pytest.mark.parametrize(

@@ -192,3 +192,12 @@ def test_wrong_usage(repo: Repo, tmp_path: Path) -> None:
     assert (code, errors) == (2, f"nexus diff: {tmp_path}/none does not exist.\n")
     with pytest.raises(SystemExit):
         repo.diff("--budget", "many")
+
+
+def test_without_a_revision_it_compares_with_what_is_committed(
+    repo: Repo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repo.write("AGENTS.md", "Be brief. Answer in one sentence.\n")
+    monkeypatch.chdir(repo.top)
+    assert repo.run("diff") == repo.run("diff", "HEAD")
+    assert json.loads(repo.run("diff", "--format", "json")[1])["base"] == "HEAD"

@@ -27,7 +27,7 @@ from nexus_daemon.cli.show_assistant import surroundings_of
 
 EPILOG = """\
 examples:
-  nexus diff HEAD
+  nexus diff                                # with HEAD: what is not committed
   nexus diff origin/main --for claude-code
   nexus diff origin/main --format markdown > comment.md
   nexus diff origin/main --budget 500       # exit code 1 if an assistant reads over 500 tokens more
@@ -38,7 +38,13 @@ FORMATS = ("text", "markdown", "json")
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
-    command.add_argument("revision", metavar="BASE", help="a branch, tag or commit to compare with")
+    command.add_argument(
+        "revision",
+        nargs="?",
+        default="HEAD",
+        metavar="BASE",
+        help="a branch, tag or commit to compare with (default: HEAD)",
+    )
     command.add_argument("path", nargs="?", default=".", help="a folder in a git repository (default: .)")
     command.add_argument(
         "--for",

@@ -60,6 +60,16 @@ class _Parser(argparse.ArgumentParser):
         _stay_local()
         super().exit(status, message)
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """As argparse does, but name the choice that was meant."""
+        if action.choices is not None and value not in action.choices:
+            from difflib import get_close_matches  # for mistakes only
+
+            near = get_close_matches(str(value), map(str, action.choices), 1)
+            if near:
+                raise argparse.ArgumentError(action, f"{value!r} is unknown; did you mean {near[0]}?")
+        super()._check_value(action, value)
+
     def error(self, message: str) -> NoReturn:
         _stay_local()
         super().error(message)

@@ -1,12 +1,16 @@
-"""Count the tokens of files: exactly if the model's vocabulary is known, else as a labelled estimate.
+"""Count the tokens of files, also of all below a directory.
+
+The count is exact if the model's vocabulary is known, else a labelled estimate.
 
 With --accuracy: how wrong the counts of requests have been, for each family of models, by what providers
 counted.
 """
 
 import argparse
+import glob
+import os
 import sys
-from pathlib import Path
+from collections.abc import Iterator
 
 from nexus_context import files
 from nexus_context.tokens import counter_for, get_token_counter
@@ -14,10 +18,13 @@ from nexus_daemon.api.tokens import not_utf8
 from nexus_daemon.cli import invocation, output
 
 NOT_EXACT = "The count is an estimate: it covers only what could be read."
+NOT_ENTERED = frozenset({".git", ".hg", ".svn", ".venv", "node_modules", "__pycache__"})
+"""Directories whose files are not counted with those around them."""
+_FILE = "a text file, a directory or a quoted glob such as 'docs/**/*.md', or - for standard input"
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
-    command.add_argument("files", nargs="*", metavar="FILE", help="a text file, or - for standard input")
+    command.add_argument("files", nargs="*", metavar="FILE", help=_FILE)
     command.add_argument(
         "--accuracy", action="store_true", help="show how wrong our counts of requests have been"
     )
@@ -43,8 +50,12 @@ def run(options: argparse.Namespace) -> int:
     else:
         counter = get_token_counter(encoding=options.encoding or "o200k_base")
     total, exact, failed = 0, counter.exact, False
-    for name in options.files:
+    names = {name: is_named for each in options.files for name, is_named in _files(each)}
+    counted = 0
+    for name, is_named in names.items():
         read = _read(name)
+        if not is_named and (read.text is None or not_utf8(read) or "\0" in read.text):
+            continue  # of a directory, only the texts count
         if read.text is None:
             why = read.problems[0].message if read.problems else "The file does not exist."
             output.complain("tokens", f"{name}: {why}")
@@ -56,8 +67,12 @@ def run(options: argparse.Namespace) -> int:
         exact = exact and not odd
         count = counter.count(read.text)
         total += count
+        counted += 1
         output.line(f"{_mark(counter.exact and not odd)}{count:>9,}  {name}")
-    if len(options.files) > 1:
+    if not counted and not failed:
+        output.complain("tokens", f"{' '.join(options.files)}: there is no text file.")
+        return 1
+    if len(options.files) > 1 or counted > 1:
         output.line(f"{_mark(exact)}{total:>9,}  total")
     output.line(f"counted with {counter.name}" + ("" if counter.exact else ", an estimate for this model"))
     return 1 if failed else 0
@@ -67,7 +82,24 @@ def _mark(exact: bool) -> str:
     return "" if exact else "≈"
 
 
+def _files(name: str) -> Iterator[tuple[str, bool]]:
+    """The file, or those below the directory or of the glob; with each, whether it is named itself."""
+    cwd = invocation.current().cwd
+    path = os.path.join(cwd, name)
+    if not os.path.lexists(path) and glob.has_magic(name):
+        for match in sorted(glob.glob(name, root_dir=cwd, recursive=True)):
+            if NOT_ENTERED.isdisjoint(match.split(os.sep)):
+                yield from ((each, False) for each, _ in _files(match))
+        return
+    if not files.is_dir(path):
+        yield name, True
+    for parent, directories, entries in os.walk(path):
+        directories[:] = sorted(set(directories) - NOT_ENTERED)
+        below = os.path.join(name, os.path.relpath(parent, path))
+        yield from ((os.path.normpath(os.path.join(below, entry)), False) for entry in sorted(entries))
+
+
 def _read(name: str) -> files.FileRead:
     if name == "-":
         return files.decode(name, sys.stdin.buffer.read())
-    return files.read_text(str(Path(invocation.current().cwd, name)), limit=1 << 30)
+    return files.read_text(os.path.join(invocation.current().cwd, name), limit=1 << 30)
