@@ -58,6 +58,35 @@ def test_a_misspelt_word(capsys: pytest.CaptureFixture[str], arguments: list[str
     assert f"did you mean {meant}?" in shown if meant else "invalid choice" in shown
 
 
+# ---------------------------------------------------------------- a new folder
+
+BEGINS = {
+    "sessions list": "nexus sessions append main TEXT",
+    "sessions list --assistants": "start one of them there",
+    "sessions keep": "start one of them there",
+    "memory list": "nexus memory add TEXT",
+    "memory query": "nexus memory add TEXT",
+    "agents list": "nexus agents spawn NAME",
+    "skill list": ".nexus3/skills/NAME/SKILL.md",
+    "knowledge query x": "memory.knowledge.paths",
+    "show --for claude-code": "write CLAUDE.md",
+    "show --for codex": "write AGENTS.md",
+    "watch --once": "nexus sessions list --assistants --all",
+}
+
+
+@pytest.mark.parametrize("command", BEGINS)
+def test_what_has_nothing_to_do_says_what_begins_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setenv("NEXUS_STATE", str(tmp_path / "state"))
+    new = tmp_path / "new"
+    new.mkdir()
+    monkeypatch.chdir(new)
+    _, shown, errors = check(capsys, *command.split())
+    assert BEGINS[command] in shown + errors
+
+
 # ---------------------------------------------------------------- tokens
 
 

@@ -107,7 +107,10 @@ def test_the_search_by_meaning_is_that_of_a_turn(tree: Fixture, capsys: pytest.C
         (
             ("status", "--folder", "../lone"),
             1,
-            "/home/lone has no knowledge base; docs/memory.md says how to name its files.",
+            (
+                "/home/lone has no knowledge base; name its files in memory.knowledge.paths of "
+                ".nexus3/config.json (docs/memory.md)."
+            ),
         ),
         (("query", "x", "--folder", "/nowhere"), 2, "/nowhere does not exist."),
     ],

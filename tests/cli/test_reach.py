@@ -10,6 +10,7 @@ from inline_snapshot import snapshot
 
 from nexus_context.ledger import open_ledger
 from nexus_daemon.cli import main
+from nexus_daemon.cli.memory import BEGINS_MEMORY
 from support.fixture import Fixture, write_fixture
 
 FIXTURE = """
@@ -94,7 +95,10 @@ def test_agents_live_in_the_ledger_from_spawn_to_dispose(shell: Shell) -> None:
     ]
     assert shell.run("agents", "dispose", "api") == "'tests' has ended.\n'api' has ended.\n"
     assert agents_of(shell) == []
-    assert shell.run("agents", "list") == "nexus agents: /home/a has no running agents.\n"
+    assert (
+        shell.run("agents", "list")
+        == "nexus agents: /home/a has no running agents; nexus agents spawn NAME starts one.\n"
+    )
 
 
 def test_agents_get_what_the_command_line_grants(shell: Shell) -> None:
@@ -248,7 +252,11 @@ user: Staging is read-only.
             2,
             "query_l4_memory: limit is 99; it must be a whole number from 1 to 50.",
         ),
-        (("list",), 0, "nothing is remembered of /home/a yet."),
+        (
+            ("list",),
+            0,
+            f"nothing is remembered of /home/a yet. {BEGINS_MEMORY}",
+        ),
         (("add", " "), 2, "the note is empty."),
     ],
 )

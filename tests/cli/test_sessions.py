@@ -14,6 +14,7 @@ from nexus_context.conversation.message import Message
 from nexus_context.ledger import open_ledger
 from nexus_context.ledger.records import Counted, NewTurn
 from nexus_daemon.cli import main
+from nexus_daemon.cli.sessions.open_session import BEGINS_SESSIONS
 from support import program_files
 
 CHAT = [
@@ -63,6 +64,53 @@ def chat(place: Place) -> Place:
     """With one session, `chat`."""
     place.run("import", str(place.file))
     return place
+
+
+BEGINNINGS = {
+    "show": ("show", "ch"),
+    "export": ("export", "cha"),
+    "search": ("search", "disk", "--session", "ch"),
+    "compact": ("compact", "ch"),
+    "rebase": ("rebase", "ch"),
+    "fork": ("fork", "ch", "new"),
+    "rename": ("rename", "ch", "new"),
+    "delete": ("delete", "ch", "--yes"),
+}
+
+
+@pytest.mark.parametrize("arguments", BEGINNINGS.values(), ids=BEGINNINGS)
+def test_the_beginning_of_a_name_is_enough(chat: Place, arguments: tuple[str, ...]) -> None:
+    out, err = chat.run(*arguments, code=1 if arguments[0] == "compact" else 0)
+    assert "There is no session" not in err
+    assert "chat" in out + err or "Nothing was compacted" in err
+
+
+def test_the_beginning_of_several_names_lists_them(chat: Place) -> None:
+    chat.run("fork", "chat", "chat-two")
+    chat.run("fork", "chat", "other")
+    assert chat.run("show", "cha", code=1)[1] == (
+        "nexus sessions: There is no session 'cha' in /project. 2 begin so: 'chat-two', 'chat'. "
+        "Write more of it.\n"
+    )
+    assert "chat\n" in chat.run("show", "chat")[0]  # the whole name of one counts
+    thread = chat.json("list")["sessions"][0]["thread"]
+    assert "other\n" in chat.run("show", thread[:-1])[0]
+
+
+def test_no_beginning_names_the_session_to_append_to(chat: Place) -> None:
+    chat.run("append", "cha", "Hello.")
+    assert {one["session"] for one in chat.json("list")["sessions"]} == {"cha", "chat"}
+
+
+@pytest.mark.parametrize(
+    "command", [("show", "--session"), ("memory", "list", "--session"), ("memory", "query", "--session")]
+)
+def test_the_beginning_of_a_name_is_enough_elsewhere(
+    chat: Place, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
+) -> None:
+    place = ("--folder", str(chat.folder)) if command[0] == "memory" else (str(chat.folder),)
+    assert main([*command, "ch", *place]) == 0
+    assert "There is no session" not in capsys.readouterr().err
 
 
 def test_an_import_says_what_it_did(place: Place) -> None:
@@ -150,7 +198,7 @@ def test_a_list_fits_a_terminal(chat: Place, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_an_empty_list_says_where_there_are_some(place: Place, tmp_path: Path) -> None:
-    assert place.run("list") == ("", "nexus sessions: There are no sessions yet.\n")
+    assert place.run("list") == ("", f"nexus sessions: There are no sessions yet. {BEGINS_SESSIONS}\n")
     place.run("import", str(place.file))
     _, err = place.run("list", "--folder", str(tmp_path / "gone"), code=2)
     assert err == "nexus sessions: /gone is not a folder.\n"
@@ -373,7 +421,7 @@ def test_with_broken_settings_nothing_is_written(chat: Place, tmp_path: Path, ac
 
 def test_the_path_of_the_ledger(chat: Place, tmp_path: Path) -> None:
     settings(tmp_path, '{"ledger": {"path": "~/mine/ledger.db"}}')
-    assert chat.run("list")[1] == "nexus sessions: There are no sessions yet.\n"
+    assert chat.run("list")[1] == f"nexus sessions: There are no sessions yet. {BEGINS_SESSIONS}\n"
     assert (tmp_path / "home/mine/ledger.db").is_file()
     settings(tmp_path, '{"ledger": {"path": "mine/ledger.db"}}')
     assert chat.run("list", code=1)[1] == snapshot(
@@ -410,7 +458,7 @@ def test_a_name_that_none_should_have_is_refused(chat: Place, action: str, name:
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("Chta", "Did you mean 'chat'?"), ("zzz", "Its sessions: 'chat'."), ("cha", "Did you mean 'chat'?")],
+    [("Chta", "Did you mean 'chat'?"), ("zzz", "Its sessions: 'chat'."), ("hat", "Did you mean 'chat'?")],
 )
 def test_an_unknown_session_is_said_with_those_near(chat: Place, name: str, said: str) -> None:
     for action in (["show", name], ["export", name], ["fork", name, "x"], ["delete", name, "--yes"]):
@@ -639,9 +687,10 @@ def test_the_sessions_of_assistants(place: Place) -> None:
 
 
 def test_no_sessions_of_assistants(place: Place) -> None:
-    expected = "nexus sessions: Claude Code, Codex and opencode have no sessions in /project.\n"
+    text = "nexus sessions: Claude Code, Codex and opencode have no sessions {}; start one of them there.\n"
+    expected = text.format("in /project")
     assert place.run("list", "--assistants") == ("", expected)
-    expected = "nexus sessions: Claude Code, Codex and opencode have no sessions on this machine.\n"
+    expected = text.format("on this machine")
     assert place.run("list", "--assistants", "--all") == ("", expected)
     assert place.json("list", "--assistants") == {"sessions": [], "totals": []}
 

@@ -113,6 +113,19 @@ def test_which_session(home: Path, run: Run) -> None:
     assert errors.startswith("nexus watch: Claude Code, Codex and opencode have no session zz in ~/shop;")
 
 
+def test_the_beginning_of_several_ids_lists_them(home: Path, run: Run) -> None:
+    ids = ("11111111-a", "11111111-b", "11111111")
+    for minute, session in enumerate(ids[:2]):
+        claude = Claude(str(home / "shop"), session=session)
+        write(claude.path(home), [claude.asks(session), *claude.answers("A", write=9)], minute=minute)
+    code, out, errors = run("--once", "--session", "1111")
+    assert (code, out, errors) == (1, "", f"nexus watch: 2 sessions begin with 1111: {ids[0]}, {ids[1]}\n")
+    assert "11111111-a" in run("--once", "--session", "11111111-a")[1]
+    claude = Claude(str(home / "shop"), session=ids[2])
+    write(claude.path(home), [claude.asks("whole"), *claude.answers("A", write=9)], minute=3)
+    assert "whole" in run("--once", "--session", "11111111")[1]
+
+
 def test_no_session(run: Run) -> None:
     code, out, errors = run("--once", "--assistant", "codex")
     assert (code, out) == (1, "")
@@ -210,7 +223,9 @@ def test_it_ends_when_its_reader_goes(home: Path, begins: bool) -> None:
         if begins:
             assert "9,010 of 200,000" in process.stdout.readline()
         process.stdout.close()
-        assert (process.stderr.read(), process.wait(10)) == ("", 0)
+        errors = process.stderr.read()
+        assert process.wait(10) == 0
+        assert errors == "" if begins else errors.endswith("Waiting for one.\n")
 
 
 @posix

@@ -159,7 +159,8 @@ def _vectors(command: str, index: "KnowledgeIndex", embeddings: "EmbeddingSettin
 
 
 def _nothing(snapshot: "Snapshot") -> str:
-    return f"{snapshot.folder} has no knowledge base; docs/memory.md says how to name its files."
+    place = "memory.knowledge.paths of .nexus3/config.json (docs/memory.md)"
+    return f"{snapshot.folder} has no knowledge base; name its files in {place}."
 
 
 # ---------------------------------------------------------------- actions

@@ -26,6 +26,7 @@ exit codes: 0 success; 1 failure; 2 wrong usage
 NOTES = "notes"
 """The session of notes that name none: every other conversation finds it with an L4 query."""
 LEVELS = (2, 3, 4)
+BEGINS_MEMORY = "Conversations are remembered as they are stored, and nexus memory add TEXT adds a note."
 LIMIT = 10
 
 
@@ -117,7 +118,8 @@ def run_query(options: argparse.Namespace) -> int:
     workspace = workspace_of(options.folder)
     with ledger_for(snapshot) as ledger:
         if options.session is not None:
-            find_session(ledger, workspace, options.session)
+            options.session = find_session(ledger, workspace, options.session).name
+        is_empty = not ledger.sessions(workspace)
         text = queries.run(
             f"query_l{options.level}_memory",
             {
@@ -133,6 +135,8 @@ def run_query(options: argparse.Namespace) -> int:
         output.json_value({"text": text})
     else:
         output.page(text + "\n")
+        if is_empty:
+            output.complain("memory", f"nothing is remembered of {workspace} yet. {BEGINS_MEMORY}")
     return 0
 
 
@@ -148,7 +152,7 @@ def run_list(options: argparse.Namespace) -> int:
     workspace = workspace_of(options.folder)
     with ledger_for(load_folder(options.folder)) as ledger:
         if options.session is not None:
-            find_session(ledger, workspace, options.session)
+            options.session = find_session(ledger, workspace, options.session).name
         levels = Levels(ledger)
         important = levels.important(workspace, options.session, limit=options.limit)
         summaries = levels.summaries(workspace, options.session, limit=options.limit)
@@ -158,7 +162,9 @@ def run_list(options: argparse.Namespace) -> int:
         )
         return 0
     if not important and not summaries:
-        output.complain("memory", f"nothing is remembered of {options.session or workspace} yet.")
+        output.complain(
+            "memory", f"nothing is remembered of {options.session or workspace} yet. {BEGINS_MEMORY}"
+        )
     _print("Exchanges that matter (L2)", important)
     _print("Summaries (L3)", summaries)
     return 0

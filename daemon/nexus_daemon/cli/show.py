@@ -150,6 +150,7 @@ def run(options: argparse.Namespace) -> int:
 def _show(folder: Path, options: argparse.Namespace) -> int:
     """Print what the options request; returns the exit code."""
     snapshot = read(folder)
+    options.session = show_turn.full_name(snapshot, options.session)
     if options.model is None and options.messages is None:
         snapshot = _with_picked_model(snapshot, options.session)
     snapshot, other = show_agents.resolve_views(snapshot, options)

@@ -24,6 +24,8 @@ from nexus_daemon.cli.assistant_option import ALL
 from nexus_daemon.hooks import loaded_files
 
 PLACES = {"system": "system prompt", "user": "first user message", "developer": "developer message"}
+FIRST_FILES = {"claude-code": "CLAUDE.md", "gemini": "GEMINI.md"}
+"""What an assistant reads by default; of the others it is AGENTS.md."""
 _BAR = 20
 
 
@@ -106,7 +108,10 @@ def _print_text(profile: Profile, *, with_source: bool) -> None:
         text = "".join(_sourced(profile, block)) if with_source else block.text
         output.data(text if text.endswith("\n") else text + "\n")
     if not profile.blocks:
-        output.line(f"── {profile.assistant.title} sends nothing of this folder's files")
+        name = FIRST_FILES.get(profile.assistant.name, "AGENTS.md")
+        output.line(
+            f"── {profile.assistant.title} sends nothing of this folder's files; write {name} to begin that"
+        )
     if with_source:
         for later in profile.later:
             output.line(f"── later: {later.path} ({mark}{later.tokens:,} tokens): sent {later.when}")

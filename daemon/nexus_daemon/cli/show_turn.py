@@ -104,8 +104,6 @@ def read_turn(folder: str, snapshot: Snapshot, options: argparse.Namespace, sess
         if ledger is None or history is None:
             if options.session is None:
                 return turn
-            if ledger is not None:
-                find_session(ledger, workspace, name)
             raise RequestError(
                 f"There is no session {name!r}: no conversation is stored yet.", code="unknown-session"
             )
@@ -117,6 +115,19 @@ def read_turn(folder: str, snapshot: Snapshot, options: argparse.Namespace, sess
             frozen=frozen_of(ledger.frozen(workspace, name)),
             correction=_correction(ledger, workspace, name, snapshot=snapshot),
         )
+
+
+def full_name(snapshot: Snapshot, session: str | None) -> str | None:
+    """The name of the session that a command line names, perhaps by its beginning.
+
+    RequestError if there is none, or are several.
+    """
+    if session is None:
+        return None
+    from nexus_daemon.cli.sessions.open_session import find_session
+
+    with _stored(snapshot.folder, snapshot) as (ledger, workspace):
+        return session if ledger is None else find_session(ledger, workspace, session).name
 
 
 def _correction(ledger: "Ledger", workspace: str, session: str, *, snapshot: Snapshot) -> Correction:

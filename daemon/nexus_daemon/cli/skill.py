@@ -135,7 +135,10 @@ def _list(snapshot: Snapshot, options: argparse.Namespace) -> int:
         output.json_value({"skills": [msgspec.to_builtins(one) for one in skills]})
         return 0
     if not skills:
-        output.complain("skill", f"{snapshot.folder} has no skills; docs/skills.md says where to add them.")
+        output.complain(
+            "skill",
+            f"{snapshot.folder} has no skills; write one to .nexus3/skills/NAME/SKILL.md (docs/skills.md).",
+        )
         return 0
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("skill", style="bold")

@@ -58,6 +58,9 @@ def run(options: argparse.Namespace) -> int:
         if out.is_terminal and options.format == "text":
             _show_live(watch, report)
         else:
+            if report is None:
+                output.complain("watch", f"{watch.nothing()} Waiting for one.")
+                output.flush()
             for changed in watch.changes(report):
                 _print(options, changed, is_event=True)
                 output.flush()
@@ -119,12 +122,16 @@ class _Watch:
         )
         self._sessions = listed.sessions
         self.failure = next((f"{path} cannot be read: {reason}" for path, reason in listed.failures), None)
-        matches = (
+        name = self._name
+        matches = [
             one
             for one in listed.sessions
-            if (one.id.startswith(self._name) if self._name is not None else one.parent is None)
-        )
-        self._session = next(matches, None)
+            if (one.id.startswith(name) if name is not None else one.parent is None)
+        ]
+        self._session = next((one for one in matches if one.id == name), next(iter(matches), None))
+        if name is not None and len(matches) > 1 and self._session is matches[0] and matches[0].id != name:
+            ids = ", ".join(one.id for one in matches)
+            self.failure, self._session = f"{len(matches):,} sessions begin with {name}: {ids}", None
         took = time.monotonic() - began
         self._find_at = began + max(FIND_S, FIND_REST * took)
 

@@ -23,7 +23,9 @@ def run_list(options: argparse.Namespace) -> int:
     elif listed.agents:
         _print(listed.agents)
     else:
-        output.complain("agents", f"{absolute(options.folder)} has no running agents.")
+        output.complain(
+            "agents", f"{absolute(options.folder)} has no running agents; nexus agents spawn NAME starts one."
+        )
     return 0
 
 

@@ -24,7 +24,12 @@ from nexus_daemon.cli.mcp.answer_call import CallScope
 from nexus_daemon.cli.mcp.pages import ToolAnswer
 from nexus_daemon.cli.mcp.places import short_path
 from nexus_daemon.cli.memory import NOTES
-from nexus_daemon.cli.sessions.open_session import ledger_for, load_folder, workspace_of
+from nexus_daemon.cli.sessions.open_session import (
+    ledger_for,
+    load_folder,
+    sessions_that_begin,
+    workspace_of,
+)
 from nexus_daemon.mcp_server.workspace_folders import is_beneath
 
 MOST_HITS = 60
@@ -48,7 +53,8 @@ def search_conversations(scope: CallScope) -> ToolAnswer:
         session = None if name is None else _session(sessions, name)
         if query is None:
             return _list(sessions, scope) if session is None else _read(ledger, session, scope)
-        return _search(ledger, sessions if session is None else [session], scope, only=name)
+        only = None if session is None else session.name
+        return _search(ledger, sessions if session is None else [session], scope, only=only)
 
 
 def query_memory(scope: CallScope) -> ToolAnswer:
@@ -57,7 +63,7 @@ def query_memory(scope: CallScope) -> ToolAnswer:
     workspace = workspace_of(scope.folder)
     with ledger_for(load_folder(scope.folder)) as ledger:
         if name is not None:
-            _session(ledger.sessions(workspace), name)
+            name = _session(ledger.sessions(workspace), name).name
         levels = _levels(ledger)
         if kind == "important":
             entries = levels.important(workspace, name, limit=MOST_ENTRIES)
@@ -104,9 +110,10 @@ def _sessions(ledger: Ledger, scope: CallScope) -> list[Session]:
 
 
 def _session(sessions: list[Session], name: str) -> Session:
-    session = next((each for each in sessions if each.name == name), None)
+    begun = sessions_that_begin(sessions, name)
+    session = next((each for each in sessions if each.name == name), begun[0] if len(begun) == 1 else None)
     if session is None:
-        names = session_names(sessions)
+        names = session_names(begun or sessions)
         raise RequestError(
             f"This folder has no conversation {name[:60]!r}. It has: {names}.", code="unknown-session"
         )

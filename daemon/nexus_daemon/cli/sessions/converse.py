@@ -45,7 +45,7 @@ def run_append(options: argparse.Namespace) -> int:
 
 def run_compact(options: argparse.Namespace) -> int:
     pins = [int(pin) if pin.isascii() and pin.isdecimal() else pin for pin in options.pin]
-    _check_exists(options)
+    _resolve_name(options)
     compacted = answer(
         "sessions",
         options.folder,
@@ -73,7 +73,7 @@ def run_compact(options: argparse.Namespace) -> int:
 
 
 def run_undo(options: argparse.Namespace) -> int:
-    _check_exists(options)
+    _resolve_name(options)
     undone = answer(
         "sessions",
         options.folder,
@@ -88,7 +88,7 @@ def run_undo(options: argparse.Namespace) -> int:
 
 
 def run_rebase(options: argparse.Namespace) -> int:
-    _check_exists(options)
+    _resolve_name(options)
     rebased = answer(
         "sessions",
         options.folder,
@@ -120,10 +120,10 @@ def _messages(options: argparse.Namespace) -> list[Message] | None:
     return [message for turn in sessions[0].turns for message in turn.messages]
 
 
-def _check_exists(options: argparse.Namespace) -> None:
-    """LedgerError, with similar names, for a session that does not exist."""
+def _resolve_name(options: argparse.Namespace) -> None:
+    """Replace the beginning of a name; LedgerError, with similar names, if there is no such session."""
     with ledger_for(load_folder(options.folder)) as ledger:
-        find_session(ledger, workspace_of(options.folder), options.session)
+        options.session = find_session(ledger, workspace_of(options.folder), options.session).name
 
 
 def _tokens(usage: protocol.TokenUsage) -> str:

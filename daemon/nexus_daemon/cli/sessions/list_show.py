@@ -24,7 +24,14 @@ from nexus_context.tokens import SimpleTokenCounter
 from nexus_context.visible import visible_line
 from nexus_daemon.cli import output
 from nexus_daemon.cli.folder import absolute
-from nexus_daemon.cli.sessions.open_session import find_session, ledger_for, load_folder, note, workspace_of
+from nexus_daemon.cli.sessions.open_session import (
+    BEGINS_SESSIONS,
+    find_session,
+    ledger_for,
+    load_folder,
+    note,
+    workspace_of,
+)
 from nexus_daemon.cli.tables import ROLE_COLOURS, print_sentence
 
 LAST_TURNS = 20
@@ -56,7 +63,7 @@ def run_list(options: argparse.Namespace) -> int:
             output.json_value({"sessions": [_session_values(session) for session in sessions]})
             return 0
         if not sessions:
-            text = "There are no sessions yet."
+            text = f"There are no sessions yet. {BEGINS_SESSIONS}"
             if not options.all and (others := {one.workspace for one in ledger.sessions()}):
                 folders = "1 other folder has" if len(others) == 1 else f"{len(others):,} other folders have"
                 text = f"{workspace} has no sessions; {folders}: see nexus sessions list --all."
@@ -242,7 +249,7 @@ def run_search(options: argparse.Namespace) -> int:
         return 2
     with ledger_for(load_folder(options.folder)) as ledger:
         if options.session is not None and workspace is not None:
-            find_session(ledger, workspace, options.session)
+            options.session = find_session(ledger, workspace, options.session).name
         hits = ledger.search(query, workspace=workspace, session=options.session, limit=options.limit)
     if options.json:
         output.json_value({"hits": [msgspec.to_builtins(hit) for hit in hits]})

@@ -1,6 +1,6 @@
 """Open the ledger and find the session that a command line names."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 
@@ -14,7 +14,12 @@ from nexus_daemon.cli import invocation, output
 from nexus_daemon.cli.folder import absolute, read
 from nexus_daemon.sessions.ledger_writer import refuse_url
 
+BEGINS_SESSIONS = (
+    "A chat in an editor begins one, or nexus sessions append main TEXT; nexus sessions keep takes over "
+    "those of other assistants."
+)
 MOST_NAMED = 5
+MOST_LISTED = 20
 
 
 @contextmanager
@@ -79,13 +84,33 @@ def workspace_of(path: str) -> str:
 
 
 def find_session(ledger: Ledger, workspace: str, name: str) -> Session:
-    """The session of a name; LedgerError, with similar names, if there is none."""
+    """The session of a name or of its beginning; LedgerError, with the names that were meant, if none is."""
     session = ledger.find(workspace, name)
     if session is not None:
         return session
-    raise LedgerError(
-        f"There is no session {name!r} in {workspace}. {_near(ledger, workspace, name)}",
-        code="unknown-session",
+    begun = sessions_that_begin(ledger.sessions(workspace), name)
+    if len(begun) == 1:
+        return begun[0]
+    near = ambiguity(begun) if begun else _near(ledger, workspace, name)
+    raise LedgerError(f"There is no session {name!r} in {workspace}. {near}", code="unknown-session")
+
+
+def sessions_that_begin(sessions: Sequence[Session], beginning: str) -> list[Session]:
+    """The sessions whose name, or id in their program or in the ledger, begins so."""
+    return [
+        one
+        for one in sessions
+        for ids in [(one.name, one.head.thread, one.origin.id if one.origin else "")]
+        if beginning and any(each.startswith(beginning) for each in ids)
+    ]
+
+
+def ambiguity(sessions: Sequence[Session]) -> str:
+    """Which sessions a beginning may mean."""
+    names = ", ".join(repr(one.name) for one in sessions[:MOST_LISTED])
+    more = len(sessions) - MOST_LISTED
+    return (
+        f"{len(sessions):,} begin so: {names}{f' and {more:,} more' if more > 0 else ''}. Write more of it."
     )
 
 
