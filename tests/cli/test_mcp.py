@@ -152,7 +152,7 @@ def test_what_nexus_itself_sends(shell: Shell) -> None:
 The system prompt of the user's own chats with Nexus has N tokens here:
 N text of Nexus
 N AGENTS.md
-not read: /home: is the home directory
+not read: ~: is the home directory
 not read: CLAUDE.md: has no effect beside AGENTS.md: of NEXUS.md, AGENTS.md, CLAUDE.md the first that exists is read. Write @CLAUDE.md in AGENTS.md to read it, too
 """)  # noqa: E501
 

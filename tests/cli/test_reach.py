@@ -90,8 +90,8 @@ def test_agents_live_in_the_ledger_from_spawn_to_dispose(shell: Shell) -> None:
     rows = [line.split() for line in shell.run("agents", "list").splitlines() if line.strip(" ─")]
     assert [[*row[:3], *row[4:]] for row in rows] == [
         ["agent", "role", "below", "directory", "task"],
-        ["api", "worker", "main", "/home/a/api"],
-        ["tests", "worker", "api", "/home/a/api", "Test", "it."],
+        ["api", "worker", "main", "~/a/api"],
+        ["tests", "worker", "api", "~/a/api", "Test", "it."],
     ]
     assert shell.run("agents", "dispose", "api") == "'tests' has ended.\n'api' has ended.\n"
     assert agents_of(shell) == []

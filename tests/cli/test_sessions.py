@@ -672,10 +672,11 @@ def test_the_sessions_of_assistants(place: Place) -> None:
         re.split(r"\s{2,}", line.strip()) for line in out.splitlines() if "─" not in line and line.strip()
     ]
     assert rows == [
-        ["assistant", "session", "model", "window", "from cache", "cost", "changed"],
+        ["session", "title", "assistant", "model", "window", "from cache", "cost", "changed"],
         [
-            "claude-code",
+            "5e55",
             "Where is the gate?",
+            "claude-code",
             "claude-sonnet-4-5",
             "20,000 of 200,000 (10%)",
             "95%",
@@ -684,6 +685,48 @@ def test_the_sessions_of_assistants(place: Place) -> None:
         ],
     ]
     assert err == ""
+
+
+@pytest.mark.parametrize(
+    ("columns", "all_folders", "shown"),
+    [
+        (60, False, ["session", "title", "window"]),
+        (80, False, ["session", "title", "window", "changed"]),
+        (80, True, ["session", "title", "folder", "window"]),
+        (120, False, ["session", "title", "assistant", "model", "window", "cost", "changed"]),
+        (120, True, ["session", "title", "folder", "assistant", "window", "cost", "changed"]),
+    ],
+)
+def test_the_least_columns_leave_a_narrow_terminal(
+    place: Place, monkeypatch: pytest.MonkeyPatch, columns: int, all_folders: bool, shown: list[str]
+) -> None:
+    write_assistant_session(place, prompt="Where is the gate of the harbour, and who has its key?")
+    monkeypatch.setenv("COLUMNS", str(columns))
+    out, _ = place.run("list", "--assistants", *["--all"] * all_folders)
+    lines = [line for line in out.splitlines() if line.strip()]
+    assert max(map(len, lines)) <= columns
+    assert re.split(r"\s{2,}", lines[0].strip()) == shown
+    assert "5e55" in out and "Where is the " in out
+
+
+@pytest.mark.parametrize(
+    ("columns", "shown"),
+    [
+        (40, ["session", "folder"]),
+        (80, ["session", "folder", "turns", "tokens", "changed"]),
+        (120, ["session", "folder", "turns", "messages", "tokens", "changed", "forked from"]),
+    ],
+)
+def test_the_name_of_a_session_never_leaves(
+    chat: Place, monkeypatch: pytest.MonkeyPatch, columns: int, shown: list[str]
+) -> None:
+    chat.run("fork", "chat", "the conversation about the disk of the harbour")
+    monkeypatch.setenv("COLUMNS", str(columns))
+    out, _ = chat.run("list", "--all")
+    lines = [line for line in out.splitlines() if line.strip()]
+    assert max(map(len, lines)) <= columns
+    assert re.split(r"\s{2,}", lines[0].strip()) == shown
+    assert "the conversati" in out
 
 
 def test_no_sessions_of_assistants(place: Place) -> None:

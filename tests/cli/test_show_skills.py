@@ -46,8 +46,8 @@ def test_layers_and_tokens_name_skills(tree: Fixture, capsys: pytest.CaptureFixt
     listed = [line.split() for line in check(tree, capsys, "show", folder, "--layers").splitlines()]
     # the first of a layer's lines begins with its name, the one that has no effect ends without tokens
     (shadowed,) = (line for line in listed if line[-1:] == ["shadowed"])
-    (loaded,) = (line for line in listed if line[:1] == ["/home/a/.claude/skills/pdf/SKILL.md"])
-    assert shadowed[-2] == "/home/.nexus3/skills/pdf/SKILL.md"
+    (loaded,) = (line for line in listed if line[:1] == [".claude/skills/pdf/SKILL.md"])
+    assert shadowed[-2] == "~/.nexus3/skills/pdf/SKILL.md"
     assert (loaded[1], loaded[2][0], int(loaded[2][1:]) > 5) == ("loaded", "≈", True)
     rows = [line.split() for line in check(tree, capsys, "show", folder, "--tokens").splitlines()]
     assert [line[1] for line in rows if line[:2] == ["system", "pdf"]] == ["pdf"]

@@ -1,11 +1,13 @@
 """The folder that a command line names, as the daemon would see it without open editors."""
 
+import os
 from pathlib import Path
 
 from nexus_context.files import exists, is_dir
 from nexus_context.layers.instructions import TOOL_DIRECTORIES
-from nexus_context.layers.walk import CONFIG_DIRECTORY
+from nexus_context.layers.walk import CONFIG_DIRECTORY, user_home
 from nexus_context.snapshot import LoadInputs, Snapshot, load
+from nexus_context.visible import visible_line
 from nexus_daemon.cli import invocation
 from nexus_daemon.workspace import inputs
 
@@ -15,6 +17,17 @@ DOT_DIRECTORIES = (CONFIG_DIRECTORY, ".vscode", *TOOL_DIRECTORIES.values())
 def absolute(path: str) -> Path:
     """The path without `..`, from the current directory: its parents are its ancestors."""
     return Path(invocation.current().absolute(path))
+
+
+def short_path(path: str, folder: str | None = None) -> str:
+    """A path below the folder without that, one below the home with `~`, in one line."""
+    home = user_home(invocation.current().environ)
+    for directory, prefix in ((folder, ""), (home, f"~{os.sep}")):
+        if path == directory == home:
+            return "~"
+        if directory is not None and path.startswith(directory.rstrip(os.sep) + os.sep):
+            return visible_line(prefix + path[len(directory.rstrip(os.sep)) + 1 :])
+    return visible_line(path)
 
 
 def folder_of(path: Path) -> Path | None:

@@ -12,6 +12,7 @@ import argparse
 import shlex
 from collections.abc import Iterator
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ from nexus_context.visible import visible_line
 from nexus_daemon import protocol, results
 from nexus_daemon.api import context
 from nexus_daemon.cli import assistant_option, output, show_agents, show_turn
-from nexus_daemon.cli.folder import absolute, folder_of, read
+from nexus_daemon.cli.folder import absolute, folder_of, read, short_path
 from nexus_daemon.lsp.convert import Locator
 
 EPILOG = """\
@@ -377,9 +378,10 @@ def _print_tables(snapshot: Snapshot, folder: Path, options: argparse.Namespace)
     from nexus_daemon.cli import tables
 
     if options.layers:
-        tables.print_layers(
-            context.build_layers(snapshot, Locator(snapshot.layers, "utf-32"), datetime.now().astimezone())
+        layers = context.build_layers(
+            snapshot, Locator(snapshot.layers, "utf-32"), datetime.now().astimezone()
         )
+        tables.print_layers(layers, display_path=partial(short_path, folder=str(folder)))
     if options.tokens:
         spent = results.usage(_context(snapshot, folder, options).usage, Locator(snapshot.layers, "utf-32"))
         tables.print_usage(spent)

@@ -1,9 +1,11 @@
 """Tables and sentences: with colours and bars on a terminal, as plain text in a pipe."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
 from urllib.parse import unquote
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -21,6 +23,8 @@ ROW_COLOURS = {
     "event": "green",
 }
 BAR = 20
+PADDING = 3
+"""What a table adds to the width of each column."""
 
 
 def print_usage(usage: protocol.TokenUsage) -> None:
@@ -67,6 +71,50 @@ def print_sentence(out: Console, text: Text | str) -> None:
     out.print(Text(text) if isinstance(text, str) else text, soft_wrap=not out.is_terminal)
 
 
+class Column(NamedTuple):
+    """A column of a list. The columns of the least `worth` leave a narrow terminal, those without one never.
+
+    The cells of a column with a `least` width may be cut down to that, and others never.
+    """
+
+    name: str
+    cells: Sequence[str]
+    worth: int | None = None
+    least: int | None = None
+    justify: Literal["left", "right"] = "left"
+    footer: str = ""
+
+    @property
+    def width(self) -> int:
+        """The columns of a terminal that it needs."""
+        width = max(map(cell_len, (self.name, self.footer, *self.cells)))
+        return width if self.least is None else min(width, self.least)
+
+
+def print_columns(columns: Sequence[Column]) -> None:
+    """Print a list as wide as the terminal, the first column in bold."""
+    out = console()
+    kept = list(columns)
+    while sum(column.width + PADDING for column in kept) + 1 > out.width:
+        leaving = [column for column in kept if column.worth is not None]
+        if not leaving:
+            break
+        kept.remove(min(leaving, key=lambda column: column.worth or 0))
+    table = Table(box=box.SIMPLE_HEAD, show_footer=any(column.footer for column in kept))
+    for number, column in enumerate(kept):
+        table.add_column(
+            column.name,
+            column.footer,
+            style="" if number else "bold",
+            justify=column.justify,
+            no_wrap=column.least is None,
+            min_width=column.width,
+        )
+    for row in zip(*(column.cells for column in kept), strict=True):
+        table.add_row(*(Text(cell, no_wrap=True, overflow="ellipsis") for cell in row))
+    out.print(table)
+
+
 def print_layers(result: protocol.LayersResult, *, display_path: Callable[[str], str] = str) -> None:
     """Print the layers with their files, then what was skipped and why. `display_path` shortens a path."""
     table = Table(box=box.SIMPLE_HEAD)
@@ -89,7 +137,8 @@ def print_layers(result: protocol.LayersResult, *, display_path: Callable[[str],
     out = console()
     out.print(table)
     for skipped in result.skipped:
-        out.print(Text.assemble(("skipped ", "yellow"), visible_line(f"{skipped.path}: {skipped.reason}")))
+        text = f"{display_path(visible_line(skipped.path))}: {visible_line(skipped.reason)}"
+        out.print(Text.assemble(("skipped ", "yellow"), text))
 
 
 def _path(uri: str) -> str:

@@ -12,7 +12,7 @@ from nexus_context.visible import visible_line
 from nexus_daemon import protocol
 from nexus_daemon.api import agent as handlers
 from nexus_daemon.cli import output
-from nexus_daemon.cli.folder import absolute
+from nexus_daemon.cli.folder import absolute, short_path
 from nexus_daemon.cli.local_daemon import answer
 
 
@@ -110,7 +110,13 @@ def _print(agents: Sequence[protocol.AgentInfo]) -> None:
     table.add_column("task", overflow="fold")
     for one in agents:
         mark = "" if one.usage.counter.exact else "≈"
-        cells = (one.agent_id, one.role, one.parent or MAIN, f"{mark}{one.usage.total:,}", one.cwd)
+        cells = (
+            one.agent_id,
+            one.role,
+            one.parent or MAIN,
+            f"{mark}{one.usage.total:,}",
+            short_path(one.cwd),
+        )
         table.add_row(*map(visible_line, cells), visible_line(one.task or ""))
     output.console().print(table)
     for one in agents:

@@ -12,9 +12,10 @@ from nexus_context.assistants.working_tree import is_within
 from nexus_context.errors import Severity
 from nexus_context.files import is_dir
 from nexus_daemon.cli import output
+from nexus_daemon.cli.folder import short_path
 from nexus_daemon.cli.mcp.answer_call import CallScope
 from nexus_daemon.cli.mcp.pages import ToolAnswer
-from nexus_daemon.cli.mcp.places import short_path, surroundings_at
+from nexus_daemon.cli.mcp.places import surroundings_at
 from nexus_daemon.mcp_server.definitions import ALL, NEXUS
 
 _ROLES = {"system": "system prompt", "user": "first user message", "developer": "developer message"}

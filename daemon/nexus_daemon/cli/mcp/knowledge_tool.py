@@ -7,11 +7,10 @@ from nexus_context.errors import RequestError
 from nexus_context.files import PROMPT_LIMIT, read_text
 from nexus_context.lines import LineIndex
 from nexus_context.memory.knowledge import Passage
-from nexus_daemon.cli.folder import read
+from nexus_daemon.cli.folder import read, short_path
 from nexus_daemon.cli.knowledge import open_knowledge
 from nexus_daemon.cli.mcp.answer_call import CallScope
 from nexus_daemon.cli.mcp.pages import ToolAnswer
-from nexus_daemon.cli.mcp.places import short_path
 
 MOST_PASSAGES = 40
 MOST_TOKENS = 20_000

@@ -1,29 +1,19 @@
 """Files and problems in the text of an answer: where they are, in few tokens."""
 
-import os
 from collections.abc import Mapping
 
 from nexus_context.assistants.model import Surroundings
 from nexus_context.errors import Problem
 from nexus_context.layers.walk import user_home
 from nexus_context.lines import LineIndex
-from nexus_context.visible import visible_line
 from nexus_daemon.cli import invocation
+from nexus_daemon.cli.folder import short_path
 
 
 def surroundings_at(directory: str) -> Surroundings:
     """Where an assistant runs, with the variables of the client's process."""
     environ = invocation.current().environ
     return Surroundings(directory, user_home(environ), environ)
-
-
-def short_path(path: str, folder: str) -> str:
-    """A path below the folder without that, one below the home with `~`, in one line."""
-    home = surroundings_at(folder).user_home
-    for directory, prefix in ((folder, ""), (home, f"~{os.sep}")):
-        if path.startswith(directory.rstrip(os.sep) + os.sep):
-            return visible_line(prefix + path[len(directory.rstrip(os.sep)) + 1 :])
-    return visible_line(path)
 
 
 def describe_problem(problem: Problem, texts: Mapping[str, str], folder: str) -> str:

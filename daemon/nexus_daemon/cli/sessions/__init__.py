@@ -267,7 +267,7 @@ def _salvage(command: argparse.ArgumentParser) -> None:
 
 
 def _session(command: argparse.ArgumentParser) -> None:
-    command.add_argument("session", metavar="SESSION", help="the name of the session, or how it or its id begins")
+    command.add_argument("session", metavar="SESSION", help="the name of the session, or its beginning")
 
 
 def _all(command: argparse.ArgumentParser, text: str) -> None:

@@ -4,18 +4,18 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rich import box
-from rich.table import Table
-from rich.text import Text
-
 from nexus_context.assistant_sessions import AssistantSession, Usage, find_sessions
 from nexus_context.redact import redact
 from nexus_context.visible import visible_line
 from nexus_daemon.cli import output
-from nexus_daemon.cli.folder import load_inputs
+from nexus_daemon.cli.folder import load_inputs, short_path
 from nexus_daemon.cli.sessions.open_session import note, workspace_of
+from nexus_daemon.cli.tables import Column, print_columns
 
 UNSTATED = "–"
+LEAST_ID = 8
+LEAST_TITLE = 16
+"""Characters of an id, and of a title or path, that a narrow terminal shows."""
 
 
 def run_list(options: argparse.Namespace) -> int:
@@ -39,23 +39,32 @@ def run_list(options: argparse.Namespace) -> int:
 
 
 def _print(sessions: Sequence[AssistantSession], *, folders: bool) -> None:
-    table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("assistant", no_wrap=True)
-    table.add_column("session", style="bold", min_width=16)
+    columns = [
+        Column("session", _short_ids([session.id for session in sessions])),
+        Column("title", [_shown(session.prompt or UNSTATED) for session in sessions], least=LEAST_TITLE),
+        Column("assistant", [session.assistant for session in sessions], worth=4),
+        Column("model", [visible_line(session.model or UNSTATED) for session in sessions], worth=2),
+        Column("window", [_window(session) for session in sessions], worth=6, justify="right"),
+        Column("from cache", [_cached(session.last) for session in sessions], worth=1, justify="right"),
+        Column("cost", [_cost(session.cost_usd) for session in sessions], worth=3, justify="right"),
+        Column("changed", [output.local_time(session.changed) for session in sessions], worth=5),
+    ]
     if folders:
-        table.add_column("folder", overflow="fold")
-    table.add_column("model", no_wrap=True)
-    for column in ("window", "from cache", "cost"):
-        table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("changed", no_wrap=True)
-    for session in sessions:
-        name = Text(_shown(session.prompt or session.id), no_wrap=True, overflow="ellipsis")
-        place = (Text(visible_line(session.folder or UNSTATED)),) if folders else ()
-        model = Text(visible_line(session.model or UNSTATED))
-        cost = UNSTATED if session.cost_usd is None else f"${session.cost_usd:,.2f}"
-        figures = (_window(session), _cached(session.last), cost)
-        table.add_row(session.assistant, name, *place, model, *figures, output.local_time(session.changed))
-    output.console().print(table)
+        places = [short_path(session.folder or UNSTATED) for session in sessions]
+        columns.insert(2, Column("folder", places, worth=7, least=LEAST_TITLE))
+    print_columns(columns)
+
+
+def _short_ids(ids: Sequence[str]) -> list[str]:
+    """The ids, cut where that leaves them different."""
+    length = LEAST_ID
+    while length < max(map(len, ids)) and len({each[:length] for each in ids}) < len(set(ids)):
+        length += 1
+    return [visible_line(each[:length]) for each in ids]
+
+
+def _cost(dollars: float | None) -> str:
+    return UNSTATED if dollars is None else f"${dollars:,.2f}"
 
 
 def _shown(text: str) -> str:

@@ -6,9 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from rich import box
-from rich.cells import cell_len
-from rich.table import Table
 from rich.text import Text
 
 from nexus_context import files
@@ -23,7 +20,7 @@ from nexus_context.redact import redact_arguments, redact_message
 from nexus_context.tokens import SimpleTokenCounter
 from nexus_context.visible import visible_line
 from nexus_daemon.cli import output
-from nexus_daemon.cli.folder import absolute
+from nexus_daemon.cli.folder import absolute, short_path
 from nexus_daemon.cli.sessions.open_session import (
     BEGINS_SESSIONS,
     find_session,
@@ -32,7 +29,7 @@ from nexus_daemon.cli.sessions.open_session import (
     note,
     workspace_of,
 )
-from nexus_daemon.cli.tables import ROLE_COLOURS, print_sentence
+from nexus_daemon.cli.tables import ROLE_COLOURS, Column, print_columns, print_sentence
 
 LAST_TURNS = 20
 """Turns to print on a terminal without --last."""
@@ -74,43 +71,34 @@ def run_list(options: argparse.Namespace) -> int:
 
 
 def _print_sessions(sessions: Sequence[Session], *, folders: bool) -> None:
-    table = Table(box=box.SIMPLE_HEAD, show_footer=len(sessions) > 1)
-    least = min(LEAST_NAME, max(cell_len(one.name) for one in sessions))
-    table.add_column("session", style="bold", min_width=least, footer=f"{len(sessions):,} sessions")
+    several = len(sessions) > 1
+    name = f"{len(sessions):,} sessions" if several else ""
+    columns = [Column("session", [visible_line(one.name) for one in sessions], least=LEAST_NAME, footer=name)]
     if folders:
-        table.add_column("folder", overflow="fold")
-    for name, values in (
-        ("turns", [one.head.seq for one in sessions]),
-        ("messages", [one.head.messages for one in sessions]),
-        ("tokens", [one.sent_tokens for one in sessions]),
+        places = [short_path(one.workspace) for one in sessions]
+        columns.append(Column("folder", places, worth=6, least=LEAST_NAME))
+    for title, counts, cells, worth in (
+        ("turns", [one.head.seq for one in sessions], None, 3),
+        ("messages", [one.head.messages for one in sessions], None, 2),
+        ("tokens", [one.sent_tokens for one in sessions], [_tokens(one) for one in sessions], 5),
     ):
-        table.add_column(name, justify="right", no_wrap=True, footer=f"{sum(values):,}")
-    table.add_column("changed", no_wrap=True)
-    origins = any(one.origin for one in sessions)
-    if origins:
-        table.add_column("from", no_wrap=True)
-    forks = any(one.forked_from for one in sessions)
-    if forks:
-        table.add_column("forked from")
-    for one in sessions:
-        head = one.head
-        numbers = (f"{head.seq:,}", f"{head.messages:,}", _tokens(one))
-        place = (Text(visible_line(one.workspace)),) if folders else ()
-        source = (visible_line(one.origin.assistant if one.origin else ""),) if origins else ()
-        fork = (_cut(one.forked_from or ""),) if forks else ()
-        table.add_row(_cut(one.name), *place, *numbers, output.local_time(one.updated), *source, *fork)
-    output.console().print(table)
+        total = f"{sum(counts):,}" if several else ""
+        cells = cells or [f"{count:,}" for count in counts]
+        columns.append(Column(title, cells, worth=worth, justify="right", footer=total))
+    columns.append(Column("changed", [output.local_time(one.updated) for one in sessions], worth=4))
+    if any(one.origin for one in sessions):
+        origins = [visible_line(one.origin.assistant if one.origin else "") for one in sessions]
+        columns.append(Column("from", origins, worth=1))
+    if any(one.forked_from for one in sessions):
+        forks = [visible_line(one.forked_from or "") for one in sessions]
+        columns.append(Column("forked from", forks, worth=0, least=LEAST_NAME))
+    print_columns(columns)
 
 
 def _tokens(session: Session) -> str:
     """What the next request would send, marked ≈ if some of it was not counted by a tokenizer."""
     mark = "≈" if SimpleTokenCounter.name in session.counters else ""
     return f"{mark}{session.sent_tokens:,}"
-
-
-def _cut(name: str) -> Text:
-    """A name in one line, however narrow its column is."""
-    return Text(visible_line(name), no_wrap=True, overflow="ellipsis")
 
 
 def _session_values(session: Session) -> dict[str, Any]:
