@@ -116,9 +116,8 @@ class RevisionDisk(Disk):
         self._git = Git(program, self.top, environ, lambda: False)
         tree = self._run(["rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{tree}}"])
         if not tree:
-            raise RevisionError(
-                f"{revision!r} is not a revision of {self.top}. Fetch it, or correct the name."
-            )
+            advice = "Commit something first" if revision == "HEAD" else "Fetch it, or correct the name"
+            raise RevisionError(f"{revision!r} is not a revision of {self.top}. {advice}.")
         self._blobs: dict[str, tuple[str, str]] = {}  # path → mode and name of the object
         self._children: dict[str, dict[str, Entry]] = {self.top: {}}
         for line in self._run(["ls-tree", "-r", "-z", "--full-tree", tree.decode().strip()]).split(b"\0"):

@@ -201,3 +201,12 @@ def test_without_a_revision_it_compares_with_what_is_committed(
     monkeypatch.chdir(repo.top)
     assert repo.run("diff") == repo.run("diff", "HEAD")
     assert json.loads(repo.run("diff", "--format", "json")[1])["base"] == "HEAD"
+
+
+def test_a_repository_without_a_commit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subprocess.run([*GIT, "init", "-q"], cwd=tmp_path, check=True)
+    monkeypatch.chdir(tmp_path)
+    assert main(["diff"]) == 2
+    assert "Commit something first." in capsys.readouterr().err

@@ -110,14 +110,8 @@ def _print(agents: Sequence[protocol.AgentInfo]) -> None:
     table.add_column("task", overflow="fold")
     for one in agents:
         mark = "" if one.usage.counter.exact else "≈"
-        cells = (
-            one.agent_id,
-            one.role,
-            one.parent or MAIN,
-            f"{mark}{one.usage.total:,}",
-            short_path(one.cwd),
-        )
-        table.add_row(*map(visible_line, cells), visible_line(one.task or ""))
+        cells = (one.agent_id, one.role, one.parent or MAIN, f"{mark}{one.usage.total:,}")
+        table.add_row(*map(visible_line, cells), short_path(one.cwd), visible_line(one.task or ""))
     output.console().print(table)
     for one in agents:
         if one.notice is not None:

@@ -19,7 +19,6 @@ BEGINS_SESSIONS = (
     "those of other assistants."
 )
 MOST_NAMED = 5
-MOST_LISTED = 20
 
 
 @contextmanager
@@ -91,7 +90,8 @@ def find_session(ledger: Ledger, workspace: str, name: str) -> Session:
     begun = sessions_that_begin(ledger.sessions(workspace), name)
     if len(begun) == 1:
         return begun[0]
-    near = ambiguity(begun) if begun else _near(ledger, workspace, name)
+    names = ", ".join(repr(one.name) for one in begun)
+    near = f"{len(begun):,} begin so: {names}. Write more of it." if begun else _near(ledger, workspace, name)
     raise LedgerError(f"There is no session {name!r} in {workspace}. {near}", code="unknown-session")
 
 
@@ -103,15 +103,6 @@ def sessions_that_begin(sessions: Sequence[Session], beginning: str) -> list[Ses
         for ids in [(one.name, one.head.thread, one.origin.id if one.origin else "")]
         if beginning and any(each.startswith(beginning) for each in ids)
     ]
-
-
-def ambiguity(sessions: Sequence[Session]) -> str:
-    """Which sessions a beginning may mean."""
-    names = ", ".join(repr(one.name) for one in sessions[:MOST_LISTED])
-    more = len(sessions) - MOST_LISTED
-    return (
-        f"{len(sessions):,} begin so: {names}{f' and {more:,} more' if more > 0 else ''}. Write more of it."
-    )
 
 
 def note(text: str) -> None:
