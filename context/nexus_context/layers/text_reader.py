@@ -197,7 +197,7 @@ class Reading:
             saved = previous if previous is not None and previous.stamp != UNSAVED else None
             return self.real_files.read(path, real, limit=limit, previous=saved)
         read = unsaved(path, overlay, limit, real)
-        return previous if previous == read else read
+        return previous if previous is not None and previous == read else read
 
     def _real(self, path: str) -> str:
         try:
