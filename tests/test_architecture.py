@@ -62,6 +62,7 @@ ORDER = [
 # the conversation, in the same way: its packages and modules
 CONVERSATION_ORDER = [
     "message",
+    "half_pairs",
     "agent_result",
     "gemini_parts",
     "parts",

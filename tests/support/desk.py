@@ -89,7 +89,8 @@ class Desk:
         self._clients.append(talk)
         paths = folders or (("/a",) if root else ())
         listed = [{"uri": self.uri(folder), "name": folder} for folder in paths]
-        params = {**HELLO["params"], "workspaceFolders": listed, "capabilities": capabilities or {}}
+        params = {**HELLO["params"], "workspaceFolders": listed}
+        params |= {} if capabilities is None else {"capabilities": capabilities}
         talk.send({**HELLO, "params": params})
         await yield_to_loop()
         for folder in tuple(self.daemon.folders):

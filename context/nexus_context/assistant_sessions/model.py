@@ -71,6 +71,12 @@ class SessionSource(msgspec.Struct, frozen=True):
     read: Callable[[], list[AssistantSession]]
 
 
+LARGEST_COUNT = 1 << 53
+"""Tokens; a larger number cannot be JSON of JavaScript, and no column of a ledger holds one of 400 digits."""
+MOST_DAMAGED = 10_000
+"""Damaged lines of a file after which the rest is not read: it is no transcript."""
+
+
 def is_within(folder: str | None, root: str | None) -> bool:
     """Whether a session's folder is a directory or inside it; True without one."""
     if root is None or folder == root:
@@ -116,12 +122,15 @@ def records(lines: Iterable[bytes], kind: type[T], damaged: set[int]) -> Iterato
             yield decoder.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             damaged.add(hash(line))
+            if len(damaged) >= MOST_DAMAGED:
+                return
 
 
 def count(values: Mapping[str, Any], name: str) -> int:
-    """A number of tokens; 0 for anything else."""
+    """A number of tokens; 0 for anything else, also for one that no provider can have counted."""
     value = values.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return value if is_number and 0 <= value <= LARGEST_COUNT else 0
 
 
 def text(value: Any) -> str | None:

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import UNSET
 
 from nexus_context.conversation.agent_result import ProviderUsage
+from nexus_context.conversation.half_pairs import whole_message
 from nexus_context.conversation.message import Message, Role, ToolCall
 from nexus_context.errors import RequestError
 
@@ -45,13 +46,14 @@ def messages_from(messages: Any) -> tuple[Message, ...]:
     is_list = messages.__class__ in (list, tuple)  # nearly always: the checks below take longer than the rest
     if not is_list and (isinstance(messages, _NO_LISTS) or not isinstance(messages, Iterable)):
         raise bad(f'messages is {kind_of(messages)}; it must be a list: [Message("user", "…"), …].')
-    batch = tuple(messages)
+    batch: tuple[Message, ...] = tuple(messages)
     for message in batch:
         if not _is_plain(message):
             break
     else:
-        return batch
-    return tuple(message_from(message, f"messages[{index}]") for index, message in enumerate(batch))
+        return tuple(map(whole_message, batch))
+    messages = (message_from(message, f"messages[{index}]") for index, message in enumerate(batch))
+    return tuple(map(whole_message, messages))
 
 
 def message_from(message: Any, place: str) -> Message:

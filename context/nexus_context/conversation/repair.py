@@ -24,6 +24,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from nexus_context.conversation.gemini_parts import gemini_form
+from nexus_context.conversation.half_pairs import is_whole, without_halves
 from nexus_context.conversation.message import Message, ToolCall, content_of
 from nexus_context.conversation.parts import is_blank, json_text, signature_of
 from nexus_context.conversation.unpaired import late_result, missing_result
@@ -559,7 +560,7 @@ def is_clean(value: Any, depth: int = 0) -> bool:
     """Whether a value can be sent as JSON unchanged. `depth` is the number of levels around it."""
     kind = value.__class__
     if kind is str:
-        return bool(value.isascii()) or _is_encodable(value)
+        return bool(value.isascii()) or is_whole(value)
     if value is None or kind is int or kind is float or kind is bool:
         return True
     if depth >= MOST_DEPTH:
@@ -567,7 +568,7 @@ def is_clean(value: Any, depth: int = 0) -> bool:
     if kind is not dict:
         return kind is list and all(is_clean(item, depth + 1) for item in value)
     for key, item in value.items():
-        if key.__class__ is not str or not (key.isascii() or _is_encodable(key)):
+        if key.__class__ is not str or not (key.isascii() or is_whole(key)):
             return False
         if not (item.__class__ is str and item.isascii()) and not is_clean(item, depth + 1):
             return False
@@ -577,7 +578,7 @@ def is_clean(value: Any, depth: int = 0) -> bool:
 def clean(value: Any, depth: int = 0) -> Any:
     """The nearest value that can be sent as JSON: null if nested too deeply, text if it is not JSON."""
     if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return without_halves(value)
     if value is None or isinstance(value, int | float):
         return value
     if isinstance(value, dict | list | tuple) and depth >= MOST_DEPTH:
@@ -587,11 +588,3 @@ def clean(value: Any, depth: int = 0) -> Any:
     if isinstance(value, list | tuple):
         return [clean(item, depth + 1) for item in value]
     return clean(str(value))
-
-
-def _is_encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

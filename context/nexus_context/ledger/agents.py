@@ -10,7 +10,7 @@ import apsw
 
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.records import LiveAgent, NewAgent
-from nexus_context.ledger.rows import optional_json, optional_value, value
+from nexus_context.ledger.rows import json_text, value, value_of
 from nexus_context.ledger.sessions import now
 
 _LISTED = """
@@ -37,7 +37,13 @@ _INSERT = "INSERT INTO agent (workspace, name, parent, started, wanted) VALUES (
 def list_agents(connection: apsw.Connection, workspace: str) -> list[LiveAgent]:
     """The agents of a workspace in the order of their start."""
     return [
-        LiveAgent(number=number, name=name, parent=parent, started=started, wanted=optional_value(options))
+        LiveAgent(
+            number=number,
+            name=name,
+            parent=parent,
+            started=started,
+            wanted=None if options is None else value_of(options),
+        )
         for number, name, parent, started, options in connection.execute(_LISTED, (workspace,))
     ]
 
@@ -69,7 +75,10 @@ def start(connection: apsw.Connection, workspace: str, agent: NewAgent) -> int:
             "Dispose of one.",
             code="agent-count",
         )
-    connection.execute(_INSERT, (workspace, agent.name, parent, now(), optional_json(agent.wanted)))
+    connection.execute(
+        _INSERT,
+        (workspace, agent.name, parent, now(), None if agent.wanted is None else json_text(agent.wanted)),
+    )
     number = int(connection.last_insert_rowid())
     connection.execute(_KNOWN, (workspace, agent.name.casefold(), agent.name))
     return number

@@ -23,6 +23,7 @@ from nexus_context import files
 from nexus_context.config.check import check_value
 from nexus_context.conversation import transcripts
 from nexus_context.conversation.agent_result import TurnOutcome
+from nexus_context.conversation.half_pairs import whole_message
 from nexus_context.conversation.message import Message, text_of
 from nexus_context.conversation.transcripts import read_limits
 from nexus_context.conversation.transcripts.read_limits import LONGEST_LINE, MOST_VALUES
@@ -300,6 +301,7 @@ class _Reader:
         counted = bool(line.counter) and len(line.counts) == len(line.messages)
         counted = counted and all(map(_is_plausible, line.messages, line.counts))
         fields = {name: getattr(line, name) for name in _FIELDS}
+        fields["messages"] = tuple(map(whole_message, line.messages))
         fields |= {} if counted else {"counter": "", "counts": ()}
         return Turn(id="", tokens=sum(fields["counts"]), **fields)
 

@@ -2,8 +2,9 @@
 
 1. The text of a message is stored once: if its content is text, it is the beginning of the column `said`, and
    `data` is the JSON of the rest, if any.
-2. What comes back equals what went in. Values that msgspec does not round-trip (a lone surrogate, NaN) are
-   written by Python's own JSON.
+2. What comes back equals what went in, but for half surrogate pairs, in whose place is U+FFFD: also where an
+   earlier version has written one. Values that msgspec does not round-trip (NaN) are written by Python's own
+   JSON.
 3. A row has a checksum: SQLite does not notice a changed text.
 """
 
@@ -16,6 +17,7 @@ import apsw
 import msgspec
 
 from nexus_context.conversation.agent_result import TurnOutcome
+from nexus_context.conversation.half_pairs import is_whole, whole_message, without_halves
 from nexus_context.conversation.message import Message, text_of
 from nexus_context.decoding import convert_to, decoder_of
 from nexus_context.ledger.records import StoredMessage
@@ -57,7 +59,7 @@ FROM message WHERE id >= ? AND id < ?
 
 def row_of(message: Message, number: int, turn: int, tokens: int) -> MessageRow:
     """A message as columns. TypeError or ValueError if it is not JSON or not a message."""
-    role, length, text, data = _texts(message)
+    role, length, text, data = _texts(whole_message(message))
     crc = crc32(text.encode(), number + turn + tokens + (length or 0))  # only the last 32 bits count
     if data is not None:
         crc = crc32(data.encode(), crc)
@@ -113,7 +115,7 @@ def _decoded(data: bytes) -> Message:
     try:
         return _decode_message(data)
     except (msgspec.DecodeError, UnicodeError):
-        values = json.loads(data)
+        values = without_halves(json.loads(data))
         if isinstance(values, dict):  # a later version of Nexus may write other fields, too
             values = {name: value for name, value in values.items() if name in _FIELDS}
         return convert_to(values, Message)
@@ -125,7 +127,8 @@ def searchable(message: Message) -> str:
     for call in message.tool_calls:
         parts.append(call.name)
         parts.extend(_strings(call.arguments))
-    return _clean(_SAID_APART.join(parts))
+    text: str = without_halves(_SAID_APART.join(parts))
+    return text
 
 
 def json_text(value: Any) -> str:
@@ -166,11 +169,12 @@ def outcome_of(value: Any) -> TurnOutcome | None:
 
 
 def optional_json(value: Any) -> str | None:
-    return None if value is None else json_text(value)
+    """A value that may be missing, as a column; without half surrogate pairs, as messages."""
+    return None if value is None else json_text(without_halves(msgspec.to_builtins(value)))
 
 
 def optional_value(text: str | None) -> Any:
-    return None if text is None else value_of(text)
+    return None if text is None else without_halves(value_of(text))
 
 
 def _message_text(message: Message) -> str:
@@ -195,7 +199,7 @@ def _texts(message: Message) -> tuple[str, int | None, str, str | None]:
     content = message.content
     if message.role not in _ROLES:
         raise ValueError(f"A message has the role {message.role!r}; there are {', '.join(sorted(_ROLES))}.")
-    if not isinstance(content, str) or not _encodable(content):
+    if not isinstance(content, str) or not is_whole(content):
         return message.role, None, searchable(message), _message_text(message)
     if message == Message(message.role, content):
         return message.role, len(content), content, None
@@ -217,20 +221,6 @@ def _strings(value: Any) -> list[str]:
         elif isinstance(one, list | tuple):
             waiting.extend(reversed(one))
     return strings
-
-
-def _encodable(text: str) -> bool:
-    if text.isascii():
-        return True
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _clean(text: str) -> str:
-    return text if _encodable(text) else text.encode(errors="replace").decode()
 
 
 def row(connection: apsw.Connection, statement: str, *values: Any) -> Any:

@@ -205,6 +205,7 @@ class StdioServer:
             arguments = {}
         if not isinstance(arguments, dict):
             raise ProtocolError(BAD_PARAMS, "`arguments` must be an object.")
+        arguments = _whole(arguments)
         client = self._client if version is None else _client_name(params["_meta"].get(f"{_META}clientInfo"))
         call = RunningCall()
         with self._changed:
@@ -330,3 +331,14 @@ def _no_tool(name: "Any", names: "Sequence[str]") -> str:
     if name in definitions.WRITING:
         return f"{name} writes, and this server only reads. The user can start it as `nexus mcp --write`."
     return f"There is no tool {str(name)[:_LONGEST_NAME]!r}. There are: {', '.join(names)}."
+
+
+def _whole(arguments: "dict[str, Any]") -> "dict[str, Any]":
+    """Arguments without half surrogate pairs, which no path and no message can have."""
+    try:
+        json.dumps(arguments, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        from nexus_context.conversation.half_pairs import without_halves  # rarely needed
+
+        return dict(without_halves(arguments))
+    return arguments

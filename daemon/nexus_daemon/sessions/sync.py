@@ -34,6 +34,7 @@ from nexus_context.budget import usage
 from nexus_context.conversation.agent_result import AgentResult, TurnOutcome
 from nexus_context.conversation.compaction.detection import READ_TOKENS
 from nexus_context.conversation.compaction.server import SplitTurn
+from nexus_context.conversation.half_pairs import whole_message
 from nexus_context.conversation.history import NO_GAP, History
 from nexus_context.conversation.message import Message, sent_content
 from nexus_context.conversation.reported_usage import Estimate, report_of
@@ -187,7 +188,8 @@ def append(
     request = answered_request(conversation, turn_input)
     report = _report(conversation, snapshot, turn_input, estimate)
     opening = _counted([opened or opening_message(now)], counter) if begins else ()
-    sent, answered = turn_input.result.messages, turn_input.answered
+    sent: Sequence[Message] = tuple(map(whole_message, turn_input.result.messages))
+    answered = turn_input.answered
     if request is not None:
         sent, answered = _as_sent(request.message, sent), request.id
     bound = conversation.turn.requests.bind(sent, conversation.manager.history, answered)

@@ -345,9 +345,9 @@ HALF = '{"role": "user", "content": "half \\ud800"}'
             Message("tool", [{"type": "text", "text": "done"}], tool_call_id="c1"),
             ("tool", 11, None, "done", PARTS, 1261005462),
         ),
-        (Message("user", "half \ud800"), ("user", 11, None, "half ?", HALF, 249061213)),
+        (Message("user", "half \ufffd"), ("user", 11, 6, "half \ufffd", None, 286658533)),
     ],
-    ids=["text", "calls", "parts", "no text"],
+    ids=["text", "calls", "parts", "half a pair"],
 )
 def test_a_row_is_as_this_version_writes_it(message: Message, columns: tuple[Any, ...]) -> None:
     """Whoever changes this gives the ledger a new version: old rows are read as they were written."""
@@ -356,6 +356,11 @@ def test_a_row_is_as_this_version_writes_it(message: Message, columns: tuple[Any
     assert columns == (role, tokens, length, said, data, crc)
     raw = None if data is None else data.encode()
     assert message_of((number, turn, role, tokens, length, said.encode(), raw, crc)) == message
+
+
+def test_half_a_pair_that_an_earlier_version_wrote_heals() -> None:
+    columns = ((3 << 32) + 7, 5, "user", 11, None, b"half ?", HALF.encode(), 249061213)
+    assert message_of(columns) == Message("user", "half \ufffd")
 
 
 # ---------------------------------------------------------------- moved away

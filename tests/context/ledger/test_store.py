@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nexus_context.conversation.half_pairs import whole_message
 from nexus_context.conversation.message import Message, ToolCall
 from nexus_context.ledger.errors import HeadMovedError, LedgerError
 from nexus_context.ledger.records import Counted, DirectMessage, NewTurn, StoredReceipt, Turn
@@ -409,7 +410,7 @@ def test_a_session_that_is_deleted_while_it_is_read_is_said_to_be(ledger: Ledger
 def test_messages_come_back_as_they_went_in(messages: list[Message]) -> None:
     for message in messages:
         if message.role in ("system", "user", "assistant", "tool"):
-            assert back(message) == message
+            assert back(message) == whole_message(message)
 
 
 ODD: list[Any] = [
@@ -427,10 +428,10 @@ ODD: list[Any] = [
 
 @pytest.mark.parametrize("message", ODD, ids=lambda message: repr(message)[:40])
 def test_odd_messages_come_back_as_they_went_in(ledger: Ledger, message: Message) -> None:
-    assert back(message) == message
+    assert back(message) == whole_message(message)
     ledger.append(FOLDER, "main", NewTurn(messages=(Counted(message, 1),), counter="letters"))
     found = ledger.history(FOLDER, "main")
-    assert found is not None and found.messages[0].message == message
+    assert found is not None and found.messages[0].message == whole_message(message)
 
 
 @pytest.mark.parametrize(
