@@ -129,8 +129,9 @@ def records(lines: Iterable[bytes], kind: type[T], damaged: set[int]) -> Iterato
 def count(values: Mapping[str, Any], name: str) -> int:
     """A number of tokens; 0 for anything else, also for one that no provider can have counted."""
     value = values.get(name)
-    is_number = isinstance(value, int) and not isinstance(value, bool)
-    return value if is_number and 0 <= value <= LARGEST_COUNT else 0
+    if not isinstance(value, int) or isinstance(value, bool):
+        return 0
+    return value if 0 <= value <= LARGEST_COUNT else 0
 
 
 def text(value: Any) -> str | None:

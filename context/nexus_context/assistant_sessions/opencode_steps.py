@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from nexus_context.assistant_sessions import opencode
-from nexus_context.assistant_sessions.model import count, text
+from nexus_context.assistant_sessions.model import LARGEST_COUNT, count, text
 from nexus_context.assistant_sessions.steps import (
     AssistantRequest,
     SessionCompaction,
@@ -107,4 +107,4 @@ def _call(part: dict[str, Any], record: str) -> Iterator[Step]:
 def _time(data: dict[str, Any], name: str) -> float:
     time = data.get("time")
     value = time.get(name) if isinstance(time, dict) else None
-    return value / 1_000 if isinstance(value, int) else 0.0
+    return value / 1_000 if isinstance(value, int) and abs(value) <= LARGEST_COUNT else 0.0
