@@ -16,6 +16,7 @@ DAEMON = ROOT / "daemon" / "nexus_daemon"
 ORDER = [
     "errors",
     "decoding",
+    "user_state",
     "containment",
     "one_thread",
     "cancellation",

@@ -18,19 +18,11 @@ from nexus_context import files
 from nexus_context.assistant_setup.model import FileRecord, SettingsError
 from nexus_context.assistant_setup.plan import LARGEST, SettingsChange
 from nexus_context.decoding import decode_as
+from nexus_context.user_state import state_directory
 from nexus_daemon.logs.location import make_directory
 
 NAME = "setup.json"
 _MOST_RECORDS = 1_000
-
-
-def state_directory(environ: Mapping[str, str]) -> str:
-    """The directory for the user's state, as that of the ledger without a setting."""
-    if state := environ.get("NEXUS_STATE"):
-        return os.path.abspath(state)
-    import platformdirs
-
-    return str(platformdirs.user_state_path("nexus", appauthor=False))
 
 
 # ---------------------------------------------------------------- settings files

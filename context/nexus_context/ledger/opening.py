@@ -28,6 +28,7 @@ from nexus_context.ledger.integrity import check_kind
 from nexus_context.ledger.sqlite import SqliteLedger
 from nexus_context.ledger.sqlite_errors import failure, is_corrupt, refused
 from nexus_context.ledger.store import Ledger
+from nexus_context.user_state import NoStateDirectoryError, state_directory
 
 NAME = "ledger.db"
 
@@ -140,14 +141,18 @@ def workspace_of(folder: str) -> str:
 
 
 def place(path: str | None, environ: Mapping[str, str]) -> str:
-    """Absolute path of the ledger."""
+    """Absolute path of the ledger. NoStateDirectoryError if nothing says where it is."""
     if path is not None:
         return _given(path, environ)
-    if state := environ.get("NEXUS_STATE"):
-        return os.path.join(state, NAME)
-    import platformdirs
+    return os.path.join(environ.get("NEXUS_STATE") or state_directory(environ), NAME)
 
-    return str(platformdirs.user_state_path("nexus", appauthor=False) / NAME)
+
+def is_there(path: str | None, environ: Mapping[str, str]) -> bool:
+    """Whether there is a file at the ledger's place."""
+    try:
+        return os.path.lexists(place(path, environ))
+    except NoStateDirectoryError:
+        return False
 
 
 def _given(path: str, environ: Mapping[str, str]) -> str:
@@ -165,7 +170,10 @@ def _given(path: str, environ: Mapping[str, str]) -> str:
 
 def opened(path: str | None, environ: Mapping[str, str] | None) -> Ledger:
     """As `nexus_context.ledger.open_ledger`."""
-    where = place(path, os.environ if environ is None else environ)
+    try:
+        where = place(path, os.environ if environ is None else environ)
+    except NoStateDirectoryError as error:
+        return _volatile("", str(error))
     opening = _Opening(where)
     try:
         if not os.path.isabs(where):
@@ -223,7 +231,7 @@ def _volatile(path: str, reason: str) -> Ledger:
 
     def begin() -> apsw.Connection:
         connection = apsw.Connection(":memory:")
-        notice = copy_to_memory(path, connection)
+        notice = copy_to_memory(path, connection) if path else None
         configure(connection)
         migrations.migrate(connection)
         notices.append(notice)

@@ -9,13 +9,13 @@ import os
 import re
 from typing import TYPE_CHECKING, Any
 
+from nexus_context.user_state import state_directory
 from nexus_daemon import protocol
 from nexus_daemon.api import context
 from nexus_daemon.logs.location import make_directory
 from nexus_daemon.lsp import lsp_types
 from nexus_daemon.lsp.convert import path_to_uri
 from nexus_daemon.lsp.failures import ClientError, DisconnectedError
-from nexus_daemon.settings_writer import state_directory
 
 if TYPE_CHECKING:
     from nexus_daemon.connection import Connection

@@ -66,5 +66,14 @@ def _run(command: str, options: "argparse.Namespace | None" = None) -> int:
     import importlib
 
     module = importlib.import_module(f"nexus_daemon.cli.{command}")
-    code: int = module.run(options)
+    try:
+        code: int = module.run(options)
+    except OSError as error:
+        from nexus_context.user_state import NoStateDirectoryError
+        from nexus_daemon.cli import output
+
+        if not isinstance(error, NoStateDirectoryError):
+            raise
+        output.complain(command, str(error))
+        return 1
     return code

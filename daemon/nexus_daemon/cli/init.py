@@ -10,6 +10,7 @@ from pathlib import Path
 from nexus_context.errors import RequestError
 from nexus_context.init import InitPlan, plan_global_init, plan_init
 from nexus_context.layers.walk import global_directory
+from nexus_context.user_state import is_home_known
 from nexus_daemon.cli import invocation, output
 from nexus_daemon.workspace.scaffold import Scaffolded, scaffold
 
@@ -63,7 +64,14 @@ def _show(scaffolded: Scaffolded, plan: InitPlan | None, *, created: str = "crea
 
 
 def _write_global(*, force: bool) -> Scaffolded:
-    home = global_directory(invocation.current().environ)
+    environ = invocation.current().environ
+    home = global_directory(environ)
+    if not (environ.get("NEXUS_HOME") or is_home_known()):
+        raise RequestError(
+            "There is no home directory: HOME is unset, empty or relative. Set it, or NEXUS_HOME to the "
+            "directory for the global settings.",
+            code="init-exists",
+        )
     if Path(home).exists() and not force:
         raise RequestError(f"{home} exists already. Use --force to replace its files.", code="init-exists")
     return scaffold(plan_global_init(home, replace=force), overwrite=force)

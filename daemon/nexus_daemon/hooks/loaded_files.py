@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from nexus_context import files
 from nexus_context.decoding import decode_as
+from nexus_context.user_state import state_directory
 from nexus_daemon.logs.location import make_directory
-from nexus_daemon.settings_writer import state_directory
 
 NAME = "loaded.json"
 MOST_FOLDERS = 200

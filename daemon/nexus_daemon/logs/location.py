@@ -17,6 +17,7 @@ from typing import Literal, get_args
 import msgspec
 
 from nexus_context.decoding import decode_as
+from nexus_context.user_state import state_directory
 
 NAME = "nexus.log"
 LEVEL_FILE = "level"
@@ -37,14 +38,10 @@ class RecordedLevel(msgspec.Struct, frozen=True):
 
 
 def log_directory(environ: Mapping[str, str]) -> str:
-    """The absolute path of the log's directory."""
+    """The absolute path of the log's directory. NoStateDirectoryError if nothing says where it is."""
     if path := environ.get("NEXUS_LOG"):
         return os.path.abspath(path)
-    if state := environ.get("NEXUS_STATE"):
-        return os.path.join(os.path.abspath(state), "logs")
-    import platformdirs
-
-    return str(platformdirs.user_state_path("nexus", appauthor=False) / "logs")
+    return os.path.join(state_directory(environ), "logs")
 
 
 def make_directory(directory: str) -> None:

@@ -110,7 +110,10 @@ class FileHandler(logging.Handler):
         """Take over the level that is asked for."""
         from nexus_daemon.logs.location import log_directory, recorded_level
 
-        directory = self._file.directory if self._file is not None else log_directory(self._environ)
+        try:
+            directory = self._file.directory if self._file is not None else log_directory(self._environ)
+        except OSError:  # there is none
+            return
         recorded = recorded_level(directory)
         level = DEFAULT_LEVEL if recorded is None else recorded.number
         if level != self.level:

@@ -27,7 +27,6 @@ import msgspec
 
 from nexus_context import ledger as ledgers
 from nexus_context.errors import RequestError
-from nexus_context.files import exists
 from nexus_context.layers.agent_definitions import MAIN
 from nexus_context.ledger.errors import LedgerError
 from nexus_daemon import lazy, tracing
@@ -161,7 +160,7 @@ class LedgerWriter:
 
     def find(self, folder: str | None, *, path: str | None, url: str | None) -> "FolderLedger | None":
         """As `open`; None if there is no ledger yet."""
-        if self.store is None and url is None and not exists(lazy.opening.place(path, self._environ)):
+        if self.store is None and url is None and not lazy.opening.is_there(path, self._environ):
             return None
         return self.open(folder, path=path, url=url)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
+from nexus_context.errors import NexusError
 from nexus_daemon.cli.doctor import installation, machine, storage
 from nexus_daemon.cli.doctor.check import Check, covered
 from nexus_daemon.logs.log_line import describe_exception
@@ -33,6 +34,8 @@ def examine(path: str) -> list[Check]:
         try:
             for check in function():
                 checks.append(covered(check))  # noqa: PERF401 - what came before an exception stays
+        except NexusError as error:
+            checks.append(covered(Check(section, name, "warning", str(error))))
         except Exception as error:  # noqa: BLE001 - the report is for when everything is broken
             advice = "Report this as a bug if nothing else in this list explains it."
             text = f"could not be examined: {describe_exception(error)}"
