@@ -313,6 +313,8 @@ class NexusProtocol:
         describe = self._server.describe_problem
         failure = failures.failure_of(error, call.method, describe, by_client=call.cancelled)
         self._send_error(call.id, failure)
+        if failures.is_outdated(error):
+            self._server.outdated()
         self._answered(call, failures.NAMES.get(failure.code, "failed"))
 
     def _send_error(self, message_id: framing.Id | None, failure: RpcError) -> None:
@@ -511,7 +513,8 @@ class NexusServer:
     """One client's server: features are registered on it, and handlers send through it.
 
     `client` is None until `initialize`; `describe_problem` makes the JSON of each problem in the data of a
-    failed request; `ended` is called once, when the connection is over. `only_folder` is the URI of the only
+    failed request; `ended` is called once, when the connection is over, `outdated` when a module of this
+    version is gone. `only_folder` is the URI of the only
     folder, if there is one; `show_answer` takes a command, its parameters and its outcome, which it shows and
     returns.
     """
@@ -525,6 +528,7 @@ class NexusServer:
         self.documents = OpenDocuments()
         self.describe_problem: Callable[[Problem], Any] = describe_problem
         self.ended: Callable[[], None] = lambda: None
+        self.outdated: Callable[[], None] = lambda: None
         self.only_folder: Callable[[], str | None] = lambda: None
         self.show_answer: Callable[[str, Any, Any], Any] | None = None
 

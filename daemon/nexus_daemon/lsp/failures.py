@@ -7,6 +7,7 @@ NexusError
 """
 
 import asyncio
+import errno
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -49,6 +50,9 @@ class RpcError(NexusError):
         self.data = data
 
 
+_PACKAGES = ("nexus_context", "nexus_daemon")
+
+
 class ClientError(NexusError):
     """The client replied to a request with an error."""
 
@@ -78,7 +82,25 @@ def failure_of(
         problems = [describe(problem) for problem in error.problems]
         return RpcError(REQUEST_FAILED, str(error), {"code": error.code, "problems": problems})
     logger.error("the handler of %s failed", method, exc_info=error)
-    return RpcError(INTERNAL_ERROR, f"{method} failed: {type(error).__name__}. See the log.")
+    cause = cause_of(error) or f"{type(error).__name__}. See the log."
+    return RpcError(INTERNAL_ERROR, f"{method} failed: {cause}")
+
+
+def is_outdated(error: BaseException) -> bool:
+    """Whether a module of Nexus is gone: the package was replaced while this process ran."""
+    return isinstance(error, ImportError) and (error.name or "").partition(".")[0] in _PACKAGES
+
+
+def cause_of(error: BaseException) -> str | None:
+    """What happened and what to do, if an exception is no bug of a handler."""
+    if is_outdated(error):
+        return "Nexus was updated while its daemon ran. The daemon ends, and a new one starts: ask again."
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+        return (
+            "too many files are open. Close windows or folders, or raise the limit (`ulimit -n`) where Nexus "
+            "is started, and run `nexus stop`."
+        )
+    return None
 
 
 def describe_problem(problem: Problem) -> dict[str, Any]:

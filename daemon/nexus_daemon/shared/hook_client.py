@@ -4,8 +4,9 @@
    but an answer of the daemon, whatever goes wrong. A timer ends the process after LIMIT_S.
 2. Nothing slow is imported: no `socket`, no `json`. The payload goes to the daemon as it came.
 3. Most events have no answer: the process ends as soon as the daemon's socket has the payload.
-4. Without a daemon, SPOOLED events are appended to a small file that the next daemon reads, and STARTING
-   events have one started, which nobody waits for.
+4. SPOOLED events are appended to a small file first, and the daemon is told to take them from there: one that
+   hangs, or dies before it has, loses none. Without a daemon the next one reads the file; STARTING events
+   have one started, which nobody waits for.
 """
 
 import os
@@ -67,14 +68,13 @@ def _run(assistant: str, event: str, options: "Sequence[str]", environ: "Mapping
         ("facts", place.facts),
     )
     call = (("assistant", assistant), ("event", event), *(("option", option) for option in options))
-    more = (("answer", str(int(has_answer))), ("payload", os.fsdecode(payload)))
+    is_spooled = event in SPOOLED and spool(place, assistant, event, payload)
+    content = ("spooled", "1") if is_spooled else ("payload", os.fsdecode(payload))
+    more = (("answer", str(int(has_answer))), content)
     variables = {name: environ[name] for name in _VARIABLES if name in environ}
     message = hello.encode(hello.with_environ((*about, *call, *more), variables))
-    if not _send(place, message, is_answered=has_answer):
-        if event in SPOOLED:
-            spool(place, assistant, event, payload)
-        if event in STARTING:
-            _start()
+    if not _send(place, message, is_answered=has_answer) and event in STARTING:
+        _start()
 
 
 def _limit(seconds: float) -> None:
@@ -145,19 +145,37 @@ def _print_answer(connected: "Socket") -> None:
         answer = answer[os.write(1, answer) :]
 
 
-def spool(place: "Place", assistant: str, event: str, payload: bytes) -> None:
-    """Append an event for the next daemon, unless the file is full."""
+def spool(place: "Place", assistant: str, event: str, payload: bytes) -> bool:
+    """Append an event for the daemon; False if it is too long, or the file is full or cannot be written."""
     if len(payload) > LONGEST_SPOOLED or not payload.strip():
-        return
+        return False
     line = b"%s\t%s\t%s\n" % (
         assistant.encode(),
         event.encode(),
         payload.replace(b"\n", b" ").replace(b"\r", b" "),
     )
+    path = spool_path(place)
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
-    descriptor = os.open(spool_path(place), flags, 0o600)
-    if os.fstat(descriptor).st_size + len(line) <= MOST_SPOOLED:
-        os.write(descriptor, line)
+    try:
+        while True:
+            descriptor = os.open(path, flags, 0o600)
+            try:
+                if os.fstat(descriptor).st_size + len(line) > MOST_SPOOLED:
+                    return False
+                os.write(descriptor, line)
+                if _is_at(descriptor, path):
+                    return True
+            finally:
+                os.close(descriptor)  # else the daemon has taken the file meanwhile, maybe before the line
+    except OSError:
+        return False
+
+
+def _is_at(descriptor: int, path: str) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except OSError:
+        return False
 
 
 def spool_path(place: "Place") -> str:

@@ -3,7 +3,7 @@
 1. One thread takes the events, in the order in which they came; another one makes answers, so that an event
    never waits for the answer to an earlier one.
 2. A client that waits for no answer is gone by then.
-3. What `hook_client` spooled while no daemon ran is taken before the first event.
+3. What `hook_client` spooled is taken before the first event, and whenever a client says so.
 """
 
 import asyncio
@@ -72,6 +72,9 @@ class HookRunner:
 
         try:
             handler = self._start(fields)
+            if fields.get("spooled"):
+                self._take_spooled(handler, fields)
+                return None
             call = HookCall(
                 fields.get("assistant"),
                 fields.get("event"),
@@ -90,9 +93,12 @@ class HookRunner:
             from nexus_daemon.hooks.handler import HookHandler
 
             self._handler = HookHandler()
-            for call in self._spooled(fields):
-                self._handler.take(call)
+            self._take_spooled(self._handler, fields)
         return self._handler
+
+    def _take_spooled(self, handler: "HookHandler", fields: hello.Fields) -> None:
+        for call in self._spooled(fields):
+            handler.take(call)
 
     def _spooled(self, fields: hello.Fields) -> "list[HookCall]":
         """The spooled events; the file is removed."""

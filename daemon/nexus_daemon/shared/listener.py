@@ -9,7 +9,8 @@
 4. Draining: listen no more; wait DRAIN_S at most for the requests that run; tell each forwarder to connect
    again, which sends what was not answered once more; close the ledger.
 5. Every CHECK_S the daemon looks at its files. If its socket was removed, it makes a new one; if its lock
-   was, it drains: another daemon may run by now.
+   was, it drains: another daemon may run by now. It drains, too, if its package was replaced: modules that it
+   has not imported yet may be gone, or be those of another version.
 """
 
 import asyncio
@@ -20,10 +21,12 @@ import os
 import signal
 import socket
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from nexus_daemon import version
 from nexus_daemon.client_process import ClientProcess
 from nexus_daemon.lsp import framing, serving
 from nexus_daemon.lsp.link import Limits, StreamLink
@@ -77,6 +80,7 @@ class SharedDaemon:
         self._place = place
         self._listener = listener
         self._lock = lock
+        self._code = _code_stamp()
         self._token = None if place.has_socket else client.read_token(place)[1]
         self._commands = None if run_command is None else CommandRunner(run_command)
         self._hooks = HookRunner(place)
@@ -337,6 +341,7 @@ class SharedDaemon:
 
         def build_logged(server: "NexusServer") -> None:
             self._start_log()
+            server.outdated = partial(self.end, REPLACED)
             build(self._start, server, process=_client_process(fields))
 
         await serve_stream(attach, build_logged, limits=Limits())
@@ -396,6 +401,10 @@ class SharedDaemon:
                 return
             if not self._is_ours:
                 self.end(REPLACED)
+            elif _code_stamp() != self._code:
+                self._start_log()
+                logger.warning("Nexus was updated: this daemon ends, and windows go on with a new one")
+                self.end(REPLACED)
             elif not os.path.exists(self._place.address):
                 self._listen_again()
 
@@ -418,6 +427,15 @@ class SharedDaemon:
         self._listener.close()
         self._listener = listener
         loop.add_reader(listener, self._accept)
+
+
+def _code_stamp() -> tuple[int, ...]:
+    """What changes when the package is replaced."""
+    try:
+        status = os.stat(version.__file__)
+    except OSError:
+        return ()
+    return status.st_dev, status.st_ino, status.st_mtime_ns
 
 
 def _dismiss(link: StreamLink, reason: str) -> None:

@@ -1,11 +1,13 @@
 """Order, cancelling, and requests to the client."""
 
 import asyncio
+import errno
 from typing import Any
 
 import msgspec
 import pytest
 
+from nexus_daemon.lsp import failures
 from nexus_daemon.lsp.dispatch import NexusServer
 from nexus_daemon.lsp.failures import ClientError, DisconnectedError
 from support.talk import HELLO, Message, Talk, call, result, tell
@@ -157,3 +159,20 @@ def test_a_thread_may_notify() -> None:
         return (await talk.settle())[1:]
 
     assert asyncio.run(run()) == [{"jsonrpc": "2.0", "method": "nexus/x", "params": {"a": None}}]
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (OSError(errno.EMFILE, "x"), "too many files are open"),
+        (OSError(errno.ENFILE, "x"), "too many files are open"),
+        (ModuleNotFoundError("x", name="nexus_daemon.api.x"), "Nexus was updated while its daemon ran"),
+        (ImportError("x", name="nexus_context"), "Nexus was updated while its daemon ran"),
+        (ModuleNotFoundError("x", name="tiktoken"), "ModuleNotFoundError. See the log."),
+        (ImportError("x"), "ImportError. See the log."),
+        (OSError(errno.EIO, "x"), "OSError. See the log."),
+    ],
+)
+def test_what_a_person_can_do_about_a_failure(error: Exception, expected: str) -> None:
+    failure = failures.failure_of(error, "nexus/x", failures.describe_problem)
+    assert failure.message.startswith(f"nexus/x failed: {expected}")

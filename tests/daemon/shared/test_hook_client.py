@@ -199,8 +199,7 @@ def test_a_link_is_not_followed(home: SharedHome) -> None:
     target = home.home / "target"
     target.write_text("mine")
     os.symlink(target, spool_path(home.place))
-    with pytest.raises(OSError):
-        spool(home.place, "claude-code", "PreCompact", b"{}")
+    assert not spool(home.place, "claude-code", "PreCompact", b"{}")
     assert target.read_text() == "mine"
 
 
@@ -224,6 +223,30 @@ def test_a_daemon_is_started_and_takes_what_was_spooled(home: SharedHome) -> Non
     block_until(lambda: bool(read_sessions(home.environ)))
     assert [file.path for file in read_sessions(home.environ)[0].files] == [str(folder / "CLAUDE.md")]
     assert not Path(spool_path(home.place)).exists()
+
+
+@pytest.mark.parametrize("dies", [True, False])
+def test_a_daemon_that_hangs_loses_no_fact(home: SharedHome, dies: bool) -> None:
+    """It may be killed with what its socket holds; the next one, or this one later, takes the file."""
+    folder = home.home / "company"
+    folder.mkdir()
+    (folder / "CLAUDE.md").write_text("x")
+    loaded = {**PAYLOAD, "cwd": str(folder), "file_path": str(folder / "CLAUDE.md"), "load_reason": "include"}
+    with home.window() as window:
+        window.hello()
+        pid = home.pid()
+        assert pid is not None
+        os.kill(pid, signal.SIGSTOP)
+        assert call(home, "InstructionsLoaded", loaded) == SILENT
+        assert Path(spool_path(home.place)).exists()
+        os.kill(pid, signal.SIGKILL if dies else signal.SIGCONT)
+        window.request("nexus/status", {}, timeout=20)
+        assert call(home, "Stop") == SILENT
+        from nexus_daemon.hooks.loaded_files import read_sessions
+
+        block_until(lambda: bool(read_sessions(home.environ)))
+        assert [file.path for file in read_sessions(home.environ)[0].files] == [str(folder / "CLAUDE.md")]
+        block_until(lambda: not Path(spool_path(home.place)).exists())
 
 
 @pytest.mark.parametrize("transport", ["", "tcp"])
