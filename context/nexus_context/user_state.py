@@ -20,7 +20,7 @@ class NoStateDirectoryError(NexusError, OSError):
         )
 
 
-def is_home_known() -> bool:
+def has_home_directory() -> bool:
     """Whether this user has a home directory, as far as the environment and the system say."""
     home = os.environ.get("HOME") if os.name != "nt" else None
     return os.path.isabs(os.path.expanduser("~") if home is None else home)

@@ -1,6 +1,7 @@
 """Conversations outlive everything: a killed daemon, a second window, a broken file, a disk that refuses."""
 
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from nexus_context.conversation.message import text_of
+from nexus_context.ledger import open_ledger
+from nexus_context.ledger.opening import RETRY_S
 from support.client import ReplyError
 from support.editor import Editor, uri_of
 from support.ledgers import DISK
@@ -256,6 +260,29 @@ def test_where_nothing_can_be_written_it_works_and_says_so(tmp_path: Path) -> No
         assert "Conversations are lost when Nexus ends" in ledger["notice"]
         assert shown(editor) == [f"Nexus: {ledger['notice']}"]
         editor.goodbye()
+
+
+def test_where_something_can_be_written_again_nothing_is_lost(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "state").write_text("not a directory")
+    with opened(home) as (editor, folder):
+        for text in ("one", "two"):
+            say(editor, folder, text)
+        (home / "state").unlink()
+        time.sleep(RETRY_S)
+        say(editor, folder, "three")
+        assert held(editor, folder)[1:] == ["one", "two", "three"]
+        editor.until(lambda: [one for one in shown(editor) if "can be written again" in one])
+        assert editor.request("nexus/status", {})["ledger"]["persists"] is True
+        say(editor, folder, "four")
+        editor.goodbye()
+    ledger = open_ledger(str(home / "state" / "ledger.db"))
+    (session,) = ledger.sessions()
+    texts = [text_of(one) for turn in ledger.turns(session.workspace, "main") for one in turn.messages]
+    assert texts[1:] == ["one", "two", "three", "four"]
+    assert ledger.verify().sound
+    ledger.close()
 
 
 def test_a_broken_ledger_is_set_aside_and_told(tmp_path: Path) -> None:

@@ -21,10 +21,23 @@ from urllib.parse import quote
 
 import apsw
 
-from nexus_context.ledger import chain, integrity, migrations, part_index, witness
+from nexus_context.ledger import (
+    chain,
+    forks,
+    integrity,
+    migrations,
+    part_index,
+    read_history,
+    sessions,
+    turn_writer,
+    witness,
+)
 from nexus_context.ledger.connections import Connections, File, Patience, configure, connect, identity, leave
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.integrity import check_kind
+from nexus_context.ledger.lineage import Segment, segments, turn_ranges
+from nexus_context.ledger.records import Counted, NewTurn, Turn
+from nexus_context.ledger.rows import value
 from nexus_context.ledger.sqlite import SqliteLedger
 from nexus_context.ledger.sqlite_errors import failure, is_corrupt, refused
 from nexus_context.ledger.store import Ledger
@@ -168,6 +181,10 @@ def _given(path: str, environ: Mapping[str, str]) -> str:
     return path
 
 
+RETRY_S = 5.0
+"""Between two attempts to write a ledger in memory to its file."""
+
+
 def opened(path: str | None, environ: Mapping[str, str] | None) -> Ledger:
     """As `nexus_context.ledger.open_ledger`."""
     try:
@@ -240,8 +257,95 @@ def _volatile(path: str, reason: str) -> Ledger:
     notices: list[str | None] = []
     connections = Connections(None, begin)
     warning = f"Conversations are lost when Nexus ends. {reason}"
-    notice = " ".join(part for part in (warning, *notices) if part)
-    return SqliteLedger(connections, location=path, read_notice=lambda: notice)
+    told = [" ".join(part for part in (warning, *notices) if part)]
+    store = _Returning(path, told) if path else None
+    return SqliteLedger(connections, location=path, read_notice=lambda: told[-1], store=store)
+
+
+class _Returning:
+    """Writes a ledger in memory to its file, every RETRY_S at most; the user is told in `told`."""
+
+    def __init__(self, path: str, told: list[str]) -> None:
+        self._path = path
+        self._told = told
+        self._next = time.monotonic() + RETRY_S
+
+    def __call__(self, memory: Connections) -> Connections | None:
+        if time.monotonic() < self._next:
+            return None
+        self._next = time.monotonic() + RETRY_S
+        opening = _Opening(self._path)
+        try:
+            with memory.reading() as connection:
+                is_new = not os.path.lexists(self._path) and write_file(connection, self._path)
+            stored = Connections(self._path, opening.ready, opening.repair)
+        except (LedgerError, OSError, apsw.Error):
+            return None
+        try:
+            names = [] if is_new else self._merge(memory, stored)
+        except (LedgerError, OSError, apsw.Error, ValueError, LookupError):
+            stored.close()
+            return None
+        renamed = f" These are others there: {', '.join(names)}." if names else ""
+        self._told.append(f"{self._path} can be written again: conversations are stored there.{renamed}")
+        return stored
+
+    def _merge(self, memory: Connections, stored: Connections) -> list[str]:
+        """Write what the file's sessions lack, in one transaction; the names of those that became others."""
+        renamed = []
+        with memory.reading() as source, stored.writing() as target:
+            for session in sessions.list_sessions(source, None):
+                position = sessions.require(source, session.workspace, session.name)
+                there = sessions.find(target, session.workspace, session.name)
+                missing, is_same = _missing(source, position, target, there)
+                if not missing:
+                    continue
+                name = session.name
+                if there is not None and not is_same:
+                    name = forks.free_name(target, session.workspace, name)
+                    renamed.append(f"{session.name} is {name}")
+                turn_writer.import_turns(
+                    target,
+                    session.workspace,
+                    name,
+                    missing,
+                    parameters=session.parameters,
+                    on_progress=lambda _: None,
+                    continues=is_same,
+                )
+        return renamed
+
+
+def _missing(
+    source: apsw.Connection,
+    position: sessions.SessionPosition,
+    target: apsw.Connection,
+    there: sessions.SessionPosition | None,
+) -> tuple[list[NewTurn | Turn], bool]:
+    """What a session of `target` lacks of that of `source`, and whether it goes on there, or is another."""
+    parts = segments(source, position.thread)
+    whole: list[NewTurn | Turn] = [*read_history.turns(source, parts, 0, position.seq)]
+    if there is None:
+        return whole, False
+    common = min(there.seq, position.seq)
+    if _sum(source, parts, common) == _sum(target, (rest := segments(target, there.thread)), common):
+        return whole[common:], True  # a sum covers all turns before it
+    (ours,) = read_history.turns(source, parts, common - 1, common)
+    (theirs,) = read_history.turns(target, rest, common - 1, common)
+    count = len(theirs.messages)
+    was_extended = common == there.seq and ours.messages[:count] == theirs.messages
+    if not was_extended or _sum(source, parts, common - 1) != _sum(target, rest, common - 1):
+        return whole, False
+    added = tuple(map(Counted, ours.messages, ours.counts))[count:]
+    return [NewTurn(messages=added, counter=ours.counter), *whole[common:]], True
+
+
+def _sum(connection: apsw.Connection, parts: list[Segment], seq: int) -> bytes | None:
+    """The sum of a turn; None for 0."""
+    for ids in turn_ranges(parts, seq - 1, seq) if seq else ():
+        found: bytes | None = value(connection, "SELECT sum FROM turn WHERE id = ?", ids.first)
+        return found
+    return None
 
 
 # ---------------------------------------------------------------- the file
@@ -320,6 +424,28 @@ def _fill(connection: apsw.Connection) -> bool:
 
 
 # ---------------------------------------------------------------- in memory
+
+
+def write_file(connection: apsw.Connection, path: str) -> bool:
+    """Write a database to a path where there is none; False if another process was faster."""
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    fresh = f"{path}.{os.getpid()}"
+    os.close(os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    try:
+        into = apsw.Connection(fresh)
+        try:
+            with into.backup("main", connection, "main") as backup:
+                while not backup.done:
+                    backup.step(1000)
+        finally:
+            into.close()
+        witness.link(fresh, path)
+    except FileExistsError:
+        return False
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(fresh)
+    return True
 
 
 def copy_to_memory(path: str, into: apsw.Connection) -> str | None:

@@ -4,6 +4,7 @@ The work of a method is a function of a connection, in `sessions`, `turn_writer`
 `usage_reports`, `mirrors`, `excerpt`, `search`, `direct_messages` or `agents`.
 """
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -56,14 +57,25 @@ INDEX = 0.5
 
 
 class SqliteLedger:
-    """A `store.Ledger`. `read_notice` returns the current notice for the user."""
+    """A `store.Ledger`. `read_notice` returns the current notice for the user.
+
+    `store`, of a ledger in memory, writes it into its file and returns the connections to that; None while
+    the file cannot be written. An append tries it.
+    """
 
     def __init__(
-        self, connections: Connections, *, location: str, read_notice: Callable[[], str | None]
+        self,
+        connections: Connections,
+        *,
+        location: str,
+        read_notice: Callable[[], str | None],
+        store: Callable[[Connections], Connections | None] | None = None,
     ) -> None:
         self._connections = connections
         self._location = location
         self._read_notice = read_notice
+        self._store = store
+        self._storing = threading.Lock()
 
     @property
     def persists(self) -> bool:
@@ -82,6 +94,18 @@ class SqliteLedger:
 
     def close(self) -> None:
         self._connections.close()
+
+    def _leave_memory(self) -> None:
+        """Write what is in memory to the disk, once that is possible."""
+        if self.persists or not self._storing.acquire(blocking=False):
+            return
+        try:
+            stored = None if self._store is None else self._store(self._connections)
+            if stored is not None:
+                before, self._connections, self._store = self._connections, stored, None
+                before.close()
+        finally:
+            self._storing.release()
 
     # ------------------------------------------------------------ sessions
 
@@ -152,6 +176,7 @@ class SqliteLedger:
     # ------------------------------------------------------------ turns
 
     def append(self, workspace: str, session: str, turn: NewTurn) -> Appended:
+        self._leave_memory()
         reads = None if turn.compaction is None else session
         with self._connections.writing(reads=reads) as connection:
             return compacted_turn.append(connection, workspace, session, turn)

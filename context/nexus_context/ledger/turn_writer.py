@@ -196,9 +196,16 @@ def import_turns(
     *,
     parameters: Mapping[str, Any] | None,
     on_progress: Callable[[int], None],
+    continues: bool = False,
 ) -> None:
-    """Write turns from elsewhere to a new session; `on_progress` gets the number so far."""
-    after = sessions.begin(connection, workspace, session, parameters=parameters)
+    """Write turns from elsewhere to a new session; `on_progress` gets the number so far.
+
+    `continues`: to the end of a session that is there.
+    """
+    if continues:
+        after = sessions.require(connection, workspace, session)
+    else:
+        after = sessions.begin(connection, workspace, session, parameters=parameters)
     moment = sessions.now()
     keys: set[str] = set()
     for count, turn in enumerate(turns, 1):

@@ -10,7 +10,7 @@ from pathlib import Path
 from nexus_context.errors import RequestError
 from nexus_context.init import InitPlan, plan_global_init, plan_init
 from nexus_context.layers.walk import global_directory
-from nexus_context.user_state import is_home_known
+from nexus_context.user_state import has_home_directory
 from nexus_daemon.cli import invocation, output
 from nexus_daemon.workspace.scaffold import Scaffolded, scaffold
 
@@ -66,7 +66,7 @@ def _show(scaffolded: Scaffolded, plan: InitPlan | None, *, created: str = "crea
 def _write_global(*, force: bool) -> Scaffolded:
     environ = invocation.current().environ
     home = global_directory(environ)
-    if not (environ.get("NEXUS_HOME") or is_home_known()):
+    if not (environ.get("NEXUS_HOME") or has_home_directory()):
         raise RequestError(
             "There is no home directory: HOME is unset, empty or relative. Set it, or NEXUS_HOME to the "
             "directory for the global settings.",
