@@ -48,6 +48,10 @@ function M.reads(path)
   if name == 'README.md' then
     return exists(directory .. '/.nexus3')
   end
+  local skills = vim.fs.dirname(vim.fs.dirname(path))
+  if name == 'SKILL.md' and vim.fs.basename(skills) == 'skills' then
+    return true
+  end
   return INSTRUCTIONS[name]
     or name == '.mcp.json'
     or (name == 'mcp.json' and vim.fs.basename(directory) == '.vscode')

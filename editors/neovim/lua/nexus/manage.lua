@@ -72,6 +72,23 @@ function M.complete_skill(typed)
   return matching(names('nexus/context/layers', skills_of, 'name'), typed)
 end
 
+--- Skills that the folder has and cannot use: their files have errors.
+local function broken_skills_of(result)
+  local files, is_wrong = {}, {}
+  for _, problem in ipairs(result.problems or {}) do
+    is_wrong[problem.uri] = is_wrong[problem.uri] or problem.severity == vim.diagnostic.severity.ERROR
+  end
+  for _, layer in ipairs(result.layers) do
+    for _, file in ipairs(layer.files) do
+      if file.kind == 'skill' and not file.name and is_wrong[file.uri] then
+        local directory = vim.fs.dirname(vim.uri_to_fname(file.uri))
+        table.insert(files, { name = vim.fs.basename(directory), layer = layer.name, uri = file.uri })
+      end
+    end
+  end
+  return files
+end
+
 --- :NexusSkills
 function M.skills(call)
   show('skills', call, 'nexus/context/layers', {}, function(shown, result)
@@ -79,6 +96,10 @@ function M.skills(call)
     for _, file in ipairs(skills_of(result)) do
       local cells = { file.name, file.layer, grouped(file.tokens or 0), file.description or '' }
       table.insert(rows, { cells = cells, target = { uri = file.uri } })
+    end
+    for _, file in ipairs(broken_skills_of(result)) do
+      local cells = { file.name, file.layer, '', 'broken: its diagnostics say why' }
+      table.insert(rows, { cells = cells, group = 'DiagnosticError', target = { uri = file.uri } })
     end
     if #rows == 0 then
       return page.add(shown, 'This folder has no skills. :help nexus-skills says where they are found.')

@@ -15,8 +15,8 @@ local function add_usage(shown, usage)
   local estimate = usage.counter.exact and '' or '≈'
   page.add(
     shown,
-    ('%s: %s%s of %s tokens, %.1f %%%s'):format(
-      usage.model,
+    ('%s%s%s of %s tokens, %.1f %%%s'):format(
+      usage.model ~= '' and usage.model .. ': ' or 'No model is set: ',
       estimate,
       grouped(usage.total),
       grouped(usage.available),
