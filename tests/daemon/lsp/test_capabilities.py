@@ -67,7 +67,9 @@ def test_error_codes_are_those_of_lsp() -> None:
         re.sub("(?<=[a-z])(?=[A-Z])", "_", code.name).upper(): code.value for kind in codes for code in kind
     }
     of_lsp["NOT_INITIALIZED"] = of_lsp["SERVER_NOT_INITIALIZED"]
-    ours = {name: value for name, value in vars(failures).items() if name.isupper() and isinstance(value, int)}
+    ours = {
+        name: value for name, value in vars(failures).items() if name.isupper() and isinstance(value, int)
+    }
     assert ours == {name: of_lsp[name] for name in ours}
 
 
