@@ -272,7 +272,7 @@ def edits_of(layers: Layers, remedy: Remedy) -> tuple[FileEdits, ...]:
         text = layers.texts.get(remedy.importer)
         if text is None:
             return ()
-        gap = "" if not text or text.endswith("\n") else "\n"
+        gap = "" if not text or text.endswith(("\n", "\r")) else "\n"
         end = Span(len(text), len(text))
         file_edits.append(FileEdits(remedy.importer, (Edit(end, f"{gap}\n@{remedy.name}\n"),)))
     return tuple(file_edits)
