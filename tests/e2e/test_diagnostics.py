@@ -432,3 +432,28 @@ def test_a_file_that_is_wrong_everywhere_is_answered(editor: Editor) -> None:
     found = editor.shown(tree.path("/a/.nexus3/config.json"))
     assert 100 <= len(found) <= 300
     assert [one["range"]["start"]["line"] for one in found[:3]] == [0, 1, 2]
+
+
+def test_what_is_wrong_for_one_folder_alone_names_it_and_has_no_fix(editor: Editor) -> None:
+    """With its own folder opened the file is right, so a fix would break it there."""
+    tree = editor.tree(
+        """
+        //- /.nexus3/config.json
+        {"context": {"ancestor_depth": 3}}
+        //- /packages/api/AGENTS.md
+        A.
+        //- /packages/web/AGENTS.md
+        B.
+        """
+    )
+    config = tree.path("/.nexus3/config.json")
+    packages = [tree.path("/packages/api"), tree.path("/packages/web")]
+    editor.add(*packages)
+    for package in packages:
+        editor.layers(package)
+    (one,) = editor.shown(config)
+    assert one["message"].startswith('"ancestor_depth" does not count for packages/api: ')
+    assert "data" not in one
+    editor.add(tree.path("/"))
+    editor.layers(tree.path("/"))
+    assert editor.shown(config) == []

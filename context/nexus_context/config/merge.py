@@ -27,13 +27,14 @@ class ConfigLayer(msgspec.Struct, frozen=True):
     """One layer's checked config.json. `dropped` lists the values that count as absent.
 
     `depth` is the effect of its `context.ancestor_depth`: the opened folder's sets how far up ancestors are
-    read, that of a file inside that folder or above it does not.
+    read, that of a file inside that folder or above it does not. `folder` is that folder.
     """
 
     name: str
     document: JsonDocument
     dropped: frozenset[Pointer] = frozenset()
     depth: Literal["sets", "inside", "above"] = "above"
+    folder: str = ""
 
 
 class Provenance(msgspec.Struct, frozen=True, eq=False):

@@ -22,6 +22,7 @@ opens that directory itself needs the value. `effective` marks it as ignored.
 """
 
 import functools
+import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -82,7 +83,7 @@ def restrict(
         if in_workspace(layer.name) and layer.depth != "sets" and _has_depth(layer.document.value):
             dropped |= {_DEPTH}
             if layer.depth == "above":
-                ignored.append((_DEPTH, _no_depth(global_path)))
+                problems.append(_ignored_depth(layer, global_path))
         restricted.append(msgspec.structs.replace(layer, dropped=dropped) if dropped else layer)
         problems += [_problem(layer.document, pointer, message) for pointer, message in ignored]
     return tuple(restricted), tuple(problems)
@@ -233,11 +234,18 @@ def _has_depth(value: Any) -> bool:
     return _DEPTH[1] in _object(value, _DEPTH[0])
 
 
-def _no_depth(global_path: str) -> str:
-    return (
-        '"ancestor_depth" is ignored here: it must be known before this directory is read. '
-        f"Set it in the opened folder's config.json or in {global_path}."
+def _ignored_depth(layer: ConfigLayer, global_path: str) -> Problem:
+    """The problem of one folder alone: if the file's own folder is opened, the value counts there.
+
+    So the message names the folder, and no fix takes the value out.
+    """
+    above = os.path.dirname(os.path.dirname(layer.document.path))
+    name = os.path.relpath(layer.folder, above).replace(os.sep, "/") if layer.folder else "the opened folder"
+    message = (
+        f'"ancestor_depth" does not count for {name}: it must be known before this directory is read. '
+        f"Set it in {name}'s own config.json or in {global_path}."
     )
+    return msgspec.structs.replace(_problem(layer.document, _DEPTH, message), fix=None)
 
 
 def _object(value: Any, key: str) -> dict[str, Any]:

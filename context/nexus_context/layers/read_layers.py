@@ -330,12 +330,12 @@ def _settings(
 ) -> Effective:
     read = [(place, config) for place, config in zip(places, configs, strict=True) if config is not None]
     counting = tuple(
-        ConfigLayer(place.name, config.in_force, depth=_depth_of(place, root))
+        ConfigLayer(place.name, config.in_force, depth=_depth_of(place, root), folder=root)
         for place, config in read
         if config.in_force is not None
     )
     present = tuple(
-        ConfigLayer(place.name, reading.documents[config.path], depth=_depth_of(place, root))
+        ConfigLayer(place.name, reading.documents[config.path], depth=_depth_of(place, root), folder=root)
         for place, config in read
         if config.path in reading.documents
     )

@@ -2,7 +2,7 @@
 
 1. A file's diagnostics are those of the innermost folder that contains it and reads it: what another folder
    makes of it is no fact of the file. Of a file outside all folders they are the union over those that read
-   it, each shown once.
+   it. Each is shown once, and so is what several folders say of one place, each with its own name.
 2. An open document is published again for every version of it, so that a client never shows the
    diagnostics of an older text, and once for every opening, also without problems: a client forgets what it
    showed of a document that it closes. Any other file is published only when its diagnostics changed.
@@ -182,8 +182,10 @@ class Publisher:
 
         `overlays` are the unsaved texts that the snapshot was made with.
         """
-        old = self._views.pop(folder, None)
-        if snapshot is not None:
+        old = self._views.get(folder)
+        if snapshot is None:
+            self._views.pop(folder, None)
+        else:
             self._views[folder] = _View(snapshot, overlays, self._encoding, old)
         new = self._views.get(folder)
         self._take_closed()
@@ -252,8 +254,16 @@ def _innermost(views: Iterable[_View], path: str) -> list[_View]:
 
 
 def _union(views: Collection[_View], paths: Iterable[str]) -> Diagnostics:
-    """The diagnostics of a file from the views that it belongs to, each once."""
+    """The diagnostics of a file from the views that it belongs to; of one place, those of the first view."""
     union: list[Diagnostics] = [
         view.diagnostics_of(path) for path in paths for view in _innermost(views, path)
     ]
-    return union[0] if len(union) == 1 else {json: one for each in union for json, one in each.items()}
+    if len(union) == 1:
+        return union[0]
+    merged: dict[bytes, Mapping[str, Any]] = {}
+    places: set[bytes] = set()
+    for each in union:
+        own_places = {json: framing.encode((one["code"], one["range"])) for json, one in each.items()}
+        merged |= {json: one for json, one in each.items() if own_places[json] not in places}
+        places.update(own_places.values())
+    return merged

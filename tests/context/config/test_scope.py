@@ -365,8 +365,8 @@ def test_the_depth_of_ancestors() -> None:
             "ancestor:x",
             '"ancestor_depth"',
             (
-                '"ancestor_depth" is ignored here: it must be known before this directory is read. '
-                f"Set it in the opened folder's config.json or in {GLOBAL}."
+                '"ancestor_depth" does not count for the opened folder: it must be known before this '
+                f"directory is read. Set it in the opened folder's own config.json or in {GLOBAL}."
             ),
         ),
     )
