@@ -70,6 +70,7 @@ BEGINNINGS = {
     "show": ("show", "ch"),
     "export": ("export", "cha"),
     "search": ("search", "disk", "--session", "ch"),
+    "search everywhere": ("search", "disk", "--all", "--session", "ch"),
     "compact": ("compact", "ch"),
     "rebase": ("rebase", "ch"),
     "fork": ("fork", "ch", "new"),

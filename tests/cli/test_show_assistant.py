@@ -220,7 +220,7 @@ def test_who_reads_what(run: Any) -> None:
   src/AGENTS.md  –  –  later  –  –  later
   words of the assistant  N  N  –  –  –  –
 
-  tokens in every request  N  N  N  –  N  N
+  every request  N  N  N  –  N  N
 
 –: not read · later: sent when something happens · cut: only in part
 By documentation, not by their own requests: GitHub Copilot, Cursor.

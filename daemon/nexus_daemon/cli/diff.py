@@ -9,9 +9,6 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from rich import box
-from rich.table import Table
-
 from nexus_context.assistant_changes import (
     AssistantChange,
     RevisionChanges,
@@ -24,6 +21,7 @@ from nexus_daemon.cli import assistant_option, output
 from nexus_daemon.cli.assistant_option import ALL
 from nexus_daemon.cli.folder import absolute, folder_of
 from nexus_daemon.cli.show_assistant import surroundings_of
+from nexus_daemon.cli.tables import LEAST_PATH, Column, print_columns
 
 EPILOG = """\
 examples:
@@ -134,24 +132,21 @@ def _signed(growth: int) -> str:
 
 
 def _print(changes: RevisionChanges) -> None:
-    table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("assistant")
-    for name in ("before", "now", "change"):
-        table.add_column(name, justify="right")
-    for figures in _rows(changes.assistants):
-        table.add_row(*figures)
-    output.console().print(table)
+    names = ("assistant", "before", "now", "change")
+    _print_table(names, _rows(changes.assistants), least=None)
     rows = _file_rows(changes)
     if not rows:
         output.line("No request changes.")
         return
-    files = Table(box=box.SIMPLE_HEAD)
-    files.add_column("file", overflow="fold")
-    for each in changes.assistants:
-        files.add_column(_title(each), justify="right")
-    for row in rows:
-        files.add_row(*row)
-    output.console().print(files)
+    _print_table(("file", *(_title(each) for each in changes.assistants)), rows, least=LEAST_PATH)
+
+
+def _print_table(names: Sequence[str], rows: Sequence[Sequence[str]], *, least: int | None) -> None:
+    """Print rows of figures; paths in the first cells are cut down to `least`."""
+    first, *others = zip(*rows, strict=True)
+    columns = [Column(names[0], first, least=least, cut="start")]
+    columns += [Column(name, cells, justify="right") for name, cells in zip(names[1:], others, strict=True)]
+    print_columns(columns)
 
 
 def _markdown(changes: RevisionChanges) -> str:

@@ -21,6 +21,7 @@ from nexus_context.visible import visible_line
 from nexus_daemon.api.assistant import build_context
 from nexus_daemon.cli import invocation, output, tables
 from nexus_daemon.cli.assistant_option import ALL
+from nexus_daemon.cli.tables import LEAST_PATH, Column
 from nexus_daemon.hooks import loaded_files
 
 PLACES = {"system": "system prompt", "user": "first user message", "developer": "developer message"}
@@ -197,22 +198,18 @@ def _print_all(surroundings: Surroundings, options: argparse.Namespace) -> int:
     if options.format == "json":
         output.json_value([build_context(profile) for profile in result.profiles])
         return 0
-    table = Table(box=box.SIMPLE_HEAD, show_footer=True)
-    table.add_column("file", footer="tokens in every request", overflow="fold")
-    for profile in result.profiles:
-        mark = "" if profile.exact else "≈"
-        total = f"{mark}{profile.total:,}" if profile.total else "–"
-        table.add_column(profile.assistant.title, footer=total, justify="right")
-    for row in result.files:
-        cells = (_cell(row.uses[profile.assistant.name]) for profile in result.profiles)
-        table.add_row(visible_line(result.profiles[0].shorten(row.path)), *cells)
+    paths = [visible_line(result.profiles[0].shorten(row.path)) for row in result.files]
     words = [sum(part.tokens for part in each.parts if part.path is None) for each in result.profiles]
-    if any(words):
-        marks = ["" if profile.exact else "≈" for profile in result.profiles]
-        cells = (f"{mark}{count:,}" if count else "–" for mark, count in zip(marks, words, strict=True))
-        table.add_row("words of the assistant", *cells)
+    paths += ["words of the assistant"] if any(words) else []
+    columns = [Column("file", paths, least=LEAST_PATH, footer="every request", cut="start")]
+    for profile, count in zip(result.profiles, words, strict=True):
+        mark = "" if profile.exact else "≈"
+        cells = [_cell(row.uses[profile.assistant.name]) for row in result.files]
+        cells += [f"{mark}{count:,}" if count else "–"] if any(words) else []
+        total = f"{mark}{profile.total:,}" if profile.total else "–"
+        columns.append(Column(profile.assistant.title, cells, justify="right", footer=total))
     out = output.console()
-    out.print(table)
+    tables.print_columns(columns)
     out.print("–: not read · later: sent when something happens · cut: only in part", soft_wrap=True)
     documented = [each.assistant.title for each in result.profiles if each.assistant.verified != "run"]
     out.print(f"By documentation, not by their own requests: {', '.join(documented)}.", soft_wrap=True)

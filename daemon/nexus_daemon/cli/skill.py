@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import msgspec
-from rich import box
-from rich.table import Table
 
 from nexus_context import assembly
 from nexus_context.errors import Problem, RequestError, Severity
@@ -19,6 +17,7 @@ from nexus_context.tokens import TokenCounter
 from nexus_context.visible import visible_line
 from nexus_daemon.cli import output
 from nexus_daemon.cli.folder import absolute, folder_of, read
+from nexus_daemon.cli.tables import LEAST_PATH, Column, print_columns
 
 EPILOG = """\
 examples:
@@ -140,21 +139,21 @@ def _list(snapshot: Snapshot, options: argparse.Namespace) -> int:
             f"{snapshot.folder} has no skills; write one to .nexus3/skills/NAME/SKILL.md (docs/skills.md).",
         )
         return 0
-    table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("skill", style="bold")
-    table.add_column("layer")
-    table.add_column("tokens", justify="right", no_wrap=True)
-    table.add_column("problems")
-    table.add_column("readiness")
-    for one in skills:
-        mark = "" if one.exact else "≈"
-        tokens = "" if one.tokens is None else f"{mark}{one.tokens:,}"
-        counts = ((one.errors, "error"), (one.warnings, "warning"))
-        problems = ", ".join(output.counted(count, noun) for count, noun in counts if count)
-        cells = (visible_line(one.name), visible_line(one.layer), tokens, problems, one.readiness)
-        table.add_row(*cells)
-    output.console().print(table)
+    tokens = ["" if one.tokens is None else f"{'' if one.exact else '≈'}{one.tokens:,}" for one in skills]
+    columns = [
+        Column("skill", [visible_line(one.name) for one in skills]),
+        Column("layer", [visible_line(one.layer) for one in skills], worth=0, least=LEAST_PATH),
+        Column("tokens", tokens, worth=1, justify="right"),
+        Column("problems", [_problem_counts(one) for one in skills], worth=2),
+        Column("readiness", [one.readiness for one in skills], least=LEAST_PATH),
+    ]
+    print_columns(columns)
     return 0
+
+
+def _problem_counts(skill: ListedSkill) -> str:
+    counts = ((skill.errors, "error"), (skill.warnings, "warning"))
+    return ", ".join(output.counted(count, noun) for count, noun in counts if count)
 
 
 def _show(snapshot: Snapshot, options: argparse.Namespace) -> int:

@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 from urllib.parse import unquote
 
 from rich import box
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -25,6 +25,8 @@ ROW_COLOURS = {
 BAR = 20
 PADDING = 3
 """What a table adds to the width of each column."""
+LEAST_PATH = 16
+"""Columns of a terminal that paths and texts keep."""
 
 
 def print_usage(usage: protocol.TokenUsage) -> None:
@@ -74,7 +76,8 @@ def print_sentence(out: Console, text: Text | str) -> None:
 class Column(NamedTuple):
     """A column of a list. The columns of the least `worth` leave a narrow terminal, those without one never.
 
-    The cells of a column with a `least` width may be cut down to that, and others never.
+    The cells of a column with a `least` width may be cut down to that, and others never. Paths are cut at
+    their `start`. On a narrow terminal each word of the name has a line.
     """
 
     name: str
@@ -83,36 +86,68 @@ class Column(NamedTuple):
     least: int | None = None
     justify: Literal["left", "right"] = "left"
     footer: str = ""
+    cut: Literal["start", "end"] = "end"
+
+    @property
+    def full_width(self) -> int:
+        """The columns of a terminal that it takes uncut."""
+        return max(map(cell_len, (*self.name.split("\n"), self.footer, *self.cells)))
 
     @property
     def width(self) -> int:
         """The columns of a terminal that it needs."""
-        width = max(map(cell_len, (self.name, self.footer, *self.cells)))
-        return width if self.least is None else min(width, self.least)
+        return self.full_width if self.least is None else min(self.full_width, self.least)
 
 
 def print_columns(columns: Sequence[Column]) -> None:
     """Print a list as wide as the terminal, the first column in bold."""
     out = console()
     kept = list(columns)
-    while sum(column.width + PADDING for column in kept) + 1 > out.width:
+    if _needed(kept) > out.width:
+        kept = [column._replace(name=column.name.replace(" ", "\n")) for column in columns]
+    while _needed(kept) > out.width:
         leaving = [column for column in kept if column.worth is not None]
         if not leaving:
             break
         kept.remove(min(leaving, key=lambda column: column.worth or 0))
     table = Table(box=box.SIMPLE_HEAD, show_footer=any(column.footer for column in kept))
-    for number, column in enumerate(kept):
-        table.add_column(
-            column.name,
-            column.footer,
-            style="" if number else "bold",
-            justify=column.justify,
-            no_wrap=column.least is None,
-            min_width=column.width,
-        )
+    widths = _widths(kept, out.width)
+    for number, (column, width) in enumerate(zip(kept, widths, strict=True)):
+        footer = Text(_cut(column.footer, width, column.cut), no_wrap=True)
+        style = "" if number else "bold"
+        table.add_column(column.name, footer, style=style, justify=column.justify, width=width)
     for row in zip(*(column.cells for column in kept), strict=True):
-        table.add_row(*(Text(cell, no_wrap=True, overflow="ellipsis") for cell in row))
+        cells = zip(row, widths, kept, strict=True)
+        table.add_row(*(Text(_cut(cell, width, column.cut), no_wrap=True) for cell, width, column in cells))
     out.print(table)
+
+
+def _needed(columns: Sequence[Column]) -> int:
+    return sum(column.width + PADDING for column in columns) + 1
+
+
+def _widths(columns: Sequence[Column], width: int) -> list[int]:
+    """The width of each column: what it needs, and its share of what the terminal has left."""
+    widths = [column.width for column in columns]
+    left = width - _needed(columns)
+    wanting = sorted(range(len(columns)), key=lambda at: columns[at].full_width - widths[at])
+    for place, at in enumerate(wanting):
+        share = max(0, left) // (len(wanting) - place)
+        more = min(share, columns[at].full_width - widths[at])
+        widths[at] += more
+        left -= more
+    return widths
+
+
+def _cut(cell: str, width: int, side: Literal["start", "end"]) -> str:
+    """The cell without what is too much of it."""
+    if cell_len(cell) <= width:
+        return cell
+    if side == "end":
+        return f"{set_cell_size(cell, width - 1).rstrip()}…"
+    while cell_len(cell) > width - 1:
+        cell = cell[1:]
+    return f"…{cell}"
 
 
 def print_layers(result: protocol.LayersResult, *, display_path: Callable[[str], str] = str) -> None:

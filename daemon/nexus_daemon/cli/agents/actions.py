@@ -4,8 +4,6 @@ import argparse
 from collections.abc import Sequence
 
 import msgspec
-from rich import box
-from rich.table import Table
 
 from nexus_context.agents import MAIN
 from nexus_context.visible import visible_line
@@ -14,6 +12,7 @@ from nexus_daemon.api import agent as handlers
 from nexus_daemon.cli import output
 from nexus_daemon.cli.folder import absolute, short_path
 from nexus_daemon.cli.local_daemon import answer
+from nexus_daemon.cli.tables import LEAST_PATH, Column, print_columns
 
 
 def run_list(options: argparse.Namespace) -> int:
@@ -101,18 +100,16 @@ def run_dispose(options: argparse.Namespace) -> int:
 
 
 def _print(agents: Sequence[protocol.AgentInfo]) -> None:
-    table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("agent", style="bold")
-    table.add_column("role")
-    table.add_column("below")
-    table.add_column("tokens", justify="right", no_wrap=True)
-    table.add_column("directory", overflow="fold")
-    table.add_column("task", overflow="fold")
-    for one in agents:
-        mark = "" if one.usage.counter.exact else "≈"
-        cells = (one.agent_id, one.role, one.parent or MAIN, f"{mark}{one.usage.total:,}")
-        table.add_row(*map(visible_line, cells), short_path(one.cwd), visible_line(one.task or ""))
-    output.console().print(table)
+    totals = [f"{'' if one.usage.counter.exact else '≈'}{one.usage.total:,}" for one in agents]
+    columns = [
+        Column("agent", [visible_line(one.agent_id) for one in agents]),
+        Column("role", [visible_line(one.role) for one in agents], worth=1),
+        Column("below", [visible_line(one.parent or MAIN) for one in agents], worth=0),
+        Column("tokens", totals, justify="right"),
+        Column("directory", [short_path(one.cwd) for one in agents], worth=3, least=LEAST_PATH, cut="start"),
+        Column("task", [visible_line(one.task or "") for one in agents], worth=2, least=LEAST_PATH),
+    ]
+    print_columns(columns)
     for one in agents:
         if one.notice is not None:
             output.complain("agents", f"{one.agent_id}: {one.notice}")

@@ -27,6 +27,7 @@ from nexus_daemon.cli.sessions.open_session import (
     ledger_for,
     load_folder,
     note,
+    session_name,
     workspace_of,
 )
 from nexus_daemon.cli.tables import ROLE_COLOURS, Column, print_columns, print_sentence
@@ -236,8 +237,8 @@ def run_search(options: argparse.Namespace) -> int:
         note(f"The query {query!r} has no word to search for.")
         return 2
     with ledger_for(load_folder(options.folder)) as ledger:
-        if options.session is not None and workspace is not None:
-            options.session = find_session(ledger, workspace, options.session).name
+        if options.session is not None:
+            options.session = session_name(ledger, workspace, options.session)
         hits = ledger.search(query, workspace=workspace, session=options.session, limit=options.limit)
     if options.json:
         output.json_value({"hits": [msgspec.to_builtins(hit) for hit in hits]})

@@ -95,6 +95,17 @@ def find_session(ledger: Ledger, workspace: str, name: str) -> Session:
     raise LedgerError(f"There is no session {name!r} in {workspace}. {near}", code="unknown-session")
 
 
+def session_name(ledger: Ledger, workspace: str | None, name: str) -> str:
+    """As `find_session`, the name; without a workspace, of a session in any, as it is if none is meant."""
+    if workspace is not None:
+        return find_session(ledger, workspace, name).name
+    sessions = ledger.sessions()
+    if any(one.name == name for one in sessions):
+        return name
+    names = {one.name for one in sessions_that_begin(sessions, name)}
+    return names.pop() if len(names) == 1 else name
+
+
 def sessions_that_begin(sessions: Sequence[Session], beginning: str) -> list[Session]:
     """The sessions whose name, or id in their program or in the ledger, begins so."""
     return [
