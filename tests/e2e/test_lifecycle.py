@@ -65,7 +65,10 @@ def test_what_a_client_learns_from_initialize(editor: Editor) -> None:
     assert capabilities["textDocumentSync"]["openClose"] is True
     assert capabilities["codeActionProvider"] == {"codeActionKinds": ["quickfix"]}
     assert capabilities["workspace"]["workspaceFolders"] == {"supported": True, "changeNotifications": True}
-    commands = ["nexus.context.preview", "nexus.context.usage", "nexus.showInContext", "nexus.status"]
+    commands = [
+        *("nexus.context.layers", "nexus.context.preview", "nexus.context.usage", "nexus.showInContext"),
+        *("nexus.status", "nexus.workspace.init"),
+    ]
     assert capabilities["executeCommandProvider"]["commands"] == commands, "those for people"
     editor.goodbye()
 

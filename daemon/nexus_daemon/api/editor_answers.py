@@ -1,7 +1,7 @@
 """What commands answer, shown to people: for an editor that has no client of ours.
 
-1. The cost and the status are messages. The context is a text file beside the user's state, which the editor
-   opens where it can (`window/showDocument`), and else is told of.
+1. The cost, the layers, the new files and the status are messages. The context is a text file beside the
+   user's state, which the editor opens where it can (`window/showDocument`), and else is told of.
 2. The lens of a file opens the context at what the file adds to it.
 """
 
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from nexus_context.user_state import state_directory
 from nexus_daemon import protocol
 from nexus_daemon.api import context
-from nexus_daemon.logs.location import make_directory
 from nexus_daemon.lsp import lsp_types
-from nexus_daemon.lsp.convert import path_to_uri
+from nexus_daemon.lsp.convert import path_to_uri, uri_to_path
 from nexus_daemon.lsp.failures import ClientError, DisconnectedError
+from nexus_daemon.state_files import make_directory
 
 if TYPE_CHECKING:
     from nexus_daemon.connection import Connection
@@ -53,6 +53,10 @@ async def show_answer(client: "Connection", folder: str, result: Any) -> None:
         await show_context(client, folder, result)
     elif isinstance(result, protocol.TokenUsage):
         _say(client, _usage_text(client, folder, result))
+    elif isinstance(result, protocol.LayersResult):
+        _say(client, _layers_text(client, folder, result))
+    elif isinstance(result, protocol.InitResult):
+        _say(client, _created_text(result))
     elif isinstance(result, protocol.Status):
         folders = len({one.uri for one in result.folders})
         counted = f"{folders} folder" + "s" * (folders != 1)
@@ -102,6 +106,23 @@ def _usage_text(client: "Connection", folder: str, usage: protocol.TokenUsage) -
     rows = ", ".join(f"{row.label} {row.tokens:,}" for row in largest if row.tokens)
     total = f"{about}{usage.total:,} of {usage.available:,} tokens{model}"
     return f"The context of {_name(client, folder)} costs {total}" + (f": {rows}." if rows else ".")
+
+
+def _layers_text(client: "Connection", folder: str, result: protocol.LayersResult) -> str:
+    about = "" if result.counter.exact else "about "
+    layers = ", ".join(f"{layer.name} {about}{layer.tokens:,} tokens" for layer in result.layers)
+    problems, skipped = len(result.problems), len(result.skipped)
+    rest = f"{problems} problem{'s' * (problems != 1)}, {skipped} file{'s' * (skipped != 1)} not read"
+    return f"The layers of {_name(client, folder)}, the nearest last: {layers}; {rest}."
+
+
+def _created_text(result: protocol.InitResult) -> str:
+    created, existing = (
+        [uri_to_path(uri) or uri for uri in uris] for uris in (result.created, result.existing)
+    )
+    if not created:
+        return f"Nothing was created: {', '.join(existing)} exist already."
+    return f"Created {', '.join(created)}."
 
 
 def _name(client: "Connection", folder: str) -> str:

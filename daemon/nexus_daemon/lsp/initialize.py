@@ -19,7 +19,14 @@ _PROVIDERS = {
 _INCREMENTAL = 2  # of `TextDocumentSyncKind`
 SHOW_IN_CONTEXT = "nexus.showInContext"
 """The command of a lens. A client of ours runs it itself."""
-FOR_PEOPLE = ("nexus.context.preview", "nexus.context.usage", SHOW_IN_CONTEXT, "nexus.status")
+FOR_PEOPLE = (
+    "nexus.context.layers",
+    "nexus.context.preview",
+    "nexus.context.usage",
+    SHOW_IN_CONTEXT,
+    "nexus.status",
+    "nexus.workspace.init",
+)
 """What a client lists that knows nothing of Nexus: commands whose answers are shown to people."""
 
 

@@ -157,9 +157,8 @@ async function skill({ nexus, threads }: Chat, call: Call): Promise<AnswerMetada
   const folder = threads.folderOf(mark);
   const viewed = await threads.agentIn(folder, token);
   const agent = viewed === undefined ? {} : { agent: viewed.agentId };
-  const { layers, counter } = await nexus.request("nexus/context/layers", { workspaceFolder: folder, ...agent }, token);
-  const files = layers.flatMap((layer) => layer.files.filter((file) => file.name !== undefined));
-  stream.markdown(skillsTable(files, counter.exact));
+  const result = await nexus.request("nexus/context/layers", { workspaceFolder: folder, ...agent }, token);
+  stream.markdown(skillsTable(result));
   return { kind: "skill", ...(mark === undefined ? {} : { mark }) };
 }
 

@@ -1,7 +1,7 @@
 /** What the chat shows of the daemon's figures, as Markdown. Every number is the daemon's own. No VS Code here. */
 
 import { changeText, KINDS, lossText, lostCount, lostText } from "../documents/receipt";
-import type { AgentInfo, AssembledContext, LayerFile, Receipt, TokenUsage, UsageRow } from "../protocol";
+import type { AgentInfo, AssembledContext, LayersResult, Receipt, TokenUsage, UsageRow } from "../protocol";
 import { correctionText, exactly, percentText, plural, TITLES, totalOf } from "../usage/figures";
 import type { ThreadSession } from "./threadSession";
 
@@ -160,14 +160,21 @@ export function agentsTable(agents: readonly AgentInfo[], viewed: string | undef
   return ["| Agent | Role | Directory | Task | Below | Tokens |", "|---|---|---|---|---|--:|", ...lines].join("\n");
 }
 
-/** The skills of a folder. `isExact`: the token counts are. */
-export function skillsTable(files: readonly LayerFile[], isExact: boolean): string {
-  if (files.length === 0) {
+/** The skills of a folder, those last that cannot be used: their files have errors. */
+export function skillsTable({ layers, problems, counter }: LayersResult): string {
+  const wrong = new Set(problems.filter((problem) => problem.severity === 1).map((problem) => problem.uri));
+  const files = layers.flatMap((layer) => layer.files.filter((file) => file.kind === "skill"));
+  const ready = files.filter((file) => file.name !== undefined);
+  const broken = files.filter((file) => file.name === undefined && wrong.has(file.uri));
+  if (ready.length + broken.length === 0) {
     return "This folder has no skills. A skill is a directory with a `SKILL.md`, in `.nexus3/skills` or `.claude/skills`.";
   }
-  const lines = files.map(({ name = "", description = "", tokens: listed = 0 }) => {
-    return `| ${plain(name)} | ${plain(description)} | ${tokens(listed, isExact)} |`;
-  });
+  const lines = [
+    ...ready.map(({ name = "", description = "", tokens: listed = 0 }) => {
+      return `| ${plain(name)} | ${plain(description)} | ${tokens(listed, counter.exact)} |`;
+    }),
+    ...broken.map(({ uri }) => `| ${plain(decodeURIComponent(uri.split("/").at(-2) ?? ""))} | broken: see Problems | |`),
+  ];
   return [
     "`/skill NAME [message]` sends a message with the whole text of a skill. These are listed for the model in every request:",
     "",

@@ -111,6 +111,14 @@ describe("/skill", () => {
     expect(answer.text).toContain("This folder has no skills.");
   });
 
+  it("lists a skill whose file has errors, where there is no other, too", async () => {
+    desk.daemon.brokenSkills = ["ro tate"];
+    const row = "| ro tate | broken: see Problems | |";
+    expect((await desk.thread().ask("", { command: "skill" })).text.split("\n").at(-1)).toBe(row);
+    desk.daemon.skills = [];
+    expect((await desk.thread().ask("", { command: "skill" })).text.split("\n").at(-1)).toBe(row);
+  });
+
   it("says which there are where the name is unknown", async () => {
     const answer = await desk.thread().ask("revue this", { command: "skill" });
     expect(answer.result.errorDetails?.message).toBe("There is no skill revue. Skills: review, rotate-key.");

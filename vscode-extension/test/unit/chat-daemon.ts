@@ -55,6 +55,8 @@ export class FakeDaemon implements Nexus {
   parameters: Record<string, ParameterValue> = {};
   /** Names of the folder's skills. */
   skills: string[] = [];
+  /** Names of skills whose files have errors. */
+  brokenSkills: string[] = [];
   /** Fields of the body besides model, messages and tools. */
   fields: Record<string, Json> = {};
   percent = 10;
@@ -154,11 +156,18 @@ export class FakeDaemon implements Nexus {
               files: [
                 { kind: "instructions", uri: `${FOLDER}/.nexus3/NEXUS.md`, status: "loaded" },
                 ...this.skills.map((skill) => skillFile(skill)),
+                ...this.brokenSkills.map((skill) => ({ kind: "skill", uri: skillUri(skill), status: "loaded" })),
               ],
             },
           ],
           skipped: [],
-          problems: [],
+          problems: this.brokenSkills.map((skill) => ({
+            uri: skillUri(skill),
+            range: { start: { line: 0, character: 0 }, end: { line: 0, character: 1 } },
+            severity: 1,
+            code: "skill.front-matter",
+            message: "A skill begins with a description.",
+          })),
           counter: { name: "o200k_base", exact: false },
         };
       case "nexus/memory/query":
@@ -297,9 +306,12 @@ export function row(category: UsageRow["category"], label: string, tokens: numbe
   return { category, label, tokens, exact: false, ...(uri === undefined ? {} : { source: { uri, range } }) };
 }
 
+function skillUri(name: string): string {
+  return `${FOLDER}/.nexus3/skills/${encodeURIComponent(name)}/SKILL.md`;
+}
+
 function skillFile(name: string): LayerFile {
-  const uri = `${FOLDER}/.nexus3/skills/${name}/SKILL.md`;
-  return { kind: "skill", uri, status: "loaded", tokens: 12, name, description: `Does ${name} | well.` };
+  return { kind: "skill", uri: skillUri(name), status: "loaded", tokens: 12, name, description: `Does ${name} | well.` };
 }
 
 function info(session: string, one: Session): SessionInfo {
