@@ -34,6 +34,7 @@ from nexus_context.prompt.imports import imported_paths
 from nexus_context.prompt.render import Prompt, render
 from nexus_context.prompt.sections import PromptFacts, activated_skills
 from nexus_context.tokens.models import get_model_limits
+from nexus_context.trust import covers, trusted_folders
 
 _Struct = TypeVar("_Struct", bound=msgspec.Struct)
 
@@ -77,11 +78,15 @@ class LoadInputs(LayerInputs, frozen=True, kw_only=True):
 
     `grant` is what the agent has from the agents above it. `load_vocabulary`: a large file may cause a first
     vocabulary to be loaded, which takes 0.1 to 0.3 s; otherwise `contents.waits_for` names the vocabulary.
+    `trusted` is whether the user trusts the folder, as the host knows; None: the `trust_file` says so, and
+    without one the question does not arise.
     """
 
     environment: Environment
     grant: AgentGrant | None = None
     load_vocabulary: bool = True
+    trusted: bool | None = None
+    trust_file: str | None = None
 
 
 def load(
@@ -169,7 +174,15 @@ def _gathered(layers: Layers, reading: Reading, inputs: LoadInputs) -> PromptCon
         environ=inputs.environ,
         grant=inputs.grant,
         load_vocabulary=inputs.load_vocabulary,
+        trusted=_is_trusted(layers.folder, reading, inputs),
     )
+
+
+def _is_trusted(folder: str, reading: Reading, inputs: LoadInputs) -> bool | None:
+    if inputs.trusted is not None or inputs.trust_file is None:
+        return inputs.trusted
+    folders = trusted_folders(reading.read(inputs.trust_file).text)
+    return covers(folders, reading.real_path(folder))
 
 
 def _sharing(value: _Struct, other: _Struct) -> _Struct:

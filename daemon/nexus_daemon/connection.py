@@ -12,7 +12,7 @@ from nexus_context.layers.walk import CONFIG_DIRECTORY, within
 from nexus_daemon.lsp import convert, lsp_types
 from nexus_daemon.lsp.documents import Document
 from nexus_daemon.lsp.initialize import is_ours
-from nexus_daemon.workspace.checked_files import directory_of
+from nexus_daemon.workspace.checked_files import directory_of, misplaced
 from nexus_daemon.workspace.lens_refresh import REFRESH, REPLY_S, LensRefresh
 from nexus_daemon.workspace.publish import Publisher
 
@@ -66,8 +66,10 @@ class Connection:
         self._is_silent = False
         self._zone: tzinfo | None = None  # None: the daemon's
         self._prompts: dict[str, Prompt | None] = {}  # of each folder, which the client's lenses show
+        self._explained: set[str] = (
+            set()
+        )  # paths of documents of which the client knows why nobody checks them
         self._first_folders: list[lsp_types.WorkspaceFolder] = []
-        self._trusted: set[str] = set()  # paths of the folders that the client says the user trusts
 
     def start(self) -> "Daemon":
         """Start the daemon unless it is started, with this client's folders."""
@@ -121,13 +123,14 @@ class Connection:
         return self.server.position_encoding
 
     def trusts(self, directory: str) -> bool:
-        """Whether the client says that the user trusts the folder of a directory: git may run there.
+        """Whether the user trusts the folder of a directory, as the client or else `nexus trust` says.
 
-        `initializationOptions.trusted` applies to the folders that `initialize` lists. A folder that is added
-        later is trusted only if its own `trusted` is true. Of nested folders the innermost one counts.
+        `initializationOptions.trusted` applies to the folders that `initialize` lists; a folder that is added
+        later has a `trusted` of its own. Of nested folders the innermost one counts.
         """
         folder = self.folders.containing(directory)
-        return folder is not None and folder.path in self._trusted
+        snapshot = None if folder is None else folder.snapshot
+        return snapshot is not None and snapshot.contents.trusted is True
 
     @property
     def umask(self) -> int | None:
@@ -209,9 +212,8 @@ class Connection:
         self.lenses.is_supported = params.capability("workspace.codeLens.refreshSupport") is True
         self._first_folders = _folders(params)
         options = params.initialization_options
-        if isinstance(options, dict) and options.get("trusted") is True:
-            for folder in self._first_folders:
-                self._trust(lsp_types.WorkspaceFolder(folder.uri, trusted=True))
+        if isinstance(options, dict):
+            self._first_folders = [_trusted_as(options, folder) for folder in self._first_folders]
         asyncio.get_running_loop().call_soon(self._start_unless_ended)
 
     def _start_unless_ended(self) -> None:
@@ -269,20 +271,11 @@ class Connection:
             self.add_folder(folder)
 
     def add_folder(self, folder: lsp_types.WorkspaceFolder) -> None:
-        self._trust(folder)
-        self.start().add_folder(self, folder.uri, name=folder.name, listed=True)
-
-    def _trust(self, folder: lsp_types.WorkspaceFolder) -> None:
-        """Trust a folder, or trust it no longer, where the client says so."""
-        path = convert.uri_to_path(folder.uri)
-        if path is not None and folder.trusted is True:
-            self._trusted.add(path)
-        elif path is not None and folder.trusted is False:
-            self._trusted.discard(path)
+        trusted = folder.trusted if isinstance(folder.trusted, bool) else None
+        self.start().add_folder(self, folder.uri, name=folder.name, listed=True, trusted=trusted)
 
     def remove_folder(self, uri: str) -> None:
         """Remove a folder; its documents that are still open are lone files from then on."""
-        self._trust(lsp_types.WorkspaceFolder(uri, trusted=False))
         self.start().remove_folder(self, uri)
         self.adopt()
 
@@ -398,6 +391,18 @@ class Connection:
             self.daemon.add_folder(self, convert.path_to_uri(directory), name="", listed=False)
         if previewer is not None:
             self.daemon.preview_document(previewer, path)
+        elif directory is None and path not in self._explained:
+            self._explain(path)
+
+    def _explain(self, path: str) -> None:
+        """Log once why a document is not checked, if its name suggests that it is."""
+        reason = self.folders.unread_reason(path)
+        if reason is None and not self.folders.may_read(path) and (place := misplaced(path)) is not None:
+            reason = f"is not checked: {place}"
+        if reason is not None:
+            self._explained.add(path)
+            text = f"Nexus: {path} {reason}."
+            self.notify("window/logMessage", lsp_types.ShowMessageParams(lsp_types.INFORMATION, text))
 
 
 def reason_of(path: str) -> str:
@@ -416,3 +421,9 @@ def _folders(params: lsp_types.InitializeParams) -> list[lsp_types.WorkspaceFold
 def _place(folder: lsp_types.WorkspaceFolder) -> str:
     """The path of a folder, however its URI is spelled."""
     return convert.uri_to_path(folder.uri) or folder.uri
+
+
+def _trusted_as(options: dict[str, Any], folder: lsp_types.WorkspaceFolder) -> lsp_types.WorkspaceFolder:
+    """The folder with the trust that the options state, unless it states its own."""
+    trusted = options.get("trusted") if folder.trusted is None else folder.trusted
+    return lsp_types.WorkspaceFolder(folder.uri, folder.name, trusted)

@@ -19,7 +19,7 @@ from nexus_context.assistant_setup.model import FileRecord, SettingsError
 from nexus_context.assistant_setup.plan import LARGEST, SettingsChange
 from nexus_context.decoding import decode_as
 from nexus_context.user_state import state_directory
-from nexus_daemon.logs.location import make_directory
+from nexus_daemon.state_files import write_file
 
 NAME = "setup.json"
 _MOST_RECORDS = 1_000
@@ -148,13 +148,8 @@ class SetupRecords:
             if record is not None:
                 stored[real] = record
         data = msgspec.json.format(msgspec.json.encode(dict(list(stored.items())[-_MOST_RECORDS:])), indent=1)
-        directory = os.path.dirname(self.path)
         try:
-            make_directory(directory)
-            descriptor, draft = tempfile.mkstemp(prefix=".setup-", dir=directory)  # for the user alone
-            with _removed_unless_moved(draft):
-                _fill(descriptor, data + b"\n")
-                os.replace(draft, self.path)
+            write_file(self.path, data + b"\n")
         except OSError as error:
             raise SettingsError(
                 f"{self.path} cannot be written: {error.strerror}. Nothing was written."

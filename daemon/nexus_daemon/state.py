@@ -180,9 +180,11 @@ class Daemon:
         for client in clients:
             client.notify("window/showMessage", message)
 
-    def add_folder(self, client: Client, uri: str, *, name: str, listed: bool) -> None:
-        """Add a folder to a client that has joined, and start to load it."""
-        folder = self._tables[client].add(uri, name=name, listed=listed)
+    def add_folder(
+        self, client: Client, uri: str, *, name: str, listed: bool, trusted: bool | None = None
+    ) -> None:
+        """Add a folder to a client that has joined, and start to load it; see `FolderTable.add`."""
+        folder = self._tables[client].add(uri, name=name, listed=listed, trusted=trusted)
         if folder is None:
             return
         others = [window for window in self.windows(folder) if window is not folder]

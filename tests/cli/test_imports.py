@@ -22,7 +22,8 @@ nexus_context nexus_context.assistants nexus_context.cancellation nexus_context.
 nexus_context.containment nexus_context.cover nexus_context.deadline nexus_context.decoding
 nexus_context.errors nexus_context.files nexus_context.frames nexus_context.jsontext nexus_context.layers
 nexus_context.lines nexus_context.opaque nexus_context.ownership nexus_context.prompt nexus_context.redact
-nexus_context.skills nexus_context.snapshot nexus_context.tokens nexus_context.visible
+nexus_context.skills nexus_context.snapshot nexus_context.tokens nexus_context.trust nexus_context.user_state
+nexus_context.visible
 nexus_daemon nexus_daemon.agents nexus_daemon.agents.previews nexus_daemon.cli
 nexus_daemon.cli.assistant_option nexus_daemon.cli.check
 nexus_daemon.cli.check_agents nexus_daemon.cli.commands nexus_daemon.cli.folder nexus_daemon.cli.invocation

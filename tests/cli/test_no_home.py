@@ -29,6 +29,8 @@ COMMANDS = [
     "statusline",
     "setup claude-code --yes",
     "knowledge status",
+    "trust .",
+    "trust --list",
 ]
 
 

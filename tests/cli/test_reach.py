@@ -331,13 +331,13 @@ def test_a_brief_status_in_json_has_what_the_folder_offers(shell: Shell) -> None
     skill.write_text(f"---\nname: mail\ndescription: Sends mail.\n{needs}---\nSend it.\n")
     state = shell.json("status", "--brief")
     assert state["skills"] == {
-        "communication": {"mail": "program no-such-program is missing"},
+        "communication": {"mail": "untrusted folder, program no-such-program is missing"},
         "": {"pdf": "ready"},
     }
     assert (state["servers"], state["credentials"]) == ({}, {"configured": [], "broken": []})
     assert (state["errors"], state["sessions"], "daemons" in state) == (1, 0, False)
     listed = {one["name"]: one for one in shell.json("skill", "list")["skills"]}
-    assert listed["mail"]["readiness"] == "program no-such-program is missing"
+    assert listed["mail"]["readiness"] == "untrusted folder, program no-such-program is missing"
     assert listed["mail"]["category"] == "communication"
 
 

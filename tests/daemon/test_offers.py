@@ -9,7 +9,7 @@ import pytest
 from support.desk import Desk, published, tell_story
 from support.fixture import write_fixture
 from support.talk import Talk, call
-from support.waiting import wait_until
+from support.waiting import wait_until, yield_to_loop
 
 EXECUTE = "workspace/executeCommand"
 
@@ -39,7 +39,15 @@ def test_a_command_is_about_the_only_folder_and_its_answer_is_shown(
         reply = await run(desk, talk, 2, "nexus.status")
         assert "serves 1 folder" in messages(talk)[-1]
         layers = await run(desk, talk, 3, "nexus.context.layers", *argument)
-        assert layers["result"]["layers"], "what is not listed answers, too"
+        assert layers["result"]["layers"]
+        assert messages(talk)[-1].startswith("The layers of /a, the nearest last: defaults ")
+        created = await run(desk, talk, 4, "nexus.workspace.init", *argument)
+        assert created["result"]["created"]
+        assert messages(talk)[-1].startswith(f"Created {desk.tree.path('/a/.nexus3/')}")
+        await run(desk, talk, 5, "nexus.workspace.init", *argument)
+        assert messages(talk)[-1].startswith("Nothing was created: ")
+        sessions = await run(desk, talk, 6, "nexus.session.list", *argument)
+        assert "sessions" in sessions["result"], "what is not listed answers, too"
 
     tell_story(tmp_path, story)
 
@@ -127,5 +135,44 @@ def test_a_nested_file_is_checked_and_the_files_above_are_not_blamed(
             assert [one for one in above if one["diagnostics"]] == []
             status = await desk.ask(talk, 1, "nexus/status")
             assert sum(one["errors"] + one["warnings"] for one in status["folders"]) >= 1
+
+    tell_story(tmp_path, story)
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        (
+            "/a/skills/foo/SKILL.md",
+            (
+                "is not checked: "
+                "a skill is read at .nexus3/skills/foo/SKILL.md, or likewise in .claude and .agents"
+            ),
+        ),
+        ("/a/SOUL.md", "is not checked: it is read in .nexus3 alone"),
+        (
+            "/a/GEMINI.md",
+            "is an instruction file of Gemini CLI. Write @GEMINI.md in NEXUS.md to read it, too",
+        ),
+        ("/a/notes.md", None),
+        ("/a/.nexus3/SOUL.md", None),
+        ("/a/packages/api/AGENTS.md", None),
+    ],
+)
+def test_a_file_that_is_not_checked_says_why_once(tmp_path: Path, path: str, reason: str | None) -> None:
+    async def story(desk: Desk) -> None:
+        fixture = "//- /a/NEXUS.md\nA.\n//- /a/GEMINI.md\nG.\n//- /a/packages/api/AGENTS.md\nB.\n"
+        write_fixture(fixture, Path(desk.tree.root))
+        talk = await desk.client("/a")
+        for _ in range(2):
+            desk.open(talk, path, "X.\n")
+            await yield_to_loop()
+            desk.close(talk, path)
+        texts = [
+            one["params"]["message"]
+            for one in talk.writer.messages()
+            if one.get("method") == "window/logMessage"
+        ]
+        assert texts == ([] if reason is None else [f"Nexus: {desk.tree.path(path)} {reason}."])
 
     tell_story(tmp_path, story)

@@ -400,13 +400,15 @@ marks where a long part is cut.
   system does not report or has no file watches left. `nexus/status` and `nexus/context/layers` name the way
   for each folder (`freshness`). If a limit of the system is reached, the daemon shows it once with
   `window/showMessage`, with its name and the command that raises it. More in [freshness.md](freshness.md).
-- **Trust.** The daemon starts a process in a folder only if the client says that the user trusts the
-  folder. For now the only process is git, for `context.git`. `"initializationOptions": {"trusted": true}`
-  in `initialize` covers the folders that `initialize` lists, and no others. A folder that is added later is
-  untrusted until the client sends `"trusted": true` beside its `uri` and `name` in
-  `workspace/didChangeWorkspaceFolders`; sent again for a present folder, `true` or `false` changes it.
-  Trust ends with the folder's removal. Of nested folders, the innermost one counts. No setting grants
-  trust: a folder could then trust itself.
+- **Trust.** The daemon starts a process in a folder only if the user trusts the folder. For now the only
+  process is git, for `context.git`. The client says so, true or false, or else `nexus trust`.
+  `"initializationOptions": {"trusted": true}` in `initialize` covers the folders that `initialize` lists, and
+  no others. Of a folder that is added later the client says it with `"trusted": true` beside its `uri` and
+  `name` in `workspace/didChangeWorkspaceFolders`; sent again for a present folder, `true` or `false` changes
+  it. Trust by the client ends with the folder's removal. Of nested folders, the innermost one counts;
+  `nexus trust` covers what is beneath a folder. In an untrusted folder its own MCP servers, and its skills
+  that need programs, are not ready, and the prompt says so. No setting grants trust: a folder could then
+  trust itself.
 - **Cancelling.** `$/cancelRequest` works for every request: its reply comes at once. Work that only reads
   (searches, exports, counts) also ends soon; work that writes ends when it is written.
 - **Progress.** A `nexus/*` request that takes longer than half a second is shown with `$/progress`: under its

@@ -68,6 +68,8 @@ from nexus_context.skills.skill import Skill
 DEFAULT_PRIORITY = 300
 MAX_SECRETS = 20  # of one file that are reported
 
+_USERS_OWN = (DEFAULTS, GLOBAL)  # layers whose skills and servers need no trust
+
 IDENTITY: tuple[Kind, ...] = ("agent", "soul", "identity")
 """Kinds of files that define an agent's identity."""
 
@@ -89,7 +91,7 @@ class PromptContents(msgspec.Struct, frozen=True):
     and `sections` includes their sections. `imports` are the imports in the prompt, each after that of its
     importing file. Only some turns are sent with `conditional` files. `waits_for` is an encoding that is
     needed to check the size of a file: gather again once it is loaded. `lacking` has what skills and servers
-    lack, by path and name.
+    lack, by path and name. `trusted`: whether the user trusts the folder; None: nobody was asked.
     """
 
     bootstrap: tuple[Block, ...]
@@ -103,6 +105,7 @@ class PromptContents(msgspec.Struct, frozen=True):
     waits_for: str | None = None
     conditional: tuple[Conditional, ...] = ()
     lacking: dict[tuple[str, str], str] = {}
+    trusted: bool | None = None
 
     def lacks(self, one: Skill | McpServer) -> str:
         """What keeps a skill or a server from working; "" if nothing is known to."""
@@ -117,10 +120,12 @@ def gather(
     environ: Mapping[str, str],
     grant: AgentGrant | None = None,
     load_vocabulary: bool = True,
+    trusted: bool | None = None,
 ) -> PromptContents:
     """Read the imports of the layers' bootstrap and instruction files, and the files of custom sections.
 
     `load_vocabulary`: a large file may cause a first vocabulary to be loaded, which takes 0.1 to 0.3 s.
+    `trusted`: whether the user trusts the folder; None: the question does not arise.
     """
     imports = Imports(reading.read, user_home, reading.real_path)
     before = set(reading.reads)
@@ -160,7 +165,8 @@ def gather(
         imports=tuple(imports.followed),
         waits_for=oversize.waits_for,
         conditional=conditional,
-        lacking=dict(_lacking(layers, environ)),
+        lacking=dict(_lacking(layers, environ, is_untrusted=trusted is False)),
+        trusted=trusted,
     )
 
 
@@ -435,12 +441,17 @@ def _credentials(layers: Layers, environ: Mapping[str, str]) -> tuple[Credential
     return tuple(Credential(name, bool(environ.get(name))) for name in sorted(names))
 
 
-def _lacking(layers: Layers, environ: Mapping[str, str]) -> Iterator[tuple[tuple[str, str], str]]:
+def _lacking(
+    layers: Layers, environ: Mapping[str, str], *, is_untrusted: bool
+) -> Iterator[tuple[tuple[str, str], str]]:
+    """What skills and servers lack, by path and name. Trust is asked for what is not the user's own."""
     for one in layers.skills:
-        needs = skill_needs(one.skill, environ)
+        needs = skill_needs(one.skill, environ, is_untrusted=is_untrusted and one.layer not in _USERS_OWN)
         if needs:
             yield (one.skill.path, one.skill.name), needs
     for server in layers.servers:
-        needs = server_needs(server, environ) if server.enabled and server.shadowed_by is None else ""
+        if not server.enabled or server.shadowed_by is not None:
+            continue
+        needs = server_needs(server, environ, is_untrusted=is_untrusted and server.origin not in _USERS_OWN)
         if needs:
             yield (server.path, server.name), needs

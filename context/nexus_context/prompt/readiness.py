@@ -1,10 +1,11 @@
-"""What keeps a skill or a server from working on this machine: a program is missing, a variable is not set.
+"""What keeps a skill or a server from working here: a program or a variable that is missing, no trust.
 
 1. A skill names what it needs in its `metadata`: `programs` and `variables`, with spaces or commas between.
 2. A server needs the program of its `command`, if that is a bare name or an absolute path, and the variables
    that its settings refer to without a default.
    The program is not named: a command may have a secret in it.
 3. Without a PATH nothing is known of programs.
+4. In a folder that the user does not trust, servers do not start, nor do the programs of skills.
 """
 
 import re
@@ -23,19 +24,21 @@ LONGEST_NAME = 60  # characters that are told of it
 _SEPARATOR = re.compile(r"[\s,]+")
 
 
-def skill_needs(skill: Skill, environ: Mapping[str, str]) -> str:
-    """What a skill lacks, in words; "" if it is ready."""
+def skill_needs(skill: Skill, environ: Mapping[str, str], *, is_untrusted: bool = False) -> str:
+    """What a skill lacks, in words; "" if it is ready. `is_untrusted`: it is of an untrusted folder."""
     programs, variables = (_names(skill.metadata.get(name, "")) for name in ("programs", "variables"))
+    trust = [_say("untrusted")] if is_untrusted and programs else []
     missing = [_say("program", name) for name in programs if _is_missing(name, environ)]
-    return ", ".join([*missing, *_unset(variables, environ)])
+    return ", ".join([*trust, *missing, *_unset(variables, environ)])
 
 
-def server_needs(server: McpServer, environ: Mapping[str, str]) -> str:
-    """What an MCP server lacks, in words; "" if it is ready."""
+def server_needs(server: McpServer, environ: Mapping[str, str], *, is_untrusted: bool = False) -> str:
+    """What an MCP server lacks, in words; "" if it is ready. `is_untrusted`: as of a skill."""
+    trust = [_say("untrusted")] if is_untrusted else []
     program = server.command[0] if server.command else ""
     is_known = program and not references_in(program) and ("/" not in program or program.startswith("/"))
     missing = [_say("own_program")] if is_known and _is_missing(program, environ) else []
-    return ", ".join([*missing, *_unset(server_variables(server), environ)])
+    return ", ".join([*trust, *missing, *_unset(server_variables(server), environ)])
 
 
 def server_variables(server: McpServer) -> Iterator[str]:

@@ -309,7 +309,7 @@ class AgentRegistry:
     # ------------------------------------------------------------ in a thread
 
     def _load_inputs(self, change: _Change) -> LoadInputs:
-        return msgspec.structs.replace(self._services.folders.load_inputs, overlays=change.overlays)
+        return self._services.folders.inputs_of(self._folder, change.overlays)
 
     def _load(self, change: _Change, outcome: _Outcome) -> None:
         """Load all agents again."""

@@ -20,6 +20,7 @@ COMMANDS = {
     "setup": "write Nexus into the settings of Claude Code, Codex, opencode or Gemini CLI, or take it out",
     "hook": "answer a hook of another assistant (its settings call this)",
     "statusline": "print the status line of Claude Code",
+    "trust": "trust a folder, so that programs may run there, or list the trusted folders",
     "status": "show the state of a folder and of the ledger",
     "stop": "end the shared daemon",
     "logs": "show and follow the log",

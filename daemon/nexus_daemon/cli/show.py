@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from nexus_context import assembly
-from nexus_context.assembly.git import GitState, find
+from nexus_context.assembly.git import GitState, find, look
 from nexus_context.assembly.git import read as read_git
 from nexus_context.config import fixes
 from nexus_context.config.picked_model import leaves_model_to_editor
@@ -37,8 +37,10 @@ from nexus_daemon import protocol, results
 from nexus_daemon.api import context
 from nexus_daemon.cli import assistant_option, output, show_agents, show_turn
 from nexus_daemon.cli.folder import absolute, folder_of, read, short_path
+from nexus_daemon.cli.invocation import current
 from nexus_daemon.lsp.convert import Locator
 
+GIT_S = 5.0  # that git may take
 EPILOG = """\
 strategies, for a conversation that does not fit:
   oldest_first, smart  cut the oldest messages, up to the start of a turn
@@ -315,9 +317,11 @@ def _context(
 
 
 def _git(snapshot: Snapshot) -> GitState | None:
-    """The state of git as in a folder that is not trusted: from files, git is not run."""
+    """The state of git, which is run only in a folder that the user trusts."""
     if not snapshot.effective.get("/context/git"):
         return None
+    if snapshot.contents.trusted:
+        return look(snapshot.folder, environ=current().environ, timeout_s=GIT_S)
     repository = find(snapshot.folder)
     return None if repository is None else read_git(repository)
 

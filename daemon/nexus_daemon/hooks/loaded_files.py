@@ -5,9 +5,7 @@
 3. What was written to a file after a session says nothing about that session: it is not compared.
 """
 
-import contextlib
 import os
-import tempfile
 from collections.abc import Iterable, Mapping
 
 import msgspec
@@ -16,7 +14,7 @@ from msgspec.structs import replace
 from nexus_context import files
 from nexus_context.decoding import decode_as
 from nexus_context.user_state import state_directory
-from nexus_daemon.logs.location import make_directory
+from nexus_daemon.state_files import write_file
 
 NAME = "loaded.json"
 MOST_FOLDERS = 200
@@ -89,7 +87,7 @@ def add_files(environ: Mapping[str, str], news: Iterable[LoadedSession]) -> None
             rest = tuple(file for file in before.files if file.path not in fresh)
             new = replace(new, at=before.at, files=(*rest, *new.files))
         stored[new.assistant, new.folder] = replace(new, files=new.files[-MOST_FILES:])
-    _write(store_path(environ), msgspec.json.encode(list(stored.values())[-MOST_FOLDERS:]))
+    write_file(store_path(environ), msgspec.json.encode(list(stored.values())[-MOST_FOLDERS:]))
 
 
 def compare(session: LoadedSession, paths: Iterable[str]) -> Comparison:
@@ -107,17 +105,3 @@ def _is_older(path: str, session: LoadedSession) -> bool:
     """Whether a file is there and has not been written since the session began."""
     stamp = files.file_stamp(path)
     return stamp is not None and stamp[_MTIME] / 1e9 < session.at
-
-
-def _write(path: str, data: bytes) -> None:
-    directory = os.path.dirname(path)
-    make_directory(directory)
-    descriptor, draft = tempfile.mkstemp(prefix=".loaded-", dir=directory)
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(data)
-        os.replace(draft, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(draft)
-        raise

@@ -11,13 +11,13 @@ import logging
 import os
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Literal, get_args
 
 import msgspec
 
 from nexus_context.decoding import decode_as
 from nexus_context.user_state import state_directory
+from nexus_daemon.state_files import write_file
 
 NAME = "nexus.log"
 LEVEL_FILE = "level"
@@ -44,27 +44,10 @@ def log_directory(environ: Mapping[str, str]) -> str:
     return os.path.join(state_directory(environ), "logs")
 
 
-def make_directory(directory: str) -> None:
-    """Create the directory for this user alone, with what is above it."""
-    above = os.path.dirname(directory)
-    if above != directory and not os.path.isdir(above):
-        make_directory(above)
-    with suppress(FileExistsError):
-        os.mkdir(directory, 0o700)
-
-
 def record_level(directory: str, level: Level, minutes: float) -> None:
     """Have all processes write records of this level for a while; OSError if that cannot be written."""
-    make_directory(directory)
-    path = os.path.join(directory, LEVEL_FILE)
-    draft = f"{path}.{os.getpid()}"
     data = msgspec.json.encode(RecordedLevel(level, time.time() + minutes * 60))
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        os.write(descriptor, data)
-    finally:
-        os.close(descriptor)
-    os.replace(draft, path)
+    write_file(os.path.join(directory, LEVEL_FILE), data)
 
 
 def recorded_level(directory: str) -> RecordedLevel | None:

@@ -15,7 +15,8 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from nexus_daemon.logs.location import NAME, make_directory
+from nexus_daemon.logs.location import NAME
+from nexus_daemon.state_files import make_directory
 
 SIZE = 2 * 1024 * 1024
 """Bytes of a file at which the next one begins."""

@@ -7,6 +7,7 @@
 
 import os
 
+from nexus_context.layers.bootstrap import BOOTSTRAP_FILES
 from nexus_context.layers.instructions import TOOL_DIRECTORIES
 from nexus_context.layers.unread import SHARED
 from nexus_context.layers.walk import CONFIG_DIRECTORY
@@ -14,6 +15,16 @@ from nexus_context.skills import SKILL_FILE
 
 _NAMES = frozenset((*(name for name in SHARED if "/" not in name), ".mcp.json"))
 _TOOLS = frozenset((CONFIG_DIRECTORY, *TOOL_DIRECTORIES.values()))
+_OTHERS = " and ".join(TOOL_DIRECTORIES.values())
+
+
+def misplaced(path: str) -> str | None:
+    """Why a file with a name that is Nexus's is not checked where it lies; None for other names."""
+    name = os.path.basename(path)
+    if name == SKILL_FILE:
+        skill = os.path.basename(os.path.dirname(path))
+        return f"a skill is read at {CONFIG_DIRECTORY}/skills/{skill}/{name}, or likewise in {_OTHERS}"
+    return f"it is read in {CONFIG_DIRECTORY} alone" if name in BOOTSTRAP_FILES else None
 
 
 def directory_of(path: str) -> str | None:

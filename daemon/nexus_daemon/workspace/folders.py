@@ -45,7 +45,8 @@ class Folder:
     folder of a lone file. `overlays` are the unsaved texts of the current or pending snapshot, and `changed`
     the only paths that can have changed for it; None: any. `watched` are the paths that matter to the folder,
     `watched_by_agents` those that matter to its running or previewed agents, `read_by_agents` those that
-    matter to running ones. `choice` is the picked model of the snapshot.
+    matter to running ones. `choice` is the picked model of the snapshot. `trusted` is whether the user trusts
+    the folder, where the client says so.
     """
 
     def __init__(self, uri: str, path: str, name: str) -> None:
@@ -55,6 +56,7 @@ class Folder:
         self.number = next(_NUMBERS)
         self.is_listed = False
         self.choice: ModelChoice | None = None
+        self.trusted: bool | None = None
         self.agent_directories = AgentDirectories()
         self.watched: frozenset[str] = frozenset()
         self.watched_by_agents: frozenset[str] = frozenset()
@@ -184,8 +186,16 @@ class FolderTable(Generic[F]):
     def __len__(self) -> int:
         return len(self._folders)
 
-    def add(self, uri: str, *, name: str = "", listed: bool = True) -> F | None:
-        """Add a folder, or return the existing one, and load it; None if the URI is not a file URI."""
+    def inputs_of(self, folder: Folder, overlays: Mapping[str, str]) -> LoadInputs:
+        """What a folder and its agents are loaded with."""
+        trusted = self.load_inputs.trusted if folder.trusted is None else folder.trusted
+        return msgspec.structs.replace(self.load_inputs, overlays=overlays, trusted=trusted)
+
+    def add(self, uri: str, *, name: str = "", listed: bool = True, trusted: bool | None = None) -> F | None:
+        """Add a folder, or return the existing one, and load it; None if the URI is not a file URI.
+
+        `trusted` is whether the user trusts it; None: the client does not say.
+        """
         key = _key(uri)
         folder = self._folders.get(key)
         if folder is None:
@@ -193,6 +203,7 @@ class FolderTable(Generic[F]):
             if path is None:
                 return None
             folder = self._folders[key] = self._create(uri, path, name or Path(path).name)
+            folder.trusted = trusted
             threads = FolderThreads(self._executor)
             folder.reload = Reload(
                 self._preparer(folder),
@@ -212,8 +223,11 @@ class FolderTable(Generic[F]):
                 show_work=partial(self._events.show_work, folder),
             )
             folder.reload.request("folder")
-        elif name:
-            folder.name = name
+        else:
+            folder.name = name or folder.name
+            if trusted not in (None, folder.trusted):
+                folder.trusted = trusted
+                folder.reload.request("folder")
         folder.is_listed |= listed
         return folder
 
@@ -291,6 +305,13 @@ class FolderTable(Generic[F]):
         """Whether a folder or one of its agents reads a configuration file; see `Folder.may_read`."""
         entries, is_named = watch_entries((path,)), named_document(path) is not None
         return any(folder.may_read(path, entries, is_named=is_named) for folder in self._folders.values())
+
+    def unread_reason(self, path: str) -> str | None:
+        """Why the innermost folder does not read an instruction file; None if it does or nothing is known."""
+        folder = self.containing(path)
+        snapshot = None if folder is None else folder.reload.snapshot
+        unread = () if snapshot is None else snapshot.layers.unread
+        return next((skipped.reason for skipped in unread if skipped.path == path), None)
 
     def previewer(self, path: str) -> F | None:
         """The folder that checks an open document that only an agent would read, if any.
@@ -375,7 +396,7 @@ class FolderTable(Generic[F]):
                     snapshot = snapshots.keystroke(previous, path, text, home=self.load_inputs.home)
                     if snapshot is not None:
                         return snapshot
-            inputs = msgspec.structs.replace(self.load_inputs, overlays=folder.overlays, choice=folder.choice)
+            inputs = msgspec.structs.replace(self.inputs_of(folder, folder.overlays), choice=folder.choice)
             load = partial(
                 snapshots.load,
                 folder.path,

@@ -5,14 +5,22 @@ from collections.abc import Mapping
 from nexus_context.layers.walk import global_directory, user_home
 from nexus_context.prompt.environment import detect
 from nexus_context.snapshot import LoadInputs
+from nexus_context.trust import trust_file
+from nexus_context.user_state import NoStateDirectoryError
 
 
 def load_inputs(environ: Mapping[str, str]) -> LoadInputs:
     """The directories and variables of an environment, which is copied."""
     environ = dict(environ)
+    try:
+        file = trust_file(environ)
+    except NoStateDirectoryError:
+        file = None
     return LoadInputs(
         home=global_directory(environ),
         user_home=user_home(environ),
         environment=detect("editor", environ=environ),
         environ=environ,
+        trusted=False if file is None else None,
+        trust_file=file,
     )

@@ -1,12 +1,15 @@
 """What keeps skills and servers from working, where people and models see it."""
 
+import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from nexus_context.prompt.readiness import skill_needs
 from nexus_context.skills.skill import read_skill
 from nexus_context.snapshot import Snapshot, load
+from nexus_context.trust import trusted_folders
 from support.fixture import write_fixture
 from support.folders import load_inputs
 
@@ -118,3 +121,47 @@ def test_a_long_name_is_looked_for_as_it_is() -> None:
     skill = read_skill("/s/x/SKILL.md", text).skill
     assert skill is not None
     assert skill_needs(skill, {name: "set"}) == ""
+
+
+GLOBAL_SERVER = """
+//- /home/.nexus3/mcp.json
+{"mcpServers": {"mine": {"command": "sh"}}}
+"""
+
+
+def trusting(root: Path, trusted: bool | None, *folders: str) -> Snapshot:
+    fixture = write_fixture(SKILLS + GLOBAL_SERVER, root)
+    file = root / "trusted-folders.json"
+    file.write_text(json.dumps({"folders": [fixture.path(folder) for folder in folders]}))
+    environ = {"PATH": "/usr/bin:/bin", "MAIL_KEY": "x", "MCP_KEY": "y"}
+    inputs = load_inputs(fixture.path("/home"), environ=environ)
+    inputs = msgspec.structs.replace(inputs, trusted=trusted, trust_file=str(file))
+    return load(fixture.path("/home/a"), inputs)
+
+
+@pytest.mark.parametrize(
+    ("trusted", "folders", "is_ready"),
+    [
+        (None, (), False),
+        (None, ("/home/a",), True),
+        (None, ("/home",), True),
+        (None, ("/home/a/b", "/home/aa"), False),
+        (False, ("/home/a",), False),  # the client's word counts first
+        (True, (), True),
+    ],
+)
+def test_an_untrusted_folder_starts_nothing_of_its_own(
+    tmp_path: Path, trusted: bool | None, folders: tuple[str, ...], is_ready: bool
+) -> None:
+    snapshot = trusting(tmp_path, trusted, *folders)
+    text = snapshot.prompt.text
+    assert snapshot.contents.trusted == is_ready
+    assert ("| here | stdio | local | untrusted folder |" in text) != is_ready
+    assert ("chat: untrusted folder" in text) != is_ready
+    assert "plan: untrusted" not in text  # it needs no program
+    assert "| mine | stdio | global | configured |" in text
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"folders": 1}', '{"folders": [1]}', "\x00"])
+def test_a_damaged_list_trusts_nothing(text: str) -> None:
+    assert trusted_folders(text) == ()
