@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 from nexus_daemon.shared import client
@@ -34,9 +34,14 @@ pytestmark = [
 REPLY_S = 15.0  # after a death or a hang
 LEAVE_S = 10.0  # that a process may outlive its editor
 WINDOWS = (0, 1)
+TRANSPORTS = ("", "tcp")  # of this system, and that of Windows
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=20),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=12), inner, max_size=3),
     max_leaves=8,
 )
@@ -134,16 +139,21 @@ BODIES = (
     )
     | st.integers(1, 3_000).map(lambda depth: "[" * depth + "]" * depth)
 ).filter(is_no_request)
+REQUESTS = st.builds(Request, WINDOW, METHODS, PARAMS, st.sampled_from([0, 0, 0, 5_000]))
+EVENTS = st.builds(Daemon, st.sampled_from(["killed", "stopped", "hangs", "hangs", "goes on"]))
 STEPS = st.one_of(
-    st.builds(Request, WINDOW, METHODS, PARAMS, st.sampled_from([0, 0, 0, 5_000])),
-    st.builds(Request, WINDOW, METHODS, PARAMS, st.just(0)),
+    REQUESTS,
+    REQUESTS,
+    EVENTS,
+    EVENTS,
     st.builds(Notification, WINDOW, NOTIFICATIONS, PARAMS),
     st.builds(Odd, WINDOW, BODIES),
     st.builds(Typing, WINDOW, st.text(max_size=50) | st.just("{}") | st.just("x" * 70_000)),
-    st.builds(Daemon, st.sampled_from(["killed", "stopped", "hangs", "goes on"])),
     st.builds(Leave, WINDOW, st.sampled_from(["killed", "pipe closed", "exit"])),
     st.builds(Pause, st.sampled_from([0.0, 0.05, 0.3])),
 )
+ASKED = [Request(window, "nexus/status", "absent", 0) for window in WINDOWS]
+KILLED, HANGS = Daemon("killed"), Daemon("hangs")
 
 
 class Window:
@@ -277,8 +287,11 @@ class Story:
 
 
 @contextlib.contextmanager
-def story() -> Iterator[Story]:
-    with tempfile.TemporaryDirectory() as directory, shared_home(Path(directory, "home")) as home:
+def story(transport: str) -> Iterator[Story]:
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        shared_home(Path(directory, "home"), transport) as home,
+    ):
         told = Story(home)
         try:
             yield told
@@ -292,9 +305,14 @@ def story() -> Iterator[Story]:
     phases=[Phase.explicit, Phase.reuse, Phase.generate],  # a step takes seconds: nothing is made smaller
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
-@given(st.lists(STEPS, min_size=4, max_size=16))
-def test_every_request_has_one_reply_and_no_process_outlives_its_editor(steps: list[Any]) -> None:
-    with story() as told:
+@given(st.sampled_from(TRANSPORTS), st.lists(STEPS, min_size=6, max_size=20))
+@example("", [HANGS, *ASKED])
+@example("tcp", [*ASKED, KILLED, *ASKED, KILLED, *ASKED])
+@example("", [HANGS, Typing(0, "x" * 70_000), Leave(0, "pipe closed"), HANGS, *ASKED, Leave(1, "killed")])
+def test_every_request_has_one_reply_and_no_process_outlives_its_editor(
+    transport: str, steps: list[Any]
+) -> None:
+    with story(transport) as told:
         for step in steps:
             told.tell(step)
         told.end()
