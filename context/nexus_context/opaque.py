@@ -2,9 +2,10 @@
 
 1. A value is opaque if it is padded base64, or if one of its pieces between separators has digits as no name
    has them (`sha256`, `OAuth2Client` and `RFC7617` are names) or capitals as chance sets them.
-2. A value is an example if it consists of words that documentation puts in place of credentials.
-3. A text is a published example if it counts (`12345…`), repeats a character, or is a token that many
-   documents share.
+2. A value is an example if it consists of words that documentation puts in place of credentials, or of words
+   one of which says what it stands for (`dev-alice-token`).
+3. A text is a published example if it counts (`12345…`, `a1b2c3…`), repeats a character, is a JSON Web Token
+   without a signature, or a token that many documents share.
 """
 
 import binascii
@@ -34,9 +35,11 @@ _EXAMPLE_WORDS = (
     "valid value values with x xyz y your z"
 )
 _CONSTANT = r"[A-Z]+(?:_[A-Z]+)+"  # SERVICE_ROLE_KEY
+_NAMED = r"(?=.*\b(?:token|key|secret|password)s?\b)[a-z]+(?:-[a-z]+)+"
 _MOST = 100  # characters of an example
 _PUBLISHED = (
-    r"(?i)12345|abcdefg?h|98765|([a-z0-9])\1{7}"
+    r"(?i)12345|abcdefg?h|98765|([a-z0-9])\1{7}|\babc123|a1b2c3"
+    r"|\AeyJ[^.]+\.[^.]+\.(?:[^.]{0,19})\Z"
     # payloads of jwt.io's example, and of the keys that every local Supabase has
     r"|eyJzdWIiOiIxMjM0NTY3ODkw|eyJpc3MiOiJzdXBhYmFzZS1kZW1v"
 )
@@ -60,7 +63,8 @@ def is_example(value: str) -> bool:
     """Whether documentation writes such a value in place of a credential: `password`, `my-access-token-1`."""
     if len(value) > _MOST:
         return False
-    return re.fullmatch(_CONSTANT, value) is not None or _examples().fullmatch(value) is not None
+    patterns = (_CONSTANT, _NAMED)
+    return any(re.fullmatch(one, value) for one in patterns) or _examples().fullmatch(value) is not None
 
 
 @functools.cache

@@ -51,8 +51,8 @@ _KEY_BODY = (
     r"-----[ A-Z]+-----(?:\s|\\[nr]|[\"'`+,])*(?:[A-Za-z-]{1,40}: [^\n]{0,200}\s+){0,3}[A-Za-z0-9+/]{40}"
 )
 _NEXT_WORD = r"[ \t]+[A-Za-z(]"
-_AFTER_VALUE = r"[/)\]'`>,;|\\]|%[2-7]"
-_BADGE = r"\.svg\S*\Z"
+_AFTER_VALUE = r"[/)\]'`>,;|\\^§]|%[2-7]"
+_PUBLIC = r"\.svg\S*\Z|[?&]alt=media\\?(?:&(?:amp|#x26))?\Z"  # what stands before the token of a public picture
 _AFTER_HOST = r"[/?#:\s\"'`)>\]]"
 _OWN_HOST = (  # of a machine, a network or an example
     r"(?i)[^.]*|(?:127|10|192\.168)\.[0-9.]+|.*\.(?:local|localhost|test|internal|example|invalid)"
@@ -340,14 +340,16 @@ def _is_documentation(match: re.Match[str]) -> bool:
         return is_published_example(value) or (value.startswith("sk-") and not is_opaque(value))
     if match.re is SCHEME:
         pair = user_and_password(value)
+        if is_example(value) or is_published_example(value):
+            return True
         if pair is None and not is_opaque(value):
             is_code = re.search(_CODE_VALUE, value) or re.compile(_NEXT_WORD).match(text, match.end())
             return is_code is not None or _is_basic(match)
-        return is_published_example(value) or (pair is not None and is_example(pair[1]))
+        return pair is not None and is_example(pair[1])
     if match.re is QUERY:
         value = re.split(_AFTER_VALUE, value)[0]
-        is_badge = re.search(_BADGE, text[max(match.start() - _NEAR, 0) : match.start()])
-        return not is_opaque(value) or is_published_example(value) or is_badge is not None
+        is_public = re.search(_PUBLIC, text[max(match.start() - _NEAR, 0) : match.start()])
+        return not is_opaque(value) or is_published_example(value) or is_public is not None
     host = re.split(_AFTER_HOST, text[match.end() : match.end() + _NEAR])[0]
     if len(value) < _LEAST_PASSWORD or is_example(value) or match[0].startswith(f"://{value}:"):
         return True
