@@ -52,7 +52,7 @@ _KEY_BODY = (
 )
 _NEXT_WORD = r"[ \t]+[A-Za-z(]"
 _AFTER_VALUE = r"[/)\]'`>,;|\\^§]|%[2-7]"
-_PUBLIC = r"\.svg\S*\Z|[?&]alt=media\\?(?:&(?:amp|#x26))?\Z"  # what stands before the token of a public picture
+_PUBLIC = r"\.svg\S*\Z|[?&]alt=media\\?(?:&(?:amp|#x26))?\Z"  # before a public token
 _AFTER_HOST = r"[/?#:\s\"'`)>\]]"
 _OWN_HOST = (  # of a machine, a network or an example
     r"(?i)[^.]*|(?:127|10|192\.168)\.[0-9.]+|.*\.(?:local|localhost|test|internal|example|invalid)"
