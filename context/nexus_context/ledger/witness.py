@@ -85,7 +85,11 @@ def mark(connection: apsw.Connection, *, changed: bool) -> tuple[bytes, Mark]:
     if changed:
         connection.execute(_NEXT, (secrets.randbits(63),))
     ledger, number, token, turn, total = _row(connection, _NEWEST)
-    return ledger, Mark(number, token, turn or 0, total or b"")
+    turn, total = turn or 0, total or b""
+    are_bytes = isinstance(ledger, bytes) and isinstance(total, bytes)
+    if not are_bytes or not all(isinstance(one, int) for one in (number, token, turn)):
+        raise apsw.CorruptError("the ledger's id or its newest mark is something else")
+    return ledger, Mark(number, token, turn, total)
 
 
 def lost(connection: apsw.Connection, version: int, claim: Claim | None) -> str | None:

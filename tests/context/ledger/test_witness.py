@@ -356,6 +356,27 @@ def test_a_damaged_ledger_that_cannot_be_written_is_not_in_the_way(
     ledger.close()
 
 
+@pytest.mark.parametrize("has_witness", [True, False])
+@pytest.mark.parametrize("statement", ["UPDATE ledger SET id = 'text'", "UPDATE mark SET token = 'text'"])
+def test_an_id_or_a_mark_of_another_kind_is_damage(path: Path, statement: str, *, has_witness: bool) -> None:
+    """As where two pages of the file were exchanged."""
+    Moments(path)
+    with ledger_in(path) as ledger:
+        append(ledger, "u1")
+    connection = apsw.Connection(str(path))
+    connection.pragma("writable_schema", 1)
+    connection.execute("UPDATE sqlite_schema SET sql = replace(sql, 'STRICT', '')")
+    connection.close()
+    connection = apsw.Connection(str(path))
+    connection.execute(statement)
+    connection.close()
+    if not has_witness:
+        path.with_name(path.name + ".witness").unlink()
+    with ledger_in(path) as ledger:
+        assert ledger.notice is not None
+        append(ledger, "u7", "new")
+
+
 def test_a_large_file_that_was_changed_is_not_looked_through_for_long(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
