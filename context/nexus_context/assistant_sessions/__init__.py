@@ -8,7 +8,7 @@ find         all of them, by folder, from the ends of files
 
 steps        what happens in a session, in words that all assistants share
 *_steps      records of one program → steps
-appended     the lines that a program appends
+appended     the lines that a program appends, for the mirror, too
 fold         steps → a report, with window_parts, cache_misses, tool_costs, prices and receipt
 follow       one session: what is new, and its report
 followers    the sessions that are followed now

@@ -1,7 +1,7 @@
 """Mirrors the sessions of other assistants into the ledger: nothing is lost when these delete their files.
 
 transcript_files  which files there are, and those of sub-agents
-file_pieces       a file in pieces of complete lines
+file_pieces       the records in a piece of a file
 boundaries        where reading can resume, for each format
 excerpts          a piece of a file as conversations, and where the next one begins
 opencode_export   sessions of opencode's database

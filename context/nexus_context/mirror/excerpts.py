@@ -17,6 +17,7 @@ import msgspec
 
 from nexus_context import files
 from nexus_context.assistant_sessions import claude_code, codex
+from nexus_context.assistant_sessions.appended import mark_of
 from nexus_context.conversation.message import Message
 from nexus_context.conversation.transcripts import Conversation, LeftOut
 from nexus_context.conversation.transcripts import claude_code as claude_format
@@ -48,7 +49,7 @@ _FOLDER = re.compile(rb'"cwd"\s*:\s*("(?:[^"\\]|\\.)+")')
 class Progress(msgspec.Struct, frozen=True):
     """Where reading of a file resumes, and what is needed for that.
 
-    `offset` is in the file, `mark` identifies it up to there (`file_pieces.mark_of`). `parents`: see
+    `offset` is in the file, `mark` identifies it up to there (`appended.mark_of`). `parents`: see
     `boundaries`. `positions` has, for each conversation by its id, the messages and turns of its session in
     the ledger before the offset. The other fields are those of the main conversation.
     """
@@ -90,7 +91,7 @@ def read_excerpt(file: TranscriptFile, start: Progress, *, now: float) -> Transc
     `now`: seconds since the epoch. OSError if the file cannot be read.
     """
     is_whole = start.offset == 0
-    if not is_whole and file_pieces.mark_of(file.path, start.offset) != start.mark:
+    if not is_whole and mark_of(file.path, start.offset) != start.mark:
         return None
     size = WHOLE if is_whole and file.stamp[2] <= WHOLE else PIECE
     piece = file_pieces.read_piece(file.path, start.offset, size)
@@ -107,7 +108,7 @@ def read_excerpt(file: TranscriptFile, start: Progress, *, now: float) -> Transc
 def at_end(excerpt: TranscriptExcerpt, progress: Progress) -> Progress:
     """The progress behind what was read, rather than at the boundary before."""
     offset = excerpt.start.offset + excerpt.size
-    mark = file_pieces.mark_of(excerpt.file.path, offset)
+    mark = mark_of(excerpt.file.path, offset)
     return msgspec.structs.replace(progress, offset=offset, mark=mark)
 
 
@@ -192,7 +193,7 @@ def _next(file: TranscriptFile, start: Progress, piece: FilePiece, boundary: Bou
         offset, parents = piece.end, tuple(uuids[-boundaries.MOST_PARENTS :])
     else:
         offset, parents = piece.ends[boundary.at - 1], boundary.parents
-    mark = file_pieces.mark_of(file.path, offset)
+    mark = mark_of(file.path, offset)
     return msgspec.structs.replace(start, offset=offset, mark=mark, parents=parents)
 
 
