@@ -10,7 +10,7 @@
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -22,7 +22,7 @@ from nexus_context.conversation.message import Message
 from nexus_context.conversation.transcripts import Conversation, LeftOut
 from nexus_context.conversation.transcripts import claude_code as claude_format
 from nexus_context.conversation.transcripts import codex as codex_format
-from nexus_context.conversation.transcripts.conversation import field, text_in
+from nexus_context.conversation.transcripts.conversation import FormatReader, field, text_in
 from nexus_context.conversation.transcripts.records import Record, Report
 from nexus_context.errors import Span
 from nexus_context.ledger.rows import unwritable
@@ -219,9 +219,10 @@ def _convert(
 ) -> tuple[Conversation, ...]:
     """The conversations in some records; those that continue have the id and the model of the beginning."""
     records = [Record(value, _START, "A line") for value in values]
-    is_record, convert = _FORMATS[file.assistant]
+    reader = _READERS[file.assistant]
     try:
-        converted = convert([record for record in records if is_record(record.value)], report, True)
+        taken = [record for record in records if reader.is_record(record.value)]
+        converted = reader.convert(taken, report, True)
     except Exception as error:  # noqa: BLE001 - one file must not keep the others from being read
         report.add_internal(_START, "The file", error)
         return ()
@@ -265,8 +266,6 @@ def _parent(file: TranscriptFile, values: Sequence[dict[str, Any]]) -> str | Non
     return spawn if isinstance(spawn, str) else text_in(payload, "forked_from_id")
 
 
-_Convert = Callable[[Sequence[Record], Report, bool], list[Conversation]]
-_FORMATS: dict[str, tuple[Callable[[Any], bool], _Convert]] = {
-    claude_code.NAME: (claude_format.is_record, claude_format.convert),
-    codex.NAME: (codex_format.is_record, codex_format.convert),
+_READERS: dict[str, FormatReader] = {
+    reader.format: reader for reader in (claude_format.READER, codex_format.READER)
 }

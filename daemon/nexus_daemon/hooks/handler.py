@@ -238,7 +238,7 @@ def _merged(sessions: Iterable[LoadedSession]) -> list[LoadedSession]:
 
 def _read(path: str, call: HookCall) -> SessionFacts | None:
     """The facts of a transcript; the counter that the answer needs is loaded, too."""
-    facts = read_facts(path)
+    facts = read_facts(path, call.assistant)
     _counter(call).count(path)
     return facts
 

@@ -22,13 +22,13 @@ _TEXTS = ("text", "content", "message", "arguments", "output")
 _COMMAND = re.compile(r"\s*/[a-z][\w:-]*(?:\s|\Z)")
 
 
-def read_facts(path: str) -> SessionFacts | None:
+def read_facts(path: str, assistant: str) -> SessionFacts | None:
     """The facts of the messages that the model is still sent; None if there are none."""
-    messages = read_live_messages(path)
+    messages = read_live_messages(path, assistant)
     return SessionFacts(messages) if messages else None
 
 
-def read_live_messages(path: str) -> list[Message]:
+def read_live_messages(path: str, assistant: str) -> list[Message]:
     """The messages since the last compaction, with its summary."""
     lines: list[bytes] = []
     try:
@@ -38,7 +38,7 @@ def read_live_messages(path: str) -> list[Message]:
                 break
     except OSError:
         return []
-    transcript = transcripts.read_transcript(b"\n".join(reversed(lines)), path)
+    transcript = transcripts.read_transcript(b"\n".join(reversed(lines)), path, format=assistant)
     main = [one for one in transcript.conversations if one.agent is None]
     return [message for message in main[0].messages if not _is_command(message)] if main else []
 

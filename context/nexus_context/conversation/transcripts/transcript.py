@@ -85,9 +85,16 @@ class Transcript(msgspec.Struct, frozen=True):
 
 
 def read_transcript(
-    data: bytes | str, path: str, *, entire: bool = False, refusal: Refusal = lambda _: None
+    data: bytes | str,
+    path: str,
+    *,
+    format: str | None = None,  # noqa: A002 - as in `Transcript`
+    entire: bool = False,
+    refusal: Refusal = lambda _: None,
 ) -> Transcript:
     """Read a transcript; never raises, whatever the data is.
+
+    `format` is that of a program which is known to have written it; None: it is found out.
 
     `entire` includes what precedes the compactions of a session: what happened, rather than what the model
     would be sent. `path` is for the problems. `refusal` says why the caller cannot store a message, which is
@@ -104,7 +111,7 @@ def read_transcript(
         reader.take_text(text)
     else:
         parsed = records(path, text, report)
-        for format_reader in READERS:
+        for format_reader in (one for one in READERS if format in (None, one.format)):
             parsed = reader.take_records(format_reader, parsed, entire=entire)
         for record in parsed:
             try:
