@@ -291,7 +291,8 @@ class Connection:
         if document is None or document.path is None or not document.is_known:
             return
         self.start()
-        self._adopt(document.path)
+        if document.edited == document.opening:  # an edit changes nothing about who reads the file
+            self._adopt(document.path)
         self._set_overlays(self.server.documents.of_file(document.path), document.text)
 
     def document_closed(self, uri: str) -> None:
