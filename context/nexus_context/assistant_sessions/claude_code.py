@@ -59,18 +59,22 @@ class _Record(msgspec.Struct, rename="camel"):
 
 def sources(place: Place, folder: str | None) -> Iterator[SessionSource]:
     """The sessions of a folder and of those inside it; without one, all."""
+    for path, kind in entries(place, folder):
+        if kind == "directory" or not path.endswith(_SUFFIX) or basename(path).startswith("agent-"):
+            continue
+        stamp = files.file_stamp(path)
+        if stamp is not None:
+            yield SessionSource(path, stamp, lambda path=path: read(path, folder))  # type: ignore[misc]
+
+
+def entries(place: Place, folder: str | None) -> Iterator[tuple[str, files.Entry]]:
+    """What is in the directories of a folder and of those inside it, with its kind; without one, of all."""
     root = root_of(place)
     prefix = "" if folder is None else directory_name(folder)
     for name, kind in files.list_directory(root) or ():
-        if kind == "file" or not name.startswith(prefix):
-            continue
-        for file, _ in files.list_directory(join(root, name)) or ():
-            path = join(root, name, file)
-            if not file.endswith(_SUFFIX) or file.startswith("agent-"):
-                continue
-            stamp = files.file_stamp(path)
-            if stamp is not None:
-                yield SessionSource(path, stamp, lambda path=path: read(path, folder))  # type: ignore[misc]
+        if kind != "file" and name.startswith(prefix):
+            for entry, entry_kind in files.list_directory(join(root, name)) or ():
+                yield join(root, name, entry), entry_kind
 
 
 def root_of(place: Place) -> str:

@@ -70,18 +70,11 @@ def agents_of(path: str) -> Iterator[TranscriptFile]:
 
 
 def _claude_files(place: Place, folder: str | None) -> Iterator[TranscriptFile]:
-    root = join(place.environ.get("CLAUDE_CONFIG_DIR") or join(place.home, ".claude"), "projects")
-    prefix = "" if folder is None else claude_code.directory_name(folder)
-    for name, kind in files.list_directory(root) or ():
-        if kind == "file" or not name.startswith(prefix):
-            continue
-        project = join(root, name)
-        for entry, entry_kind in files.list_directory(project) or ():
-            path = join(project, entry)
-            if entry_kind == "directory":
-                yield from _agents(join(path, "subagents"), entry, DEEPEST)
-            elif entry.endswith(_SUFFIX) and (stamp := files.file_stamp(path)) is not None:
-                yield TranscriptFile(claude_code.NAME, path, stamp)
+    for path, kind in claude_code.entries(place, folder):
+        if kind == "directory":
+            yield from _agents(join(path, "subagents"), basename(path), DEEPEST)
+        elif path.endswith(_SUFFIX) and (stamp := files.file_stamp(path)) is not None:
+            yield TranscriptFile(claude_code.NAME, path, stamp)
 
 
 def _agents(directory: str, session: str, depth: int) -> Iterator[TranscriptFile]:
