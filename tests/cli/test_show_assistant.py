@@ -218,11 +218,11 @@ def test_who_reads_what(run: Any) -> None:
   CLAUDE.md  N  –  –  –  N  –
   docs/style.md  N  –  –  –  –  –
   src/AGENTS.md  –  –  later  –  –  later
-  words of the assistant  N  N  –  –  –  –
+  own words  N  N  –  –  –  –
 
   every request  N  N  N  –  N  N
 
-–: not read · later: sent when something happens · cut: only in part
+–: not read · later: sent when something happens · +: more of it then · cut: only in part
 By documentation, not by their own requests: GitHub Copilot, Cursor.
 """,
             "",

@@ -200,7 +200,7 @@ def _print_all(surroundings: Surroundings, options: argparse.Namespace) -> int:
         return 0
     paths = [visible_line(result.profiles[0].shorten(row.path)) for row in result.files]
     words = [sum(part.tokens for part in each.parts if part.path is None) for each in result.profiles]
-    paths += ["words of the assistant"] if any(words) else []
+    paths += ["own words"] if any(words) else []
     columns = [Column("file", paths, least=LEAST_PATH, footer="every request", cut="start")]
     for profile, count in zip(result.profiles, words, strict=True):
         mark = "" if profile.exact else "≈"
@@ -210,7 +210,10 @@ def _print_all(surroundings: Surroundings, options: argparse.Namespace) -> int:
         columns.append(Column(profile.assistant.title, cells, justify="right", footer=total))
     out = output.console()
     tables.print_columns(columns)
-    out.print("–: not read · later: sent when something happens · cut: only in part", soft_wrap=True)
+    out.print(
+        "–: not read · later: sent when something happens · +: more of it then · cut: only in part",
+        soft_wrap=True,
+    )
     documented = [each.assistant.title for each in result.profiles if each.assistant.verified != "run"]
     out.print(f"By documentation, not by their own requests: {', '.join(documented)}.", soft_wrap=True)
     if options.source:
@@ -233,5 +236,5 @@ def _cell(use: AssistantUse) -> str:
         return "–"
     tokens = f"{mark}{use.tokens:,}" if use.tokens else ""
     if use.use == "later" and tokens:
-        return f"{tokens}, more later"
+        return f"{tokens}+"
     return tokens if use.use == "sent" else f"{use.use} {tokens}".rstrip()

@@ -144,9 +144,10 @@ def _list(snapshot: Snapshot, options: argparse.Namespace) -> int:
         Column("skill", [visible_line(one.name) for one in skills]),
         Column("layer", [visible_line(one.layer) for one in skills], worth=0, least=LEAST_PATH),
         Column("tokens", tokens, worth=1, justify="right"),
-        Column("problems", [_problem_counts(one) for one in skills], worth=2),
         Column("readiness", [one.readiness for one in skills], least=LEAST_PATH),
     ]
+    if any(one.errors or one.warnings for one in skills):
+        columns.insert(3, Column("problems", [_problem_counts(one) for one in skills], worth=2))
     print_columns(columns)
     return 0
 

@@ -145,6 +145,7 @@ def _cut(cell: str, width: int, side: Literal["start", "end"]) -> str:
         return cell
     if side == "end":
         return f"{set_cell_size(cell, width - 1).rstrip()}…"
+    cell = cell[-width:]
     while cell_len(cell) > width - 1:
         cell = cell[1:]
     return f"…{cell}"
