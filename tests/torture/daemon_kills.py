@@ -2,7 +2,8 @@
 
 1. Several windows append turns as fast as they are confirmed, each turn with a key of its own, through real
    forwarders. At random moments the daemon is killed; every so often it is told to end (SIGTERM) instead.
-2. A window gives up on nothing: a turn without a confirmation is sent again with its key, by the forwarder.
+2. A window gives up on nothing: a turn without a confirmation is sent again with its key, by the forwarder,
+   and where two daemons died with it, by the window itself.
 3. In the end every confirmed turn is in the ledger once, in the order of its window; no process of a daemon
    is left but the one that serves; a newcomer is served at once.
 """
@@ -18,6 +19,8 @@ import time
 from pathlib import Path
 
 from nexus_daemon.shared import client
+from nexus_daemon.shared.tracker import RESTARTED
+from support.client import ReplyError
 from support.editor import Editor
 from support.shared import SharedHome, shared_home
 from torture.figures import Figure, Outcome, Watch, dice_of, nothing_wrong, p95
@@ -50,13 +53,24 @@ class Writer:
             while not self._stopped.is_set():
                 text = f"{self.name}-{number}"
                 started = time.monotonic()
-                message = {"role": "user", "content": text}
-                self._window.ask("session/append", self._root, messages=[message], idempotencyKey=text)
+                self._append(text)
                 self.waits.append(time.monotonic() - started)
                 self.confirmed.append(text)
                 number += 1
         except Exception as error:  # noqa: BLE001 - the outcome says so
             self.failure = f"{self.name}: {error!r} after {number} turns; {self._window.stderr[-500:]}"
+
+    def _append(self, text: str) -> None:
+        """Append a turn under its key, as often as the reply is that its daemons died."""
+        message = {"role": "user", "content": text}
+        while True:
+            try:
+                self._window.ask("session/append", self._root, messages=[message], idempotencyKey=text)
+            except ReplyError as error:
+                if error.error["data"]["code"] != RESTARTED:
+                    raise
+            else:
+                return
 
     def stop(self) -> None:
         self._stopped.set()

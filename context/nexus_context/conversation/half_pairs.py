@@ -15,16 +15,34 @@ _encode = msgspec.json.Encoder().encode
 
 
 def without_halves(value: Any) -> Any:
-    """A text, or a JSON value with all its texts and names; the same object where nothing is half."""
-    if isinstance(value, str):
-        return (
-            value if is_whole(value) else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        )
-    if isinstance(value, dict):
-        return {without_halves(name): without_halves(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [without_halves(item) for item in value]
-    return value
+    """A text, or a JSON value of any depth with all its texts and names; without a half, an equal value."""
+    if not isinstance(value, dict | list | tuple):
+        return _whole_text(value)
+    whole = _emptied(value)
+    waiting: list[tuple[Any, Any]] = [(value, whole)]
+    while waiting:
+        container, copy = waiting.pop()
+        is_object = isinstance(container, dict)
+        for name, item in container.items() if is_object else enumerate(container):
+            is_nested = isinstance(item, dict | list | tuple)
+            member = _emptied(item) if is_nested else _whole_text(item)
+            if is_nested:
+                waiting.append((item, member))
+            if is_object:
+                copy[_whole_text(name)] = member
+            else:
+                copy.append(member)
+    return whole
+
+
+def _emptied(container: Any) -> Any:
+    return {} if isinstance(container, dict) else []
+
+
+def _whole_text(value: Any) -> Any:
+    if not isinstance(value, str) or is_whole(value):
+        return value
+    return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def whole_message(message: Message) -> Message:

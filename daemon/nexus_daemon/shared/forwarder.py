@@ -12,8 +12,8 @@
 4. A daemon that says nothing for QUIET_S although it was sent something is asked on another connection. If it
    does not answer there, its requests fail and the user is told; the forwarder connects anew as to a daemon
    that is gone, and tries until it answers or is replaced.
-5. A daemon that dies soon after it was connected to is started again after a pause, which doubles; the user
-   is told after the third death.
+5. A daemon that dies soon after it was connected to, before it answered a request, is started again after a
+   pause, which doubles; the user is told after the third death.
 6. Files that had diagnostics, and about which the new daemon says nothing for STALE_S, have none any more.
 7. Without a shared daemon the caller runs a server of its own: nothing has been read from the editor yet.
 """
@@ -80,6 +80,7 @@ class Forwarder:
         self._is_sending = False  # whether what waited is being sent
         self._quiet_since: float | None = None  # when it was first sent something that it said nothing after
         self._deaths = 0  # of daemons in a row that died soon
+        self._has_answered = False  # whether the present daemon answered a request
         self._socket: Socket | None = greeted.socket  # None: between two daemons
         self._pid = greeted.reply.get("pid")  # of the daemon, also after its end
         self._unread: list[bytes] = []  # what the editor sent and the tracker has not looked at
@@ -107,7 +108,8 @@ class Forwarder:
                 if reason == _STOPPED:
                     while not (self._is_wanted or self._is_over() or self._has_successor()):
                         self._changed.wait(REJOIN_S)
-                self._deaths = self._deaths + 1 if reason is None and time.monotonic() - began < SOON_S else 0
+                is_soon = reason is None and time.monotonic() - began < SOON_S and not self._has_answered
+                self._deaths, self._has_answered = self._deaths + 1 if is_soon else 0, False
                 self._pause()
                 if self._is_over():
                     break
@@ -230,7 +232,7 @@ class Forwarder:
             with self._lock:
                 tracker = self._look()
                 for message_id in frame_filter.replied:
-                    tracker.replied(message_id)
+                    self._has_answered |= tracker.replied(message_id)
             frame_filter.replied.clear()
 
     def _clear_stale(self, frame_filter: "frames.FrameFilter") -> None:

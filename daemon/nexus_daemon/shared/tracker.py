@@ -106,9 +106,9 @@ class Tracker:
             except Exception:  # noqa: BLE001 - whatever the editor says, it goes on
                 self._take_unreadable(body)
 
-    def replied(self, message_id: str) -> None:
-        """Forget a request that has its reply."""
-        self.pending.pop(message_id, None)
+    def replied(self, message_id: str) -> bool:
+        """Forget a request that has its reply; whether it was waiting for one."""
+        return self.pending.pop(message_id, None) is not None
 
     def replay(self) -> "Iterator[bytes]":
         """The frames that bring a new daemon to this state."""
