@@ -66,9 +66,7 @@ class Connection:
         self._is_silent = False
         self._zone: tzinfo | None = None  # None: the daemon's
         self._prompts: dict[str, Prompt | None] = {}  # of each folder, which the client's lenses show
-        self._explained: set[str] = (
-            set()
-        )  # paths of documents of which the client knows why nobody checks them
+        self._explained: set[str] = set()  # paths of unchecked documents whose reason was logged
         self._first_folders: list[lsp_types.WorkspaceFolder] = []
 
     def start(self) -> "Daemon":
