@@ -343,11 +343,12 @@ def test_sockets_instead_of_pipes(one: bool) -> None:
 
 def test_a_child_cannot_take_the_wire() -> None:
     script = (
-        "import asyncio, os, subprocess, msgspec\n"
+        "import asyncio, msgspec\n"
         "from nexus_daemon.lsp.stdio import serve_stdio\n"
         "def build(server):\n"
         "    @server.custom('t/child', lambda: msgspec.Raw)\n"
-        "    def child(params): return subprocess.run('cat; echo noise', shell=True).returncode\n"
+        "    async def child(params):\n"
+        "        return await (await asyncio.create_subprocess_shell('cat; echo noise')).wait()\n"
         "asyncio.run(serve_stdio(build))\n"
     )
     with Client([sys.executable, "-c", script], cwd=os.sep) as client:
