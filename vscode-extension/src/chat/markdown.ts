@@ -173,7 +173,9 @@ export function skillsTable({ layers, problems, counter }: LayersResult): string
     ...ready.map(({ name = "", description = "", tokens: listed = 0 }) => {
       return `| ${plain(name)} | ${plain(description)} | ${tokens(listed, counter.exact)} |`;
     }),
-    ...broken.map(({ uri }) => `| ${plain(decodeURIComponent(uri.split("/").at(-2) ?? ""))} | broken: see Problems | |`),
+    ...broken.map(
+      ({ uri }) => `| ${plain(decodeURIComponent(uri.split("/").at(-2) ?? ""))} | broken: see Problems | |`,
+    ),
   ];
   return [
     "`/skill NAME [message]` sends a message with the whole text of a skill. These are listed for the model in every request:",

@@ -311,7 +311,14 @@ function skillUri(name: string): string {
 }
 
 function skillFile(name: string): LayerFile {
-  return { kind: "skill", uri: skillUri(name), status: "loaded", tokens: 12, name, description: `Does ${name} | well.` };
+  return {
+    kind: "skill",
+    uri: skillUri(name),
+    status: "loaded",
+    tokens: 12,
+    name,
+    description: `Does ${name} | well.`,
+  };
 }
 
 function info(session: string, one: Session): SessionInfo {
