@@ -45,6 +45,7 @@ export class Daemon {
       processId: process.pid,
       rootUri: null,
       capabilities: { workspace: { workspaceFolders: true } },
+      initializationOptions: { trusted: true }, // as the window's, whose figures are compared
       workspaceFolders: folders.map((folder) => ({ uri: uriOf(folder), name: folder })),
     });
     daemon.#write({ method: "initialized", params: {} });
