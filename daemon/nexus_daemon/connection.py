@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # the reply to `initialize` must not wait for the daemon
     from nexus_daemon.lsp.progress import WorkProgress
     from nexus_daemon.state import Daemon
     from nexus_daemon.workspace.folders import Folder, FolderTable
+    from nexus_daemon.workspace.reload import Swap
 
 T = TypeVar("T")
 
@@ -251,6 +252,12 @@ class Connection:
         if prompt is None:
             del self._prompts[folder.uri]
 
+    def swapped(self, folder: "Folder", swap: "Swap") -> None:
+        """Publish a folder's new snapshot, and look again for documents that no folder reads."""
+        self.swap(folder, folder.snapshot)
+        if swap.moves_files:
+            self.adopt()
+
     def swap_agent(
         self, folder: "Folder", agent: str, snapshot: "Snapshot | None", overlays: Mapping[str, str]
     ) -> None:
@@ -289,9 +296,9 @@ class Connection:
         if document is None or document.path is None or not document.is_known:
             return
         self.start()
+        self._set_overlays(self.server.documents.of_file(document.path), document.text)
         if document.edited == document.opening:  # an edit changes nothing about who reads the file
             self._adopt(document.path)
-        self._set_overlays(self.server.documents.of_file(document.path), document.text)
 
     def document_closed(self, uri: str) -> None:
         """Use the disk again, unless the file is open under another path.

@@ -13,6 +13,7 @@ from nexus_daemon.workspace.fair_threads import WorkOwner, work_for
 from nexus_daemon.workspace.folders import Folder
 from nexus_daemon.workspace.publish import Client
 from nexus_daemon.workspace.queue import TaskQueue
+from nexus_daemon.workspace.reload import Swap
 from nexus_daemon.workspace.workers import Workers
 
 if TYPE_CHECKING:  # most folders have no agents
@@ -77,6 +78,14 @@ class LiveFolder(Folder):
         self._agent_news: dict[tuple[str, int], None] = {}  # that the client was notified of; oldest first
         self._workers = workers
         self._announcements: TaskQueue[_Announcement] | None = None
+
+    def swapped(self, swap: Swap) -> None:
+        """Have the agents read what changed, and announce what the context costs now."""
+        super().swapped(swap)
+        if swap.old is None or swap.old.revision != swap.new.revision:
+            self.announce(min(swap.reasons, key=REASONS.index))
+        if self.agents is not None:
+            self.agents.files_changed(self.changed)
 
     def take_agent_news(self, reason: str, number: int) -> bool:
         """Whether to notify the client of the start or end of the agent with this number in the ledger.

@@ -21,9 +21,8 @@ from nexus_context.config.picked_model import leaves_model_to_editor
 from nexus_context.errors import Problem, RequestError
 from nexus_context.layers.walk import CONFIG_DIRECTORY
 from nexus_context.snapshot import LoadInputs, Snapshot
-from nexus_context.tokens.models import get_model_limits
 from nexus_daemon import agents, protocol
-from nexus_daemon.live_folder import REASONS, LiveFolder
+from nexus_daemon.live_folder import LiveFolder
 from nexus_daemon.lsp import lsp_types
 from nexus_daemon.sessions.conversations import Conversations
 from nexus_daemon.sessions.ledger_writer import Change, FolderLedger, LedgerWriter
@@ -31,6 +30,7 @@ from nexus_daemon.workspace.assistant_watch import AssistantWatch, SessionChange
 from nexus_daemon.workspace.folders import Folder, FolderEvents, FolderTable
 from nexus_daemon.workspace.git_state import WorkingTrees
 from nexus_daemon.workspace.publish import Client
+from nexus_daemon.workspace.reload import Swap
 from nexus_daemon.workspace.vocabulary_loader import VocabularyLoader
 from nexus_daemon.workspace.watch_limits import Failure
 from nexus_daemon.workspace.watcher import Freshness, Subscriber, Watcher
@@ -473,24 +473,14 @@ class Daemon:
 
     # ------------------------------------------------------------ events of folders and watchers
 
-    def _swapped(
-        self, folder: LiveFolder, old: Snapshot | None, new: Snapshot, reasons: frozenset[str]
-    ) -> None:
-        folder.knowledge.configure(new.layers)
-        folder.client.swap(folder, folder.snapshot)
-        if old is None or old.layers.watch != new.layers.watch:
-            folder.client.adopt()
+    def _swapped(self, folder: LiveFolder, swap: Swap) -> None:
+        folder.client.swapped(folder, swap)
+        self.vocabularies.swapped(folder, swap)
+        if swap.moves_files:
             self.watcher.refresh()
-        if old is None or old.revision != new.revision:
-            folder.announce(min(reasons, key=REASONS.index))
-        self.vocabularies.require(folder, new.contents.waits_for)
-        get = new.effective.get
-        self.vocabularies.load(get_model_limits(get("/provider/model"), get("/models") or {}).encoding)
-        if folder.agents is not None:
-            folder.agents.files_changed(folder.changed)
         self.watcher.start()
-        if old is None and folder.ledger is None and leaves_model_to_editor(new.effective):
-            self._close_later(self._find_choice(folder, new))
+        if swap.old is None and folder.ledger is None and leaves_model_to_editor(swap.new.effective):
+            self._close_later(self._find_choice(folder, swap.new))
 
     def _overdue(self, folder: LiveFolder) -> None:
         """Report that a folder could not be loaded in time; its last snapshot stays."""

@@ -44,7 +44,7 @@ class Nobody:
     def swap(self, *_: object) -> None:
         pass
 
-    swap_agent = notify = swap
+    swapped = swap_agent = notify = swap
 
     def show_work(self, _: str) -> Any:
         return nullcontext()

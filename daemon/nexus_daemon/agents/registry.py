@@ -113,7 +113,6 @@ class AgentRegistry:
         self._published: set[str] = set()  # agents that the client has diagnostics or open documents of
         self._must_follow = False
         self._checker = AgentChecker()
-        self._documents: Mapping[str, AgentDocument] = {}  # that the last job previewed
         self._previews = PreviewResult()
 
     def find(self, name: str) -> Agent | None:
@@ -139,7 +138,7 @@ class AgentRegistry:
 
     def preview(self, path: str) -> None:
         """Check an open document that only an agent would read, unless that was done."""
-        if path not in self._documents:
+        if path not in self._folder.previewed:
             self.files_changed(frozenset())
 
     async def current(self) -> None:
@@ -173,7 +172,7 @@ class AgentRegistry:
             before = self._change.paths
             paths = None if paths is None or before is None else before | paths
         self._change = msgspec.structs.replace(self._everything(), paths=paths)
-        if self._live or self._documents or self._services.folders.documents_to_preview(self._folder):
+        if self._live or self._folder.previewed or self._services.folders.update_previewed(self._folder):
             self._queue.request(None)
 
     def follow(self) -> None:
@@ -215,7 +214,7 @@ class AgentRegistry:
         async with self._lock:
             await self._folder.reload.settled()
             change = self._take_change()
-            documents = self._documents = self._services.folders.documents_to_preview(self._folder)
+            documents = self._services.folders.update_previewed(self._folder)
             outcome, is_loaded = _Outcome(), False
 
             def work() -> T:

@@ -28,7 +28,7 @@ from nexus_daemon.workspace.agent_documents import (
 )
 from nexus_daemon.workspace.fair_threads import FolderThreads
 from nexus_daemon.workspace.knowledge import Knowledge
-from nexus_daemon.workspace.reload import Job, OnSwap, Prepare, Reload
+from nexus_daemon.workspace.reload import Job, Prepare, Reload, Swap
 
 KEYSTROKE_CHARACTERS = 200_000
 """Texts up to this length are checked again on the loop, in at most a few milliseconds."""
@@ -45,8 +45,9 @@ class Folder:
     folder of a lone file. `overlays` are the unsaved texts of the current or pending snapshot, and `changed`
     the only paths that can have changed for it; None: any. `watched` are the paths that matter to the folder,
     `watched_by_agents` those that matter to its running or previewed agents, `read_by_agents` those that
-    matter to running ones. `choice` is the picked model of the snapshot. `trusted` is whether the user trusts
-    the folder, where the client says so.
+    matter to running ones. `previewed` are the open documents that it checks for agents that do not run.
+    `choice` is the picked model of the snapshot. `trusted` is whether the user trusts the folder, where the
+    client says so.
     """
 
     def __init__(self, uri: str, path: str, name: str) -> None:
@@ -61,6 +62,7 @@ class Folder:
         self.watched: frozenset[str] = frozenset()
         self.watched_by_agents: frozenset[str] = frozenset()
         self.read_by_agents: frozenset[str] = frozenset()
+        self.previewed: Mapping[str, AgentDocument] = {}
         self.changed: frozenset[str] | None = None
         self.overlays: Mapping[str, str] = {}
         self.reload: Reload
@@ -73,6 +75,14 @@ class Folder:
         if snapshot is None or not problems:
             return snapshot
         return msgspec.structs.replace(snapshot, problems=(*snapshot.problems, *problems))
+
+    def swapped(self, swap: Swap) -> None:
+        """Take in that the snapshot is another one; whoever else is told of it is told afterwards."""
+        if swap.moves_files:
+            self.watched = frozenset(swap.new.layers.watch)
+        if swap.old is None or swap.old.effective is not swap.new.effective:
+            self.agent_directories = agent_directories(swap.new)
+        self.knowledge.configure(swap.new.layers)
 
     async def current(self) -> Snapshot:
         """Wait for the snapshot that contains every change noticed so far."""
@@ -140,13 +150,13 @@ F = TypeVar("F", bound=Folder)
 class FolderEvents(msgspec.Struct, Generic[F], frozen=True):
     """The callbacks of a folder table.
 
-    `swapped` gets the old and the new snapshot and the reasons. `knowledge_moved` reports other directories
+    `swapped` reports that a folder has taken in another snapshot. `knowledge_moved` reports other directories
     or problems of a knowledge base. `overdue` reports that a folder could not be loaded in time: it
     keeps its last snapshot, if any. `agent_files_changed` gets paths that matter only to agents; a swap
     reloads agents anyway. `show_work` returns a context in which the folder's clients show what is done.
     """
 
-    swapped: Callable[[F, Snapshot | None, Snapshot, frozenset[str]], None]
+    swapped: Callable[[F, Swap], None]
     knowledge_moved: Callable[[F], None] = lambda _: None
     overdue: Callable[[F], None] = lambda _: None
     agent_files_changed: Callable[[F, frozenset[str]], None] = lambda *_: None
@@ -207,7 +217,7 @@ class FolderTable(Generic[F]):
             threads = FolderThreads(self._executor)
             folder.reload = Reload(
                 self._preparer(folder),
-                self._swapper(folder),
+                partial(self._swapped, folder),
                 threads,
                 turns=self._turns,
                 on_overdue=partial(self._overdue, folder),
@@ -294,11 +304,11 @@ class FolderTable(Generic[F]):
         else:
             self.overlays.pop(path, None)
             self._named_documents.pop(path, None)
-        previewer, entries = self.previewer(path), watch_entries((path,))
+        entries = watch_entries((path,))
         for folder in self._folders.values():
             if folder.depends_on_any(entries):
                 folder.reload.request(reason, path)
-            elif folder is previewer:
+            elif path in folder.previewed:
                 self._events.agent_files_changed(folder, frozenset((path,)))
 
     def may_read(self, path: str) -> bool:
@@ -335,8 +345,8 @@ class FolderTable(Generic[F]):
         ]
         return max(pairs, key=nearness)[0] if pairs else None
 
-    def documents_to_preview(self, folder: Folder) -> dict[str, AgentDocument]:
-        """The open documents that a folder checks as if their agents ran; at most MOST_PREVIEWS."""
+    def update_previewed(self, folder: Folder) -> Mapping[str, AgentDocument]:
+        """Set and return what a folder checks of the open documents for agents; at most MOST_PREVIEWS."""
         paths = self.overlays if folder.agent_directories.agents else self._named_documents
         documents = ((path, folder.agent_document(path)) for path in paths)
         previewed = {
@@ -344,7 +354,8 @@ class FolderTable(Generic[F]):
             for path, document in documents
             if document is not None and self.previewer(path) is folder
         }
-        return dict(islice(previewed.items(), MOST_PREVIEWS))
+        folder.previewed = dict(islice(previewed.items(), MOST_PREVIEWS))
+        return folder.previewed
 
     def changed(self, paths: Collection[str] | None) -> None:
         """Rebuild what depends on files that changed on disk; None means that any may have."""
@@ -415,15 +426,9 @@ class FolderTable(Generic[F]):
             folder.reload.snapshot = snapshots.overdue(folder.reload.snapshot, stopped)
         self._events.overdue(folder)
 
-    def _swapper(self, folder: F) -> OnSwap:
-        def swap(old: Snapshot | None, new: Snapshot, reasons: frozenset[str]) -> None:
-            if old is None or old.layers.watch != new.layers.watch:
-                folder.watched = frozenset(new.layers.watch)
-            if old is None or old.effective is not new.effective:
-                folder.agent_directories = agent_directories(new)
-            self._events.swapped(folder, old, new, reasons)
-
-        return swap
+    def _swapped(self, folder: F, swap: Swap) -> None:
+        folder.swapped(swap)
+        self._events.swapped(folder, swap)
 
 
 def _key(uri: str) -> str:

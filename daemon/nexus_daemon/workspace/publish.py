@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from nexus_context.snapshot import Snapshot
     from nexus_daemon.lsp.progress import WorkProgress
     from nexus_daemon.workspace.folders import Folder
+    from nexus_daemon.workspace.reload import Swap
 
 PUBLISH = "textDocument/publishDiagnostics"
 
@@ -72,6 +73,10 @@ class Client(Protocol):
 
     def swap(self, folder: "Folder", snapshot: "Snapshot | None") -> None:
         """Publish the diagnostics of a folder's new snapshot; None: the folder is removed."""
+        ...
+
+    def swapped(self, folder: "Folder", swap: "Swap") -> None:
+        """Publish a folder's new snapshot, and look again for documents that no folder reads."""
         ...
 
     def swap_agent(

@@ -29,9 +29,22 @@ logger = logging.getLogger(__name__)
 
 Job = Callable[[Deadline], Snapshot]
 Prepare = Callable[[Snapshot | None, frozenset[str] | None], Job | Snapshot]
-OnSwap = Callable[[Snapshot | None, Snapshot, frozenset[str]], None]
+OnSwap = Callable[["Swap"], None]
 OnOverdue = Callable[[LoadStopped], None]
 ShowWork = Callable[[], contextlib.AbstractContextManager[object]]
+
+
+class Swap(msgspec.Struct, frozen=True):
+    """A folder has the snapshot `new` instead of `old`, which is None if it is the first one."""
+
+    old: Snapshot | None
+    new: Snapshot
+    reasons: frozenset[str]
+
+    @property
+    def moves_files(self) -> bool:
+        """Whether the folder reads files elsewhere than before."""
+        return self.old is None or self.old.layers.watch != self.new.layers.watch
 
 
 class _Change(msgspec.Struct, frozen=True):
@@ -51,7 +64,7 @@ class Reload:
 
     All callbacks run on the loop. `prepare` gets the old snapshot and the only paths that changed since, or
     None if any may have. It copies what it needs of the daemon's state and returns a job for `executor`, or
-    the new snapshot if that is at hand. `on_swap` gets the old and the new snapshot. `on_overdue` reports a
+    the new snapshot if that is at hand. `on_swap` is told of each new snapshot. `on_overdue` reports a
     rebuild that ran out of time; `stopped` then says why, until a rebuild succeeds. `show_work` returns a
     context for as long as a thread rebuilds.
     """
@@ -155,7 +168,7 @@ class Reload:
         try:
             snapshot = self.snapshot = job.result()
             self.stopped = None
-            self._on_swap(old, snapshot, change.reasons)
+            self._on_swap(Swap(old, snapshot, change.reasons))
         except LoadStopped as stopped:
             self._is_incomplete = True
             if stopped.superseded:

@@ -11,8 +11,10 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from nexus_context.tokens import is_loaded, load_encoding
+from nexus_context.tokens.models import get_model_limits
 from nexus_context.tokens.vocabulary import VocabularyError
 from nexus_daemon.workspace.folders import Folder
+from nexus_daemon.workspace.reload import Swap
 
 PAUSE_S = 0.5
 """Loading delays every thread for a moment, so it does not begin while a window is being opened."""
@@ -37,6 +39,12 @@ class VocabularyLoader:
         self._waiting: dict[str, set[Folder]] = {}
         # of each folder, the vocabularies that it was loaded just before
         self._late: WeakKeyDictionary[Folder, set[str]] = WeakKeyDictionary()
+
+    def swapped(self, folder: Folder, swap: Swap) -> None:
+        """Load what a new snapshot waits for, and the vocabulary of its model."""
+        self.require(folder, swap.new.contents.waits_for)
+        get = swap.new.effective.get
+        self.load(get_model_limits(get("/provider/model"), get("/models") or {}).encoding)
 
     def require(self, folder: Folder, encoding: str | None) -> None:
         """Load an encoding that a snapshot of the folder or of one of its agents waits for."""

@@ -12,6 +12,7 @@ from nexus_context.deadline import Turns
 from nexus_context.errors import RequestError
 from nexus_daemon.lsp.convert import path_to_uri
 from nexus_daemon.workspace.folders import Folder, FolderEvents, FolderTable
+from nexus_daemon.workspace.reload import Swap
 from support.fixture import Fixture, write_fixture
 from support.folders import load_inputs
 
@@ -37,8 +38,8 @@ def check(root: Path, story: Callable[[Table, Fixture], Any]) -> Swaps:
     async def run() -> Swaps:
         swaps: Swaps = []
 
-        def swapped(folder: Any, old: object, new: object, reasons: frozenset[str]) -> None:
-            swaps.append((folder.path.removeprefix(tree.root), sorted(reasons)))
+        def swapped(folder: Any, swap: Swap) -> None:
+            swaps.append((folder.path.removeprefix(tree.root), sorted(swap.reasons)))
 
         with ThreadPoolExecutor(2) as executor:
             table = Table(

@@ -12,7 +12,7 @@ from nexus_context import deadline as deadlines
 from nexus_context.deadline import Deadline, LoadStopped
 from nexus_context.errors import RequestError
 from nexus_daemon.workspace import reload as reloads_module
-from nexus_daemon.workspace.reload import Reload
+from nexus_daemon.workspace.reload import Reload, Swap
 from support.waiting import wait_until, yield_to_loop
 
 Log = list[tuple[Any, Any, list[str]]]
@@ -47,10 +47,10 @@ class Build:
 
         return job
 
-    def _swap(self, old: Any, new: Any, reasons: frozenset[str]) -> None:
+    def _swap(self, swap: Swap) -> None:
         if self.on_swap is not None:
             self.on_swap()
-        self.log.append((old, new, sorted(reasons)))
+        self.log.append((swap.old, swap.new, sorted(swap.reasons)))
 
     async def begun(self) -> None:
         """Wait until one more build has begun."""
@@ -269,7 +269,7 @@ def test_a_build_that_is_superseded_ends_and_the_next_holds_all(monkeypatch: pyt
                 return jobs.pop(0)
 
             reload: Any = Reload(
-                prepare, lambda old, new, reasons: seen.append((new, sorted(reasons))), executor
+                prepare, lambda swap: seen.append((swap.new, sorted(swap.reasons))), executor
             )
             reload.request("folder")
             await wait_until(lambda: log)
@@ -300,9 +300,7 @@ def test_what_makes_up_for_a_superseded_build_is_not_superseded(monkeypatch: pyt
         with ThreadPoolExecutor(1) as executor:
             jobs = [stopping(stops, log), second, lambda _: "third"]
             swaps: list[Any] = []
-            reload: Any = Reload(
-                lambda *_: jobs.pop(0), lambda old, new, reasons: swaps.append(new), executor
-            )
+            reload: Any = Reload(lambda *_: jobs.pop(0), lambda swap: swaps.append(swap.new), executor)
             reload.loop = asyncio.get_running_loop()
             reloads.append(reload)
             reload.request("folder")
