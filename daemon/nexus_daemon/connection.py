@@ -118,6 +118,10 @@ class Connection:
         return self.server.protocol.unread
 
     @property
+    def listens(self) -> bool:
+        return not self._is_silent
+
+    @property
     def position_encoding(self) -> str:
         return self.server.position_encoding
 

@@ -105,7 +105,7 @@ class LiveFolder(Folder):
         Several reasons in a row lead to one announcement, with the first of them in `REASONS`. `session` is
         the session that changed.
         """
-        if self.snapshot is None or self.reload.cancelled:
+        if self.snapshot is None or self.reload.cancelled or not self.client.listens:
             return
         if self._announcements is None:
             self._announcements = TaskQueue(

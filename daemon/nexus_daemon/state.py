@@ -25,7 +25,8 @@ from nexus_daemon import agents, protocol
 from nexus_daemon.live_folder import LiveFolder
 from nexus_daemon.lsp import lsp_types
 from nexus_daemon.sessions.conversations import Conversations
-from nexus_daemon.sessions.ledger_writer import Change, FolderLedger, LedgerWriter
+from nexus_daemon.sessions.ledger_writer import FolderLedger, LedgerWriter
+from nexus_daemon.sessions.session_changes import Change
 from nexus_daemon.workspace.assistant_watch import AssistantWatch, SessionChange, WatchedFolder
 from nexus_daemon.workspace.folders import Folder, FolderEvents, FolderTable
 from nexus_daemon.workspace.git_state import WorkingTrees

@@ -36,6 +36,7 @@ class Nobody:
     name = "nobody"
     position_encoding = "utf-16"
     wants_assistant_sessions = False
+    listens = True
     running = unread = 0
 
     def now(self) -> datetime:

@@ -81,6 +81,7 @@ async def walks(recorder: Recorder, root: Path) -> dict[str, list[str]]:
     from nexus_context.assistant_sessions.model import AssistantSession
     from nexus_daemon.hooks.handler import HookHandler
     from nexus_daemon.hooks.hook_event import HookCall
+    from nexus_daemon.hooks.hook_folders import HookFolders
 
     desk = Desk(write_fixture(FIXTURE, root))
     talk = await desk.client("/a")
@@ -109,7 +110,7 @@ async def walks(recorder: Recorder, root: Path) -> dict[str, list[str]]:
 
     transcript = root / "s.jsonl"
     environ = {"NEXUS_STATE": desk.tree.path("/state"), "HOME": desk.tree.path("/home")}
-    handler = HookHandler()
+    handler = HookHandler(HookFolders(lambda: desk.daemon, asyncio.get_running_loop()))
 
     def grow() -> None:
         with transcript.open("a", encoding="utf-8") as file:

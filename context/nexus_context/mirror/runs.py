@@ -21,7 +21,7 @@ from nexus_context.ledger.records import (
 from nexus_context.ledger.store import Ledger
 from nexus_context.mirror import excerpts, transcript_files
 from nexus_context.mirror.excerpts import Progress, TranscriptExcerpt
-from nexus_context.mirror.session_writer import CounterOf, FileOutcome, SessionWriter, failed
+from nexus_context.mirror.session_writer import CounterOf, FileOutcome, SessionWriter, Write, failed
 from nexus_context.mirror.transcript_files import TranscriptFile
 from nexus_context.tokens import counter_for
 
@@ -71,20 +71,27 @@ def mirror_session(
     assistant: str,
     *,
     counter_of: CounterOf = lambda model: counter_for(model or ""),
+    write: Write | None = None,
 ) -> MirrorSummary:
     """Mirror the session of one file, and those of its sub-agents: what a hook of an assistant calls.
 
     `path` is the transcript that the hook names; `assistant` is "claude-code", "codex" or "opencode" (then
     the path of its database). It may be called as often as one likes, also by several processes at once:
     what is there already is not written again. A file that is missing gives an empty summary; one that cannot
-    be read is a `failure` in it. LedgerError if the ledger cannot be written.
+    be read is a `failure` in it. `write` is used for `Ledger.mirror`, by a program in which one thread alone
+    writes. LedgerError if the ledger cannot be written.
     """
     file = transcript_files.file_at(path, assistant)
     if file is None:
         return MirrorSummary((), 0, 0)
     agents = transcript_files.agents_of(path) if assistant == claude_code.NAME else ()
     return _run(
-        ledger, [file, *agents], folder=None, counter_of=counter_of, on_progress=lambda _done, _size: None
+        ledger,
+        [file, *agents],
+        folder=None,
+        counter_of=counter_of,
+        on_progress=lambda _done, _size: None,
+        write=write,
     )
 
 
@@ -95,13 +102,14 @@ def _run(
     folder: str | None,
     counter_of: CounterOf,
     on_progress: OnProgress,
+    write: Write | None = None,
 ) -> MirrorSummary:
     rows = ledger.mirrored_files()
     changed = [file for file in files if file.path not in rows or rows[file.path].stamp != file.stamp]
     changed.sort(key=lambda file: file.stamp[3])  # the newest last, as it would have come
     starts = {file.path: _start_of(rows.get(file.path)) for file in changed}
     size = sum(max(file.stamp[2] - starts[file.path].offset, 0) for file in changed)
-    writer = SessionWriter(ledger, folder, counter_of, rows)
+    writer = SessionWriter(ledger, folder, counter_of, rows, write=write or ledger.mirror)
     done = 0
     on_progress(done, size)
     transcripts = [file for file in changed if file.assistant != opencode.NAME]

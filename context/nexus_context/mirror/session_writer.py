@@ -7,9 +7,9 @@
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from os.path import expanduser, isabs
-from typing import Any
+from typing import Any, Protocol
 
 import apsw
 import msgspec
@@ -56,6 +56,12 @@ Position = tuple[int, int]
 CounterOf = Callable[[str | None], TokenCounter]
 
 
+class Write(Protocol):
+    """`Ledger.mirror`."""
+
+    def __call__(self, changes: Sequence[MirrorTurns], files: Iterable[MirroredFile] = ()) -> None: ...
+
+
 class FileOutcome(msgspec.Struct, frozen=True):
     """What became of a file that had changed: how many sessions, turns and messages were written, and where.
 
@@ -88,11 +94,18 @@ class SessionWriter:
     """Compares excerpts with a ledger, and writes what is new."""
 
     def __init__(
-        self, ledger: Ledger, folder: str | None, counter_of: CounterOf, rows: Mapping[str, MirroredFile]
+        self,
+        ledger: Ledger,
+        folder: str | None,
+        counter_of: CounterOf,
+        rows: Mapping[str, MirroredFile],
+        *,
+        write: Write,
     ) -> None:
         self.outcomes: dict[str, FileOutcome] = {}
         self.size = 0
         self._ledger = ledger
+        self._write = write
         self._folder = folder
         self._counter_of = counter_of
         self._rows = rows
@@ -140,7 +153,7 @@ class SessionWriter:
             return
         changes = [change for each in pending for change in each.changes]
         try:
-            self._ledger.mirror(changes, [each.row for each in pending])
+            self._write(changes, [each.row for each in pending])
         except HeadMovedError:  # somebody else mirrors, or two files have the same session
             for each in pending:
                 self._write_alone(each.excerpt)
@@ -173,7 +186,7 @@ class SessionWriter:
             is_complete = False
         # a run for one folder leaves the others for later
         stamp = file.stamp if is_complete and self._folder is None else ()
-        self._ledger.mirror((), [MirroredFile(file.path, stamp, msgspec.json.encode(read).decode())])
+        self._write((), [MirroredFile(file.path, stamp, msgspec.json.encode(read).decode())])
         self._note(outcome)
 
     def _write_session(self, excerpt: TranscriptExcerpt) -> FileOutcome:
@@ -181,7 +194,7 @@ class SessionWriter:
         for _ in range(ATTEMPTS):
             try:
                 pending = self._pending_of(excerpt)
-                self._ledger.mirror(pending.changes)
+                self._write(pending.changes)
                 return pending.outcome
             except HeadMovedError:
                 continue
@@ -196,7 +209,7 @@ class SessionWriter:
         for _ in range(ATTEMPTS):
             try:
                 pending = self._pending_of(excerpt)
-                self._ledger.mirror(pending.changes, [pending.row])
+                self._write(pending.changes, [pending.row])
             except HeadMovedError:
                 continue
             except _UnclearError:
@@ -302,7 +315,7 @@ class SessionWriter:
                 existing=after,
                 is_reported=after.is_reported,
             )
-            self._ledger.mirror([fork])
+            self._write([fork])
             raise HeadMovedError(after.session or "")
         return addition
 

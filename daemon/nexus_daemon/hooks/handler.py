@@ -27,11 +27,12 @@ import msgspec
 from nexus_context import files
 from nexus_context.assistant_sessions.recall import SessionFacts, recall_dropped
 from nexus_context.errors import RequestError
+from nexus_context.mirror import mirror_session
 from nexus_context.tokens import TokenCounter, counter_for
 from nexus_daemon.hooks import memory_answer
 from nexus_daemon.hooks.hook_event import HookCall, HookPayload, read_payload
+from nexus_daemon.hooks.hook_folders import HookFolders
 from nexus_daemon.hooks.loaded_files import LoadedFile, LoadedSession, add_files
-from nexus_daemon.hooks.mirror import keep_session
 from nexus_daemon.hooks.running import RUNNING, RunningSessions
 from nexus_daemon.hooks.session_facts import read_facts, read_present
 
@@ -60,9 +61,10 @@ class _Session:
 
 
 class HookHandler:
-    """Handles hooks. `take` is called by one thread; jobs run in others."""
+    """Handles hooks in the daemon's `folders`. `take` is called by one thread; jobs run in others."""
 
-    def __init__(self, running: RunningSessions = RUNNING) -> None:
+    def __init__(self, folders: HookFolders, running: RunningSessions = RUNNING) -> None:
+        self._folders = folders
         self._running = running
         self._sessions: OrderedDict[tuple[str, str], _Session] = OrderedDict()
         self._reading = ThreadPoolExecutor(1, thread_name_prefix="hook-reading")
@@ -147,7 +149,7 @@ class HookHandler:
         session.present = None
         session.facts = self._reading.submit(_read, path, call)
         # after the facts: it takes the processor for longer
-        mirror = partial(_mirror, path, payload.folder, call)
+        mirror = partial(self._mirror, path, payload.folder, call)
         self._reading.submit(self._submit_once, ("mirror", path), mirror)
 
     def _end_compaction(self, call: HookCall, payload: HookPayload) -> None:
@@ -178,19 +180,34 @@ class HookHandler:
         limit = min(memory_answer.TOKENS if call.tokens is None else call.tokens, MOST_TOKENS)
 
         def answer() -> str:
-            text = memory_answer.find_memory(
-                payload.prompt,
-                payload.folder,
-                call.environ,
-                _counter(call),
+            find = partial(
+                memory_answer.find_memory,
+                prompt=payload.prompt,
+                counter=_counter(call),
                 limit=limit,
                 besides=(call.assistant, payload.session_id),
             )
-            refresh = partial(_refresh, payload.folder, call.environ)
-            self._submit_once(("refresh", payload.folder), refresh)
-            return _as_context(call.event, text)
+            return _as_context(call.event, self._folders.ask(payload.folder, call.environ, find) or "")
 
         return answer
+
+    def _mirror(self, path: str, folder: str, call: HookCall) -> None:
+        """Write what the ledger of a folder does not have of a transcript."""
+        try:
+            ledger = self._folders.ledger(folder, call.environ)
+            if ledger is None or not ledger.store.persists:
+                return
+            summary = mirror_session(ledger.store, path, call.assistant, write=ledger.mirror)
+        except (RequestError, TimeoutError) as error:
+            logger.warning("a session of another assistant cannot be kept: %s", error)
+        except Exception:
+            logger.exception("keeping a session of another assistant failed")
+        else:
+            for file in summary.files:
+                if file.failure is not None:
+                    logger.warning("a transcript of %s cannot be kept: %s", call.assistant, file.failure)
+            turns = summary.total("turns")
+            logger.info("kept %d turns of a session of another assistant before its compaction", turns)
 
     # ------------------------------------------------------------ files
 
@@ -243,28 +260,10 @@ def _read(path: str, call: HookCall) -> SessionFacts | None:
     return facts
 
 
-def _mirror(path: str, folder: str, call: HookCall) -> None:
-    try:
-        turns = keep_session(path, call.assistant, folder, call.environ)
-    except RequestError as error:
-        logger.warning("a session of another assistant cannot be kept: %s", error)
-    except Exception:
-        logger.exception("keeping a session of another assistant failed")
-    else:
-        logger.info("kept %d turns of a session of another assistant before its compaction", turns)
-
-
 def _process(call: HookCall, payload: HookPayload) -> int | None:
     """The process of the program, if it says."""
     number = call.environ.get("CLAUDE_PID", "") if call.assistant == "claude-code" else str(payload.pid)
     return int(number) if number.isascii() and number.isdecimal() and 0 < int(number) < 1 << 31 else None
-
-
-def _refresh(folder: str, environ: Mapping[str, str]) -> None:
-    try:
-        memory_answer.refresh_knowledge(folder, environ)
-    except Exception:
-        logger.exception("the knowledge base of a folder cannot be brought up to date")
 
 
 def _done(value: tuple[str, ...]) -> Future[tuple[str, ...]]:

@@ -18,7 +18,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -34,12 +34,15 @@ from nexus_daemon.sessions import ledger_events
 from nexus_daemon.sessions.correction_cache import CorrectionCache
 from nexus_daemon.sessions.ledger_events import Reason
 from nexus_daemon.sessions.options_cache import OptionsCache
+from nexus_daemon.sessions.session_changes import Change, differences, exactly
 
 if TYPE_CHECKING:  # the first diagnostics need not wait for it
     from nexus_context.ledger.records import (
         Appended,
         DirectMessage,
         Head,
+        MirroredFile,
+        MirrorTurns,
         NewAgent,
         NewCompaction,
         NewTurn,
@@ -56,20 +59,7 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_KINDS: dict[str, Reason] = {"query": "appended", "compaction": "compacted", "undo": "undone"}
-
 LOCKED_S = 1.0  # for which a locked ledger counts as locked for the writes that waited meanwhile
-
-
-class Change(msgspec.Struct, frozen=True):
-    """What happened to a session. `by` is the client that requested it; None: another process wrote it."""
-
-    workspace: str
-    session: str
-    reason: Reason
-    turn: str | None = None
-    former: str | None = None  # name before it was renamed
-    by: object = None
 
 
 class LedgerWriter:
@@ -268,7 +258,7 @@ class LedgerWriter:
         if change.reason != "appended":
             self._on_change(change)
             return
-        self._on_change(_exactly(ledger, change))
+        self._on_change(exactly(ledger, change))
         self._publish_stored(ledger, change, last, at)
 
     def _publish_stored(
@@ -409,6 +399,16 @@ class FolderLedger:
         except Exception:  # a bug must not fail a turn that is on the disk
             logger.exception("an event was not published")
 
+    def mirror(self, changes: "Sequence[MirrorTurns]", files: "Iterable[MirroredFile]" = ()) -> None:
+        """As `Ledger.mirror`; reported as what another process wrote."""
+
+        def job() -> None:
+            self.store.mirror(changes, files)
+            with suppress(LedgerError):  # what cannot be read now is reported by a later look
+                self._writer.look()
+
+        self._write(job)
+
     def compact(self, session: str, compaction: "NewCompaction") -> "Appended":
         return self._mark(
             session, "compacted", lambda: self.store.compact(self.workspace, session, compaction)
@@ -547,37 +547,6 @@ def refuse_url(url: str | None) -> None:
             "config.json, or name a file there (ledger.path).",
             code="ledger-url",
         )
-
-
-def differences(
-    workspace: str, heads: "Mapping[str, Head]", sessions: "Mapping[str, Session]"
-) -> list[Change]:
-    """What happened to sessions since they had these heads. A thread that went on counts as appended to."""
-    gone = {head.thread: name for name, head in heads.items() if name not in sessions}
-    changes = []
-    for name, session in sessions.items():
-        before, head = heads.get(name), session.head
-        if before is None:
-            former = gone.pop(head.thread, None)
-            reason: Reason = "forked" if session.forked_from is not None else "created"
-            reason = "renamed" if former is not None else reason
-            changes.append(Change(workspace, name, reason, head.turn, former=former))
-        elif before.thread != head.thread:
-            changes.append(Change(workspace, name, "cleared", head.turn))
-        elif before != head:  # the last turn may have been extended
-            changes.append(Change(workspace, name, "appended", head.turn))
-    return [*(Change(workspace, name, "deleted") for name in gone.values()), *changes]
-
-
-def _exactly(ledger: "Ledger", change: Change) -> Change:
-    """The change of a thread that went on, by the type of its last turn or the one before.
-
-    This process may have written one turn behind it.
-    """
-    for turn in ledger.turns(change.workspace, change.session, last=2):
-        if turn.id == change.turn:
-            return msgspec.structs.replace(change, reason=_KINDS[turn.type])
-    return change
 
 
 def _end_of_turn(turn: "NewTurn", appended: "Appended") -> "Head":

@@ -23,23 +23,29 @@ from nexus_daemon.shared.identity import Place
 if TYPE_CHECKING:
     from nexus_daemon.hooks.handler import HookHandler
     from nexus_daemon.hooks.hook_event import HookCall
+    from nexus_daemon.state import Daemon
 
 ANSWER_S = 5.0  # in which a client takes its answer
 logger = logging.getLogger(__name__)
 
 
 class HookRunner:
-    """Runs hooks for clients. Lives on the event loop; nothing is imported before the first hook."""
+    """Runs hooks for clients. Lives on the event loop; nothing is imported before the first hook.
 
-    def __init__(self, place: Place) -> None:
+    `start` gives the daemon, which most hooks do not need.
+    """
+
+    def __init__(self, place: Place, start: "Callable[[], Daemon]") -> None:
         self._place = place
+        self._start_daemon = start
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._handler: HookHandler | None = None
         self._events = ThreadPoolExecutor(1, thread_name_prefix="hook-events")
         self._answers = ThreadPoolExecutor(2, thread_name_prefix="hook-answers")
 
     async def serve(self, connected: socket.socket, fields: hello.Fields) -> None:
         """Handle a client's event on its connection, which does not block, and close that."""
-        loop = asyncio.get_running_loop()
+        loop = self._loop = asyncio.get_running_loop()
         with connected:
             answer = await loop.run_in_executor(self._events, self._take, fields)
             if fields.get("answer") != "1":
@@ -61,7 +67,7 @@ class HookRunner:
         return [msgspec.to_builtins(session) for session in RUNNING.all()]
 
     def close(self) -> None:
-        """End the threads; what they do now is finished."""
+        """End the threads; what they do now is finished. Not on the event loop, which does part of it."""
         self._events.shutdown(cancel_futures=True)
         self._answers.shutdown(cancel_futures=True)
         if self._handler is not None:
@@ -91,8 +97,10 @@ class HookRunner:
         """The handler, which first gets what was spooled."""
         if self._handler is None:
             from nexus_daemon.hooks.handler import HookHandler
+            from nexus_daemon.hooks.hook_folders import HookFolders
 
-            self._handler = HookHandler()
+            assert self._loop is not None  # noqa: S101 - `serve` has set it
+            self._handler = HookHandler(HookFolders(self._start_daemon, self._loop))
             self._take_spooled(self._handler, fields)
         return self._handler
 

@@ -83,7 +83,7 @@ class SharedDaemon:
         self._code = _code_stamp()
         self._token = None if place.has_socket else client.read_token(place)[1]
         self._commands = None if run_command is None else CommandRunner(run_command)
-        self._hooks = HookRunner(place)
+        self._hooks = HookRunner(place, self._start)
         self._log = contextlib.ExitStack()
         self._has_log = False
         self._daemon: Daemon | None = None
@@ -111,9 +111,9 @@ class SharedDaemon:
         finally:
             checking.cancel()
             starting_log.cancel()
+            await asyncio.to_thread(self._hooks.close)
             if self._daemon is not None:
                 await self._daemon.close()
-            self._hooks.close()
             self._log.close()
             if self._lock is not None:
                 os.close(self._lock)

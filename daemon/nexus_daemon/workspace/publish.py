@@ -17,6 +17,7 @@
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -30,7 +31,6 @@ from nexus_daemon.lsp.documents import Document, OpenDocuments
 
 if TYPE_CHECKING:
     from nexus_context.snapshot import Snapshot
-    from nexus_daemon.lsp.progress import WorkProgress
     from nexus_daemon.workspace.folders import Folder
     from nexus_daemon.workspace.reload import Swap
 
@@ -57,6 +57,11 @@ class Client(Protocol):
     @property
     def unread(self) -> int:
         """The bytes that wait until it reads."""
+        ...
+
+    @property
+    def listens(self) -> bool:
+        """Whether anything is shown to it."""
         ...
 
     @property
@@ -89,7 +94,7 @@ class Client(Protocol):
         """Check open documents that no folder reads any more, or stop checking them."""
         ...
 
-    def show_work(self, title: str) -> "WorkProgress":
+    def show_work(self, title: str, /) -> AbstractContextManager[object]:
         """Show work that begins now, if it takes long, until its `end`."""
         ...
 

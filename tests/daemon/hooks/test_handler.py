@@ -1,21 +1,31 @@
 """What hooks of other assistants do in the daemon, by the payloads that the real programs sent."""
 
+import asyncio
 import json
 import os
 import subprocess
 import sys
+import threading
+from collections.abc import Coroutine
+from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
+from nexus_context.ledger import open_ledger
 from nexus_daemon.hooks import handler as handlers
-from nexus_daemon.hooks import loaded_files, running
+from nexus_daemon.hooks import hook_folders, loaded_files, running
 from nexus_daemon.hooks.handler import HookHandler
 from nexus_daemon.hooks.hook_event import HookCall, read_payload
+from nexus_daemon.hooks.hook_folders import HookClient, HookFolders
 from nexus_daemon.hooks.loaded_files import LoadedFile, compare, find_session, read_sessions
-from nexus_daemon.hooks.mirror import keep_session
 from nexus_daemon.hooks.running import RunningSessions
+from nexus_daemon.live_folder import LiveFolder
+from nexus_daemon.state import Daemon
+from nexus_daemon.workspace.inputs import load_inputs
+
+T = TypeVar("T")
 
 PAYLOADS: dict[str, list[dict[str, Any]]] = json.loads(
     (Path(__file__).parents[2] / "assistants" / "hook_payloads.json").read_text()
@@ -31,15 +41,45 @@ class Desk:
         self.folder = directory / "company"
         self.folder.mkdir()
         self.transcript = directory / "s.jsonl"
-        self.mirrored: list[tuple[str, str]] = []
         self.running = RunningSessions()
-        self.handler = HookHandler(self.running)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever)
+        self._thread.start()
+        self._daemon: Daemon | None = None
+        self.folders = HookFolders(self.start, self._loop)
+        self.handler = HookHandler(self.folders, self.running)
         monkeypatch.setattr(handlers, "GATHER_S", 0.0)
-        monkeypatch.setattr(handlers, "keep_session", self._mirror)
 
-    def _mirror(self, path: str, _: str, folder: str, __: object) -> int:
-        self.mirrored.append((path, folder))
-        return 1
+    def start(self) -> Daemon:
+        """The daemon, on its loop."""
+        self._daemon = self._daemon or Daemon(load_inputs(self.environ))
+        return self._daemon
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of work on the daemon's loop."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
+
+    def close(self) -> None:
+        self.handler.close()
+        if self._daemon is not None:
+            self.run(self._daemon.close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    @property
+    def clients(self) -> list[str]:
+        """Whose folders the daemon has."""
+        return [folder.client.name for folder in self.start().folders]
+
+    async def client_of(self, _: Daemon, folder: LiveFolder) -> str:
+        return folder.client.name
+
+    @property
+    def kept(self) -> dict[str, int]:
+        """The turns that the ledger has of each session."""
+        with closing(open_ledger(environ=self.environ)) as ledger:
+            return {one.name: len(list(ledger.turns(one.workspace, one.name))) for one in ledger.sessions()}
 
     def write(self, *texts: str) -> None:
         """A transcript with messages of the user."""
@@ -70,9 +110,10 @@ class Desk:
         answer = self.handler.take(call)
         return None if answer is None else answer()
 
-    def keep(self) -> int:
-        """Keep the transcript in the ledger; the number of its turns."""
-        return keep_session(str(self.transcript), "claude-code", str(self.folder), self.environ)
+    def keep(self) -> None:
+        """Have the transcript kept in the ledger."""
+        self.call("PreCompact")
+        self.handler.flush()
 
     def compact(self, *options: str, summary: str = SUMMARY) -> str | None:
         self.call("PreCompact")
@@ -84,7 +125,7 @@ class Desk:
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     desk = Desk(tmp_path, monkeypatch)
     yield desk
-    desk.handler.close()
+    desk.close()
 
 
 def test_a_session_after_its_compaction_gets_what_the_summary_dropped(desk: Desk) -> None:
@@ -185,9 +226,8 @@ def test_a_transcript_that_cannot_be_read_gives_nothing(desk: Desk, text: bytes)
 
 def test_a_session_is_mirrored_before_its_compaction(desk: Desk) -> None:
     desk.write("Where is the gate?")
-    desk.call("PreCompact")
-    desk.handler.flush()
-    assert desk.mirrored == [(str(desk.transcript), str(desk.folder))]
+    desk.keep()
+    assert list(desk.kept.values()) == [1]
 
 
 def test_what_a_session_loads_is_kept_by_folder(desk: Desk) -> None:
@@ -324,10 +364,8 @@ def test_a_prompt_gets_knowledge_and_conversations_of_the_folder(desk: Desk) -> 
     (desk.folder / ".nexus3" / "config.json").write_text(json.dumps(settings))
     (desk.folder / "docs").mkdir()
     (desk.folder / "docs" / "gate.md").write_text("# Gate\n\nThe gate of the harbour is closed at night.\n")
-    assert desk.call("UserPromptSubmit", "--memory", prompt=prompt) == ""
-    desk.handler.flush()  # the index is made
     desk.write("The harbour gate has the code name Alder.")
-    assert desk.keep() == 1
+    desk.keep()
     answer = desk.call("UserPromptSubmit", "--memory", session_id="other", prompt=prompt)
     assert answer is not None
     text = json.loads(answer)["hookSpecificOutput"]["additionalContext"]
@@ -335,7 +373,6 @@ def test_a_prompt_gets_knowledge_and_conversations_of_the_folder(desk: Desk) -> 
     assert "code name Alder" in text
     assert desk.call("UserPromptSubmit", "--memory", prompt="Paint some zebra stripes") == ""
     assert desk.call("UserPromptSubmit", "--memory", "--tokens", "10", prompt=prompt) == ""
-    desk.handler.flush()
 
 
 def test_a_conversation_is_not_its_own_memory(desk: Desk) -> None:
@@ -344,4 +381,43 @@ def test_a_conversation_is_not_its_own_memory(desk: Desk) -> None:
     prompt = "What is the code name of the harbour gate?"
     assert desk.call("UserPromptSubmit", "--memory", prompt=prompt) == ""
     assert "Alder" in (desk.call("UserPromptSubmit", "--memory", session_id="other", prompt=prompt) or "")
-    desk.handler.flush()
+
+
+def test_a_folder_that_a_window_has_is_not_loaded_again(desk: Desk) -> None:
+    """A hook uses the snapshot of the window, with the texts that are not saved yet."""
+    prompt = "When is the gate of the harbour closed?"
+
+    class Window(HookClient):
+        name = "window"
+
+    async def open_window() -> None:
+        daemon, client = desk.start(), Window()
+        daemon.join(client)
+        daemon.add_folder(client, desk.folder.as_uri(), name="", listed=True)
+
+    desk.call("UserPromptSubmit", "--memory", prompt=prompt)
+    assert desk.clients == ["hooks"]
+    desk.run(open_window())
+    desk.call("UserPromptSubmit", "--memory", prompt=prompt)
+    assert desk.clients == ["hooks", "window"]
+    assert desk.folders.ask(str(desk.folder), desk.environ, desk.client_of) == "window"
+
+
+def test_folders_that_hooks_named_long_ago_are_not_watched_any_more(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hook_folders, "MOST_FOLDERS", 2)
+    for number in range(4):
+        folder = desk.folder / str(number)
+        folder.mkdir()
+        desk.call("UserPromptSubmit", "--memory", cwd=str(folder), prompt="When is the gate closed?")
+    assert desk.clients == ["hooks", "hooks"]
+    assert desk.call("UserPromptSubmit", "--memory", cwd="/no/such", prompt="When is the gate closed?") == ""
+
+
+def test_windows_hear_of_what_is_kept_at_once(desk: Desk) -> None:
+    """A conversation that a hook mirrors shows in a window without a look at the ledger."""
+    desk.write("Where is the gate?")
+    desk.keep()
+    heads = desk.start().ledger_writer.heads
+    assert [head.messages for names in heads.values() for head in names.values()] == [1]

@@ -21,7 +21,8 @@ from nexus_context.ledger.records import (
 from nexus_context.ledger.sqlite import SqliteLedger
 from nexus_context.memory import node_messages
 from nexus_daemon.sessions.ledger_events import MOST_TURNS
-from nexus_daemon.sessions.ledger_writer import Change, FolderLedger, LedgerWriter, differences
+from nexus_daemon.sessions.ledger_writer import FolderLedger, LedgerWriter
+from nexus_daemon.sessions.session_changes import Change, differences
 
 
 class Process:

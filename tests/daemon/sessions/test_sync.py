@@ -24,8 +24,9 @@ from nexus_daemon import protocol
 from nexus_daemon.lsp.convert import Locator
 from nexus_daemon.sessions import compaction, operations, sync, turns, usage
 from nexus_daemon.sessions.conversations import Conversation
-from nexus_daemon.sessions.ledger_writer import Change, FolderLedger, LedgerWriter
+from nexus_daemon.sessions.ledger_writer import FolderLedger, LedgerWriter
 from nexus_daemon.sessions.scope import SessionScope
+from nexus_daemon.sessions.session_changes import Change
 from nexus_daemon.sessions.sync import TurnInput
 from nexus_daemon.sessions.turn_memory import TurnInputs
 from support.fixture import write_fixture
