@@ -213,7 +213,6 @@ def apply(scope: SessionScope, draft: Draft, summary: "Written | None") -> Recei
     result = _finish(compaction_plan, summary, counter, now=scope.client.now())
     preserved = (*compaction_plan.pinned, *range(compaction_plan.start, len(compaction_plan.messages)))
     _write(scope, result, [positions[index] for index in preserved], counter)
-    conversation.undone = False
     return result.receipt
 
 
@@ -259,7 +258,7 @@ def _reload_prompt(scope: SessionScope) -> None:
 def _write(
     scope: SessionScope, result: "FinishedCompaction", preserved: list[int], counter: TokenCounter
 ) -> None:
-    """Write the compaction to the ledger, then change the conversation in memory.
+    """Write the compaction to the ledger; the conversation follows that, whatever else was written.
 
     `preserved` are the positions of the messages behind the summary.
     """
@@ -277,17 +276,6 @@ def _write(
         receipt=msgspec.to_builtins(receipt),
     )
     try:
-        appended = scope.ledger.compact(conversation.session, new_compaction)
-    except HeadMovedError:
-        scope.follow_to_compact()  # the caller sees what the conversation is now
-        raise
-    if appended.before != head:
-        scope.follow_to_compact()  # with what another window has appended
-        return
-    conversation.manager.apply(result, counter)
-    conversation.positions = [appended.before.messages, *preserved]
-    conversation.head = appended.head
-    conversation.compaction = receipt.id
-    conversation.drop_proposals()
-    conversation.loaded = None
-    conversation.changed()
+        scope.ledger.compact(conversation.session, new_compaction)
+    finally:
+        scope.follow_to_compact()

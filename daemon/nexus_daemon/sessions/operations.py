@@ -66,10 +66,10 @@ def clear(scope: SessionScope) -> protocol.TokenUsage:
     """Begin the conversation anew; returns what is left of its cost."""
     scope.follow()
     conversation = scope.conversation
-    exists = conversation.head is not None
-    head = scope.ledger.clear(conversation.session).head if exists else None
+    if conversation.head is not None:
+        scope.ledger.clear(conversation.session)
     conversation.forget()
-    conversation.head = head
+    scope.follow()
     return usage.measure_scope(scope).usage
 
 
