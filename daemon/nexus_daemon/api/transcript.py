@@ -69,7 +69,7 @@ def page(scope: SessionScope, params: protocol.TranscriptParams) -> protocol.Tra
     covered: dict[str, str] = {}
     turns = [_turn(each, conversation, counter, covered) for each in excerpt.page]
     sent, shortened = _sent(scope, options) if excerpt.current else ([], [])
-    in_force = conversation.compaction is not None and excerpt.current
+    in_force = conversation.state.compaction is not None and excerpt.current
     summary, *later = conversation.positions if in_force else (None,)
     return protocol.TranscriptResult(
         session=params.session,

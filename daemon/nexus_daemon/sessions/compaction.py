@@ -79,13 +79,13 @@ async def compact(scope: SessionScope, params: protocol.CompactParams) -> tuple[
 async def compact_turn(scope: SessionScope, context: AssembledContext) -> TurnCompaction:
     """Compact the conversation because the turn of this context reached the threshold."""
     conversation = scope.conversation
-    before = conversation.compaction
+    before = conversation.state.compaction
     try:
         draft = await scope.work(_plan_turn, context)
         async with _summary(scope, draft, IN_A_TURN_S) as summary:
             receipt = await scope.work(apply, draft, summary)
     except LedgerError as error:
-        if conversation.compaction != before:  # another window was faster
+        if conversation.state.compaction != before:  # another window was faster
             _reload_prompt(scope)
             return TurnCompaction({}, compacted=True)
         # nothing has changed; the next turn is due again
@@ -142,9 +142,9 @@ def _plan_turn(scope: SessionScope, context: AssembledContext) -> Draft:
     fixed = spent.total - context.view.tokens - spent.by_category().get("memory", 0)
     if fixed >= snapshot.effective.get("/compaction/threshold") * spent.available:
         raise CompactionError(texts.text("compaction_no_room").format(fixed=fixed), code="no-gain")
-    before = conversation.compaction
+    before = conversation.state.compaction
     scope.follow_to_compact()
-    if conversation.compaction != before:
+    if conversation.state.compaction != before:
         raise HeadMovedError(conversation.session)
     counter = costs.model_of(snapshot, None)[1]
     compaction_plan = conversation.manager.plan_compaction(
@@ -170,9 +170,9 @@ def _capacity(conversation: Conversation, available: int, counter: TokenCounter)
 
 
 def _draft(conversation: Conversation, task: SummaryTask) -> Draft:
-    head = conversation.head
+    head = conversation.state.head
     thread = None if head is None else head.thread
-    return Draft(task, thread, conversation.compaction, tuple(conversation.positions))
+    return Draft(task, thread, conversation.state.compaction, tuple(conversation.positions))
 
 
 # ---------------------------------------------------------------- summarize
@@ -193,7 +193,7 @@ async def _summary(scope: SessionScope, draft: Draft, seconds: float) -> "AsyncI
         summary = None
         async with conversation.unlocked():
             await alone.enter_async_context(conversation.summarizing)
-            if conversation.compaction == draft.compaction:
+            if conversation.state.compaction == draft.compaction:
                 summary = await model_summarizer.summarize(scope, draft.task, seconds=seconds)
         yield summary
 
@@ -263,7 +263,7 @@ def _write(
     `preserved` are the positions of the messages behind the summary.
     """
     conversation, receipt, summary = scope.conversation, result.receipt, result.summary_message
-    head = conversation.head
+    head = conversation.state.head
     assert head is not None  # noqa: S101 - there is something to compact
     new_compaction = NewCompaction(
         id=receipt.id,

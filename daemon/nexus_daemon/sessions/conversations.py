@@ -56,6 +56,24 @@ class RequestFacts(NamedTuple):
     estimate: "Estimate"
 
 
+class SessionState(msgspec.Struct, frozen=True):
+    """A session as the ledger had it when it was last read. Only `sync` makes another one.
+
+    `head` is how far it was read; None: the ledger has no such session. `compaction` is the one in force;
+    `undone`: the user undid one and has not requested one since. `loaded` are the tokens of the history that
+    were asked for; None: all. `frozen` is what requests begin with, `anchor` the newest report of a provider
+    on a request, and `parameters` are those of the model.
+    """
+
+    head: "Head | None" = None
+    compaction: str | None = None
+    undone: bool = False
+    loaded: int | None = None
+    frozen: str | None = None
+    anchor: "UsageReport | None" = None
+    parameters: Mapping[str, Any] = {}
+
+
 class TurnUnderWay:
     """What a window's last requests were made with, until the window appends their turns.
 
@@ -92,8 +110,7 @@ class Conversation:
     """One session in memory. `lock` keeps the order of the requests.
 
     `turn` is the turn under way of the client whose request has the lock. `users` counts the requests that
-    have it or wait for it. `positions` are those of the messages that `manager` has loaded. `head` is how far
-    the ledger was read; None if it has no such session.
+    have it or wait for it. `positions` are those of the messages that `manager` has loaded.
     """
 
     def __init__(self, session: str) -> None:
@@ -104,24 +121,18 @@ class Conversation:
             asyncio.Lock()
         )  # of the request that waits for a summary; never awaited with `lock`
         self.users = 0
-        self.head: Head | None = None
+        self.state = SessionState()
         self.positions: list[int] = []
-        self.compaction: str | None = None  # the one in force
-        self.loaded: int | None = None  # tokens that were requested when it was read; None: all
         self.turn = TurnUnderWay()
         self.manager.requests = self.turn.requests
         self._client: object = None  # whose turn this is; None: of one that has left, or of nobody
         self._turns: WeakKeyDictionary[object, TurnUnderWay] = WeakKeyDictionary()
-        self.frozen_text: str | None = None  # what requests begin with, as the ledger had it last
-        self.anchor: UsageReport | None = None  # the newest report of a provider on a request
         self.opening: Message | None = None  # begins the messages of `manager`, but the ledger lacks it
         self.last_prefix: Prefix | None = None  # of the last request for a message or an event
         self.last_options: Options | None = None  # of the same request, without its turn tools
         self.last_turn_tools: Sequence[dict[str, Any]] = ()  # of the same request
-        self.parameters: Mapping[str, Any] = {}  # of the model
         self.last_event = 0  # number of the newest event when the last turn was sent
         self.futile = False  # a compaction did not bring the last turn below the threshold
-        self.undone = False  # the user undid a compaction and has not requested one since
         self.warned: int | None = 0  # percent of the last warning; None: before the daemon started
         self.counted: dict[tuple[str, str, int], int] = {}  # tokens, by counter, turn and position
         self.assembled: AssemblyCache[AssembledContext] = AssemblyCache(time.monotonic)
@@ -138,7 +149,7 @@ class Conversation:
 
     @property
     def last_turn(self) -> str | None:
-        return None if self.head is None else self.head.turn
+        return None if self.state.head is None else self.state.head.turn
 
     @property
     def has_messages_out(self) -> bool:
@@ -214,9 +225,8 @@ class Conversation:
     def forget(self) -> None:
         """Reset to an empty conversation."""
         self.manager.clear_messages()
-        self.head = self.compaction = self.loaded = None
-        self.last_prefix = self.last_options = None
-        self.opening = self.anchor = self.frozen_text = None
+        self.state = SessionState()
+        self.opening = self.last_prefix = self.last_options = None
         self.last_turn_tools = ()
         self.positions = []
         self.turn = TurnUnderWay()
@@ -224,8 +234,7 @@ class Conversation:
         self._turns.clear()
         if self._client is not None:
             self._turns[self._client] = self.turn
-        self.parameters = {}
-        self.futile = self.undone = False
+        self.futile = False
         self.changed()
         self._answers.clear()
 
@@ -273,7 +282,9 @@ class Conversations:
                 yield conversation
         finally:
             conversation.users -= 1
-            holds_something = conversation.head or conversation.has_messages_out or conversation.last_prefix
+            holds_something = (
+                conversation.state.head or conversation.has_messages_out or conversation.last_prefix
+            )
             is_over = not (conversation.users or holds_something)
             if is_over and self._by_name.get(session) is conversation:
                 del self._by_name[session]

@@ -22,7 +22,7 @@ def append(scope: SessionScope, turn_input: TurnInput) -> tuple[Answer, Measured
     """Append a turn. Returns the outcome and what the conversation costs now; None if the turn forked it."""
     scope.follow()
     conversation, agent = scope.conversation, scope.agent
-    if agent is not None and conversation.head is None and conversation.session == agent.session:
+    if agent is not None and conversation.state.head is None and conversation.session == agent.session:
         _begin(scope, agent.id)
     if conversation.warned is None:  # the user was warned of it before the daemon started
         conversation.warned = threshold_at(usage.measure_scope(scope).percent)
@@ -66,7 +66,7 @@ def clear(scope: SessionScope) -> protocol.TokenUsage:
     """Begin the conversation anew; returns what is left of its cost."""
     scope.follow()
     conversation = scope.conversation
-    if conversation.head is not None:
+    if conversation.state.head is not None:
         scope.ledger.clear(conversation.session)
     conversation.forget()
     scope.follow()
@@ -118,7 +118,7 @@ def _begin(scope: SessionScope, agent: str) -> None:
 def _bounds(conversation: Conversation, limit: int | None, before: int | None) -> tuple[int, int]:
     """The indexes of a page. After a compaction the summary comes first, whatever its position is."""
     positions = conversation.positions
-    least = 0 if conversation.compaction is None else 1
+    least = 0 if conversation.state.compaction is None else 1
     last = len(positions)
     if before is not None:
         last = bisect_left(positions, before, lo=least)

@@ -28,6 +28,7 @@ from math import ceil
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from nexus_context.assembly import Options, costs
 from nexus_context.budget import usage
@@ -125,24 +126,32 @@ def follow(
     conversation: Conversation, ledger: FolderLedger, snapshot: Snapshot, *, tokens: int | None
 ) -> None:
     """Read what changed in the ledger, and at least the last `tokens` of the history; None: all."""
-    last_head = conversation.head
-    _follow(conversation, ledger, snapshot, tokens=tokens)
-    conversation.parameters = ledger.parameters(conversation.session)  # other processes set them, too
-    if conversation.head != last_head:
-        conversation.anchor = ledger.store.anchor(ledger.workspace, conversation.session)
+    head = ledger.store.head(ledger.workspace, conversation.session)
+    parameters = ledger.parameters(conversation.session)  # other processes set them, too
+    anchor = conversation.state.anchor
+    if head != conversation.state.head:
+        anchor = ledger.store.anchor(ledger.workspace, conversation.session)
+    _follow(conversation, ledger, snapshot, head, tokens=tokens)
+    if conversation.state.head != head:  # a turn has come meanwhile
+        anchor = ledger.store.anchor(ledger.workspace, conversation.session)
+    conversation.state = replace(conversation.state, anchor=anchor, parameters=parameters)
     _correct(conversation, ledger, snapshot)
 
 
 def _follow(
-    conversation: Conversation, ledger: FolderLedger, snapshot: Snapshot, *, tokens: int | None
+    conversation: Conversation,
+    ledger: FolderLedger,
+    snapshot: Snapshot,
+    head: Head | None,
+    *,
+    tokens: int | None,
 ) -> None:
-    head = ledger.store.head(ledger.workspace, conversation.session)
-    last_head = conversation.head
+    last_head = conversation.state.head
     if head is None or not head.messages:
         if last_head is not None and (head is None or last_head.thread != head.thread):
             conversation.forget()
         opening = conversation.opening
-        if head != conversation.head:
+        if head != conversation.state.head:
             _read(conversation, ledger, snapshot, tokens)
             if opening is not None:
                 _put_opening(conversation, opening)
@@ -182,7 +191,7 @@ def append(
     if answer is not None:
         return answer
     counter = costs.model_of(snapshot, None)[1]
-    head = conversation.head
+    head = conversation.state.head
     begins = head is None or not head.messages or turn_input.parent is None
     opened = conversation.opening
     request = answered_request(conversation, turn_input)
@@ -218,7 +227,7 @@ def append(
     if appended.repeated or appended.forked:
         return answer
     conversation.turn.facts.pop("" if request is None else request.id, None)
-    conversation.anchor = report or conversation.anchor
+    conversation.state = replace(conversation.state, anchor=report or conversation.state.anchor)
     conversation.turn.options = None  # they are those of the ledger now
     follows = (head is None and not appended.before.seq) or appended.before == head
     if follows and split.summary is None:
@@ -231,12 +240,13 @@ def append(
         _extend(conversation, history, positions, head=appended.head, counter=counter)
         conversation.turn.requests.settle(bound)
     else:
-        follow(conversation, ledger, snapshot, tokens=conversation.loaded)
+        follow(conversation, ledger, snapshot, tokens=conversation.state.loaded)
     if split.summary is None:  # else the history was replaced
         conversation.manager.freeze(
             frozen, at=None if request is None or request.proposal is None else request.at
         )
-    conversation.frozen_text = ledger.store.frozen(ledger.workspace, conversation.session)
+    text = ledger.store.frozen(ledger.workspace, conversation.session)
+    conversation.state = replace(conversation.state, frozen=text)
     _correct(conversation, ledger, snapshot)
     return answer
 
@@ -249,7 +259,7 @@ def answered_request(conversation: Conversation, turn_input: TurnInput) -> Assem
 
 def open_conversation(conversation: Conversation, now: datetime) -> None:
     """Begin a conversation that has no message, for its first request; its time stays from then on."""
-    head = conversation.head
+    head = conversation.state.head
     if conversation.opening is None and (head is None or not head.messages):
         _put_opening(conversation, opening_message(now))
 
@@ -274,7 +284,7 @@ def _as_sent(sent: Message | None, messages: Sequence[Message]) -> Sequence[Mess
         if message.role == "user" and message.preamble is None:
             content = message.content
             if content in (sent.content, sent_content(sent)):
-                merged = msgspec.structs.replace(message, content=sent.content, preamble=sent.preamble)
+                merged = replace(message, content=sent.content, preamble=sent.preamble)
                 return [*messages[:at], merged, *messages[at + 1 :]]
             return messages
     return messages if sent.content else [sent, *messages]
@@ -322,11 +332,11 @@ def _report(
 def _correct(conversation: Conversation, ledger: FolderLedger, snapshot: Snapshot) -> None:
     """Correct the conversation's totals by what providers counted."""
     family = costs.model_of(snapshot, None)[0].family.name
-    anchor = conversation.anchor
+    anchor = conversation.state.anchor
     anchor = anchor if anchor is not None and anchor.family == family else None
     correction = ledger.correction(family)
     if correction.anchor is not anchor:
-        correction = msgspec.structs.replace(correction, anchor=anchor)
+        correction = replace(correction, anchor=anchor)
     conversation.manager.correction = correction
 
 
@@ -369,27 +379,25 @@ def ranges(positions: Iterable[int]) -> Ranges:
 
 def _read(conversation: Conversation, ledger: FolderLedger, snapshot: Snapshot, tokens: int | None) -> None:
     """Read the history, or its last `tokens`."""
-    first = conversation.head is None
+    before = conversation.state
     history = _load(conversation, ledger, costs.model_of(snapshot, None)[1], tokens)
     if history is None:
         conversation.forget()
         return
-    other = history.compaction != conversation.compaction or history.undone != conversation.undone
-    conversation.compaction = history.compaction
-    conversation.undone = history.undone
-    conversation.loaded = tokens if history.gap_messages else None
-    if other:
+    is_other = (history.compaction, history.undone) != (before.compaction, before.undone)
+    if is_other:
         conversation.drop_proposals()
-    if other or first:
+    if is_other or before.head is None:
         conversation.changed()
-    if first and history.messages:
+    if before.head is None and history.messages:
         conversation.warned = None
 
 
 def _load(
     conversation: Conversation, ledger: FolderLedger, counter: TokenCounter, tokens: int | None
 ) -> records.StoredHistory | None:
-    """Load the history, or its last `tokens`, into the manager; None if there is none."""
+    """Load the history, or its last `tokens`; None if there is none. Nothing is read between two changes."""
+    text = ledger.store.frozen(ledger.workspace, conversation.session)
     for attempt in range(TRIES):
         limit = None if tokens is None else min(tokens << attempt, max(tokens, MOST_READ))
         history = ledger.store.history(ledger.workspace, conversation.session, tokens=limit)
@@ -404,8 +412,15 @@ def _load(
             gap_tokens=history.gap_tokens,
         )
         conversation.positions = [stored.position for stored in history.messages]
-        _freeze(conversation, ledger, restored=history)
-        conversation.head = history.head
+        conversation.manager.freeze(frozen_of(text), at=_written(history))
+        conversation.state = replace(
+            conversation.state,
+            head=history.head,
+            compaction=history.compaction,
+            undone=history.undone,
+            loaded=tokens if history.gap_messages else None,
+            frozen=text,
+        )
         conversation.opening = None
         if tokens is None or limit == max(tokens, MOST_READ):
             break
@@ -414,22 +429,19 @@ def _load(
     return history
 
 
-def _freeze(
-    conversation: Conversation, ledger: FolderLedger, *, restored: records.StoredHistory | None = None
-) -> None:
-    """Begin the next requests as the ledger says, if another window changed that or a history is `restored`.
+def _written(history: records.StoredHistory) -> datetime | None:
+    """When the last request of a history was made, as far as we know: when its session was last written."""
+    with suppress(ValueError):  # a damaged row
+        return datetime.fromisoformat(history.updated).astimezone() if history.messages else None
+    return None
 
-    The last request of a restored history was made when its session was last written, as far as we know.
-    """
+
+def _freeze(conversation: Conversation, ledger: FolderLedger) -> None:
+    """Begin the next requests as the ledger says, if another window changed that."""
     text = ledger.store.frozen(ledger.workspace, conversation.session)
-    if restored is None and text == conversation.frozen_text:
-        return
-    conversation.frozen_text = text
-    updated = None
-    if restored is not None and restored.messages:
-        with suppress(ValueError):  # a damaged row
-            updated = datetime.fromisoformat(restored.updated).astimezone()
-    conversation.manager.freeze(frozen_of(text), at=updated)
+    if text != conversation.state.frozen:
+        conversation.state = replace(conversation.state, frozen=text)
+        conversation.manager.freeze(frozen_of(text), at=None)
 
 
 def _covers(history: History, counter: TokenCounter, available: int) -> bool:
@@ -451,7 +463,7 @@ def _covers(history: History, counter: TokenCounter, available: int) -> bool:
 
 
 def _is_enough(conversation: Conversation, tokens: int | None) -> bool:
-    loaded = conversation.loaded
+    loaded = conversation.state.loaded
     return loaded is None or (tokens is not None and tokens <= loaded)
 
 
@@ -481,7 +493,7 @@ def _extend(
     history.sums(counter)  # so that nothing is counted twice
     history.take_over(counted, 0)
     conversation.positions.extend(positions)
-    conversation.head = head
+    conversation.state = replace(conversation.state, head=head)
     conversation.assembled.invalidate()
 
 

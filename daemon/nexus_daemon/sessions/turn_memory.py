@@ -167,14 +167,14 @@ def _has_newest(conversation: Conversation, most: int) -> bool:
     """Whether the history certainly contains the newest `most` events of the conversation."""
     history = conversation.manager.history
     begin = history.gap.lead if history.gap.messages else 0
-    if conversation.compaction is not None:  # what follows the summary; the preserved part may have gaps
+    if conversation.state.compaction is not None:  # what follows the summary: what precedes it may have gaps
         positions = conversation.positions
         first = positions[0] if positions else 0
         begin = next((index for index, at in enumerate(positions) if at > first), len(history))
     prefix = conversation.last_prefix
     if prefix is not None and prefix.view.history is history:
         begin = max(begin, prefix.view.start)
-    if most <= 0 or (not begin and conversation.compaction is None):
+    if most <= 0 or (not begin and conversation.state.compaction is None):
         return True
     first_searched = max(begin, len(history) - MESSAGES_PER_EVENT * most)
     return len(memory_messages(history.messages[first_searched:])) >= most

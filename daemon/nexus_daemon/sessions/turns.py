@@ -225,7 +225,7 @@ def _begin(scope: SessionScope, params: protocol.AssembleParams, inputs: TurnInp
         reserve=options.reserve_tokens,
     )
     sync.follow(scope.conversation, scope.ledger, scope.snapshot, tokens=tokens)
-    request = msgspec.structs.replace(request, session_parameters=scope.conversation.parameters)
+    request = msgspec.structs.replace(request, session_parameters=scope.conversation.state.parameters)
     return _Turn(scope, params, inputs, request, now=now, began=began)
 
 
@@ -261,7 +261,7 @@ def _is_due(turn: _Turn, context: AssembledContext) -> bool:
     if context.metadata.get("compactionReason") != "token_limit":
         conversation.futile = False
         return False
-    return not conversation.futile and not conversation.undone
+    return not conversation.futile and not conversation.state.undone
 
 
 def _is_turn(request: assembly.Request, conversation: Conversation) -> bool:

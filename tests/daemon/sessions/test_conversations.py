@@ -9,7 +9,7 @@ from nexus_context.ledger.records import Head
 from nexus_daemon import protocol
 from nexus_daemon.sessions import conversations
 from nexus_daemon.sessions.budget_warning import budget_warning
-from nexus_daemon.sessions.conversations import MOST_KEYS, Answer, Conversation, Conversations
+from nexus_daemon.sessions.conversations import MOST_KEYS, Answer, Conversation, Conversations, SessionState
 from support.waiting import yield_to_loop
 
 
@@ -27,7 +27,7 @@ def check(*uses: tuple[str, bool]) -> list[str]:
         folder = Conversations()
         for session, there in uses:
             async with folder.using(session, by=WINDOW) as conversation:
-                conversation.head = Head("t", "t1", 1, 2) if there else None
+                conversation.state = SessionState(head=Head("t", "t1", 1, 2) if there else None)
         return list(folder)
 
     return asyncio.run(run())
@@ -78,7 +78,7 @@ def test_who_waits_has_it_in_the_order_in_which_he_asked() -> None:
             async with folder.using("x", by=WINDOW) as conversation:
                 order.append(number)
                 await yield_to_loop()
-                conversation.head = None if number % 2 else Head("t")
+                conversation.state = SessionState(head=None if number % 2 else Head("t"))
                 assert order[-1] == number
 
         await asyncio.gather(*map(use, range(6)))
@@ -183,7 +183,7 @@ def test_a_turn_under_way_belongs_to_the_window_that_requested_it() -> None:
     async def run() -> None:
         folder, other = Conversations(), Window()
         async with folder.using("a", by=WINDOW) as conversation:
-            conversation.head = Head("t", "t1", 1, 2)
+            conversation.state = SessionState(head=Head("t", "t1", 1, 2))
             mine = conversation.turn
             mine.handed_out = {"main": ("m",)}
         async with folder.using("a", by=other) as conversation:

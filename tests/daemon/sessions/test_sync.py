@@ -1,148 +1,26 @@
 """A conversation in memory is what the ledger holds, whoever wrote it, however much of it was read."""
 
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from types import SimpleNamespace
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nexus_context.assembly import model_of
 from nexus_context.conversation.agent_result import AgentResult
 from nexus_context.conversation.message import Message, ToolCall
 from nexus_context.conversation.times import local_time
 from nexus_context.errors import RequestError
 from nexus_context.ledger import open_ledger, turn_writer
 from nexus_context.ledger.errors import LedgerError
-from nexus_context.snapshot import Snapshot
 from nexus_daemon import protocol
-from nexus_daemon.lsp.convert import Locator
 from nexus_daemon.sessions import compaction, operations, sync, turns, usage
 from nexus_daemon.sessions.conversations import Conversation
 from nexus_daemon.sessions.ledger_writer import FolderLedger, LedgerWriter
-from nexus_daemon.sessions.scope import SessionScope
-from nexus_daemon.sessions.session_changes import Change
 from nexus_daemon.sessions.sync import TurnInput
 from nexus_daemon.sessions.turn_memory import TurnInputs
-from support.fixture import write_fixture
-from support.folders import load_folder
-
-T = TypeVar("T")
-
-SETTINGS = """
-//- /a/.nexus3/config.json
-{"provider": {"model": "gpt-4o"}, "context": {"max_tokens": 1200, "reserve_tokens": 200}}
-"""
-
-
-class Inline:
-    """Workers without threads."""
-
-    async def run(self, job: Callable[..., T], /, *args: Any) -> T:
-        return job(*args)
-
-
-def run(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine that never waits, also from within another one."""
-    try:
-        coroutine.send(None)
-    except StopIteration as ended:
-        value: T = ended.value
-        return value
-    raise AssertionError("it waits")
-
-
-class Window:
-    """One daemon with one session: its own memory over a ledger that others write, too."""
-
-    def __init__(self, root: Path, snapshot: Snapshot) -> None:
-        self.told: list[Change] = []
-        self.root = root
-        self.snapshot = snapshot
-        self.ledger_writer = LedgerWriter({"NEXUS_STATE": str(root / "state")}, self.told.append)
-        self.ledger: FolderLedger = self.ledger_writer.write(
-            lambda: self.ledger_writer.open(str(root / "a"), path=None, url=None)
-        )
-        self.conversation = Conversation("main")
-
-    @property
-    def scope(self) -> SessionScope:
-        client: Any = SimpleNamespace(
-            has_model=False, daemon=SimpleNamespace(workers=Inline()), now=local_time
-        )
-        folder: Any = SimpleNamespace(
-            uri="file:///a", number=1, reload=SimpleNamespace(request=lambda _: None)
-        )
-        return SessionScope(
-            client=client,
-            folder=folder,
-            conversation=self.conversation,
-            snapshot=self.snapshot,
-            ledger=self.ledger,
-            locate=Locator(self.snapshot.layers, "utf-8"),
-        )
-
-    def say(self, *contents: str, **more: Any) -> Any:
-        messages = [
-            Message("assistant" if number % 2 else "user", text) for number, text in enumerate(contents)
-        ]
-        return operations.append(self.scope, TurnInput(AgentResult(messages), **more))[0]
-
-    def compact(self) -> Any:
-        return run(compaction.compact(self.scope, protocol.CompactParams("file:///a")))[0]
-
-    def assemble(self, *, strategy: str | None = None) -> protocol.AssembledContext:
-        options = protocol.AssembleOptions(truncation_strategy=strategy)
-        params = protocol.AssembleParams("file:///a", message="Go on.", options=options)
-        return run(turns.assemble_with(self.scope, params, TurnInputs()))
-
-    def held(self) -> list[Any]:
-        self.scope.follow_to_compact()
-        return [message.content for message in self.conversation.manager.history.messages]
-
-    def restarted(self) -> "Window":
-        self.close()
-        return Window(self.root, self.snapshot)
-
-    def close(self) -> None:
-        ended = self.ledger_writer.close()
-        if ended is not None:
-            ended.result()
-
-
-@contextmanager
-def windows(count: int, root: Path | None = None) -> Iterator[list[Window]]:
-    """So many windows on one ledger and one session."""
-    with TemporaryDirectory() as made:
-        path = root or Path(made)
-        snapshot = load_folder(write_fixture(SETTINGS, path), "/a")
-        opened = [Window(path, snapshot) for _ in range(count)]
-        try:
-            yield opened
-        finally:
-            for window in opened:
-                window.close()
-
-
-def check(window: Window) -> None:
-    """What the window holds is what one that knows nothing reads."""
-    held = window.held()
-    fresh = Window(window.root, window.snapshot)
-    try:
-        assert fresh.held() == held
-        mine, theirs = window.conversation, fresh.conversation
-        assert (mine.positions, mine.head) == (theirs.positions, theirs.head)
-        assert (mine.compaction, mine.undone) == (theirs.compaction, theirs.undone)
-        assert len(mine.positions) == len(mine.manager) == len(held)
-        counter = model_of(window.snapshot, None)[1]
-        assert mine.manager.history_tokens(counter) == theirs.manager.history_tokens(counter)
-    finally:
-        fresh.close()
+from support.session_windows import BLOCK, Window, check, long_talk, run, say_compacted, windows
 
 
 def test_what_is_said_is_there_after_a_restart() -> None:
@@ -201,11 +79,6 @@ def test_a_compaction_of_nexus_makes_no_fork() -> None:
         assert window.say("On.", parent=window.conversation.last_turn).forked is False
 
 
-def long_talk(window: Window, turns: int = 12, *, words: int = 20) -> None:
-    for number in range(turns):
-        window.say(f"Question {number}? " + "word " * words, f"Answer {number}. " + "word " * words)
-
-
 def test_a_compaction_is_in_force_everywhere_and_can_be_taken_back() -> None:
     with windows(2) as (one, two):
         long_talk(one)
@@ -221,24 +94,14 @@ def test_a_compaction_is_in_force_everywhere_and_can_be_taken_back() -> None:
         assert one.held() == [*after, "On."]
         assert operations.undo_compaction(one.scope, receipt.id).total == usage.read_usage(two.scope).total
         assert one.held() == two.held() == [*before, "On."]
-        assert [window.conversation.undone for window in (one, two)] == [True, True]
+        assert [window.conversation.state.undone for window in (one, two)] == [True, True]
         check(two)
         with pytest.raises(LedgerError, match="no compaction"):
             operations.undo_compaction(two.scope, None)
         two.compact()
         assert one.held() == two.held()
-        assert [window.conversation.undone for window in (one, two)] == [False, False]
+        assert [window.conversation.state.undone for window in (one, two)] == [False, False]
         check(one)
-
-
-BLOCK = {"type": "compaction", "content": "They greeted.", "signature": "c2ln"}
-
-
-def say_compacted(window: Window, text: str, **more: Any) -> Any:
-    """A turn whose answer came with a compaction by the provider's server."""
-    answer = Message("assistant", [BLOCK, {"type": "text", "text": text}])
-    turn_input = TurnInput(AgentResult([Message("user", "Where?"), answer]), **more)
-    return operations.append(window.scope, turn_input)[0]
 
 
 def test_a_compaction_by_a_server_is_in_force_everywhere_and_can_be_taken_back() -> None:
@@ -315,7 +178,7 @@ def test_a_compaction_that_was_due_is_written_too(monkeypatch: pytest.MonkeyPatc
     with windows(2) as (one, two):
         long_talk(one, 60, words=60)
         assembled = two.assemble()  # until then this window has read only the end
-        assert two.conversation.compaction == assembled.metadata["compaction"]["id"]
+        assert two.conversation.state.compaction == assembled.metadata["compaction"]["id"]
         assert assembled.parent_turn == two.conversation.last_turn
         check(two)
         assert one.held() == two.held()
@@ -358,7 +221,7 @@ def test_a_compaction_that_is_due_is_not_held_up_either(monkeypatch: pytest.Monk
 
         monkeypatch.setattr(FolderLedger, "compact", slow)
         assembled = one.assemble()
-        assert assembled.metadata["compaction"]["id"] == one.conversation.compaction
+        assert assembled.metadata["compaction"]["id"] == one.conversation.state.compaction
         assert one.held()[-1] == "And this?"
         assert one.held() == two.held()
         check(one)
@@ -381,7 +244,7 @@ def test_a_compaction_goes_on_where_more_of_its_conversation_was_loaded(
         for text in late:
             two.say(text)
         receipt = compaction.apply(two.scope, draft, None)
-        assert receipt.id == two.conversation.compaction
+        assert receipt.id == two.conversation.state.compaction
         assert two.held()[0].startswith("[CONTEXT SUMMARY]")
         kept = len(plan.preserved) + len(late)
         assert len(two.held()) == 1 + kept
@@ -427,7 +290,7 @@ def test_windows_that_find_a_compaction_due_at_once_make_one(monkeypatch: pytest
 
         monkeypatch.setattr(FolderLedger, "compact", slow)
         assert one.assemble().metadata["compaction"] == {"reached": True}
-        assert one.conversation.compaction == two.conversation.compaction is not None
+        assert one.conversation.state.compaction == two.conversation.state.compaction is not None
         assert one.held() == two.held()
         ledger = one.ledger.store
         types = [turn.type for turn in ledger.turns(one.ledger.workspace, "main")]
