@@ -4,12 +4,14 @@ model        what is known of a session, whoever wrote it
 claude_code  ~/.claude/projects/<folder>/<session>.jsonl
 codex        ~/.codex/sessions/<year>/<month>/<day>/rollout-*.jsonl
 opencode     ~/.local/share/opencode/opencode.db
-find         all of them, by folder, from the ends of files
 
 steps        what happens in a session, in words that all assistants share
 *_steps      records of one program → steps
 appended     the lines that a program appends, for the mirror, too
 fold         steps → a report, with window_parts, cache_misses, tool_costs, prices and receipt
+followed     a session as it grows, with claude_code_agents and opencode_database
+programs     what each program takes: a new one is added there
+find         all sessions, by folder, from the ends of files
 follow       one session: what is new, and its report
 followers    the sessions that are followed now
 
@@ -17,7 +19,8 @@ Nothing is ever written where another program writes. The formats are undocument
 version of the program that showed them.
 """
 
-from nexus_context.assistant_sessions.find import ASSISTANTS, AssistantSessions, find_sessions
+from nexus_context.assistant_sessions.find import AssistantSessions, find_sessions
 from nexus_context.assistant_sessions.model import AssistantSession, Usage
+from nexus_context.assistant_sessions.programs import PROGRAMS
 
-__all__ = ["ASSISTANTS", "AssistantSession", "AssistantSessions", "Usage", "find_sessions"]
+__all__ = ["PROGRAMS", "AssistantSession", "AssistantSessions", "Usage", "find_sessions"]

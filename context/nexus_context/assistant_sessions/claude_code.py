@@ -82,6 +82,12 @@ def root_of(place: Place) -> str:
     return join(place.environ.get("CLAUDE_CONFIG_DIR") or join(place.home, ".claude"), "projects")
 
 
+def watched(place: Place, folder: str) -> tuple[str, ...]:
+    """The directories where a folder's sessions appear."""
+    root = root_of(place)
+    return join(root, directory_name(folder), ""), join(root, "")
+
+
 def directory_name(folder: str) -> str:
     """How the name of the directory of a folder's sessions begins."""
     return re.sub(r"[^a-zA-Z0-9]", "-", folder)[:LONGEST_NAME]

@@ -8,6 +8,7 @@
    include what was read from the cache.
 """
 
+import time
 from collections.abc import Iterable, Iterator
 from functools import partial
 from os.path import join
@@ -28,6 +29,7 @@ from nexus_context.assistant_sessions.model import (
 
 NAME = "codex"
 DEEPEST = 4  # directories below `sessions`
+DAY_S = 86_400
 
 
 class _Payload(msgspec.Struct):
@@ -64,6 +66,14 @@ def sources(place: Place, folder: str | None) -> Iterator[SessionSource]:
 def root_of(place: Place) -> str:
     """The directory of Codex."""
     return place.environ.get("CODEX_HOME") or join(place.home, ".codex")
+
+
+def watched(place: Place, _: str) -> Iterator[str]:
+    """The directories where a rollout may appear today, in any time zone: each day has one."""
+    root = join(root_of(place), "sessions")
+    for day in (-1, 0, 1):
+        date = time.gmtime(time.time() + day * DAY_S)
+        yield join(root, *time.strftime("%Y %m %d", date).split(), "")
 
 
 def _rollouts(directory: str, depth: int) -> Iterator[str]:

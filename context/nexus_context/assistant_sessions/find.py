@@ -1,22 +1,15 @@
 """All sessions of other assistants that work in a folder."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from threading import Lock
 
 import apsw
 import msgspec
 
-from nexus_context.assistant_sessions import claude_code, codex, opencode
 from nexus_context.assistant_sessions.model import AssistantSession, Place, SessionSource
+from nexus_context.assistant_sessions.programs import PROGRAMS
 from nexus_context.tokens.models import get_model_limits
 
-Sources = Callable[[Place, str | None], Iterator[SessionSource]]
-
-ASSISTANTS: Mapping[str, Sources] = {
-    claude_code.NAME: claude_code.sources,
-    codex.NAME: codex.sources,
-    opencode.NAME: opencode.sources,
-}
 MOST_REMEMBERED = 50_000
 
 
@@ -36,7 +29,7 @@ def find_sessions(
     environ: Mapping[str, str],
     folder: str | None = None,
     *,
-    assistants: Collection[str] = ASSISTANTS.keys(),
+    assistants: Collection[str] = PROGRAMS.keys(),
 ) -> AssistantSessions:
     """The sessions in a folder and in those inside it, or everywhere.
 
@@ -44,8 +37,8 @@ def find_sessions(
     """
     sessions: list[AssistantSession] = []
     failures: list[tuple[str, str]] = []
-    for list_sources in (ASSISTANTS[name] for name in assistants):
-        for source in list_sources(Place(home, environ), folder):
+    for program in (PROGRAMS[name] for name in assistants):
+        for source in program.list_sources(Place(home, environ), folder):
             try:
                 sessions += map(_with_window, _read(source, folder))
             except apsw.Error as error:

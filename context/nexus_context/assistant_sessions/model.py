@@ -134,6 +134,15 @@ def count(values: Mapping[str, Any], name: str) -> int:
     return value if 0 <= value <= LARGEST_COUNT else 0
 
 
+def decode_object(data: object) -> dict[str, Any]:
+    """A JSON object; empty for anything else."""
+    try:
+        value = msgspec.json.decode(data) if isinstance(data, str | bytes) else None
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
 def text(value: Any) -> str | None:
     """A text that is not empty."""
     return value if isinstance(value, str) and value.strip() else None

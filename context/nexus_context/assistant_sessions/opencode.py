@@ -13,7 +13,6 @@ from typing import Any
 from urllib.parse import quote
 
 import apsw
-import msgspec
 
 from nexus_context import files
 from nexus_context.assistant_sessions.model import (
@@ -22,6 +21,7 @@ from nexus_context.assistant_sessions.model import (
     SessionSource,
     Usage,
     count,
+    decode_object,
     is_within,
     utc,
 )
@@ -41,7 +41,7 @@ ORDER BY time_created DESC LIMIT 5"""
 
 def sources(place: Place, folder: str | None) -> Iterator[SessionSource]:
     """The database, if there is one."""
-    path = join(root_of(place), "opencode.db")
+    path = _database(place)
     stamp = files.file_stamp(path)
     if stamp is not None:
         log = files.file_stamp(path + "-wal") or ()
@@ -51,6 +51,16 @@ def sources(place: Place, folder: str | None) -> Iterator[SessionSource]:
 def root_of(place: Place) -> str:
     """The directory of the database."""
     return join(place.environ.get("XDG_DATA_HOME") or join(place.home, ".local", "share"), "opencode")
+
+
+def watched(place: Place, _: str) -> tuple[str, ...]:
+    """The database and its log."""
+    path = _database(place)
+    return path, f"{path}-wal"
+
+
+def _database(place: Place) -> str:
+    return join(root_of(place), "opencode.db")
 
 
 def read(path: str, folder: str | None) -> list[AssistantSession]:
@@ -89,9 +99,9 @@ def read_session(
 
 def _session(connection: apsw.Connection, path: str, row: tuple[Any, ...]) -> AssistantSession:
     name, parent, directory, title, version, model, cost, fresh, output, read_, write, created, updated = row
-    answers = [decode(data) for (data,) in connection.execute(_ANSWERS, (name,))]
+    answers = [decode_object(data) for (data,) in connection.execute(_ANSWERS, (name,))]
     last = next((one["tokens"] for one in answers if isinstance(one.get("tokens"), dict)), None)
-    chosen = decode(model)
+    chosen = decode_object(model)
     return AssistantSession(
         assistant=NAME,
         id=name,
@@ -119,12 +129,3 @@ def usage_of(tokens: dict[str, Any]) -> Usage:
         cache_write=count(cached, "write"),
         output=count(tokens, "output"),
     )
-
-
-def decode(data: object) -> dict[str, Any]:
-    """A JSON object of the database; empty for anything else."""
-    try:
-        value = msgspec.json.decode(data) if isinstance(data, str | bytes) else None
-    except msgspec.DecodeError:
-        return {}
-    return value if isinstance(value, dict) else {}

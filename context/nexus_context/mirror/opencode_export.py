@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import apsw
-import msgspec
 
 from nexus_context.assistant_sessions import opencode
-from nexus_context.assistant_sessions.model import is_within
+from nexus_context.assistant_sessions.model import decode_object, is_within
 from nexus_context.conversation.transcripts import Conversation
 from nexus_context.conversation.transcripts import opencode as opencode_format
 from nexus_context.conversation.transcripts.records import Record, Report
@@ -63,15 +62,15 @@ def _read(connection: apsw.Connection, path: str, name: str, changed: int) -> Ex
     parts: dict[str, list[dict[str, Any]]] = {}
     for message, part, data in connection.execute(_PARTS, (name,)):
         size += len(data)
-        parts.setdefault(message, []).append({**_value(data), "id": part, "messageID": message})
+        parts.setdefault(message, []).append({**decode_object(data), "id": part, "messageID": message})
     messages = []
     for message, data in connection.execute(_MESSAGES, (name,)):
         size += len(data)
-        info = {**_value(data), "id": message, "sessionID": name}
+        info = {**decode_object(data), "id": message, "sessionID": name}
         messages.append({"info": info, "parts": parts.get(message, [])})
     info = {"id": name, "title": title, "version": version, "time": {"created": created}}
     info |= {} if parent is None else {"parentID": parent}
-    info |= {} if revert is None else {"revert": _value(revert)}
+    info |= {} if revert is None else {"revert": decode_object(revert)}
     report = Report(path, unwritable)
     record = Record({"info": info, "messages": messages}, Span(0, 0), "The session")
     conversations: list[Conversation] = []
@@ -88,12 +87,3 @@ def _read(connection: apsw.Connection, path: str, name: str, changed: int) -> Ex
         size=size,
         problems=problems,
     )
-
-
-def _value(data: Any) -> dict[str, Any]:
-    """A JSON object of the database; empty for anything else."""
-    try:
-        value = msgspec.json.decode(data) if isinstance(data, str | bytes) else None
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}

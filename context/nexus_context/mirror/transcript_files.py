@@ -11,7 +11,7 @@ from os.path import basename, join
 import msgspec
 
 from nexus_context import files
-from nexus_context.assistant_sessions import ASSISTANTS, claude_code, opencode
+from nexus_context.assistant_sessions import PROGRAMS, claude_code, opencode
 from nexus_context.assistant_sessions.model import Place
 
 DEEPEST = 4  # directories below `subagents`
@@ -40,13 +40,13 @@ class TranscriptFile(msgspec.Struct, frozen=True):
 
 def list_files(place: Place, folder: str | None, assistant: str | None = None) -> Iterator[TranscriptFile]:
     """The files of one assistant, or of all. Those of other folders than `folder` may be among them."""
-    for name, list_sources in ASSISTANTS.items():
+    for name, program in PROGRAMS.items():
         if assistant not in (None, name):
             continue
         if name == claude_code.NAME:
             yield from _claude_files(place, folder)
             continue
-        for source in list_sources(place, folder):
+        for source in program.list_sources(place, folder):
             file = file_at(source.path, name)
             if file is not None:
                 yield file

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import apsw
 
-from nexus_context.assistant_sessions import ASSISTANTS, AssistantSession, Usage, find_sessions
+from nexus_context.assistant_sessions import PROGRAMS, AssistantSession, Usage, find_sessions
 from nexus_context.assistant_sessions.followers import SessionFollowers, is_live
 from nexus_context.assistant_sessions.model import Place, is_within
 from nexus_context.assistant_sessions.report import DroppedItems, ReportedWindow, SessionReport, WindowPart
@@ -71,8 +71,8 @@ def _place(client: "Connection") -> Place:
 
 
 def _check_assistant(name: str | None) -> None:
-    if name is not None and name not in ASSISTANTS:
-        names = ", ".join(ASSISTANTS)
+    if name is not None and name not in PROGRAMS:
+        names = ", ".join(PROGRAMS)
         raise RequestError(
             f"There are no sessions of {name!r}. Nexus reads those of: {names}.", code="unknown-assistant"
         )
@@ -81,7 +81,7 @@ def _check_assistant(name: str | None) -> None:
 def _list(
     followers: SessionFollowers, place: Place, *, folder: str, params: protocol.AssistantSessionsParams
 ) -> protocol.AssistantSessionsResult:
-    assistants = ASSISTANTS if params.assistant is None else (params.assistant,)
+    assistants = PROGRAMS if params.assistant is None else (params.assistant,)
     listed = find_sessions(place.home, place.environ, folder, assistants=assistants)
     now = time.time()
     chosen = [one for one in listed.sessions if not params.live or is_live(one, now)]

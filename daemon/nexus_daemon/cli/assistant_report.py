@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from nexus_context.assistant_sessions import PROGRAMS
 from nexus_context.assistant_sessions.report import (
     CacheMiss,
     CompactionReport,
@@ -21,7 +22,6 @@ from nexus_context.visible import visible_line
 from nexus_daemon.cli import output
 from nexus_daemon.cli.output import counted
 
-TITLES = {"claude-code": "Claude Code", "codex": "Codex", "opencode": "opencode"}
 COLOURS = {
     "system": "cyan",
     "tools": "magenta",
@@ -91,7 +91,7 @@ def _head(report: SessionReport) -> Text:
     title = visible_line(redact(report.title or report.id))
     about = " · ".join(filter(None, (report.model, report.version, report.folder)))
     return Text.assemble(
-        (TITLES.get(report.assistant, report.assistant), "bold"),
+        (PROGRAMS[report.assistant].title, "bold"),
         "  ",
         title[:200],
         "\n",
@@ -233,9 +233,9 @@ def _cost(report: SessionReport) -> str:
     if report.cost_usd is None:
         return f"no price is known for {visible_line(report.model or 'the model')}; {sent}"
     by = {
-        "program": f"as {TITLES.get(report.assistant, report.assistant)} says",
+        "program": f"as {PROGRAMS[report.assistant].title} says",
         "nexus": "by list prices",
-        "both": f"as {TITLES.get(report.assistant, report.assistant)} says, what came later by list prices",
+        "both": f"as {PROGRAMS[report.assistant].title} says, what came later by list prices",
         None: "",
     }[report.cost_origin]
     missed = f"; {_dollars(report.missed_usd)} for misses of the cache" if report.missed_usd else ""

@@ -9,12 +9,11 @@ import apsw
 import msgspec
 
 from nexus_context import files
-from nexus_context.assistant_sessions import ASSISTANTS, AssistantSession, find_sessions
+from nexus_context.assistant_sessions import PROGRAMS, AssistantSession, find_sessions
 from nexus_context.assistant_sessions.followers import SessionFollowers
 from nexus_context.assistant_sessions.model import Place
 from nexus_context.assistant_sessions.report import SessionReport
 from nexus_daemon.cli import output
-from nexus_daemon.cli.assistant_report import TITLES
 from nexus_daemon.cli.folder import absolute, load_inputs
 
 EPILOG = """\
@@ -34,7 +33,7 @@ TICK_S = 1.0  # between two pictures: a clock runs
 
 def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("folder", nargs="?", default=".", help="default: the current directory")
-    command.add_argument("--assistant", choices=tuple(ASSISTANTS), help="only sessions of this one")
+    command.add_argument("--assistant", choices=tuple(PROGRAMS), help="only sessions of this one")
     command.add_argument("--session", metavar="ID", help="this session, or the one whose id begins so")
     command.add_argument("--once", action="store_true", help="print the session as it is now, and end")
     command.add_argument("--format", choices=("text", "json"), default="text", help="default: %(default)s")
@@ -74,7 +73,7 @@ class _Watch:
         inputs = load_inputs()
         self.folder = str(absolute(options.folder))
         self._place = Place(str(inputs.user_home), inputs.environ)
-        self._assistants = tuple(ASSISTANTS) if options.assistant is None else (options.assistant,)
+        self._assistants = tuple(PROGRAMS) if options.assistant is None else (options.assistant,)
         self._name: str | None = options.session
         self._followers = SessionFollowers()
         self._session: AssistantSession | None = None
@@ -111,7 +110,7 @@ class _Watch:
         if self.failure is not None:
             return self.failure
         which = " ".join(filter(None, ("session", self._name))) if self._name else "session"
-        titles = [TITLES[name] for name in self._assistants]
+        titles = [PROGRAMS[name].title for name in self._assistants]
         names = f"{', '.join(titles[:-1])} and {titles[-1]} have" if len(titles) > 1 else f"{titles[0]} has"
         return f"{names} no {which} in {self.folder}; nexus sessions list --assistants --all lists all."
 

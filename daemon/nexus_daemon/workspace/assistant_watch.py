@@ -4,15 +4,14 @@
 2. The daemon's one watcher watches the directories where sessions of a window's folder may appear or change.
    What it reports is collected for COLLECT_S, then the folder's sessions are listed in a thread: the ends of
    files that changed are read. A look takes a tenth of the time at most.
-3. Codex has a directory for each day: today's is watched before it exists.
-4. A file of a sub-agent of Claude Code belongs to its session.
+3. A file of a sub-agent of Claude Code belongs to its session.
 """
 
 import asyncio
 import contextlib
 import logging
-import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from os import sep
 from os.path import join
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,7 +29,6 @@ MOST_AGENTS = 3  # sessions of a folder whose sub-agents are watched
 MOST_FILES = 20  # sessions of a folder that are watched by name, for file systems that have to be polled
 VARIABLES = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME")  # that say where sessions are
 REST = 10  # rest after a look, as a multiple of the time that it took
-DAY_S = 86_400
 
 _Key = tuple[str, str]
 """An assistant and a session's id."""
@@ -101,7 +99,7 @@ class AssistantWatch:
         """The paths to watch now."""
         for folder, listing in self._listings.items():
             yield from listing.paths
-            yield from _days(folder.place)
+            yield from _watched(folder)
 
     def changed(self, paths: set[str] | None) -> None:
         """Paths may have changed; None: any of them."""
@@ -165,44 +163,37 @@ def _listing(folder: WatchedFolder) -> _Listing:
     """The sessions of a folder now. Reads the disk."""
     # for windows that want sessions
     from nexus_context import files
-    from nexus_context.assistant_sessions import claude_code, find_sessions, opencode
-    from nexus_context.assistant_sessions.follow import agents_directory
+    from nexus_context.assistant_sessions import PROGRAMS, find_sessions
 
     place = folder.place
     changed: dict[_Key, str] = {}
-    paths = set(_roots(place))
-    root = claude_code.root_of(place)
-    paths.add(join(root, claude_code.directory_name(folder.path), _ANY))
-    paths.add(join(root, _ANY))
+    paths: set[str] = set()
     for at, session in enumerate(find_sessions(place.home, place.environ, folder.path).sessions):
-        marks: list[object] = [session.changed]
-        if session.assistant != opencode.NAME:
-            marks.append(files.file_stamp(session.path))
+        program, marks = PROGRAMS[session.assistant], [session.changed]
+        if not program.shares_file:
+            marks.append(repr(files.file_stamp(session.path)))
             if at < MOST_FILES:
                 paths.add(session.path)
-        if session.assistant == claude_code.NAME and at < MOST_AGENTS:
-            agents = agents_directory(session.path)
+        if program.agents_directory is not None and at < MOST_AGENTS:
+            agents = program.agents_directory(session.path)
             listed = files.list_directory(agents) or ()
-            marks += (files.file_stamp(join(agents, name)) for name, _ in listed)
+            marks += (repr(files.file_stamp(join(agents, name))) for name, _ in listed)
             paths.add(join(agents, _ANY))
         changed[session.assistant, session.id] = repr(marks)
-    database = join(opencode.root_of(place), "opencode.db")
-    paths |= {database, f"{database}-wal"}
     return _Listing(changed, frozenset(paths))
 
 
-def _roots(place: "Place") -> tuple[str, ...]:
+def _watched(folder: WatchedFolder) -> Iterator[str]:
+    """Where sessions of a folder may appear or change."""
+    from nexus_context.assistant_sessions import PROGRAMS
+
+    for program in PROGRAMS.values():
+        for path in program.watched(folder.place, folder.path):
+            yield join(path, _ANY) if path.endswith(sep) else path
+
+
+def _roots(place: "Place") -> Iterator[str]:
     """The directories that hold the sessions of a user."""
-    from nexus_context.assistant_sessions import claude_code, codex, opencode
+    from nexus_context.assistant_sessions import PROGRAMS
 
-    return claude_code.root_of(place), codex.root_of(place), opencode.root_of(place)
-
-
-def _days(place: "Place") -> Iterator[str]:
-    """A path in each directory where Codex may put a new rollout today, in any time zone."""
-    from nexus_context.assistant_sessions import codex
-
-    root = join(codex.root_of(place), "sessions")
-    for day in (-1, 0, 1):
-        date = time.gmtime(time.time() + day * DAY_S)
-        yield join(root, *time.strftime("%Y %m %d", date).split(), _ANY)
+    return (program.root_of(place) for program in PROGRAMS.values())

@@ -1,0 +1,81 @@
+"""A session of Claude Code as it grows, with its sub-agents, which have files of their own beside its file.
+
+The program's own sums include those of the sub-agents.
+"""
+
+from collections.abc import Callable, Sequence
+from os.path import basename, join
+
+from nexus_context import files
+from nexus_context.assistant_sessions.claude_code_steps import ClaudeCodeSteps
+from nexus_context.assistant_sessions.fold import Sum
+from nexus_context.assistant_sessions.followed import FollowedFile
+from nexus_context.assistant_sessions.model import decode_object, text
+from nexus_context.assistant_sessions.report import SubAgent
+from nexus_context.files import JSON_LIMIT, read_text
+
+MOST_AGENTS = 500  # files of sub-agents of one session
+_SUFFIX = ".jsonl"
+
+
+class FollowedClaudeCode(FollowedFile):
+    """The session's file, and those of its sub-agents."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, ClaudeCodeSteps)
+        self._directory = agents_directory(path)
+        self._agent_files: dict[str, FollowedFile] = {}
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return (*super().paths, *self._agent_files, join(self._directory, "agent-"))
+
+    @property
+    def agents(self) -> Sequence[SubAgent]:
+        return [
+            each.fold.sub_agent(_agent_id(path), _agent_title(path))
+            for path, each in self._agent_files.items()
+        ]
+
+    @property
+    def agents_since(self) -> Callable[[float], Sum]:
+        return self._sum_agents
+
+    @property
+    def damaged(self) -> int:
+        return super().damaged + sum(each.damaged for each in self._agent_files.values())
+
+    def advance(self) -> bool:
+        has_changed = super().advance()
+        if has_changed:
+            self._find_agents()
+        changes = [each.advance() for each in self._agent_files.values()]
+        return any((has_changed, *changes))
+
+    def _sum_agents(self, since: float) -> Sum:
+        later = Sum()
+        for fold in (*(each.fold for each in self._agent_files.values()), *self.fold.agents.values()):
+            requests = fold.since(since)
+            later.add(requests.usage, requests.cost_usd)
+        return later
+
+    def _find_agents(self) -> None:
+        for name, kind in files.list_directory(self._directory, MOST_AGENTS) or ():
+            path = join(self._directory, name)
+            if kind == "file" and name.endswith(_SUFFIX) and path not in self._agent_files:
+                self._agent_files[path] = FollowedFile(path, lambda: ClaudeCodeSteps(is_agent=True))
+
+
+def agents_directory(path: str) -> str:
+    """Where Claude Code has the files of the sub-agents of a session's file."""
+    return join(path.removesuffix(_SUFFIX), "subagents")
+
+
+def _agent_id(path: str) -> str:
+    return basename(path).removesuffix(_SUFFIX).removeprefix("agent-")
+
+
+def _agent_title(path: str) -> str | None:
+    """What the session called the sub-agent; None if nobody says."""
+    values = decode_object(read_text(f"{path.removesuffix(_SUFFIX)}.meta.json", limit=JSON_LIMIT).text)
+    return text(values.get("description")) or text(values.get("agentType"))

@@ -1,0 +1,144 @@
+"""What the follower of a session reads, whatever program writes it: records of a file, by default.
+
+A program whose sessions are not one file of records has a `FollowedSession` of its own (`opencode_database`),
+as has one that writes sub-agents to files beside the session's (`claude_code_agents`).
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from nexus_context import files
+from nexus_context.assistant_sessions.appended import AppendedLines
+from nexus_context.assistant_sessions.fold import SessionFold, Sum
+from nexus_context.assistant_sessions.model import AssistantSession, utc
+from nexus_context.assistant_sessions.report import SubAgent
+from nexus_context.assistant_sessions.steps import AgentStep, Step
+
+
+class StepReader(Protocol):
+    """Turns the lines of one file into steps; msgspec.DecodeError for a line that is no record."""
+
+    def read(self, line: bytes) -> Iterable[Step | AgentStep]: ...
+
+
+class FollowedSession(Protocol):
+    """A session as it grows. `damaged` counts lines that are no records."""
+
+    @property
+    def fold(self) -> SessionFold:
+        """What its steps come to."""
+        ...
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files to watch: when one of them or its directory changes, `advance` may read something."""
+        ...
+
+    def advance(self) -> bool:
+        """Read what is new; whether there was anything."""
+        ...
+
+    def complete(self, session: AssistantSession) -> AssistantSession:
+        """The session with what is known of it since."""
+        ...
+
+    @property
+    def agents(self) -> Sequence[SubAgent] | None:
+        """Its sub-agents; None if they are sessions of their own."""
+        ...
+
+    @property
+    def agents_since(self) -> Callable[[float], Sum] | None:
+        """Sums up its sub-agents' requests after a time; None if the program's own sums lack them."""
+        ...
+
+    @property
+    def skipped_bytes(self) -> int: ...
+
+    @property
+    def damaged(self) -> int: ...
+
+    @property
+    def long_lines(self) -> int: ...
+
+
+class FollowedFile:
+    """A file of records. `list_instructions` are the files on disk that an instruction's path stands for."""
+
+    def __init__(
+        self,
+        path: str,
+        steps: Callable[[], StepReader],
+        *,
+        list_instructions: Callable[[str], Iterable[str]] = lambda path: (path,),
+    ) -> None:
+        self.fold = SessionFold()
+        self._lines = AppendedLines(path)
+        self._damaged = 0
+        self._steps = steps
+        self._list_instructions = list_instructions
+        self._reader = steps()
+        self._restarts = 0
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return (self._lines.path,)
+
+    @property
+    def agents(self) -> Sequence[SubAgent] | None:
+        return None
+
+    @property
+    def agents_since(self) -> Callable[[float], Sum] | None:
+        return None
+
+    @property
+    def skipped_bytes(self) -> int:
+        return self._lines.skipped_bytes
+
+    @property
+    def damaged(self) -> int:
+        return self._damaged
+
+    @property
+    def long_lines(self) -> int:
+        return self._lines.long_lines
+
+    def advance(self) -> bool:
+        if not self._lines.has_changed():
+            return False
+        has_lines = False
+        for line in self._lines.read():
+            if self._lines.restarts != self._restarts:
+                self._restart()
+            has_lines = True
+            if line.strip():
+                self._take(line)
+        return has_lines
+
+    def complete(self, session: AssistantSession) -> AssistantSession:
+        stamp = self._lines.stamp
+        return session if stamp is None else msgspec.structs.replace(session, changed=utc(stamp[3]))
+
+    def _restart(self) -> None:
+        self._restarts = self._lines.restarts
+        self._reader = self._steps()
+        self.fold = SessionFold(is_partial=self.skipped_bytes > 0, find_change=self._find_change)
+        self._damaged = 0
+
+    def _take(self, line: bytes) -> None:
+        try:
+            for step in self._reader.read(line):
+                self.fold.take(step)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            self._damaged += 1
+
+    def _find_change(self, start: float, end: float) -> str:
+        """The instruction file that was last written between two times; empty for none."""
+        for path in (each for one in self.fold.instructions for each in self._list_instructions(one)):
+            stamp = files.file_stamp(path)
+            if stamp is not None and start < stamp[3] / 1e9 <= end:
+                return path
+        return ""
