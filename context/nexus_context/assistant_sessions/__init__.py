@@ -10,6 +10,7 @@ steps        what happens in a session, in words that all assistants share
 appended     the lines that a program appends, for the mirror, too
 fold         steps → a report, with window_parts, cache_misses, tool_costs, prices and receipt
 followed     a session as it grows, with claude_code_agents and opencode_database
+*_format     records of one program → messages (`record_format`), and where reading can resume
 programs     what each program takes: a new one is added there
 find         all sessions, by folder, from the ends of files
 follow       one session: what is new, and its report

@@ -1,20 +1,27 @@
 """A session of Claude Code as it grows, with its sub-agents, which have files of their own beside its file.
 
-The program's own sums include those of the sub-agents.
+1. The program's own sums include those of the sub-agents.
+2. Their files are beside the session's, or in `<session>/subagents/` and directories below.
+3. A directory in a project's place may be a link, as the user may have moved his files; below it, links to
+   directories are not followed, so there are no loops.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from os.path import basename, join
 
 from nexus_context import files
+from nexus_context.assistant_sessions import claude_code
 from nexus_context.assistant_sessions.claude_code_steps import ClaudeCodeSteps
 from nexus_context.assistant_sessions.fold import Sum
 from nexus_context.assistant_sessions.followed import FollowedFile
-from nexus_context.assistant_sessions.model import decode_object, text
+from nexus_context.assistant_sessions.model import Place, decode_object, text
 from nexus_context.assistant_sessions.report import SubAgent
 from nexus_context.files import JSON_LIMIT, read_text
 
 MOST_AGENTS = 500  # files of sub-agents of one session
+DEEPEST = 4  # directories below `subagents`
+AGENT = "agent-"
+"""How the name of a sub-agent's file begins."""
 _SUFFIX = ".jsonl"
 
 
@@ -28,7 +35,7 @@ class FollowedClaudeCode(FollowedFile):
 
     @property
     def paths(self) -> tuple[str, ...]:
-        return (*super().paths, *self._agent_files, join(self._directory, "agent-"))
+        return (*super().paths, *self._agent_files, join(self._directory, AGENT))
 
     @property
     def agents(self) -> Sequence[SubAgent]:
@@ -71,8 +78,32 @@ def agents_directory(path: str) -> str:
     return join(path.removesuffix(_SUFFIX), "subagents")
 
 
+def list_files(place: Place, folder: str | None) -> Iterator[str]:
+    """The files of the sessions of a folder, or of all, and of their sub-agents."""
+    for path, kind in claude_code.entries(place, folder):
+        if kind == "directory":
+            yield from list_agents(path)
+        elif path.endswith(_SUFFIX):
+            yield path
+
+
+def list_agents(path: str) -> Iterator[str]:
+    """The files of the sub-agents of a session's file."""
+    return _list_agents(agents_directory(path), DEEPEST)
+
+
+def _list_agents(directory: str, depth: int) -> Iterator[str]:
+    for name, kind in files.list_directory(directory) or ():
+        path = join(directory, name)
+        if kind == "directory":
+            if depth:
+                yield from _list_agents(path, depth - 1)
+        elif name.startswith(AGENT) and name.endswith(_SUFFIX):
+            yield path
+
+
 def _agent_id(path: str) -> str:
-    return basename(path).removesuffix(_SUFFIX).removeprefix("agent-")
+    return basename(path).removesuffix(_SUFFIX).removeprefix(AGENT)
 
 
 def _agent_title(path: str) -> str | None:

@@ -3,15 +3,26 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from os.path import join
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from nexus_context.assistant_sessions import claude_code, codex, opencode
-from nexus_context.assistant_sessions.claude_code_agents import FollowedClaudeCode, agents_directory
+from nexus_context.assistant_sessions.claude_code_agents import (
+    FollowedClaudeCode,
+    agents_directory,
+    list_agents,
+    list_files,
+)
 from nexus_context.assistant_sessions.codex_steps import CodexSteps
 from nexus_context.assistant_sessions.followed import FollowedFile, FollowedSession
 from nexus_context.assistant_sessions.model import AssistantSession, Place, SessionSource
 from nexus_context.assistant_sessions.opencode_database import FollowedDatabase
+
+if TYPE_CHECKING:
+    from nexus_context.assistant_sessions.record_format import RecordFormat
+
+Sources = Callable[[Place, str | None], Iterator[SessionSource]]
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,16 +30,20 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
 
     `list_sources` lists where those of a folder are, or all of them. `root_of` is the directory that holds
     them, `watched` the paths where those of a folder appear or change now: a directory, with a separator at
-    its end, or a file. `follow` reads a session as it grows. `agents_directory` has the files of the
-    sub-agents of a session's file. `shares_file`: one file has all sessions.
+    its end, or a file. `follow` reads a session as it grows. `list_files` lists the files of sessions and of
+    sub-agents, `list_agents` those of the sub-agents of a session's file, which `agents_directory` has.
+    `record_format` imports the format of their records. `shares_file`: one file has all sessions, as rows.
     """
 
     name: str
     title: str
-    list_sources: Callable[[Place, str | None], Iterator[SessionSource]]
+    list_sources: Sources
     root_of: Callable[[Place], str]
     watched: Callable[[Place, str], Iterable[str]]
     follow: Callable[[AssistantSession], FollowedSession]
+    record_format: "Callable[[], RecordFormat]"
+    list_files: Callable[[Place, str | None], Iterator[str]]
+    list_agents: Callable[[str], Iterable[str]] = lambda _: ()
     agents_directory: Callable[[str], str] | None = None
     shares_file: bool = False
 
@@ -36,6 +51,26 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
 def _codex_instructions(folder: str) -> Iterable[str]:
     """The files that Codex calls by their folder."""
     return (join(folder, name) for name in ("AGENTS.override.md", "AGENTS.md"))
+
+
+def _list_sources(list_sources: Sources, place: Place, folder: str | None) -> Iterator[str]:
+    return (source.path for source in list_sources(place, folder))
+
+
+def _claude_code_format() -> "RecordFormat":
+    from nexus_context.assistant_sessions.claude_code_format import FORMAT  # reports need none
+
+    return FORMAT
+
+
+def _codex_format() -> "RecordFormat":
+    from nexus_context.assistant_sessions.codex_format import FORMAT  # as above
+
+    return FORMAT
+
+
+def _no_format() -> "RecordFormat":
+    raise ValueError("a database has no records of this kind")
 
 
 _follow_codex = partial(FollowedFile, steps=CodexSteps, list_instructions=_codex_instructions)
@@ -50,6 +85,9 @@ PROGRAMS: Mapping[str, Program] = {
             root_of=claude_code.root_of,
             watched=claude_code.watched,
             follow=lambda session: FollowedClaudeCode(session.path),
+            record_format=_claude_code_format,
+            list_files=list_files,
+            list_agents=list_agents,
             agents_directory=agents_directory,
         ),
         Program(
@@ -59,6 +97,8 @@ PROGRAMS: Mapping[str, Program] = {
             root_of=codex.root_of,
             watched=codex.watched,
             follow=lambda session: _follow_codex(session.path),
+            record_format=_codex_format,
+            list_files=partial(_list_sources, codex.sources),
         ),
         Program(
             name=opencode.NAME,
@@ -67,6 +107,8 @@ PROGRAMS: Mapping[str, Program] = {
             root_of=opencode.root_of,
             watched=opencode.watched,
             follow=lambda session: FollowedDatabase(session.path, session.id),
+            record_format=_no_format,
+            list_files=partial(_list_sources, opencode.sources),
             shares_file=True,
         ),
     )

@@ -2,7 +2,6 @@
 
 transcript_files  which files there are, and those of sub-agents
 file_pieces       the records in a piece of a file
-boundaries        where reading can resume, for each format
 excerpts          a piece of a file as conversations, and where the next one begins
 opencode_export   sessions of opencode's database
 differences       a conversation beside what the ledger has of it

@@ -1,7 +1,7 @@
 """A piece of a transcript as conversations, and where the next piece begins.
 
 1. A file of at most WHOLE bytes is read at once the first time, a larger one in pieces of PIECE bytes.
-   Afterwards reading resumes at the last boundary before the end (`boundaries`).
+   Afterwards reading resumes at the last boundary before the end (`record_format`).
 2. A file that does not simply continue is read as a whole again, if it is not larger than WHOLE. A larger one
    is taken as it stands: what the user took back stays part of the conversation.
 3. What follows the boundary is converted on its own, too. Reading resumes there only if that gives the same
@@ -16,18 +16,15 @@ from typing import Any
 import msgspec
 
 from nexus_context import files
-from nexus_context.assistant_sessions import claude_code, codex
 from nexus_context.assistant_sessions.appended import mark_of
+from nexus_context.assistant_sessions.record_format import MOST_PARENTS, Boundary
 from nexus_context.conversation.message import Message
 from nexus_context.conversation.transcripts import Conversation, LeftOut
-from nexus_context.conversation.transcripts import claude_code as claude_format
-from nexus_context.conversation.transcripts import codex as codex_format
-from nexus_context.conversation.transcripts.conversation import FormatReader, field, text_in
+from nexus_context.conversation.transcripts.conversation import text_in
 from nexus_context.conversation.transcripts.records import Record, Report
 from nexus_context.errors import Span
 from nexus_context.ledger.rows import unwritable
-from nexus_context.mirror import boundaries, file_pieces
-from nexus_context.mirror.boundaries import Boundary
+from nexus_context.mirror import file_pieces
 from nexus_context.mirror.differences import ends_with
 from nexus_context.mirror.file_pieces import FilePiece
 from nexus_context.mirror.transcript_files import TranscriptFile
@@ -50,7 +47,7 @@ class Progress(msgspec.Struct, frozen=True):
     """Where reading of a file resumes, and what is needed for that.
 
     `offset` is in the file, `mark` identifies it up to there (`appended.mark_of`). `parents`: see
-    `boundaries`. `positions` has, for each conversation by its id, the messages and turns of its session in
+    `Boundary`. `positions` has, for each conversation by its id, the messages and turns of its session in
     the ledger before the offset. The other fields are those of the main conversation.
     """
 
@@ -137,8 +134,8 @@ def _excerpt(
 ) -> TranscriptExcerpt:
     values = piece.values
     waiting: list[int] = []
-    if file.assistant == claude_code.NAME and piece.is_last and now - piece.stamp[3] / 1e9 < UNDECIDED_S:
-        waiting = boundaries.waiting_texts(values)
+    if piece.is_last and now - piece.stamp[3] / 1e9 < UNDECIDED_S:
+        waiting = file.format.list_waiting(values)
     # a piece that is not the last is read up to the boundary: the rest is part of the next one
     count = len(values) if piece.is_last or boundary is None else boundary.at
     sent = [value for at, value in enumerate(values[:count]) if at not in set(waiting)]
@@ -190,7 +187,7 @@ def _next(file: TranscriptFile, start: Progress, piece: FilePiece, boundary: Bou
     """Where reading resumes: at the boundary, or behind a piece without one."""
     if boundary is None:
         uuids = [uuid for value in piece.values if (uuid := text_in(value, "uuid")) is not None]
-        offset, parents = piece.end, tuple(uuids[-boundaries.MOST_PARENTS :])
+        offset, parents = piece.end, tuple(uuids[-MOST_PARENTS:])
     else:
         offset, parents = piece.ends[boundary.at - 1], boundary.parents
     mark = mark_of(file.path, offset)
@@ -219,7 +216,7 @@ def _convert(
 ) -> tuple[Conversation, ...]:
     """The conversations in some records; those that continue have the id and the model of the beginning."""
     records = [Record(value, _START, "A line") for value in values]
-    reader = _READERS[file.assistant]
+    reader = file.format.reader
     try:
         taken = [record for record in records if reader.is_record(record.value)]
         converted = reader.convert(taken, report, True)
@@ -230,7 +227,7 @@ def _convert(
     for one in converted:
         is_main = one.agent is None or file.is_agent
         # the name of a file of Claude Code is its session's; records that it copied name another one
-        name = file.session_id if file.assistant == claude_code.NAME else start.session_id or one.id
+        name = file.session_id if file.format.is_named_by_file else start.session_id or one.id
         if not is_main or file.is_agent:
             name = one.id
         model = one.model or (start.model if is_main else None)
@@ -240,32 +237,18 @@ def _convert(
 
 def _find_boundary(file: TranscriptFile, piece: FilePiece) -> Boundary | None:
     """The last boundary; None if the conversation before it is not the one that goes on behind it."""
-    if file.assistant == codex.NAME:
-        boundary = boundaries.find_codex_boundary(piece.values)
-    else:
-        boundary = boundaries.find_claude_boundary(piece.values, is_agent=file.is_agent)
+    boundary = file.format.find_boundary(piece.values, file.is_agent)
     if boundary is None or _continues(file, boundary.parents, piece.values[boundary.at :]):
         return boundary
     return None
 
 
 def _continues(file: TranscriptFile, parents: Sequence[str], values: Sequence[dict[str, Any]]) -> bool:
-    if file.assistant == codex.NAME:
-        return boundaries.continues_codex(values)
-    return boundaries.continues_claude(values, parents, is_agent=file.is_agent)
+    return file.format.continues(values, parents, file.is_agent)
 
 
 def _parent(file: TranscriptFile, values: Sequence[dict[str, Any]]) -> str | None:
     """The session that started a sub-agent, by its records."""
     if file.is_agent:
         return next((name for value in values if (name := text_in(value, "sessionId"))), None)
-    if file.assistant != codex.NAME or not values:
-        return None
-    payload = values[0].get("payload")
-    spawn = field(field(payload, "source", "subagent"), "thread_spawn", "parent_thread_id")
-    return spawn if isinstance(spawn, str) else text_in(payload, "forked_from_id")
-
-
-_READERS: dict[str, FormatReader] = {
-    reader.format: reader for reader in (claude_format.READER, codex_format.READER)
-}
+    return file.format.find_parent(values)

@@ -12,7 +12,6 @@ from threading import Event, Thread
 
 import msgspec
 
-from nexus_context.assistant_sessions import claude_code, opencode
 from nexus_context.assistant_sessions.model import Place, is_within
 from nexus_context.decoding import decode_as
 from nexus_context.ledger.records import (
@@ -84,7 +83,7 @@ def mirror_session(
     file = transcript_files.file_at(path, assistant)
     if file is None:
         return MirrorSummary((), 0, 0)
-    agents = transcript_files.agents_of(path) if assistant == claude_code.NAME else ()
+    agents = transcript_files.agents_of(path, assistant)
     return _run(
         ledger,
         [file, *agents],
@@ -112,7 +111,7 @@ def _run(
     writer = SessionWriter(ledger, folder, counter_of, rows, write=write or ledger.mirror)
     done = 0
     on_progress(done, size)
-    transcripts = [file for file in changed if file.assistant != opencode.NAME]
+    transcripts = [file for file in changed if not file.is_database]
     for excerpt in _read_ahead(transcripts, starts, folder):
         if isinstance(excerpt, FileOutcome):
             writer.outcomes[excerpt.path] = excerpt
@@ -122,7 +121,7 @@ def _run(
         on_progress(done, max(size, done))
     writer.flush()
     for file in changed:
-        if file.assistant == opencode.NAME:
+        if file.is_database:
             writer.take_database(file)
     unchanged = len(files) - len(changed)
     if folder is not None:  # of Codex, those of other folders are listed, too

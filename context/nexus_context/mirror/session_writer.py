@@ -14,7 +14,6 @@ from typing import Any, Protocol
 import apsw
 import msgspec
 
-from nexus_context.assistant_sessions import opencode
 from nexus_context.assistant_sessions.model import utc
 from nexus_context.conversation.transcripts import Conversation
 from nexus_context.decoding import decode_as
@@ -371,7 +370,7 @@ def _workspace(folder: str | None) -> str:
 
 def _origin(excerpt: TranscriptExcerpt, conversation: Conversation, *, is_main: bool) -> SessionOrigin:
     file = excerpt.file
-    is_file = is_main and (conversation.agent is None or file.is_agent or file.assistant == opencode.NAME)
+    is_file = is_main and (conversation.agent is None or file.is_agent or file.is_database)
     parent = excerpt.next.parent if is_file else excerpt.next.session_id or file.session_id
     return SessionOrigin(file.assistant, conversation.id or file.session_id, file.path, parent)
 

@@ -6,13 +6,8 @@ from typing import Any
 
 import pytest
 
-from nexus_context.mirror.boundaries import (
-    continues_claude,
-    continues_codex,
-    find_claude_boundary,
-    find_codex_boundary,
-    waiting_texts,
-)
+from nexus_context.assistant_sessions.claude_code_format import FORMAT as CLAUDE_CODE
+from nexus_context.assistant_sessions.codex_format import FORMAT as CODEX
 from support.assistant_logs import ClaudeLog, CodexLog, use
 
 
@@ -27,7 +22,7 @@ def boundaries(values: list[dict[str, Any]], find: Any) -> list[int]:
 
 
 def claude(values: list[dict[str, Any]]) -> list[int]:
-    return boundaries(values, lambda part: find_claude_boundary(part, is_agent=False))
+    return boundaries(values, lambda part: CLAUDE_CODE.find_boundary(part, False))
 
 
 def test_before_an_answer_and_before_a_message_of_the_user(tmp_path: Path) -> None:
@@ -65,9 +60,9 @@ def test_not_while_a_text_waits_in_the_queue(tmp_path: Path) -> None:
     log.user("Sure?")
     values = records(log)
     assert claude(values) == [6]
-    assert waiting_texts(values[:3]) == [1, 2]
-    assert waiting_texts(values[:5]) == [2]
-    assert waiting_texts(values) == []
+    assert CLAUDE_CODE.list_waiting(values[:3]) == [1, 2]
+    assert CLAUDE_CODE.list_waiting(values[:5]) == [2]
+    assert CLAUDE_CODE.list_waiting(values) == []
 
 
 def test_a_text_is_taken_out_of_the_queue_by_its_words(tmp_path: Path) -> None:
@@ -75,7 +70,7 @@ def test_a_text_is_taken_out_of_the_queue_by_its_words(tmp_path: Path) -> None:
     for text in ("One", "Two"):
         log.put("queue-operation", operation="enqueue", content=text)
     log.put("queue-operation", operation="remove", content="Two")
-    assert waiting_texts(records(log)) == [0]
+    assert CLAUDE_CODE.list_waiting(records(log)) == [0]
 
 
 def test_the_parents_are_those_of_the_last_exchange(tmp_path: Path) -> None:
@@ -84,7 +79,7 @@ def test_the_parents_are_those_of_the_last_exchange(tmp_path: Path) -> None:
     log.answer("Let me look.", use("c1"))
     log.result("c1", "one")
     log.answer("There.")
-    boundary = find_claude_boundary(records(log), is_agent=False)
+    boundary = CLAUDE_CODE.find_boundary(records(log), False)
     assert boundary is not None
     assert (boundary.at, boundary.parents) == (4, ("s1-2", "s1-3", "s1-4"))
 
@@ -104,7 +99,7 @@ def test_the_parents_are_those_of_the_last_exchange(tmp_path: Path) -> None:
 def test_what_simply_continues(parents: list[Any], expected: bool) -> None:
     uuids = ("a", "b", "c")
     values = [{"uuid": uuid, "parentUuid": parent} for uuid, parent in zip(uuids, parents, strict=False)]
-    assert continues_claude(values, ("p", "q"), is_agent=False) == expected
+    assert CLAUDE_CODE.continues(values, ("p", "q"), False) == expected
 
 
 def test_the_parents_follow_the_last_message(tmp_path: Path) -> None:
@@ -116,7 +111,7 @@ def test_the_parents_follow_the_last_message(tmp_path: Path) -> None:
     log.put("system", subtype="informational", parent=answer)
     log.put("system", subtype="turn_duration", parent=note)
     log.user("Sure?")
-    boundary = find_claude_boundary(records(log), is_agent=False)
+    boundary = CLAUDE_CODE.find_boundary(records(log), False)
     assert boundary is not None
     assert (boundary.at, boundary.parents) == (5, (note, "s1-5"))
 
@@ -126,20 +121,20 @@ def test_the_parents_after_a_compaction(tmp_path: Path) -> None:
     log.user("Where?")
     log.put("system", subtype="compact_boundary", parent=None, logicalParentUuid=log.last)
     log.user("A summary", isCompactSummary=True)
-    boundary = find_claude_boundary(records(log), is_agent=False)
+    boundary = CLAUDE_CODE.find_boundary(records(log), False)
     assert boundary is not None
     assert (boundary.at, boundary.parents) == (2, ("s1-1", "s1-2"))
 
 
 def test_a_compaction_continues_and_a_nameless_sub_agent_does_not() -> None:
     compaction = {"uuid": "a", "parentUuid": None, "subtype": "compact_boundary"}
-    assert continues_claude([compaction], (), is_agent=False)
-    assert continues_claude([compaction | {"logicalParentUuid": "p"}], ("p",), is_agent=False)
-    assert not continues_claude([compaction | {"logicalParentUuid": "x"}], ("p",), is_agent=False)
+    assert CLAUDE_CODE.continues([compaction], (), False)
+    assert CLAUDE_CODE.continues([compaction | {"logicalParentUuid": "p"}], ("p",), False)
+    assert not CLAUDE_CODE.continues([compaction | {"logicalParentUuid": "x"}], ("p",), False)
     side = {"uuid": "a", "parentUuid": "x", "isSidechain": True}
-    assert not continues_claude([side], (), is_agent=False)
-    assert continues_claude([side | {"agentId": "a7"}], (), is_agent=False)
-    assert continues_claude([side], ("x",), is_agent=True)
+    assert not CLAUDE_CODE.continues([side], (), False)
+    assert CLAUDE_CODE.continues([side | {"agentId": "a7"}], (), False)
+    assert CLAUDE_CODE.continues([side], ("x",), True)
 
 
 def test_codex(tmp_path: Path) -> None:
@@ -152,10 +147,10 @@ def test_codex(tmp_path: Path) -> None:
     log.put("response_item", type="message", role="developer", content=[])
     log.user("Sure?")
     values = records(log)
-    assert boundaries(values, find_codex_boundary) == [2, 5, 8, 11]
-    assert continues_codex(values)
+    assert boundaries(values, lambda part: CODEX.find_boundary(part, False)) == [2, 5, 8, 11]
+    assert CODEX.continues(values, (), False)
     log.put("event_msg", type="thread_rolled_back", num_turns=1)
-    assert not continues_codex(records(log))
+    assert not CODEX.continues(records(log), (), False)
 
 
 def test_codex_not_while_a_call_waits(tmp_path: Path) -> None:
@@ -165,4 +160,4 @@ def test_codex_not_while_a_call_waits(tmp_path: Path) -> None:
     log.user("Stop!")
     log.result("k1", "one")
     log.user("Go on.")
-    assert boundaries(records(log), find_codex_boundary) == [2, 7]
+    assert boundaries(records(log), lambda part: CODEX.find_boundary(part, False)) == [2, 7]

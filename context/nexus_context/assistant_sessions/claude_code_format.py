@@ -1,40 +1,18 @@
-"""Where reading a transcript can resume: between two requests, when nothing is open.
+"""Where reading the records of Claude Code can resume (`record_format`).
 
-1. Reading resumes before a record at which every call has its result and no text of the user waits in a
-   queue, and which begins an answer or a message of the user. What follows is converted without what
-   precedes, and gives the same messages.
-2. Claude Code: the first record that follows has its parent among those with which the conversation ends
-   before it (`parents`), the others have theirs among those that follow. Otherwise the user went back.
-3. Codex: records that take turns back may take back what lies before.
-4. If the user went back behind a place, reading does not resume there: the whole file is read again. What was
-   read before the place has another conversation, which is the live one if the file gets shorter.
+1. The first record that follows has its parent among those with which the conversation ends before it
+   (`parents`), the others have theirs among those that follow. Otherwise the user went back.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
-from nexus_context.conversation.transcripts.claude_code import has_message
+from nexus_context.assistant_sessions.record_format import MOST_PARENTS, Boundary, RecordFormat, Values
+from nexus_context.conversation.transcripts.claude_code import READER, has_message
 from nexus_context.conversation.transcripts.conversation import field, text_in
 
-MOST_PARENTS = 400
-"""Records of an exchange that are remembered."""
 
-Values = Sequence[dict[str, Any]]
-
-
-class Boundary(msgspec.Struct, frozen=True):
-    """The first of the records that are read again, and the parents that it may have."""
-
-    at: int
-    parents: tuple[str, ...] = ()
-
-
-# ---------------------------------------------------------------- Claude Code
-
-
-def find_claude_boundary(values: Values, *, is_agent: bool) -> Boundary | None:
+def _find_boundary(values: Values, is_agent: bool) -> Boundary | None:
     """The last boundary after the first record; None if there is none."""
     exchange = _Exchange(is_agent)
     boundary: Boundary | None = None
@@ -45,8 +23,8 @@ def find_claude_boundary(values: Values, *, is_agent: bool) -> Boundary | None:
     return boundary
 
 
-def continues_claude(values: Values, parents: Sequence[str], *, is_agent: bool) -> bool:
-    """Whether records simply continue what was read before them (rule 2)."""
+def _continues(values: Values, parents: Sequence[str], is_agent: bool) -> bool:
+    """Whether records simply continue what was read before them (rule 1)."""
     uuids = {text_in(value, "uuid") for value in values}
     is_first = True
     for value in values:
@@ -66,7 +44,7 @@ def continues_claude(values: Values, parents: Sequence[str], *, is_agent: bool) 
     return True
 
 
-def waiting_texts(values: Values) -> list[int]:
+def _list_waiting(values: Values) -> list[int]:
     """The records of the user's texts that still wait in the queue."""
     waiting: list[int] = []
     for at, value in enumerate(values):
@@ -165,35 +143,10 @@ def _results(value: dict[str, Any]) -> list[str]:
     return [str(block.get("tool_use_id")) for block in _blocks(value) if block.get("type") == "tool_result"]
 
 
-# ---------------------------------------------------------------- Codex
-
-
-def find_codex_boundary(values: Values) -> Boundary | None:
-    """The last boundary after the first record; None if there is none."""
-    calls: set[str] = set()
-    is_counted = False  # whether the usage of the last answer has come
-    boundary: Boundary | None = None
-    for at, value in enumerate(values):
-        payload = value.get("payload")
-        kind = field(payload, "type")
-        if value.get("type") == "event_msg":
-            is_counted = is_counted or kind == "token_count"
-            continue
-        if value.get("type") != "response_item":
-            continue
-        role = field(payload, "role")
-        is_result = isinstance(kind, str) and kind.endswith("_output")
-        begins = role == "user" or (is_counted and role in (None, "assistant") and not is_result)
-        if at and not calls and begins:
-            boundary = Boundary(at)
-        if isinstance(kind, str) and kind.endswith("_call") and text_in(payload, "call_id"):
-            calls.add(str(field(payload, "call_id")))
-        elif is_result:
-            calls.discard(str(field(payload, "call_id")))
-        is_counted = False if not is_result else is_counted
-    return boundary
-
-
-def continues_codex(values: Values) -> bool:
-    """Whether records simply continue what was read before them (rule 3)."""
-    return not any(field(value, "payload", "type") == "thread_rolled_back" for value in values)
+FORMAT = RecordFormat(
+    reader=READER,
+    find_boundary=_find_boundary,
+    continues=_continues,
+    list_waiting=_list_waiting,
+    is_named_by_file=True,
+)
