@@ -731,7 +731,10 @@ def test_the_name_of_a_session_never_leaves(
 
 
 def test_no_sessions_of_assistants(place: Place) -> None:
-    text = "nexus sessions: Claude Code, Codex and opencode have no sessions {}; start one of them there.\n"
+    text = (
+        "nexus sessions: Claude Code, Codex, opencode and Gemini CLI have no sessions {}; "
+        "start one of them there.\n"
+    )
     expected = text.format("in /project")
     assert place.run("list", "--assistants") == ("", expected)
     expected = text.format("on this machine")

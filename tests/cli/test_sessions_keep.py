@@ -74,11 +74,12 @@ def test_what_was_kept_is_summed_up(shell: Shell) -> None:
 
 def test_there_is_nothing(shell: Shell) -> None:
     assert shell.keep() == snapshot(
-        "There is nothing to keep: Claude Code, Codex and opencode have no sessions in /shop; "
+        "There is nothing to keep: Claude Code, Codex, opencode and Gemini CLI have no sessions in /shop; "
         "start one of them there.\n"
     )
     assert shell.run("keep", "--all") == snapshot(
-        "There is nothing to keep: Claude Code, Codex and opencode have no sessions on this machine; "
+        "There is nothing to keep: Claude Code, Codex, opencode and Gemini CLI have no sessions "
+        "on this machine; "
         "start one of them there.\n"
     )
     assert shell.run("keep", str(shell.folder / "none"), code=2).endswith("none is not a folder.\n")

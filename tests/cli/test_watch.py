@@ -110,7 +110,9 @@ def test_which_session(home: Path, run: Run) -> None:
     assert "One" in run("--once", "--session", claude.session[:6])[1]
     code, out, errors = run("--once", "--session", "zz")
     assert (code, out) == (1, "")
-    assert errors.startswith("nexus watch: Claude Code, Codex and opencode have no session zz in ~/shop;")
+    assert errors.startswith(
+        "nexus watch: Claude Code, Codex, opencode and Gemini CLI have no session zz in ~/shop;"
+    )
 
 
 def test_the_beginning_of_several_ids_lists_them(home: Path, run: Run) -> None:

@@ -4,6 +4,7 @@ model        what is known of a session, whoever wrote it
 claude_code  ~/.claude/projects/<folder>/<session>.jsonl
 codex        ~/.codex/sessions/<year>/<month>/<day>/rollout-*.jsonl
 opencode     ~/.local/share/opencode/opencode.db
+gemini       ~/.gemini/tmp/<project>/chats/session-*.jsonl
 
 steps        what happens in a session, in words that all assistants share
 *_steps      records of one program → steps

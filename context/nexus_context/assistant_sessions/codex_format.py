@@ -41,7 +41,7 @@ def _continues(values: Values, _: Sequence[str], __: bool) -> bool:
     return not any(field(value, "payload", "type") == "thread_rolled_back" for value in values)
 
 
-def _find_parent(values: Values) -> str | None:
+def _find_parent(_: str, values: Values) -> str | None:
     """The thread that started a sub-agent, or that this one is a fork of."""
     payload = values[0].get("payload") if values else None
     spawn = field(field(payload, "source", "subagent"), "thread_spawn", "parent_thread_id")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from nexus_context.assistant_sessions import claude_code, codex, opencode
+from nexus_context.assistant_sessions import claude_code, codex, gemini, opencode
 from nexus_context.assistant_sessions.claude_code_agents import (
     FollowedClaudeCode,
     agents_directory,
@@ -16,6 +16,7 @@ from nexus_context.assistant_sessions.claude_code_agents import (
 )
 from nexus_context.assistant_sessions.codex_steps import CodexSteps
 from nexus_context.assistant_sessions.followed import FollowedFile, FollowedSession
+from nexus_context.assistant_sessions.gemini_steps import GeminiSteps
 from nexus_context.assistant_sessions.model import AssistantSession, Place, SessionSource
 from nexus_context.assistant_sessions.opencode_database import FollowedDatabase
 
@@ -69,6 +70,12 @@ def _codex_format() -> "RecordFormat":
     return FORMAT
 
 
+def _gemini_format() -> "RecordFormat":
+    from nexus_context.assistant_sessions.gemini_format import FORMAT  # as above
+
+    return FORMAT
+
+
 def _no_format() -> "RecordFormat":
     raise ValueError("a database has no records of this kind")
 
@@ -110,6 +117,16 @@ PROGRAMS: Mapping[str, Program] = {
             record_format=_no_format,
             list_files=partial(_list_sources, opencode.sources),
             shares_file=True,
+        ),
+        Program(
+            name=gemini.NAME,
+            title="Gemini CLI",
+            list_sources=gemini.sources,
+            root_of=gemini.root_of,
+            watched=gemini.watched,
+            follow=lambda session: FollowedFile(session.path, GeminiSteps),
+            record_format=_gemini_format,
+            list_files=gemini.list_files,
         ),
     )
 }

@@ -32,13 +32,14 @@ class RecordFormat(msgspec.Struct, frozen=True, kw_only=True):
 
     `find_boundary` finds the last boundary behind the first record. `continues` says whether records simply
     continue what was read before them, with these parents. `list_waiting` lists the records whose texts the
-    user may still take back, and `find_parent` the session that started this one. `is_named_by_file`: the
-    name of a file is its session's.
+    user may still take back. `find_parent` and `find_folder` say which session started that of a file, and
+    where it works, if its records do not. `is_named_by_file`: the name of a file is its session's.
     """
 
     reader: FormatReader
     find_boundary: Callable[[Values, bool], Boundary | None]
     continues: Callable[[Values, Sequence[str], bool], bool]
     list_waiting: Callable[[Values], list[int]] = lambda _: []
-    find_parent: Callable[[Values], str | None] = lambda _: None
+    find_parent: Callable[[str, Values], str | None] = lambda *_: None
+    find_folder: Callable[[str], str | None] = lambda _: None
     is_named_by_file: bool = False

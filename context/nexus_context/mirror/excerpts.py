@@ -109,9 +109,12 @@ def at_end(excerpt: TranscriptExcerpt, progress: Progress) -> Progress:
     return msgspec.structs.replace(progress, offset=offset, mark=mark)
 
 
-def peek_folder(path: str) -> str | None:
-    """The folder where the session of a file works, by its beginning."""
-    _, data = files.read_range(path, 0, _PEEK)
+def peek_folder(file: TranscriptFile) -> str | None:
+    """The folder where the session of a file works, by its beginning if nothing beside it says so."""
+    folder = file.format.find_folder(file.path)
+    if folder is not None:
+        return folder
+    _, data = files.read_range(file.path, 0, _PEEK)
     match = _FOLDER.search(data)
     try:
         folder = None if match is None else msgspec.json.decode(match[1])
@@ -164,7 +167,7 @@ def _excerpt(
         resume,
         session_id=start.session_id or (main.id if main else None),
         model=(main.model if main else None) or start.model,
-        folder=start.folder or folder_of(values),
+        folder=start.folder or folder_of(values) or file.format.find_folder(file.path),
         parent=start.parent or file.parent or _parent(file, values),
     )
     return TranscriptExcerpt(
@@ -251,4 +254,4 @@ def _parent(file: TranscriptFile, values: Sequence[dict[str, Any]]) -> str | Non
     """The session that started a sub-agent, by its records."""
     if file.is_agent:
         return next((name for value in values if (name := text_in(value, "sessionId"))), None)
-    return file.format.find_parent(values)
+    return file.format.find_parent(file.path, values)

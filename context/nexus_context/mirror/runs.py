@@ -49,7 +49,7 @@ def mirror_files(
     counter_of: CounterOf = lambda model: counter_for(model or ""),
     on_progress: OnProgress = lambda _done, _size: None,
 ) -> MirrorSummary:
-    """Mirror the sessions that Claude Code, Codex and opencode have in a folder and below, or everywhere.
+    """Mirror the sessions that other assistants have in a folder and below, or everywhere.
 
     `home` and `environ` say where these programs write. `on_progress` gets the bytes read so far, and those
     to be read in all. LedgerError if the ledger cannot be written; what was written before stays.
@@ -189,7 +189,7 @@ def _read_all(
 
 
 def _read_file(file: TranscriptFile, start: Progress, folder: str | None) -> Iterator[TranscriptExcerpt]:
-    if folder is not None and start.folder is None and not is_within(excerpts.peek_folder(file.path), folder):
+    if folder is not None and start.folder is None and not is_within(excerpts.peek_folder(file), folder):
         return
     if folder is not None and start.folder is not None and not is_within(start.folder, folder):
         return

@@ -44,7 +44,7 @@ _LABELS = {
 async def sessions(
     client: "Connection", params: protocol.AssistantSessionsParams
 ) -> protocol.AssistantSessionsResult:
-    """The sessions of Claude Code, Codex and opencode in a folder, at most 200, the latest first.
+    """The sessions of Claude Code, Codex, opencode and Gemini CLI in a folder, at most 200, the latest first.
 
     Their files are only read. An unknown assistant is an error.
     """

@@ -22,7 +22,8 @@ examples:
   nexus watch --once               print it as it is now
   nexus watch --format json        a JSON object for each change: the result of nexus/assistant/session
 
-Sessions of Claude Code, Codex and opencode are read from where these programs write them; nothing is written.
+Sessions of Claude Code, Codex, opencode and Gemini CLI are read from where these programs write them; nothing
+is written.
 Without a terminal, each change is a line.
 """
 POLL_S = 0.25  # between two looks at the session's files: a stat of each

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from nexus_daemon.protocol.shapes import FolderParams, OneOf, Sparse, TokenUsage, Wire
 
-WRITERS = OneOf("claude-code", "codex", "opencode", open=True)
+WRITERS = OneOf("claude-code", "codex", "opencode", "gemini", open=True)
 CATEGORIES = OneOf(
     "system",
     "tools",
@@ -29,7 +29,9 @@ REASONS = OneOf("appeared", "changed")
 class AssistantSessionsParams(FolderParams, frozen=True, kw_only=True):
     """A folder; by default all sessions of all assistants in it and in the folders inside it."""
 
-    assistant: Annotated[str, WRITERS] | None = None  # only those of `claude-code`, `codex` or `opencode`
+    assistant: Annotated[str, WRITERS] | None = (
+        None  # of `claude-code`, `codex`, `opencode` or `gemini` alone
+    )
     live: bool = False  # only those that changed in the last quarter of an hour
 
 
@@ -45,7 +47,7 @@ class AssistantTokens(Wire, frozen=True):
 class AssistantSessionInfo(Sparse, frozen=True, kw_only=True):
     """A session of another assistant, as the ends of its file say; of a live one, as all of it says."""
 
-    assistant: Annotated[str, WRITERS]  # `claude-code`, `codex` or `opencode`
+    assistant: Annotated[str, WRITERS]  # `claude-code`, `codex`, `opencode` or `gemini`
     id: str  # the program's own
     uri: str  # the file that holds it
     folder: str | None = None  # URI of the folder where it works
@@ -79,7 +81,7 @@ class AssistantSessionsResult(Wire, frozen=True):
 class AssistantSessionParams(FolderParams, frozen=True, kw_only=True):
     """A session of another assistant."""
 
-    assistant: Annotated[str, WRITERS]  # `claude-code`, `codex` or `opencode`
+    assistant: Annotated[str, WRITERS]  # `claude-code`, `codex`, `opencode` or `gemini`
     id: str  # the program's own
 
 
@@ -208,6 +210,6 @@ class AssistantDidChange(Sparse, frozen=True):
     """
 
     workspace_folder: str  # URI of the folder
-    assistant: Annotated[str, WRITERS]  # `claude-code`, `codex` or `opencode`
+    assistant: Annotated[str, WRITERS]  # `claude-code`, `codex`, `opencode` or `gemini`
     id: str  # the session
     reason: Annotated[str, REASONS]  # `appeared` or `changed`

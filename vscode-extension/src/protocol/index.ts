@@ -557,8 +557,8 @@ export interface AssistantCompaction {
 export interface AssistantDidChange {
   /** URI of the folder */
   workspaceFolder: string;
-  /** `claude-code`, `codex` or `opencode` */
-  assistant: "claude-code" | "codex" | "opencode" | (string & {});
+  /** `claude-code`, `codex`, `opencode` or `gemini` */
+  assistant: "claude-code" | "codex" | "opencode" | "gemini" | (string & {});
   /** the session */
   id: string;
   /** `appeared` or `changed` */
@@ -589,8 +589,8 @@ export interface AssistantSessionFailure {
 
 /** A session of another assistant, as the ends of its file say; of a live one, as all of it says. */
 export interface AssistantSessionInfo {
-  /** `claude-code`, `codex` or `opencode` */
-  assistant: "claude-code" | "codex" | "opencode" | (string & {});
+  /** `claude-code`, `codex`, `opencode` or `gemini` */
+  assistant: "claude-code" | "codex" | "opencode" | "gemini" | (string & {});
   /** the program's own */
   id: string;
   /** the file that holds it */
@@ -621,8 +621,8 @@ export interface AssistantSessionInfo {
 
 /** A session of another assistant. */
 export interface AssistantSessionParams extends FolderParams {
-  /** `claude-code`, `codex` or `opencode` */
-  assistant: "claude-code" | "codex" | "opencode" | (string & {});
+  /** `claude-code`, `codex`, `opencode` or `gemini` */
+  assistant: "claude-code" | "codex" | "opencode" | "gemini" | (string & {});
   /** the program's own */
   id: string;
 }
@@ -671,8 +671,9 @@ export interface AssistantSessionResult {
 
 /** A folder; by default all sessions of all assistants in it and in the folders inside it. */
 export interface AssistantSessionsParams extends FolderParams {
-  /** only those of `claude-code`, `codex` or `opencode` */
-  assistant?: "claude-code" | "codex" | "opencode" | (string & {}) | null;
+  /**
+   */
+  assistant?: "claude-code" | "codex" | "opencode" | "gemini" | (string & {}) | null;
   /** only those that changed in the last quarter of an hour */
   live?: boolean;
 }

@@ -46,7 +46,7 @@ def is_record(value: Any) -> bool:
 def convert(records: Sequence[Record], report: Report, _entire: bool) -> list[Conversation]:
     """One conversation for each request body, and one for loose contents and answers."""
     conversations = []
-    loose = _Contents(Draft(report), _has_roles(record.value for record in records))
+    loose = Contents(Draft(report), _has_roles(record.value for record in records))
     for record in records:
         body = _body(record.value)
         if body is None:
@@ -60,10 +60,10 @@ def convert(records: Sequence[Record], report: Report, _entire: bool) -> list[Co
     return conversations
 
 
-class _Contents:
-    """Reads contents into a draft."""
+class Contents:
+    """Reads contents of Google's API into a draft. `has_roles`: all of them say whose they are."""
 
-    def __init__(self, draft: Draft, has_roles: bool) -> None:
+    def __init__(self, draft: Draft, has_roles: bool = True) -> None:
         self.draft = draft
         self._has_roles = has_roles
         self._calls = 0
@@ -130,7 +130,7 @@ class _Contents:
 
 
 def _read_request(body: dict[str, Any], record: Record, report: Report) -> Conversation:
-    contents = _Contents(Draft(report), _has_roles(body["contents"]))
+    contents = Contents(Draft(report), _has_roles(body["contents"]))
     for number, content in enumerate(body["contents"], 1):
         contents.add(record._replace(value=content, place=f"{record.place}, content {number}"), content)
     contents.draft.model = text_in(body, "model")

@@ -9,6 +9,7 @@ import importlib
 from collections.abc import Callable
 from typing import NamedTuple
 
+from nexus_context.assistant_sessions import PROGRAMS
 from nexus_context.errors import RequestError
 from nexus_daemon.cli import output
 
@@ -116,7 +117,7 @@ def _list(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--assistants",
         action="store_true",
-        help="list the sessions that Claude Code, Codex and opencode have here, and below",
+        help="list the sessions that Claude Code, Codex, opencode and Gemini CLI have here, and below",
     )
     _json(command)
 
@@ -164,9 +165,7 @@ def _keep(command: argparse.ArgumentParser) -> None:
         help="keep the sessions of this folder and those inside it (default: .)",
     )
     _all(command, "keep the sessions of all folders")
-    command.add_argument(
-        "--assistant", choices=("claude-code", "codex", "opencode"), help="keep only those of one assistant"
-    )
+    command.add_argument("--assistant", choices=tuple(PROGRAMS), help="keep only those of one assistant")
     _json(command)
 
 
@@ -302,7 +301,10 @@ ACTIONS = {
     ),
     "import": _Action("transfer", _import, "read conversations from files, also of other programs", IMPORT),
     "keep": _Action(
-        "keep", _keep, "keep what Claude Code, Codex and opencode write here, before they delete it", KEEP
+        "keep",
+        _keep,
+        "keep what Claude Code, Codex, opencode and Gemini CLI write here, before they delete it",
+        KEEP,
     ),
     "append": _Action("converse", _append, "append messages to a session as one turn; begin it if needed"),
     "compact": _Action(

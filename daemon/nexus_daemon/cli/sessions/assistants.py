@@ -34,7 +34,9 @@ def run_list(options: argparse.Namespace) -> int:
         _print(sessions, folders=options.all)
     else:
         where = "on this machine" if folder is None else f"in {folder}"
-        note(f"Claude Code, Codex and opencode have no sessions {where}; start one of them there.")
+        note(
+            f"Claude Code, Codex, opencode and Gemini CLI have no sessions {where}; start one of them there."
+        )
     return code
 
 

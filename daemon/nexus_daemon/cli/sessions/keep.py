@@ -59,7 +59,9 @@ def _report(file: FileOutcome) -> None:
 def _summary_line(summary: MirrorSummary, folder: str | None) -> str:
     if not summary.files and not summary.unchanged:
         where = "on this machine" if folder is None else f"in {visible_line(folder)}"
-        text = f"There is nothing to keep: Claude Code, Codex and opencode have no sessions {where}"
+        text = (
+            f"There is nothing to keep: Claude Code, Codex, opencode and Gemini CLI have no sessions {where}"
+        )
         return f"{text}; start one of them there."
     parts = []
     for name, words in (("new", "kept"), ("continued", "continued"), ("forked", "continued as a fork")):

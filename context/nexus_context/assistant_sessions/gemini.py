@@ -1,0 +1,174 @@
+"""Sessions of Gemini CLI; the format is that of 0.61.0.
+
+1. `$GEMINI_CLI_HOME` or the user's home, then `.gemini/tmp/<project>/chats/session-*.jsonl`. The file
+   `.project_root` in the project's directory names the folder. Sub-agents have `chats/<session>/<id>.jsonl`.
+2. The first record has `sessionId`, `projectHash` and `startTime`. A message has an `id` and is written again
+   as it grows; the last one counts. `{"$set": {…}}` changes what the first record says, and `messages` in it
+   replaces all of them. `{"$rewindTo": id}` takes back that message and those behind it.
+3. An answer (`gemini`) has `tokens`: `input` includes what was `cached`, `output` is without `thoughts`.
+4. What begins with a slash or a question mark is a command, which no model gets. Texts that begin with
+   `<session_context>` or `<hook_context>` are the program's own.
+"""
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from os.path import basename, dirname, join
+from typing import Any
+
+import msgspec
+
+from nexus_context import files
+from nexus_context.assistant_sessions.model import (
+    AssistantSession,
+    Place,
+    SessionSource,
+    Usage,
+    count,
+    read_file,
+    text,
+)
+from nexus_context.files import JSON_LIMIT, read_text
+
+NAME = "gemini"
+COMMANDS = ("/", "?")
+ADDED = ("<session_context>", "<hook_context>")
+SNAPSHOT = "<state_snapshot>"
+"""In the summary that a compression leaves."""
+_SUFFIX = ".jsonl"
+_CHATS = "chats"
+
+
+class _Record(msgspec.Struct, rename="camel"):
+    id: str | None = None
+    session_id: str | None = None
+    start_time: str | None = None
+    kind: str | None = None
+    type: str | None = None
+    timestamp: str | None = None
+    content: Any = None
+    tokens: Any = None
+    model: str | None = None
+
+
+def sources(place: Place, folder: str | None) -> Iterator[SessionSource]:
+    """The sessions of a folder and of those inside it; without one, all."""
+    for path in list_files(place, folder):
+        stamp = files.file_stamp(path)
+        if stamp is not None:
+            yield SessionSource(path, stamp, lambda path=path: read(path, folder))  # type: ignore[misc]
+
+
+def list_files(place: Place, _: str | None) -> Iterator[str]:
+    """The files of all sessions and of their sub-agents: only the files themselves say where they work."""
+    root = root_of(place)
+    for project, kind in files.list_directory(root) or ():
+        if kind != "file":
+            yield from _chats(join(root, project, _CHATS), depth=1)
+
+
+def _chats(directory: str, depth: int) -> Iterator[str]:
+    for name, kind in files.list_directory(directory) or ():
+        path = join(directory, name)
+        if kind == "directory":
+            if depth:
+                yield from _chats(path, depth - 1)
+        elif name.endswith(_SUFFIX):
+            yield path
+
+
+def root_of(place: Place) -> str:
+    """The directory that holds a directory for each project."""
+    return join(place.environ.get("GEMINI_CLI_HOME") or place.home, ".gemini", "tmp")
+
+
+def watched(place: Place, folder: str) -> Iterator[str]:
+    """The directories where a folder's sessions appear: of its project, once that is known."""
+    root = root_of(place)
+    yield join(root, "")
+    for project, kind in files.list_directory(root) or ():
+        if kind != "file" and _project_root(join(root, project)) == folder:
+            yield join(root, project, _CHATS, "")
+
+
+def folder_of(path: str) -> str | None:
+    """The folder of a session's file."""
+    return _project_root(dirname(_chats_of(path)))
+
+
+def parent_of(path: str) -> str | None:
+    """The session of a sub-agent's file; None for others."""
+    directory = dirname(path)
+    return None if directory == _chats_of(path) else basename(directory)
+
+
+def _chats_of(path: str) -> str:
+    directory = dirname(path)
+    return directory if basename(directory) == _CHATS else dirname(directory)
+
+
+def _project_root(directory: str) -> str | None:
+    return text((read_text(join(directory, ".project_root"), limit=JSON_LIMIT).text or "").strip())
+
+
+def read(path: str, folder: str | None) -> list[AssistantSession]:
+    """The session of a file; none if it works elsewhere."""
+    begin = partial(_from_start, path)
+    return read_file(path, folder, _Record, begin=begin, complete=_from_end)
+
+
+def _from_start(path: str, first: Iterable[_Record], changed: str) -> AssistantSession | None:
+    session = prompt = None
+    for record in first:
+        if record.session_id and session is None:
+            session = AssistantSession(
+                assistant=NAME,
+                id=record.session_id,
+                path=path,
+                folder=folder_of(path),
+                started=record.start_time,
+                changed=changed,
+                parent=parent_of(path),
+            )
+        elif record.type == "user":
+            prompt = next((one for one in texts_of(record.content) if is_prompt(one)), None)
+        if session is not None and prompt is not None:
+            return msgspec.structs.replace(session, prompt=prompt)
+    return session
+
+
+def _from_end(session: AssistantSession, last: Iterable[_Record]) -> AssistantSession:
+    changes: dict[str, Any] = {}
+    for record in last:
+        if record.timestamp:
+            changes.setdefault("changed", record.timestamp)
+        if record.type == "gemini" and record.model:
+            changes.setdefault("model", record.model)
+        usage = usage_of(record.tokens)
+        if usage is not None:
+            changes["last"] = usage
+            break
+    return msgspec.structs.replace(session, **changes)
+
+
+def usage_of(tokens: Any) -> Usage | None:
+    """The usage of an answer; None if there is none."""
+    if not isinstance(tokens, dict):
+        return None
+    cached = count(tokens, "cached")
+    return Usage(
+        fresh=max(count(tokens, "input") - cached, 0),
+        cache_read=cached,
+        output=count(tokens, "output") + count(tokens, "thoughts"),
+    )
+
+
+def texts_of(content: Any) -> list[str]:
+    """The texts of a message."""
+    parts = content if isinstance(content, list) else [content]
+    texts = (part.get("text") if isinstance(part, dict) else part for part in parts)
+    return [one for one in texts if isinstance(one, str) and one.strip()]
+
+
+def is_prompt(words: str) -> bool:
+    """Whether a text of a message is the user's, and the model gets it."""
+    return not words.lstrip().startswith((*COMMANDS, *ADDED, SNAPSHOT))

@@ -1,0 +1,166 @@
+"""Records of Gemini CLI → steps; the format is that of 0.61.0 (`gemini`).
+
+1. A message is written again as it grows, and all of them when the history changes: each text, call, result
+   and usage counts once.
+2. An answer waits for its usage, because a request comes before its answer.
+3. A compression writes all messages anew, with a summary among them.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from nexus_context.assistant_sessions.gemini import ADDED, COMMANDS, SNAPSHOT, texts_of, usage_of
+from nexus_context.assistant_sessions.model import seconds, text
+from nexus_context.assistant_sessions.steps import (
+    AgentStep,
+    AssistantRequest,
+    SessionCompaction,
+    Step,
+    ToolOutput,
+    ToolUse,
+    UnreadRecord,
+    WindowText,
+    split_server,
+)
+from nexus_context.decoding import decoder_of
+from nexus_context.tokens.estimates import UNITS_PER_TOKEN
+
+IMAGE_UNITS = 258 * UNITS_PER_TOKEN
+"""Google counts so many tokens for a small image or a tile of a larger one."""
+_UNSENT = frozenset({"info", "error", "warning"})
+_MEDIA = ("inlineData", "fileData")
+
+
+class GeminiSteps:
+    """Turns the lines of one session into steps."""
+
+    def __init__(self) -> None:
+        self._decoder = decoder_of(dict[str, Any])
+        self._taken: set[tuple[str, str]] = set()  # what of each message was turned into steps
+        self._waiting: dict[str, Any] | None = None  # the answer whose usage has not come
+
+    def read(self, line: bytes) -> Iterator[Step | AgentStep]:
+        """The steps of a line; msgspec.DecodeError if it is not a record."""
+        record = self._decoder.decode(line)
+        changes = record.get("$set")
+        if isinstance(changes, dict):
+            yield from self._all(changes.get("messages"))
+        elif isinstance(record.get("id"), str):
+            yield from self._message(record)
+        elif isinstance(record.get("sessionId"), str):
+            yield from self._all(record.get("messages"))
+        elif "$rewindTo" not in record:
+            yield UnreadRecord(str(next(iter(record), "")))
+
+    def _all(self, messages: Any) -> Iterator[Step]:
+        """The steps of all messages, as they are from now on."""
+        listed = (
+            [one for one in messages if isinstance(one, dict) and isinstance(one.get("id"), str)]
+            if isinstance(messages, list)
+            else []
+        )
+        summary = next((one for one in listed if _is_summary(one)), None)
+        if summary is not None and (summary["id"], "text") not in self._taken:
+            yield from self._flush()
+            yield SessionCompaction(at=seconds(summary.get("timestamp")))
+            requests = {key for key in self._taken if key[1] == "request"}
+            self._taken = requests
+        for message in listed:
+            yield from self._message(message)
+
+    def _message(self, message: dict[str, Any]) -> Iterator[Step]:
+        name, kind = message["id"], message.get("type")
+        if self._waiting is not None and self._waiting["id"] != name:
+            yield from self._flush()
+        if kind == "user":
+            yield from self._user(name, message.get("content"))
+        elif kind == "gemini":
+            self._waiting = message
+            if isinstance(message.get("tokens"), dict):
+                yield from self._flush()
+        elif kind not in _UNSENT:
+            yield UnreadRecord(f"message/{kind}")
+
+    def _user(self, name: str, content: Any) -> Iterator[Step]:
+        if not self._takes(name, "text"):
+            return
+        for words in texts_of(content):
+            start = words.lstrip()
+            if start.startswith(COMMANDS):
+                continue
+            if SNAPSHOT in words:
+                yield WindowText("summary", words, id=name)
+            elif start.startswith(ADDED):
+                yield WindowText("attachments", words, "context", id=name)
+            else:
+                yield WindowText("user", words, id=name)
+        media = sum(
+            isinstance(part, dict) and any(key in part for key in _MEDIA) for part in _listed(content)
+        )
+        if media:
+            yield WindowText("user", "", id=name, units=media * IMAGE_UNITS)
+
+    def _flush(self) -> Iterator[Step]:
+        """The steps of the answer that waits."""
+        message, self._waiting = self._waiting, None
+        if message is None:
+            return
+        name, usage = message["id"], usage_of(message.get("tokens"))
+        if usage is not None and (usage.sent or usage.output) and self._takes(name, "request"):
+            at, model = seconds(message.get("timestamp")), text(message.get("model"))
+            yield AssistantRequest(key=name, at=at, model=model, usage=usage)
+        thoughts = [one for one in _listed(message.get("thoughts")) if isinstance(one, dict)]
+        if thoughts and self._takes(name, "thoughts"):
+            words = (str(one.get(key) or "") for one in thoughts for key in ("subject", "description"))
+            yield WindowText("thinking", "\n".join(words), id=name)
+        texts = texts_of(message.get("content"))
+        if texts and self._takes(name, "text"):
+            yield WindowText("answers", "\n".join(texts), id=name)
+        for call in _listed(message.get("toolCalls")):
+            if isinstance(call, dict):
+                yield from self._call(name, call)
+
+    def _call(self, name: str, call: dict[str, Any]) -> Iterator[Step]:
+        identifier = str(call.get("id"))
+        if self._takes(name, f"call {identifier}"):
+            tool, server = split_server(str(call.get("name")))
+            yield ToolUse(identifier, tool, server, call.get("args"), record=name)
+        result = call.get("result")
+        if result is not None and self._takes(name, f"result {identifier}"):
+            words, media = _output(result)
+            is_error = call.get("status") == "error"
+            yield ToolOutput(identifier, words, is_error, units=media * IMAGE_UNITS, record=name)
+
+    def _takes(self, name: str, part: str) -> bool:
+        """Whether a part of a message was not turned into steps before."""
+        is_new = (name, part) not in self._taken
+        self._taken.add((name, part))
+        return is_new
+
+
+def _is_summary(message: dict[str, Any]) -> bool:
+    return message.get("type") == "user" and any(SNAPSHOT in one for one in texts_of(message.get("content")))
+
+
+def _output(result: Any) -> tuple[str, int]:
+    """The text of a result, and its images and other files."""
+    if isinstance(result, str):
+        return result, 0
+    texts, media = [], 0
+    for part in _listed(result):
+        value = part.get("functionResponse") if isinstance(part, dict) else None
+        response = value.get("response") if isinstance(value, dict) else None
+        if isinstance(response, dict):
+            output = response.get("output")
+            texts.append(output if isinstance(output, str) else msgspec.json.encode(response).decode())
+        elif isinstance(part, dict) and any(key in part for key in _MEDIA):
+            media += 1
+        else:
+            texts += texts_of([part])
+    return "\n".join(texts), media
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
