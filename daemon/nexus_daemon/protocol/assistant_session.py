@@ -29,9 +29,7 @@ REASONS = OneOf("appeared", "changed")
 class AssistantSessionsParams(FolderParams, frozen=True, kw_only=True):
     """A folder; by default all sessions of all assistants in it and in the folders inside it."""
 
-    assistant: Annotated[str, WRITERS] | None = (
-        None  # of `claude-code`, `codex`, `opencode` or `gemini` alone
-    )
+    assistant: Annotated[str, WRITERS] | None = None  # `claude-code`, `codex`, `opencode` or `gemini`
     live: bool = False  # only those that changed in the last quarter of an hour
 
 

@@ -671,8 +671,7 @@ export interface AssistantSessionResult {
 
 /** A folder; by default all sessions of all assistants in it and in the folders inside it. */
 export interface AssistantSessionsParams extends FolderParams {
-  /**
-   */
+  /** `claude-code`, `codex`, `opencode` or `gemini` */
   assistant?: "claude-code" | "codex" | "opencode" | "gemini" | (string & {}) | null;
   /** only those that changed in the last quarter of an hour */
   live?: boolean;
