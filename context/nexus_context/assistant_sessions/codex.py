@@ -69,11 +69,14 @@ def root_of(place: Place) -> str:
 
 
 def watched(place: Place, _: str) -> Iterator[str]:
-    """The directories where a rollout may appear today, in any time zone: each day has one."""
+    """The directories where a rollout may appear today, in any time zone, or that of a later day or month."""
     root = join(root_of(place), "sessions")
+    yield join(root, "")
     for day in (-1, 0, 1):
         date = time.gmtime(time.time() + day * DAY_S)
-        yield join(root, *time.strftime("%Y %m %d", date).split(), "")
+        year, month, number = time.strftime("%Y %m %d", date).split()
+        directory = join(root, year, month)
+        yield from (join(root, year, ""), join(directory, ""), join(directory, number, ""))
 
 
 def _rollouts(directory: str, depth: int) -> Iterator[str]:

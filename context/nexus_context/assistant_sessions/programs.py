@@ -30,7 +30,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     """A program that has sessions.
 
     `list_sources` lists where those of a folder are, or all of them. `root_of` is the directory that holds
-    them, `watched` the paths where those of a folder appear or change now: a directory, with a separator at
+    them, `watched` reads the paths where those of a folder appear or change: a directory, with a separator at
     its end, or a file. `follow` reads a session as it grows. `list_files` lists the files of sessions and of
     sub-agents, `list_agents` those of the sub-agents of a session's file, which `agents_directory` has.
     `record_format` imports the format of their records. `shares_file`: one file has all sessions, as rows.

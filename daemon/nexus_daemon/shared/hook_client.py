@@ -35,7 +35,8 @@ STARTING = ("SessionStart", "PreCompact", "session.created")
 ANSWERED = ("SessionStart", "UserPromptSubmit", "BeforeAgent")
 _COMPACT = b"compact"  # in the payload of a session that goes on after a compaction
 _VARIABLES = (
-    *("HOME", "USERPROFILE", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"),
+    *("HOME", "USERPROFILE", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME"),
+    *("XDG_DATA_HOME", "XDG_CONFIG_HOME"),
     *("NEXUS_HOME", "NEXUS_STATE", "XDG_STATE_HOME", "LOCALAPPDATA", "CLAUDE_PID"),
 )
 _READ = 64 * 1024  # bytes

@@ -27,7 +27,6 @@ COLLECT_S = 0.3
 _ANY = "-"  # names any file of a directory that is watched
 MOST_AGENTS = 3  # sessions of a folder whose sub-agents are watched
 MOST_FILES = 20  # sessions of a folder that are watched by name, for file systems that have to be polled
-VARIABLES = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME")  # that say where sessions are
 REST = 10  # rest after a look, as a multiple of the time that it took
 
 _Key = tuple[str, str]
@@ -45,9 +44,7 @@ class WatchedFolder(NamedTuple):
     @classmethod
     def of(cls, uri: str, path: str, inputs: LoadInputs) -> "WatchedFolder":
         """A folder of a client with these inputs."""
-        environ = inputs.environ
-        chosen = tuple((name, environ[name]) for name in VARIABLES if name in environ)
-        return cls(uri, path, str(inputs.user_home), chosen)
+        return cls(uri, path, str(inputs.user_home), tuple(inputs.environ.items()))
 
     @property
     def place(self) -> "Place":
@@ -97,9 +94,8 @@ class AssistantWatch:
 
     def paths(self) -> Iterator[str]:
         """The paths to watch now."""
-        for folder, listing in self._listings.items():
+        for listing in self._listings.values():
             yield from listing.paths
-            yield from _watched(folder)
 
     def changed(self, paths: set[str] | None) -> None:
         """Paths may have changed; None: any of them."""
@@ -167,7 +163,11 @@ def _listing(folder: WatchedFolder) -> _Listing:
 
     place = folder.place
     changed: dict[_Key, str] = {}
-    paths: set[str] = set()
+    paths = {
+        join(path, _ANY) if path.endswith(sep) else path
+        for program in PROGRAMS.values()
+        for path in program.watched(place, folder.path)
+    }
     for at, session in enumerate(find_sessions(place.home, place.environ, folder.path).sessions):
         program, marks = PROGRAMS[session.assistant], [session.changed]
         if not program.shares_file:
@@ -181,15 +181,6 @@ def _listing(folder: WatchedFolder) -> _Listing:
             paths.add(join(agents, _ANY))
         changed[session.assistant, session.id] = repr(marks)
     return _Listing(changed, frozenset(paths))
-
-
-def _watched(folder: WatchedFolder) -> Iterator[str]:
-    """Where sessions of a folder may appear or change."""
-    from nexus_context.assistant_sessions import PROGRAMS
-
-    for program in PROGRAMS.values():
-        for path in program.watched(folder.place, folder.path):
-            yield join(path, _ANY) if path.endswith(sep) else path
 
 
 def _roots(place: "Place") -> Iterator[str]:

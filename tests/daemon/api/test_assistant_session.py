@@ -137,6 +137,23 @@ def test_a_client_that_asked_is_told_of_sessions_that_change(tmp_path: Path, mon
     check(tmp_path, story)
 
 
+def test_a_session_of_gemini_cli_appears_in_a_project_without_any(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setitem(HELLO["params"], "capabilities", CAPABLE)
+
+    async def story(desk: Desk, ask: Asking) -> None:
+        project = Path(desk.tree.path("/home/.gemini/tmp/a"))
+        project.mkdir(parents=True)
+        (project / ".project_root").write_text(desk.tree.path("/a"))
+        await watched(desk, lambda paths: str(project) in paths)
+        chats = project / "chats"
+        chats.mkdir()
+        await watched(desk, lambda paths: str(chats) in paths)
+        (chats / "session-1.jsonl").write_text('{"sessionId": "s1", "projectHash": "h"}\n')
+        assert await told(ask.talk, 1) == [("s1", "appeared")]
+
+    check(tmp_path, story)
+
+
 def test_without_a_client_that_asked_nothing_is_read(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr("nexus_daemon.workspace.assistant_watch._listing", lambda _: 1 / 0)
 
