@@ -168,7 +168,7 @@ def test_a_megabyte_is_read_in_bounded_time(piece: str) -> None:
     index.add(Message("user", text))
     index.add(Message("tool", text, tool_call_id="1"))
     index.add(Message("assistant", text, (ToolCall("1", "bash", {"command": text, "path": text}),)))
-    assert time.process_time() - began < 1.0
+    assert time.process_time() - began < 4.0
     assert SimpleTokenCounter().count(index.render(SimpleTokenCounter(), 200)) <= 200
 
 
