@@ -92,6 +92,11 @@ def list_agents(path: str) -> Iterator[str]:
     return _list_agents(agents_directory(path), DEEPEST)
 
 
+def is_agent(path: str) -> bool:
+    """Whether a file is a sub-agent's."""
+    return basename(path).startswith(AGENT)
+
+
 def _list_agents(directory: str, depth: int) -> Iterator[str]:
     for name, kind in files.list_directory(directory) or ():
         path = join(directory, name)

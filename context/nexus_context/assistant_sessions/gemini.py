@@ -24,6 +24,7 @@ from nexus_context.assistant_sessions.model import (
     SessionSource,
     Usage,
     count,
+    is_within,
     read_file,
     text,
 )
@@ -42,7 +43,6 @@ class _Record(msgspec.Struct, rename="camel"):
     id: str | None = None
     session_id: str | None = None
     start_time: str | None = None
-    kind: str | None = None
     type: str | None = None
     timestamp: str | None = None
     content: Any = None
@@ -58,12 +58,18 @@ def sources(place: Place, folder: str | None) -> Iterator[SessionSource]:
             yield SessionSource(path, stamp, lambda path=path: read(path, folder))  # type: ignore[misc]
 
 
-def list_files(place: Place, _: str | None) -> Iterator[str]:
-    """The files of all sessions and of their sub-agents: only the files themselves say where they work."""
+def list_files(place: Place, folder: str | None) -> Iterator[str]:
+    """The files of the sessions of a folder and of those inside it, or of all, and of their sub-agents."""
+    for project in _projects(place):
+        if folder is None or is_within(_project_root(project), folder):
+            yield from _chats(join(project, _CHATS), depth=1)
+
+
+def _projects(place: Place) -> Iterator[str]:
     root = root_of(place)
-    for project, kind in files.list_directory(root) or ():
+    for name, kind in files.list_directory(root) or ():
         if kind != "file":
-            yield from _chats(join(root, project, _CHATS), depth=1)
+            yield join(root, name)
 
 
 def _chats(directory: str, depth: int) -> Iterator[str]:
@@ -82,12 +88,14 @@ def root_of(place: Place) -> str:
 
 
 def watched(place: Place, folder: str) -> Iterator[str]:
-    """The directories where a folder's sessions appear: of its project, once that is known."""
-    root = root_of(place)
-    yield join(root, "")
-    for project, kind in files.list_directory(root) or ():
-        if kind != "file" and _project_root(join(root, project)) == folder:
-            yield join(root, project, _CHATS, "")
+    """The directories where sessions of a folder appear, also those of projects that name no folder yet."""
+    yield join(root_of(place), "")
+    for project in _projects(place):
+        project_root = _project_root(project)
+        if project_root is None:
+            yield join(project, "")
+        elif is_within(project_root, folder):
+            yield join(project, _CHATS, "")
 
 
 def folder_of(path: str) -> str | None:

@@ -52,7 +52,7 @@ def _convert(records: Sequence[Record], report: Report, entire: bool) -> list[Co
 
 def _rewind(messages: dict[str, Record], name: Any) -> None:
     names = [*messages]
-    for each in names[names.index(name) if name in messages else 0 :]:
+    for each in names[names.index(name) if name in names else 0 :]:
         del messages[each]
 
 
@@ -73,9 +73,8 @@ def _add(contents: Contents, record: Record) -> None:
     elif kind == "gemini":
         draft.model = text_in(value, "model") or draft.model
         contents.add(record, {"role": "model", "parts": [*parts, *_calls(value, parts)]})
-        tokens = value.get("tokens")
-        draft.note_outcome(_outcome(tokens))
-        for call in value.get("toolCalls") or ():
+        draft.note_outcome(_outcome(value.get("tokens")))
+        for call in _calls_of(value):
             results = _results(call)
             if results:
                 contents.add(record, {"role": "user", "parts": results})
@@ -101,13 +100,17 @@ def _calls(value: dict[str, Any], parts: Sequence[dict[str, Any]]) -> Iterator[d
     """The calls that are not among the parts already."""
     if any("functionCall" in part for part in parts):
         return
-    for call in value.get("toolCalls") or ():
-        if isinstance(call, dict):
-            yield {"functionCall": {key: call.get(key) for key in ("id", "name", "args")}}
+    for call in _calls_of(value):
+        yield {"functionCall": {key: call.get(key) for key in ("id", "name", "args")}}
 
 
-def _results(call: Any) -> list[dict[str, Any]]:
-    result = field(call, "result")
+def _calls_of(value: dict[str, Any]) -> list[dict[str, Any]]:
+    calls = value.get("toolCalls")
+    return [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+
+
+def _results(call: dict[str, Any]) -> list[dict[str, Any]]:
+    result = call.get("result")
     if isinstance(result, str):
         about = {"id": call.get("id"), "name": call.get("name"), "response": {"output": result}}
         return [{"functionResponse": about}]
@@ -131,8 +134,7 @@ def _find_boundary(values: Values, _: bool) -> Boundary | None:
             continue
         if at and value.get("type") == "user" and not is_open:
             boundary = Boundary(at, tuple(names)[-MOST_PARENTS:])
-        calls = value.get("toolCalls") or ()
-        is_open = any(field(call, "result") is None for call in calls)
+        is_open = any(call.get("result") is None for call in _calls_of(value))
         names.append(name)
     return boundary
 

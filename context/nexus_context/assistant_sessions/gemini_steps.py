@@ -4,6 +4,7 @@
    and usage counts once.
 2. An answer waits for its usage, because a request comes before its answer.
 3. A compression writes all messages anew, with a summary among them.
+4. What the user takes back was sent and paid for. It leaves the window's parts with the next compression.
 """
 
 from collections.abc import Iterator
@@ -71,7 +72,7 @@ class GeminiSteps:
             yield from self._message(message)
 
     def _message(self, message: dict[str, Any]) -> Iterator[Step]:
-        name, kind = message["id"], message.get("type")
+        name, kind = message["id"], text(message.get("type"))
         if self._waiting is not None and self._waiting["id"] != name:
             yield from self._flush()
         if kind == "user":

@@ -11,6 +11,7 @@ from nexus_context.assistant_sessions import claude_code, codex, gemini, opencod
 from nexus_context.assistant_sessions.claude_code_agents import (
     FollowedClaudeCode,
     agents_directory,
+    is_agent,
     list_agents,
     list_files,
 )
@@ -26,13 +27,18 @@ if TYPE_CHECKING:
 Sources = Callable[[Place, str | None], Iterator[SessionSource]]
 
 
+def _no_format() -> "RecordFormat":
+    raise ValueError("a database has no records of this kind")
+
+
 class Program(msgspec.Struct, frozen=True, kw_only=True):
     """A program that has sessions.
 
     `list_sources` lists where those of a folder are, or all of them. `root_of` is the directory that holds
     them, `watched` reads the paths where those of a folder appear or change: a directory, with a separator at
     its end, or a file. `follow` reads a session as it grows. `list_files` lists the files of sessions and of
-    sub-agents, `list_agents` those of the sub-agents of a session's file, which `agents_directory` has.
+    sub-agents, `list_agents` those of the sub-agents of a session's file, which `agents_directory` has;
+    `is_agent` tells them from others.
     `record_format` imports the format of their records. `shares_file`: one file has all sessions, as rows.
     """
 
@@ -42,9 +48,10 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     root_of: Callable[[Place], str]
     watched: Callable[[Place, str], Iterable[str]]
     follow: Callable[[AssistantSession], FollowedSession]
-    record_format: "Callable[[], RecordFormat]"
+    record_format: "Callable[[], RecordFormat]" = _no_format
     list_files: Callable[[Place, str | None], Iterator[str]]
     list_agents: Callable[[str], Iterable[str]] = lambda _: ()
+    is_agent: Callable[[str], bool] = lambda _: False
     agents_directory: Callable[[str], str] | None = None
     shares_file: bool = False
 
@@ -76,10 +83,6 @@ def _gemini_format() -> "RecordFormat":
     return FORMAT
 
 
-def _no_format() -> "RecordFormat":
-    raise ValueError("a database has no records of this kind")
-
-
 _follow_codex = partial(FollowedFile, steps=CodexSteps, list_instructions=_codex_instructions)
 
 PROGRAMS: Mapping[str, Program] = {
@@ -95,6 +98,7 @@ PROGRAMS: Mapping[str, Program] = {
             record_format=_claude_code_format,
             list_files=list_files,
             list_agents=list_agents,
+            is_agent=is_agent,
             agents_directory=agents_directory,
         ),
         Program(
@@ -114,7 +118,6 @@ PROGRAMS: Mapping[str, Program] = {
             root_of=opencode.root_of,
             watched=opencode.watched,
             follow=lambda session: FollowedDatabase(session.path, session.id),
-            record_format=_no_format,
             list_files=partial(_list_sources, opencode.sources),
             shares_file=True,
         ),

@@ -74,8 +74,8 @@ def mirror_session(
 ) -> MirrorSummary:
     """Mirror the session of one file, and those of its sub-agents: what a hook of an assistant calls.
 
-    `path` is the transcript that the hook names; `assistant` is "claude-code", "codex" or "opencode" (then
-    the path of its database). It may be called as often as one likes, also by several processes at once:
+    `path` is the transcript that the hook names; `assistant` is one of `PROGRAMS`, for "opencode" with
+    the path of its database. It may be called as often as one likes, also by several processes at once:
     what is there already is not written again. A file that is missing gives an empty summary; one that cannot
     be read is a `failure` in it. `write` is used for `Ledger.mirror`, by a program in which one thread alone
     writes. LedgerError if the ledger cannot be written.

@@ -7,7 +7,6 @@ import msgspec
 
 from nexus_context import files
 from nexus_context.assistant_sessions import PROGRAMS
-from nexus_context.assistant_sessions.claude_code_agents import AGENT
 from nexus_context.assistant_sessions.model import Place
 from nexus_context.assistant_sessions.record_format import RecordFormat
 
@@ -35,8 +34,7 @@ class TranscriptFile(msgspec.Struct, frozen=True):
     @property
     def is_agent(self) -> bool:
         """Whether it is a sub-agent's beside the file of its session."""
-        has_agents = PROGRAMS[self.assistant].agents_directory is not None
-        return has_agents and basename(self.path).startswith(AGENT)
+        return PROGRAMS[self.assistant].is_agent(self.path)
 
     @property
     def session_id(self) -> str:

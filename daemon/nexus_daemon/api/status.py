@@ -60,7 +60,7 @@ def describe(daemon: Daemon) -> protocol.Status:
         folders=folders,
         sessions=sessions,
         agents=len(agents),
-        connections=len(daemon.clients),
+        connections=sum(client.listens for client in daemon.clients),
         caches={
             "vocabularies": loaded_encodings(),
             "assemblies": _statistics(daemon),

@@ -187,7 +187,12 @@ class HookHandler:
                 limit=limit,
                 besides=(call.assistant, payload.session_id),
             )
-            return _as_context(call.event, self._folders.ask(payload.folder, call.environ, find) or "")
+            try:
+                text = self._folders.ask(payload.folder, call.environ, find)
+            except (RequestError, TimeoutError) as error:
+                logger.info("a prompt gets no memory: %s", str(error) or "its folder takes too long to load")
+                return ""
+            return _as_context(call.event, text or "")
 
         return answer
 

@@ -1,7 +1,7 @@
 """The folders that hooks work in, as the daemon has them: with their snapshot, knowledge base and ledger.
 
-1. A folder that is open in a window is that window's. Another one is loaded for hooks alone, and stays loaded
-   and watched until MOST_FOLDERS later ones are.
+1. A folder that is open in a window is that window's. Another one is loaded for hooks alone. It stays loaded
+   and watched until a window opens it, or hooks have named MOST_FOLDERS others.
 2. Hooks run in threads of their own, and wait there for what the event loop does for them.
 """
 
@@ -107,9 +107,12 @@ class HookFolders:
 
     def _folder(self, daemon: "Daemon", path: str, environ: Mapping[str, str]) -> "LiveFolder":
         own = set(self._clients.values())
-        for folder in daemon.folders:
-            if folder.path == path and folder.client not in own:
-                return folder
+        windows = (one for one in daemon.folders if one.path == path and one.client not in own)
+        window = next(windows, None)
+        if window is not None:
+            for key in [key for key in self._clients if key[0] == path]:
+                daemon.leave(self._clients.pop(key))
+            return window
         key = (path, frozenset(environ.items()))
         client = self._clients.pop(key, None)
         if client is None:

@@ -15,7 +15,7 @@
 """
 
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -258,7 +258,7 @@ def _reload_prompt(scope: SessionScope) -> None:
 def _write(
     scope: SessionScope, result: "FinishedCompaction", preserved: list[int], counter: TokenCounter
 ) -> None:
-    """Write the compaction to the ledger; the conversation follows that, whatever else was written.
+    """Write the compaction to the ledger, which the conversation in memory then follows.
 
     `preserved` are the positions of the messages behind the summary.
     """
@@ -277,5 +277,8 @@ def _write(
     )
     try:
         scope.ledger.compact(conversation.session, new_compaction)
-    finally:
+    except HeadMovedError:
+        scope.follow_to_compact()  # the caller sees what the conversation is now
+        raise
+    with suppress(LedgerError):  # it is in force; the next request follows it
         scope.follow_to_compact()

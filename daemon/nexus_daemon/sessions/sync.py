@@ -396,7 +396,7 @@ def _read(conversation: Conversation, ledger: FolderLedger, snapshot: Snapshot, 
 def _load(
     conversation: Conversation, ledger: FolderLedger, counter: TokenCounter, tokens: int | None
 ) -> records.StoredHistory | None:
-    """Load the history, or its last `tokens`; None if there is none. Nothing is read between two changes."""
+    """Load the history, or its last `tokens`; None if there is none. A state is replaced as a whole."""
     text = ledger.store.frozen(ledger.workspace, conversation.session)
     for attempt in range(TRIES):
         limit = None if tokens is None else min(tokens << attempt, max(tokens, MOST_READ))

@@ -1,13 +1,22 @@
 """Sessions of Gemini CLI: the file was written by the recorder of 0.61.0, with a rewind and a compression."""
 
+import json
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from nexus_context.assistant_sessions import PROGRAMS, Usage, find_sessions
 from nexus_context.assistant_sessions.follow import SessionFollower
+from nexus_context.assistant_sessions.gemini import SNAPSHOT
+from nexus_context.assistant_sessions.gemini_format import FORMAT
+from nexus_context.assistant_sessions.gemini_steps import GeminiSteps
 from nexus_context.assistant_sessions.model import Place
+from nexus_context.conversation.transcripts.records import Record, Report
+from nexus_context.errors import Span
 from nexus_context.ledger import open_ledger
 from nexus_context.mirror import mirror_files
 
@@ -61,6 +70,17 @@ def test_a_sub_agent_belongs_to_its_session(tmp_path: Path, chats: Path) -> None
     assert (sessions["helper-1"].parent, sessions[SESSION].parent) == (SESSION, None)
 
 
+def test_a_folder_has_the_sessions_of_those_inside_it(tmp_path: Path, chats: Path) -> None:
+    write(chats)
+    place = Place(str(tmp_path), {})
+    new = tmp_path / ".gemini" / "tmp" / "new"
+    new.mkdir()
+    for folder, paths in {"/home": {f"{chats}/"}, FOLDER: {f"{chats}/"}, "/opt": set[str]()}.items():
+        watched = {f"{tmp_path}/.gemini/tmp/", f"{new}/"} | paths
+        assert set(PROGRAMS["gemini"].watched(place, folder)) == watched
+        assert len(list(PROGRAMS["gemini"].list_files(place, folder))) == len(paths)
+
+
 def test_the_report_counts_each_request_and_each_text_once(tmp_path: Path, chats: Path) -> None:
     write(chats)
     follower = follower_in(tmp_path)
@@ -94,11 +114,6 @@ def test_a_report_is_the_same_however_the_file_grew(tmp_path: Path, chats: Path,
     assert follower.paths == (str(path),)
 
 
-def test_where_sessions_appear_is_watched(tmp_path: Path, chats: Path) -> None:
-    watched = PROGRAMS["gemini"].watched(Place(str(tmp_path), {}), FOLDER)
-    assert list(watched) == [f"{tmp_path}/.gemini/tmp/", f"{chats}/"]
-
-
 @pytest.mark.parametrize("step", [1, 3, len(LINES)])
 def test_a_session_is_kept_with_what_was_compressed(tmp_path: Path, chats: Path, step: int) -> None:
     state = {"NEXUS_STATE": str(tmp_path / "state")}
@@ -122,3 +137,48 @@ def test_a_session_is_kept_with_what_was_compressed(tmp_path: Path, chats: Path,
     assert "Are you sure about the north?" not in contents
     assert "/stats" not in contents
     assert [call.name for message in last for call in message.tool_calls] == ["read_file"]
+
+
+def test_the_mirror_knows_the_parent_of_a_sub_agent(tmp_path: Path, chats: Path) -> None:
+    agents = chats / SESSION
+    agents.mkdir()
+    (agents / "helper-1.jsonl").write_bytes(b"".join(LINES).replace(SESSION.encode(), b"helper-1"))
+    with closing(open_ledger(environ={"NEXUS_STATE": str(tmp_path / "state")})) as ledger:
+        mirror_files(ledger, str(tmp_path), {})
+        mirrored = ledger.mirrored_session("gemini", "helper-1")
+    assert mirrored is not None
+    assert mirrored.origin.parent == SESSION
+
+
+PLAIN = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.text(max_size=5), st.sampled_from(["/x", SNAPSHOT])
+)
+KEYS = st.one_of(st.text(max_size=5), st.sampled_from(["text", "functionCall", "functionResponse", "id"]))
+VALUES = st.recursive(
+    PLAIN,
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(KEYS, inner, max_size=3)),
+    max_leaves=6,
+)
+NAMES = ("id", "type", "content", "tokens", "toolCalls", "thoughts", "messages", "$set", "$rewindTo", "model")
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, len(LINES) - 1), st.sampled_from(NAMES), VALUES), max_size=6))
+def test_no_value_in_a_record_stops_its_readers(changes: list[tuple[int, str, Any]]) -> None:
+    """Whatever a field holds, the other messages are read, and nothing is an error in Nexus."""
+    records: list[dict[str, Any]] = [json.loads(line) for line in LINES]
+    for at, name, value in changes:
+        calls = records[at].get("toolCalls")
+        if isinstance(calls, list):
+            records[at]["toolCalls"] = [*calls, value, {name: value}]
+        records[at][name] = value
+    steps = GeminiSteps()
+    for record in records:
+        list(steps.read(json.dumps(record).encode()))
+    report = Report("/s.jsonl")
+    taken = [Record(one, Span(0, 0), "A line") for one in records if FORMAT.reader.is_record(one)]
+    FORMAT.reader.convert(taken, report, True)
+    FORMAT.reader.convert(taken, report, False)
+    boundary = FORMAT.find_boundary(records, False)
+    FORMAT.continues(records, () if boundary is None else boundary.parents, False)
+    assert not [one for one in report.problems() if one.code == "internal"]

@@ -399,7 +399,7 @@ def test_a_folder_that_a_window_has_is_not_loaded_again(desk: Desk) -> None:
     assert desk.clients == ["hooks"]
     desk.run(open_window())
     desk.call("UserPromptSubmit", "--memory", prompt=prompt)
-    assert desk.clients == ["hooks", "window"]
+    assert desk.clients == ["window"]
     assert desk.folders.ask(str(desk.folder), desk.environ, desk.client_of) == "window"
 
 

@@ -4,7 +4,7 @@ import type { Readable } from "node:stream";
 import { setTimeout as wait } from "node:timers/promises";
 
 /** How long to wait for the last words of a server that has ended. */
-const LAST_WORDS_MS = 500;
+const LAST_WORDS_MS = 2_000;
 /** What the language client says where the server is gone, in place of why. */
 const GONE = /disposed|destroyed|closed|exited|EPIPE|ECONNRESET/i;
 
