@@ -256,8 +256,7 @@ class Publisher:
 
 def _innermost(views: Iterable[_View], path: str) -> list[_View]:
     """The views of the innermost folder among those that read a path; all that do if none contains it."""
-    # in the order of their folders: which one was loaded first is chance
-    reading = sorted((view for view in views if path in view.paths), key=lambda view: view.folder)
+    reading = [view for view in views if path in view.paths]
     depth = max((len(view.folder) for view in reading if within(path, view.folder)), default=0)
     if not depth:
         return reading
