@@ -38,6 +38,7 @@ ORDER = [
     "prompt",
     "assistants",
     "snapshot",
+    "session_records",
     "conversation",
     "ledger",
     "memory",

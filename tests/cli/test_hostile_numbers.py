@@ -56,10 +56,11 @@ def test_a_number_that_cannot_be(
 
 
 def test_a_file_of_damaged_lines_is_not_read_to_its_end(tmp_path: Path) -> None:
-    from nexus_context.assistant_sessions.model import MOST_DAMAGED, AssistantSession, records
+    from nexus_context.assistant_sessions.model import MOST_DAMAGED, records
+    from nexus_context.session_records.record import SessionRecord
 
     damaged: set[int] = set()
     lines = (b"{%d" % number for number in range(10 * MOST_DAMAGED))
-    assert list(records(lines, AssistantSession, damaged)) == []
+    assert list(records(lines, SessionRecord, damaged)) == []
     assert len(damaged) == MOST_DAMAGED
     assert next(lines) == b"{%d" % MOST_DAMAGED

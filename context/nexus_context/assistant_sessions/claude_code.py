@@ -19,42 +19,13 @@ from typing import Any
 import msgspec
 
 from nexus_context import files
-from nexus_context.assistant_sessions.model import (
-    AssistantSession,
-    Place,
-    SessionSource,
-    Usage,
-    count,
-    read_file,
-    text,
-)
+from nexus_context.assistant_sessions.model import AssistantSession, Place, SessionSource, Usage, read_file
+from nexus_context.session_records.claude_code import ClaudeCodeRecord
+from nexus_context.session_records.values import count, text
 
 NAME = "claude-code"
 LONGEST_NAME = 200  # characters of a directory's name before it is cut
 _SUFFIX = ".jsonl"
-
-
-class _Message(msgspec.Struct):
-    role: str | None = None
-    model: str | None = None
-    content: Any = None
-    usage: dict[str, Any] | None = None
-
-
-class _Record(msgspec.Struct, rename="camel"):
-    type: str
-    subtype: str | None = None
-    timestamp: str | None = None
-    working_directory: str | None = msgspec.field(name="cwd", default=None)
-    version: str | None = None
-    is_sidechain: bool = False
-    is_meta: bool = False
-    is_compact_summary: bool = False
-    message: _Message | None = None
-    last_prompt: str | None = None
-    total_cost_usd: float | None = msgspec.field(name="totalCostUSD", default=None)
-    model_usage: dict[str, dict[str, Any]] | None = None
-    compact_metadata: dict[str, Any] | None = None
 
 
 def sources(place: Place, folder: str | None) -> Iterator[SessionSource]:
@@ -96,18 +67,19 @@ def directory_name(folder: str) -> str:
 def read(path: str, folder: str | None) -> list[AssistantSession]:
     """The session of a file; none if it works elsewhere or has no message."""
     begin = partial(_from_start, path)
-    return read_file(path, folder, _Record, begin=begin, complete=_from_end)
+    return read_file(path, folder, ClaudeCodeRecord, begin=begin, complete=_from_end)
 
 
-def _from_start(path: str, first: Iterable[_Record], changed: str) -> AssistantSession | None:
+def _from_start(path: str, first: Iterable[ClaudeCodeRecord], changed: str) -> AssistantSession | None:
     """What the first records say: where the session works, and what the user wanted."""
     folder = prompt = version = started = None
     for record in first:
-        folder = folder or text(record.working_directory)
-        version = record.version or version
-        started = started or text(record.timestamp)
-        if record.type == "user" and not (record.is_meta or record.is_compact_summary or prompt):
-            prompt = _words(record.message)
+        folder = folder or text(record.folder)
+        version = text(record.value.get("version")) or version
+        started = started or text(record.value.get("timestamp"))
+        is_own = record.value.get("isMeta") is True or record.is_summary
+        if record.kind == "user" and prompt is None and not is_own:
+            prompt = _words(record)
         if folder and prompt:
             break
     if folder is None:
@@ -124,31 +96,26 @@ def _from_start(path: str, first: Iterable[_Record], changed: str) -> AssistantS
     )
 
 
-def _from_end(session: AssistantSession, last: Iterable[_Record]) -> AssistantSession:
+def _from_end(session: AssistantSession, last: Iterable[ClaudeCodeRecord]) -> AssistantSession:
     """Add what the last records say."""
     changes: dict[str, Any] = {}
     for record in last:
-        if record.timestamp and "changed" not in changes:
-            changes |= {"changed": record.timestamp, "version": record.version or session.version}
-        if record.total_cost_usd is not None and "cost_usd" not in changes:
-            changes |= {"cost_usd": record.total_cost_usd, "total": usage_of_models(record.model_usage or {})}
-        if record.last_prompt and session.prompt is None:
-            changes.setdefault("prompt", record.last_prompt)
-        if record.subtype == "compact_boundary" and "last" not in changes:
-            left = count(record.compact_metadata or {}, "postTokens")
+        time, cost = text(record.value.get("timestamp")), record.total_cost_usd
+        if time is not None and "changed" not in changes:
+            changes |= {"changed": time, "version": text(record.value.get("version")) or session.version}
+        if cost is not None and "cost_usd" not in changes:
+            changes |= {"cost_usd": cost, "total": usage_of_models(record.model_usage)}
+        prompt = text(record.value.get("lastPrompt"))
+        if prompt is not None and session.prompt is None:
+            changes.setdefault("prompt", prompt)
+        if record.is_compaction and "last" not in changes:
+            left = count(record.compact_metadata, "postTokens")
             changes["last"] = Usage(fresh=left) if left else None
-        if record.type == "assistant" and not record.is_sidechain and _is_answer(record.message):
-            message = record.message
-            assert message is not None  # noqa: S101 - an answer has one
-            changes.setdefault("last", usage_of(message.usage or {}))
-            changes["model"] = message.model
+        if record.kind == "assistant" and not record.is_sidechain and record.usage:
+            changes.setdefault("last", usage_of(record.usage))
+            changes["model"] = record.model
             break
     return msgspec.structs.replace(session, **changes)
-
-
-def _is_answer(message: _Message | None) -> bool:
-    """Whether a model wrote a message; errors that Claude Code writes in its name have no usage."""
-    return message is not None and bool(message.usage) and message.model != "<synthetic>"
 
 
 def usage_of(values: dict[str, Any]) -> Usage:
@@ -175,14 +142,7 @@ def usage_of_models(models: dict[str, dict[str, Any]]) -> Usage:
     )
 
 
-def _words(message: _Message | None) -> str | None:
+def _words(record: ClaudeCodeRecord) -> str | None:
     """The text of a message of the user; none of what Claude Code wraps in tags (commands, reminders)."""
-    if message is None:
-        return None
-    parts = (
-        message.content if isinstance(message.content, list) else [{"type": "text", "text": message.content}]
-    )
-    words = (
-        text(part.get("text")) for part in parts if isinstance(part, dict) and part.get("type") == "text"
-    )
+    words = (text(block.get("text")) for block in record.blocks if block.get("type") == "text")
     return next((one for one in words if one and not one.lstrip().startswith("<")), None)

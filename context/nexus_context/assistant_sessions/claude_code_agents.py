@@ -6,7 +6,8 @@
    directories are not followed, so there are no loops.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from os.path import basename, join
 
 from nexus_context import files
@@ -14,9 +15,11 @@ from nexus_context.assistant_sessions import claude_code
 from nexus_context.assistant_sessions.claude_code_steps import ClaudeCodeSteps
 from nexus_context.assistant_sessions.fold import Sum
 from nexus_context.assistant_sessions.followed import FollowedFile
-from nexus_context.assistant_sessions.model import Place, decode_object, text
+from nexus_context.assistant_sessions.model import Place
 from nexus_context.assistant_sessions.report import SubAgent
 from nexus_context.files import JSON_LIMIT, read_text
+from nexus_context.session_records.claude_code import ClaudeCodeRecord
+from nexus_context.session_records.values import decode_object, text
 
 MOST_AGENTS = 500  # files of sub-agents of one session
 DEEPEST = 4  # directories below `subagents`
@@ -25,13 +28,13 @@ AGENT = "agent-"
 _SUFFIX = ".jsonl"
 
 
-class FollowedClaudeCode(FollowedFile):
+class FollowedClaudeCode(FollowedFile[ClaudeCodeRecord]):
     """The session's file, and those of its sub-agents."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(path, ClaudeCodeSteps)
+        super().__init__(path, ClaudeCodeRecord, ClaudeCodeSteps)
         self._directory = agents_directory(path)
-        self._agent_files: dict[str, FollowedFile] = {}
+        self._agent_files: dict[str, FollowedFile[ClaudeCodeRecord]] = {}
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -52,6 +55,10 @@ class FollowedClaudeCode(FollowedFile):
     def damaged(self) -> int:
         return super().damaged + sum(each.damaged for each in self._agent_files.values())
 
+    @property
+    def unknown(self) -> Mapping[str, int]:
+        return sum((Counter(each.unknown) for each in self._agent_files.values()), Counter(super().unknown))
+
     def advance(self) -> bool:
         has_changed = super().advance()
         if has_changed:
@@ -70,7 +77,9 @@ class FollowedClaudeCode(FollowedFile):
         for name, kind in files.list_directory(self._directory, MOST_AGENTS) or ():
             path = join(self._directory, name)
             if kind == "file" and name.endswith(_SUFFIX) and path not in self._agent_files:
-                self._agent_files[path] = FollowedFile(path, lambda: ClaudeCodeSteps(is_agent=True))
+                self._agent_files[path] = FollowedFile(
+                    path, ClaudeCodeRecord, lambda: ClaudeCodeSteps(is_agent=True)
+                )
 
 
 def agents_directory(path: str) -> str:

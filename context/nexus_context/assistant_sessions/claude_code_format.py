@@ -5,38 +5,39 @@
 """
 
 from collections.abc import Sequence
-from typing import Any
 
-from nexus_context.assistant_sessions.record_format import MOST_PARENTS, Boundary, RecordFormat, Values
-from nexus_context.conversation.transcripts.claude_code import READER, has_message
-from nexus_context.conversation.transcripts.conversation import field, text_in
+from nexus_context.assistant_sessions.record_format import MOST_PARENTS, Boundary, RecordFormat
+from nexus_context.conversation.transcripts.claude_code import READER
+from nexus_context.session_records.claude_code import ClaudeCodeRecord
+
+Records = Sequence[ClaudeCodeRecord]
 
 
-def _find_boundary(values: Values, is_agent: bool) -> Boundary | None:
+def _find_boundary(records: Records, is_agent: bool) -> Boundary | None:
     """The last boundary after the first record; None if there is none."""
     exchange = _Exchange(is_agent)
     boundary: Boundary | None = None
-    for at, value in enumerate(values):
-        if at and exchange.can_end_before(value):
+    for at, record in enumerate(records):
+        if at and exchange.can_end_before(record):
             boundary = Boundary(at, tuple(exchange.uuids)[-MOST_PARENTS:])
-        exchange.add(value)
+        exchange.add(record)
     return boundary
 
 
-def _continues(values: Values, parents: Sequence[str], is_agent: bool) -> bool:
+def _continues(records: Records, parents: Sequence[str], is_agent: bool) -> bool:
     """Whether records simply continue what was read before them (rule 1)."""
-    uuids = {text_in(value, "uuid") for value in values}
+    uuids = {record.uuid for record in records}
     is_first = True
-    for value in values:
-        if not is_agent and _is_sidechain(value):
-            if not text_in(value, "agentId"):
+    for record in records:
+        if not is_agent and record.is_sidechain:
+            if record.value.get("agentId") is None:
                 return False
             continue
-        if "parentUuid" not in value:
+        if "parentUuid" not in record.value:
             continue
-        parent = _parent(value)
+        parent = record.parent
         if parent is None:
-            if not _is_compaction(value):
+            if not record.is_root_compaction:
                 return False
         elif parent not in uuids and not (is_first and parent in parents):
             return False
@@ -44,18 +45,16 @@ def _continues(values: Values, parents: Sequence[str], is_agent: bool) -> bool:
     return True
 
 
-def _list_waiting(values: Values) -> list[int]:
+def _list_waiting(records: Records) -> list[int]:
     """The records of the user's texts that still wait in the queue."""
     waiting: list[int] = []
-    for at, value in enumerate(values):
-        if value.get("type") != "queue-operation":
-            continue
-        match value.get("operation"):
+    for at, record in enumerate(records):
+        match record.queue_operation:
             case "enqueue":
                 waiting.append(at)
             case "dequeue" | "remove":
-                texts = [values[place].get("content") for place in waiting]
-                text = value.get("content")
+                texts = [records[place].value.get("content") for place in waiting]
+                text = record.value.get("content")
                 if waiting:
                     del waiting[texts.index(text) if text in texts else 0]
             case "popAll":
@@ -64,7 +63,7 @@ def _list_waiting(values: Values) -> list[int]:
 
 
 class _Exchange:
-    """What is open while records of Claude Code are read."""
+    """What is open while records are read."""
 
     def __init__(self, is_agent: bool) -> None:
         self.uuids: dict[str, None] = {}  # of the last message and what follows it
@@ -73,77 +72,49 @@ class _Exchange:
         self._waiting = 0
         self._answer: str | None = None
 
-    def can_end_before(self, value: dict[str, Any]) -> bool:
+    def can_end_before(self, record: ClaudeCodeRecord) -> bool:
         """Whether reading can resume with a record."""
-        if self._calls or self._waiting or self._is_aside(value):
+        if self._calls or self._waiting or self._is_aside(record):
             return False
-        kind = value.get("type")
-        if kind == "assistant":
-            return _message_id(value) != self._answer
-        return kind == "user" and isinstance(value.get("message"), dict) and not _results(value)
+        if record.kind == "assistant":
+            return record.message_id != self._answer
+        return record.kind == "user" and record.message is not None and not record.results
 
-    def add(self, value: dict[str, Any]) -> None:
+    def add(self, record: ClaudeCodeRecord) -> None:
         """Read a record."""
-        kind = value.get("type")
-        for block in _blocks(value):
-            if kind == "assistant" and block.get("type") == "tool_use":
-                self._calls.add(str(block.get("id")))
-        self._calls.difference_update(_results(value))
-        if kind == "queue-operation":
-            operation = value.get("operation")
-            self._waiting = (
-                0 if operation == "popAll" else self._waiting + (1 if operation == "enqueue" else -1)
-            )
-            self._waiting = max(self._waiting, 0)
-        if self._is_aside(value):
+        self._calls.update(record.calls)
+        self._calls.difference_update(record.results)
+        operation = record.queue_operation
+        if operation is not None:
+            self._waiting += 1 if operation == "enqueue" else -1
+            self._waiting = 0 if operation == "popAll" else max(self._waiting, 0)
+        if self._is_aside(record):
             return
-        is_same_answer = kind == "assistant" and _message_id(value) == self._answer
-        if has_message(value) and not _results(value) and not is_same_answer:
+        is_same_answer = record.kind == "assistant" and record.message_id == self._answer
+        if record.has_message and not record.results and not is_same_answer:
             self.uuids.clear()
-        elif not self._follows(value):
+        elif not self._follows(record):
             return
-        if kind == "assistant":
-            self._answer = _message_id(value)
-        uuid = text_in(value, "uuid")
-        if uuid is not None:
-            self.uuids[uuid] = None
+        if record.kind == "assistant":
+            self._answer = record.message_id
+        if record.uuid is not None:
+            self.uuids[record.uuid] = None
 
-    def _follows(self, value: dict[str, Any]) -> bool:
+    def _follows(self, record: ClaudeCodeRecord) -> bool:
         """Whether a record follows the last message, rather than one that the conversation may have left."""
-        parent = _parent(value)
-        return "parentUuid" not in value or parent in self.uuids or (parent is None and _is_compaction(value))
+        parent = record.parent
+        return (
+            "parentUuid" not in record.value
+            or parent in self.uuids
+            or (parent is None and record.is_root_compaction)
+        )
 
-    def _is_aside(self, value: dict[str, Any]) -> bool:
-        return not self._is_agent and _is_sidechain(value)
-
-
-def _parent(value: dict[str, Any]) -> str | None:
-    """The uuid of the record that a record follows; a compaction names it apart."""
-    return text_in(value, "logicalParentUuid" if _is_compaction(value) else "parentUuid")
-
-
-def _is_compaction(value: dict[str, Any]) -> bool:
-    return value.get("parentUuid") is None and field(value, "subtype") == "compact_boundary"
-
-
-def _is_sidechain(value: dict[str, Any]) -> bool:
-    return value.get("isSidechain") is True or bool(value.get("parent_tool_use_id"))
-
-
-def _message_id(value: dict[str, Any]) -> str | None:
-    return text_in(value, "message", "id") or text_in(value, "uuid")
-
-
-def _blocks(value: dict[str, Any]) -> list[dict[str, Any]]:
-    content = field(value, "message", "content")
-    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
-
-
-def _results(value: dict[str, Any]) -> list[str]:
-    return [str(block.get("tool_use_id")) for block in _blocks(value) if block.get("type") == "tool_result"]
+    def _is_aside(self, record: ClaudeCodeRecord) -> bool:
+        return not self._is_agent and record.is_sidechain
 
 
 FORMAT = RecordFormat(
+    record_type=ClaudeCodeRecord,
     reader=READER,
     find_boundary=_find_boundary,
     continues=_continues,

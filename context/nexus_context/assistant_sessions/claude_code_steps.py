@@ -17,7 +17,6 @@ from typing import Any
 import msgspec
 
 from nexus_context.assistant_sessions import claude_code
-from nexus_context.assistant_sessions.model import count, seconds, text
 from nexus_context.assistant_sessions.steps import (
     AgentStep,
     AssistantRequest,
@@ -28,45 +27,34 @@ from nexus_context.assistant_sessions.steps import (
     Step,
     ToolOutput,
     ToolUse,
-    UnreadRecord,
     WindowText,
     split_server,
 )
-from nexus_context.decoding import decoder_of
+from nexus_context.session_records.claude_code import ClaudeCodeRecord
+from nexus_context.session_records.values import count, seconds, text
 from nexus_context.tokens.estimates import UNITS_PER_TOKEN
 
 IMAGE_UNITS = 1_500 * UNITS_PER_TOKEN
 """An image whose size nobody states."""
-_SILENT = frozenset(
-    {
-        *("queue-operation", "last-prompt", "atis-latch", "tools-used", "mode", "api-request", "summary"),
-        *("api-request-blob", "file-history-snapshot", "progress", "permission-mode", "pr-link", "tag"),
-        *("custom-title", "ai-title", "agent-name", "agent-color", "agent-setting", "worktree-state"),
-        *("file-history-delta", "content-replacement", "marble-origami-commit", "task-summary"),
-    }
-)
-"""Records that add nothing to the window: 2.1.330 wrote most of them, the rest are of the public readers."""
 
 
 class ClaudeCodeSteps:
-    """Turns the lines of one file into steps. `is_agent`: the file is that of a sub-agent."""
+    """Turns the records of one file into steps. `is_agent`: the file is that of a sub-agent."""
 
     def __init__(self, *, is_agent: bool = False) -> None:
         self._is_agent = is_agent
-        self._decoder = decoder_of(dict[str, Any])
         self._shape = ""
 
-    def read(self, line: bytes) -> Iterator[Step | AgentStep]:
-        """The steps of a line; msgspec.DecodeError if it is not a record."""
-        record = self._decoder.decode(line)
+    def read(self, record: ClaudeCodeRecord) -> Iterator[Step | AgentStep]:
+        """The steps of a record."""
         agent = None
-        if record.get("isSidechain") is True and not self._is_agent:
-            agent = text(record.get("agentId")) or text(record.get("sessionId")) or "sub-agent"
+        if record.is_sidechain and not self._is_agent:
+            agent = record.agent or record.session or "sub-agent"
         for step in self._steps(record):
             yield step if agent is None else AgentStep(agent, step)
 
-    def _steps(self, record: dict[str, Any]) -> Iterator[Step]:
-        kind = record.get("type")
+    def _steps(self, record: ClaudeCodeRecord) -> Iterator[Step]:
+        kind, value = record.kind, record.value
         if kind == "user":
             return self._user(record)
         if kind == "assistant":
@@ -78,18 +66,15 @@ class ClaudeCodeSteps:
         if kind == "cost-state":
             return _totals(record)
         if kind == "api-request-shape":
-            return self._definitions(text(record.get("shapeHash")) or "", record.get("shape"))
-        if kind in _SILENT:
-            return iter(())
-        return iter((UnreadRecord(str(kind)),))
+            return self._definitions(text(value.get("shapeHash")) or "", value.get("shape"))
+        return iter(())
 
-    def _user(self, record: dict[str, Any]) -> Iterator[Step]:
-        content, uuid = _content(record), text(record.get("uuid")) or ""
-        is_summary = record.get("isCompactSummary") is True
-        if record.get("isVisibleInTranscriptOnly") is True and not is_summary:
+    def _user(self, record: ClaudeCodeRecord) -> Iterator[Step]:
+        uuid, is_summary = record.uuid or "", record.is_summary
+        if record.is_hidden:
             return
-        is_meta = record.get("isMeta") is True or _origin(record) is not None
-        for part in content:
+        is_meta = record.value.get("isMeta") is True or _origin(record.value) is not None
+        for part in record.blocks:
             kind = part.get("type")
             if kind == "tool_result":
                 yield _result(part, uuid)
@@ -102,10 +87,10 @@ class ClaudeCodeSteps:
             elif kind in ("image", "document"):
                 yield WindowText("user", "", "", id=uuid, units=IMAGE_UNITS)
 
-    def _attachment(self, record: dict[str, Any]) -> Iterator[Step]:
-        value = record.get("attachment")
+    def _attachment(self, record: ClaudeCodeRecord) -> Iterator[Step]:
+        value = record.value.get("attachment")
         attachment = value if isinstance(value, dict) else {}
-        kind, uuid = text(attachment.get("type")) or "attachment", text(record.get("uuid")) or ""
+        kind, uuid = text(attachment.get("type")) or "attachment", record.uuid or ""
         if kind == "instructions":
             yield LoadedInstructions(tuple(_files(attachment)))
             return
@@ -114,7 +99,7 @@ class ClaudeCodeSteps:
             if not self._shape and isinstance(snapshot["tools"], list):
                 yield from self._definitions("", snapshot)
             return
-        rendered = record.get("rendered")
+        rendered = record.value.get("rendered")
         sent = [_text_of(part.get("content")) for part in rendered or () if isinstance(part, dict)]
         if rendered is None:  # before 2.1.330
             prompt = attachment.get("prompt")
@@ -134,24 +119,24 @@ class ClaudeCodeSteps:
         yield Definitions(fingerprint, _text_of(system), tuple(_tools(tools)))
 
 
-def _answer(record: dict[str, Any]) -> Iterator[Step]:
-    message, uuid = record.get("message"), text(record.get("uuid")) or ""
-    if not isinstance(message, dict):
+def _answer(record: ClaudeCodeRecord) -> Iterator[Step]:
+    message, uuid = record.message, record.uuid or ""
+    if message is None:
         return
-    model, values = text(message.get("model")), message.get("usage")
-    if model == "<synthetic>":
+    if record.model == "<synthetic>":
         return
-    if isinstance(values, dict):
-        written = values.get("cache_creation")
+    usage = record.usage
+    if usage is not None:
+        written = usage.get("cache_creation")
         yield AssistantRequest(
-            key=f"{message.get('id') or uuid}:{record.get('requestId') or ''}",
-            at=seconds(record.get("timestamp")),
-            model=model,
-            usage=claude_code.usage_of(values),
+            key=f"{message.get('id') or uuid}:{record.value.get('requestId') or ''}",
+            at=seconds(record.value.get("timestamp")),
+            model=record.model,
+            usage=claude_code.usage_of(usage),
             written_1h=count(written, "ephemeral_1h_input_tokens") if isinstance(written, dict) else 0,
-            version=text(record.get("version")),
+            version=text(record.value.get("version")),
         )
-    for part in _content(record):
+    for part in record.blocks:
         kind = part.get("type")
         if kind == "text":
             yield WindowText("answers", str(part.get("text") or ""), id=uuid)
@@ -165,20 +150,19 @@ def _answer(record: dict[str, Any]) -> Iterator[Step]:
             yield _result(part, uuid)
 
 
-def _system(record: dict[str, Any]) -> Iterator[Step]:
-    subtype = record.get("subtype")
-    if subtype == "compact_boundary":
-        value = record.get("compactMetadata")
-        about: dict[str, Any] = value if isinstance(value, dict) else {}
+def _system(record: ClaudeCodeRecord) -> Iterator[Step]:
+    content = record.value.get("content")
+    if record.is_compaction:
+        about = record.compact_metadata
         yield SessionCompaction(
-            at=seconds(record.get("timestamp")),
+            at=seconds(record.value.get("timestamp")),
             trigger=text(about.get("trigger")),
             before=count(about, "preTokens") or None,
             after=count(about, "postTokens") or None,
             preserved=_preserved(about),
         )
-    elif subtype == "local_command" and isinstance(record.get("content"), str):
-        yield WindowText("attachments", record["content"], "local_command", id=text(record.get("uuid")) or "")
+    elif record.value.get("subtype") == "local_command" and isinstance(content, str):
+        yield WindowText("attachments", content, "local_command", id=record.uuid or "")
 
 
 def _preserved(about: Mapping[str, Any]) -> frozenset[str]:
@@ -190,15 +174,10 @@ def _preserved(about: Mapping[str, Any]) -> frozenset[str]:
     return frozenset()
 
 
-def _totals(record: dict[str, Any]) -> Iterator[Step]:
-    cost, models = record.get("totalCostUSD"), record.get("modelUsage")
-    if isinstance(cost, int | float) and not isinstance(cost, bool):
-        usages = {
-            name: values
-            for name, values in (models if isinstance(models, dict) else {}).items()
-            if isinstance(values, dict)
-        }
-        yield StatedTotals(usage=claude_code.usage_of_models(usages), cost_usd=float(cost))
+def _totals(record: ClaudeCodeRecord) -> Iterator[Step]:
+    cost = record.total_cost_usd
+    if cost is not None:
+        yield StatedTotals(usage=claude_code.usage_of_models(record.model_usage), cost_usd=cost)
 
 
 def _tools(tools: Any) -> Iterator[tuple[str, str | None, str]]:
@@ -231,14 +210,6 @@ def _origin(record: dict[str, Any]) -> str | None:
     origin = record.get("origin")
     kind = origin.get("kind") if isinstance(origin, dict) else None
     return kind if isinstance(kind, str) and kind not in ("human", "user") else None
-
-
-def _content(record: dict[str, Any]) -> list[dict[str, Any]]:
-    message = record.get("message")
-    content = message.get("content") if isinstance(message, dict) else None
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}]
-    return [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
 
 
 def _text_of(content: Any) -> str:

@@ -17,40 +17,13 @@ from typing import Any
 import msgspec
 
 from nexus_context import files
-from nexus_context.assistant_sessions.model import (
-    AssistantSession,
-    Place,
-    SessionSource,
-    Usage,
-    count,
-    read_file,
-    text,
-)
+from nexus_context.assistant_sessions.model import AssistantSession, Place, SessionSource, Usage, read_file
+from nexus_context.session_records.codex import CodexRecord
+from nexus_context.session_records.values import count, field, objects_in, text, text_in
 
 NAME = "codex"
 DEEPEST = 4  # directories below `sessions`
 DAY_S = 86_400
-
-
-class _Payload(msgspec.Struct):
-    type: str | None = None
-    id: str | None = None
-    working_directory: str | None = msgspec.field(name="cwd", default=None)
-    timestamp: str | None = None
-    cli_version: str | None = None
-    parent_thread_id: str | None = None
-    source: Any = None
-    model: str | None = None
-    info: dict[str, Any] | None = None
-    role: str | None = None
-    content: Any = None
-    message: Any = None
-
-
-class _Record(msgspec.Struct):
-    type: str
-    timestamp: str | None = None
-    payload: _Payload = msgspec.field(default_factory=_Payload)
 
 
 def sources(place: Place, folder: str | None) -> Iterator[SessionSource]:
@@ -92,44 +65,46 @@ def _rollouts(directory: str, depth: int) -> Iterator[str]:
 def read(path: str, folder: str | None) -> list[AssistantSession]:
     """The session of a file; none if it works elsewhere."""
     begin = partial(_from_start, path)
-    return read_file(path, folder, _Record, begin=begin, complete=_from_end)
+    return read_file(path, folder, CodexRecord, begin=begin, complete=_from_end)
 
 
-def _from_start(path: str, first: Iterable[_Record], changed: str) -> AssistantSession | None:
+def _from_start(path: str, first: Iterable[CodexRecord], changed: str) -> AssistantSession | None:
     session = None
     for record in first:
         payload = record.payload
-        if record.type == "session_meta" and session is None:
+        if record.kind == "session_meta" and session is None:
             session = AssistantSession(
                 assistant=NAME,
-                id=payload.id or path,
+                id=text_in(payload, "id") or path,
                 path=path,
-                folder=text(payload.working_directory),
-                version=payload.cli_version,
-                started=payload.timestamp or record.timestamp,
+                folder=text(record.folder),
+                version=text_in(payload, "cli_version"),
+                started=text_in(payload, "timestamp") or text_in(record.value, "timestamp"),
                 changed=changed,
-                parent=payload.parent_thread_id or _parent(payload.source),
+                parent=record.parent_thread,
             )
-        prompt = _words(payload) if session is not None and payload.role == "user" else None
+        is_prompt = session is not None and text_in(payload, "role") == "user"
+        prompt = _words(payload) if is_prompt else None
         if session is not None and prompt is not None:
             return msgspec.structs.replace(session, prompt=prompt)
     return session
 
 
-def _from_end(session: AssistantSession, last: Iterable[_Record]) -> AssistantSession:
+def _from_end(session: AssistantSession, last: Iterable[CodexRecord]) -> AssistantSession:
     changes: dict[str, Any] = {}
     for record in last:
-        payload = record.payload
-        if record.timestamp:
-            changes.setdefault("changed", record.timestamp)
-        if payload.type == "token_count" and payload.info and "last" not in changes:
+        time, model = text_in(record.value, "timestamp"), text_in(record.payload, "model")
+        info = field(record.payload, "info") if record.payload_kind == "token_count" else None
+        if time is not None:
+            changes.setdefault("changed", time)
+        if isinstance(info, dict) and info and "last" not in changes:
             changes |= {
-                "last": usage_of(payload.info.get("last_token_usage")),
-                "total": usage_of(payload.info.get("total_token_usage")),
-                "window": count(payload.info, "model_context_window") or None,
+                "last": usage_of(info.get("last_token_usage")),
+                "total": usage_of(info.get("total_token_usage")),
+                "window": count(info, "model_context_window") or None,
             }
-        if record.type == "turn_context" and payload.model:
-            changes.setdefault("model", payload.model)
+        if record.kind == "turn_context" and model is not None:
+            changes.setdefault("model", model)
         if "last" in changes and "model" in changes:
             break
     return msgspec.structs.replace(session, **changes)
@@ -144,15 +119,7 @@ def usage_of(values: Any) -> Usage | None:
     return Usage(fresh=fresh, cache_read=cached, cache_write=written, output=count(values, "output_tokens"))
 
 
-def _parent(source: Any) -> str | None:
-    """The thread that started a sub-agent, as versions before 0.169.0 have it."""
-    for name in ("subagent", "thread_spawn", "parent_thread_id"):
-        source = source.get(name) if isinstance(source, dict) else None
-    return text(source)
-
-
-def _words(payload: _Payload) -> str | None:
+def _words(payload: Any) -> str | None:
     """What the user wrote; Codex sends instructions and the environment in messages of the user, too."""
-    parts = payload.content if isinstance(payload.content, list) else []
-    words = (text(part.get("text")) for part in parts if isinstance(part, dict))
+    words = (text(part.get("text")) for part in objects_in(field(payload, "content")))
     return next((one for one in words if one and not one.lstrip().startswith(("<", "# AGENTS.md"))), None)

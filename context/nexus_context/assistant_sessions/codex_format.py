@@ -5,49 +5,43 @@
 
 from collections.abc import Sequence
 
-from nexus_context.assistant_sessions.record_format import Boundary, RecordFormat, Values
+from nexus_context.assistant_sessions.record_format import Boundary, RecordFormat
 from nexus_context.conversation.transcripts.codex import READER
-from nexus_context.conversation.transcripts.conversation import field, text_in
+from nexus_context.session_records.codex import CodexRecord
+from nexus_context.session_records.values import field, text_in
+
+Records = Sequence[CodexRecord]
 
 
-def _find_boundary(values: Values, _: bool) -> Boundary | None:
+def _find_boundary(records: Records, _: bool) -> Boundary | None:
     """The last boundary after the first record; None if there is none."""
     calls: set[str] = set()
     is_counted = False  # whether the usage of the last answer has come
     boundary: Boundary | None = None
-    for at, value in enumerate(values):
-        payload = value.get("payload")
-        kind = field(payload, "type")
-        if value.get("type") == "event_msg":
+    for at, record in enumerate(records):
+        kind, call = record.payload_kind or "", text_in(record.payload, "call_id")
+        if record.kind == "event_msg":
             is_counted = is_counted or kind == "token_count"
+        if record.kind != "response_item":
             continue
-        if value.get("type") != "response_item":
-            continue
-        role = field(payload, "role")
-        is_result = isinstance(kind, str) and kind.endswith("_output")
+        role, is_result = field(record.payload, "role"), kind.endswith("_output")
         begins = role == "user" or (is_counted and role in (None, "assistant") and not is_result)
         if at and not calls and begins:
             boundary = Boundary(at)
-        if isinstance(kind, str) and kind.endswith("_call") and text_in(payload, "call_id"):
-            calls.add(str(field(payload, "call_id")))
-        elif is_result:
-            calls.discard(str(field(payload, "call_id")))
-        is_counted = False if not is_result else is_counted
+        if is_result:
+            calls.discard(call or "")
+            continue
+        is_counted = False
+        if kind.endswith("_call") and call is not None:
+            calls.add(call)
     return boundary
 
 
-def _continues(values: Values, _: Sequence[str], __: bool) -> bool:
+def _continues(records: Records, _: Sequence[str], __: bool) -> bool:
     """Whether records simply continue what was read before them (rule 1)."""
-    return not any(field(value, "payload", "type") == "thread_rolled_back" for value in values)
-
-
-def _find_parent(_: str, values: Values) -> str | None:
-    """The thread that started a sub-agent, or that this one is a fork of."""
-    payload = values[0].get("payload") if values else None
-    spawn = field(field(payload, "source", "subagent"), "thread_spawn", "parent_thread_id")
-    return spawn if isinstance(spawn, str) else text_in(payload, "forked_from_id")
+    return not any(record.payload_kind == "thread_rolled_back" for record in records)
 
 
 FORMAT = RecordFormat(
-    reader=READER, find_boundary=_find_boundary, continues=_continues, find_parent=_find_parent
+    record_type=CodexRecord, reader=READER, find_boundary=_find_boundary, continues=_continues
 )

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from nexus_context.assistant_sessions import codex
-from nexus_context.assistant_sessions.model import Usage, count, seconds, text
+from nexus_context.assistant_sessions.model import Usage
 from nexus_context.assistant_sessions.steps import (
     AgentStep,
     AssistantRequest,
@@ -25,31 +25,22 @@ from nexus_context.assistant_sessions.steps import (
     Step,
     ToolOutput,
     ToolUse,
-    UnreadRecord,
     WindowText,
     split_server,
 )
-from nexus_context.decoding import decoder_of
+from nexus_context.session_records.codex import CALLS, COMPACTIONS, OUTPUTS, CodexRecord
+from nexus_context.session_records.values import count, field, seconds, text
 from nexus_context.tokens.estimates import UNITS_PER_TOKEN
 
 IMAGE_UNITS = 1_000 * UNITS_PER_TOKEN
-_SILENT = frozenset({"session_meta", "world_state", "turn_context", "session_state", "ghost_snapshot"})
-_OUTPUTS = (
-    "function_call_output",
-    "custom_tool_call_output",
-    "local_shell_call_output",
-    "tool_search_output",
-)
-_CALLS = ("function_call", "custom_tool_call", "local_shell_call", "tool_search_call", "web_search_call")
 _SUMMARY = "compaction.summary"
 _INSTRUCTIONS = re.compile(r"# AGENTS\.md instructions(?: for (?P<folder>[^\n]*))?")
 
 
 class CodexSteps:
-    """Turns the lines of one rollout into steps."""
+    """Turns the records of one rollout into steps."""
 
     def __init__(self) -> None:
-        self._decoder = decoder_of(dict[str, Any])
         self._waiting: list[
             Step
         ] = []  # items of an answer whose usage has not come, and what came after them
@@ -59,32 +50,27 @@ class CodexSteps:
         self._is_aside = False
         self._last: Usage | None = None
 
-    def read(self, line: bytes) -> Iterator[Step | AgentStep]:
-        """The steps of a line; msgspec.DecodeError if it is not a record."""
-        record = self._decoder.decode(line)
-        kind, payload = record.get("type"), record.get("payload")
-        if not isinstance(payload, dict):
-            yield UnreadRecord(str(kind))
+    def read(self, record: CodexRecord) -> Iterator[Step | AgentStep]:
+        """The steps of a record."""
+        kind, payload = record.kind, record.payload
+        if payload is None:
             return
-        at = seconds(record.get("timestamp"))
+        at = seconds(record.value.get("timestamp"))
         if kind == "response_item":
             yield from self._item(payload, record)
         elif kind == "event_msg":
             yield from self._event(payload, at)
         elif kind == "token_usage_record":
             self._has_records = True
-            key = text(payload.get("response_id")) or str(record.get("ordinal"))
+            key = text(payload.get("response_id")) or str(record.value.get("ordinal"))
             yield from self._request(key, payload.get("usage"), at)
         elif kind == "compacted":
-            yield from self._compacted(payload, at)
-        elif kind in _SILENT:
+            yield from self._compacted(payload, record.replacement, at)
+        elif kind == "turn_context":
             self._model = text(payload.get("model")) or self._model
-        else:
-            yield UnreadRecord(str(kind))
 
-    def _item(self, payload: dict[str, Any], record: dict[str, Any]) -> Iterator[Step]:
-        metadata = record.get("metadata")
-        if isinstance(metadata, dict) and metadata.get("compaction_output") is True:
+    def _item(self, payload: dict[str, Any], record: CodexRecord) -> Iterator[Step]:
+        if field(record.value, "metadata", "compaction_output") is True:
             self._is_aside = True  # the summary itself comes with `compacted`
             return
         steps = list(item_steps(payload))
@@ -120,11 +106,11 @@ class CodexSteps:
         steps, self._waiting = self._waiting, []
         yield from steps
 
-    def _compacted(self, payload: dict[str, Any], at: float) -> Iterator[Step]:
+    def _compacted(
+        self, payload: dict[str, Any], items: Sequence[dict[str, Any]], at: float
+    ) -> Iterator[Step]:
         self._waiting = []
         yield SessionCompaction(at=at, trigger=text(payload.get("trigger")))
-        history = payload.get("replacement_history")
-        items = [one for one in history if isinstance(one, dict)] if isinstance(history, list) else []
         for item in items:
             yield from item_steps(item)
         if not items and (summary := text(payload.get("message"))):
@@ -147,23 +133,21 @@ def item_steps(payload: dict[str, Any]) -> Iterator[Step]:
         data = payload.get("encrypted_content")
         units = len(data) * 3 // 16 * UNITS_PER_TOKEN if isinstance(data, str) else 0
         yield WindowText("thinking", words, id=name, units=units)
-    elif kind in _CALLS:
+    elif kind in CALLS:
         tool, server = split_server(str(payload.get("name") or kind))
         namespace = text(payload.get("namespace"))
         if namespace is not None and namespace.startswith("mcp__"):
             server = namespace.removeprefix("mcp__").strip("_")
         arguments = payload.get("arguments") or payload.get("input") or payload.get("action")
         yield ToolUse(str(payload.get("call_id")), tool, server, arguments, record=name)
-    elif kind in _OUTPUTS:
+    elif kind in OUTPUTS:
         output = payload.get("output")
         words, images = _output(output)
         yield ToolOutput(str(payload.get("call_id")), words, units=images * IMAGE_UNITS, record=name)
-    elif kind in ("compaction", "compaction_summary", "context_compaction"):
+    elif kind in COMPACTIONS:
         data = payload.get("encrypted_content")
         units = len(data) * 3 // 16 * UNITS_PER_TOKEN if isinstance(data, str) else 0
         yield WindowText("summary", "", id=name, units=units)
-    elif kind not in ("ghost_snapshot", "other"):
-        yield UnreadRecord(f"response_item/{kind}")
 
 
 def _message(payload: dict[str, Any], name: str) -> Iterator[Step]:

@@ -8,7 +8,7 @@
    dropped. Only the last one is compared, when its report is wanted.
 """
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -45,7 +45,6 @@ from nexus_context.assistant_sessions.steps import (
     Step,
     ToolOutput,
     ToolUse,
-    UnreadRecord,
     WindowText,
 )
 from nexus_context.assistant_sessions.tool_costs import Tool, ToolCosts
@@ -56,7 +55,6 @@ MOST_CHARACTERS = 8_000_000  # of messages that are kept
 LONGEST_TEXT = 40_000  # characters of one of them: names are sought at its ends
 MOST_MISSES = 50  # the latest
 MOST_COMPACTIONS = 50
-MOST_KINDS = 50  # of unknown records
 ZERO = Usage()
 _ROLES: dict[str, Role] = {"user": "user", "answers": "assistant", "summary": "user"}
 
@@ -85,7 +83,6 @@ class SessionFold:
         self.sum = Sum()
         self.instructions: dict[str, str] = {}
         self.agents: dict[str, SessionFold] = {}
-        self.unread: Counter[str] = Counter()
         self.first_words: str | None = None
         self.parts = WindowParts()
         self.parts.is_partial = is_partial
@@ -133,10 +130,8 @@ class SessionFold:
             self._take_instructions(step)
         elif isinstance(step, Definitions):
             self._take_definitions(step)
-        elif isinstance(step, StatedTotals):
-            self._take_totals(step)
         else:
-            self._take_unread(step)
+            self._take_totals(step)
 
     def _take_request(self, request: AssistantRequest) -> None:
         prices = request_prices(request.model, request.usage, request.written_1h)
@@ -273,10 +268,6 @@ class SessionFold:
         window = totals.window or self._stated.window
         self._stated = StatedTotals(totals.usage or self._stated.usage, cost, window)
 
-    def _take_unread(self, record: UnreadRecord) -> None:
-        is_listed = record.kind in self.unread or len(self.unread) < MOST_KINDS
-        self.unread[record.kind if is_listed else "other kinds"] += 1
-
     def _spread_answer(self) -> None:
         """Share the provider's figure of the last answer among its parts; without one, take estimates."""
         answer, self._answer = self._answer, []
@@ -374,7 +365,6 @@ class SessionFold:
             agents=(*agents, *(fold.sub_agent(name) for name, fold in self.agents.items())),
             instructions=tuple(self.instructions) or tuple(path for path, _ in own_files),
             parent=session.parent,
-            unread=dict(self.unread),
         )
 
     def _cache_state(self, last: AssistantRequest, window: int) -> CacheState:

@@ -10,10 +10,11 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from nexus_context.assistant_sessions.model import AssistantSession, Usage, seconds
+from nexus_context.assistant_sessions.model import AssistantSession, Usage
 from nexus_context.assistant_sessions.prices import request_prices
 from nexus_context.assistant_sessions.programs import PROGRAMS
 from nexus_context.assistant_sessions.report import SessionReport, SubAgent
+from nexus_context.session_records.values import seconds
 
 Files = Sequence[tuple[str, float]]
 """Instruction files with their tokens."""
@@ -76,6 +77,7 @@ class SessionFollower:
             skipped_bytes=followed.skipped_bytes,
             damaged=followed.damaged,
             long_lines=followed.long_lines,
+            unread=dict(followed.unknown),
         )
 
     def _instruction_files(self) -> Files:

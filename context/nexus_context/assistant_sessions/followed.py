@@ -4,27 +4,31 @@ A program whose sessions are not one file of records has a `FollowedSession` of 
 as has one that writes sub-agents to files beside the session's (`claude_code_agents`).
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
 from nexus_context import files
-from nexus_context.assistant_sessions.appended import AppendedLines
 from nexus_context.assistant_sessions.fold import SessionFold, Sum
 from nexus_context.assistant_sessions.model import AssistantSession, utc
 from nexus_context.assistant_sessions.report import SubAgent
 from nexus_context.assistant_sessions.steps import AgentStep, Step
+from nexus_context.session_records.reader import RecordReader
+from nexus_context.session_records.record import SessionRecord
+
+R = TypeVar("R", bound=SessionRecord)
+R_contra = TypeVar("R_contra", bound=SessionRecord, contravariant=True)
 
 
-class StepReader(Protocol):
-    """Turns the lines of one file into steps; msgspec.DecodeError for a line that is no record."""
+class StepReader(Protocol[R_contra]):
+    """Turns the records of one file into steps."""
 
-    def read(self, line: bytes) -> Iterable[Step | AgentStep]: ...
+    def read(self, record: R_contra, /) -> Iterable[Step | AgentStep]: ...
 
 
 class FollowedSession(Protocol):
-    """A session as it grows. `damaged` counts lines that are no records."""
+    """A session as it grows. `damaged` counts lines that are no records, `unknown` what has no known kind."""
 
     @property
     def fold(self) -> SessionFold:
@@ -63,20 +67,23 @@ class FollowedSession(Protocol):
     @property
     def long_lines(self) -> int: ...
 
+    @property
+    def unknown(self) -> Mapping[str, int]: ...
 
-class FollowedFile:
+
+class FollowedFile(Generic[R]):
     """A file of records. `list_instructions` are the files on disk that an instruction's path stands for."""
 
     def __init__(
         self,
         path: str,
-        steps: Callable[[], StepReader],
+        record_type: type[R],
+        steps: Callable[[], StepReader[R]],
         *,
         list_instructions: Callable[[str], Iterable[str]] = lambda path: (path,),
     ) -> None:
         self.fold = SessionFold()
-        self._lines = AppendedLines(path)
-        self._damaged = 0
+        self._records = RecordReader(path, record_type)
         self._steps = steps
         self._list_instructions = list_instructions
         self._reader = steps()
@@ -84,7 +91,7 @@ class FollowedFile:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        return (self._lines.path,)
+        return (self._records.path,)
 
     @property
     def agents(self) -> Sequence[SubAgent] | None:
@@ -96,44 +103,44 @@ class FollowedFile:
 
     @property
     def skipped_bytes(self) -> int:
-        return self._lines.skipped_bytes
+        return self._records.skipped_bytes
 
     @property
     def damaged(self) -> int:
-        return self._damaged
+        return self._records.damaged
 
     @property
     def long_lines(self) -> int:
-        return self._lines.long_lines
+        return self._records.long_lines
+
+    @property
+    def unknown(self) -> Mapping[str, int]:
+        return self._records.unknown
 
     def advance(self) -> bool:
-        if not self._lines.has_changed():
+        if not self._records.has_changed():
             return False
-        has_lines = False
-        for line in self._lines.read():
-            if self._lines.restarts != self._restarts:
-                self._restart()
-            has_lines = True
-            if line.strip():
-                self._take(line)
-        return has_lines
+        before = self._records.offset, self._restarts
+        try:
+            for record in self._records.read():
+                self._follow_restart()
+                for step in self._reader.read(record):
+                    self.fold.take(step)
+        except OSError:  # removed, or no longer readable
+            return False
+        self._follow_restart()
+        return before != (self._records.offset, self._restarts)
 
     def complete(self, session: AssistantSession) -> AssistantSession:
-        stamp = self._lines.stamp
+        stamp = self._records.stamp
         return session if stamp is None else msgspec.structs.replace(session, changed=utc(stamp[3]))
 
-    def _restart(self) -> None:
-        self._restarts = self._lines.restarts
+    def _follow_restart(self) -> None:
+        if self._restarts == self._records.restarts:
+            return
+        self._restarts = self._records.restarts
         self._reader = self._steps()
         self.fold = SessionFold(is_partial=self.skipped_bytes > 0, find_change=self._find_change)
-        self._damaged = 0
-
-    def _take(self, line: bytes) -> None:
-        try:
-            for step in self._reader.read(line):
-                self.fold.take(step)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            self._damaged += 1
 
     def _find_change(self, start: float, end: float) -> str:
         """The instruction file that was last written between two times; empty for none."""

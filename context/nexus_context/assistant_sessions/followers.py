@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from threading import Lock
 
 from nexus_context.assistant_sessions.follow import Files, SessionFollower
-from nexus_context.assistant_sessions.model import AssistantSession, Place, seconds
+from nexus_context.assistant_sessions.model import AssistantSession, Place
 from nexus_context.assistant_sessions.report import SessionReport
+from nexus_context.session_records.values import seconds
 
 MOST_FOLLOWED = 6
 LIVE_S = 900.0

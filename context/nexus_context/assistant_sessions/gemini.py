@@ -23,12 +23,12 @@ from nexus_context.assistant_sessions.model import (
     Place,
     SessionSource,
     Usage,
-    count,
     is_within,
     read_file,
-    text,
 )
 from nexus_context.files import JSON_LIMIT, read_text
+from nexus_context.session_records.gemini import GeminiRecord
+from nexus_context.session_records.values import count, text, text_in
 
 NAME = "gemini"
 COMMANDS = ("/", "?")
@@ -37,17 +37,6 @@ SNAPSHOT = "<state_snapshot>"
 """In the summary that a compression leaves."""
 _SUFFIX = ".jsonl"
 _CHATS = "chats"
-
-
-class _Record(msgspec.Struct, rename="camel"):
-    id: str | None = None
-    session_id: str | None = None
-    start_time: str | None = None
-    type: str | None = None
-    timestamp: str | None = None
-    content: Any = None
-    tokens: Any = None
-    model: str | None = None
 
 
 def sources(place: Place, folder: str | None) -> Iterator[SessionSource]:
@@ -121,37 +110,39 @@ def _project_root(directory: str) -> str | None:
 def read(path: str, folder: str | None) -> list[AssistantSession]:
     """The session of a file; none if it works elsewhere."""
     begin = partial(_from_start, path)
-    return read_file(path, folder, _Record, begin=begin, complete=_from_end)
+    return read_file(path, folder, GeminiRecord, begin=begin, complete=_from_end)
 
 
-def _from_start(path: str, first: Iterable[_Record], changed: str) -> AssistantSession | None:
+def _from_start(path: str, first: Iterable[GeminiRecord], changed: str) -> AssistantSession | None:
     session = prompt = None
     for record in first:
-        if record.session_id and session is None:
+        if record.session is not None and session is None:
             session = AssistantSession(
                 assistant=NAME,
-                id=record.session_id,
+                id=record.session,
                 path=path,
                 folder=folder_of(path),
-                started=record.start_time,
+                started=text_in(record.value, "startTime"),
                 changed=changed,
                 parent=parent_of(path),
             )
-        elif record.type == "user":
-            prompt = next((one for one in texts_of(record.content) if is_prompt(one)), None)
+        elif text_in(record.value, "type") == "user":
+            texts = texts_of(record.value.get("content"))
+            prompt = next((one for one in texts if is_prompt(one)), None)
         if session is not None and prompt is not None:
             return msgspec.structs.replace(session, prompt=prompt)
     return session
 
 
-def _from_end(session: AssistantSession, last: Iterable[_Record]) -> AssistantSession:
+def _from_end(session: AssistantSession, last: Iterable[GeminiRecord]) -> AssistantSession:
     changes: dict[str, Any] = {}
     for record in last:
-        if record.timestamp:
-            changes.setdefault("changed", record.timestamp)
-        if record.type == "gemini" and record.model:
-            changes.setdefault("model", record.model)
-        usage = usage_of(record.tokens)
+        time, model = text_in(record.value, "timestamp"), text_in(record.value, "model")
+        if time is not None:
+            changes.setdefault("changed", time)
+        if record.value.get("type") == "gemini" and model is not None:
+            changes.setdefault("model", model)
+        usage = usage_of(record.value.get("tokens"))
         if usage is not None:
             changes["last"] = usage
             break

@@ -9,17 +9,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from nexus_context.assistant_sessions import gemini
-from nexus_context.assistant_sessions.record_format import MOST_PARENTS, Boundary, RecordFormat, Values
-from nexus_context.conversation.transcripts.conversation import (
-    Conversation,
-    Draft,
-    FormatReader,
-    field,
-    outcome_of,
-    text_in,
-)
+from nexus_context.assistant_sessions.record_format import MOST_PARENTS, Boundary, RecordFormat
+from nexus_context.conversation.transcripts.conversation import Conversation, Draft, FormatReader, outcome_of
 from nexus_context.conversation.transcripts.gemini import Contents
 from nexus_context.conversation.transcripts.records import Record, Report
+from nexus_context.session_records.gemini import GeminiRecord
+from nexus_context.session_records.values import objects_in, text_in
 
 _COMMAND = "that are commands to Gemini CLI, or what it said itself"
 
@@ -28,25 +23,23 @@ def _is_record(value: Any) -> bool:
     return isinstance(value, dict) and any(key in value for key in ("id", "sessionId", "$set", "$rewindTo"))
 
 
-def _convert(records: Sequence[Record], report: Report, entire: bool) -> list[Conversation]:
+def _convert(lines: Sequence[Record], report: Report, entire: bool) -> list[Conversation]:
     """The conversation of a session's records."""
     messages: dict[str, Record] = {}
     session = None
-    for record in records:
-        value = record.value
-        session = text_in(value, "sessionId") or session
-        if "$rewindTo" in value:
-            _rewind(messages, value["$rewindTo"])
-        elif text_in(value, "id") is not None:
-            messages[value["id"]] = record
-        else:
-            listed = field(value, "$set", "messages") or value.get("messages")
-            if isinstance(listed, list):
-                _replace(messages, [record._replace(value=one) for one in listed], entire=entire)
+    for line in lines:
+        record = GeminiRecord(line.value)
+        session = record.session or session
+        if record.rewinds:
+            _rewind(messages, line.value["$rewindTo"])
+        elif record.name is not None:
+            messages[record.name] = line
+        elif record.messages is not None:
+            _replace(messages, [line._replace(value=one) for one in record.messages], entire=entire)
     draft = Draft(report)
     contents = Contents(draft)
-    for record in messages.values():
-        _add(contents, record)
+    for message in messages.values():
+        _add(contents, message)
     return [draft.conversation(session_id=session)]
 
 
@@ -57,7 +50,7 @@ def _rewind(messages: dict[str, Record], name: Any) -> None:
 
 
 def _replace(messages: dict[str, Record], listed: Sequence[Record], *, entire: bool) -> None:
-    own = {record.value["id"]: record for record in listed if text_in(record.value, "id") is not None}
+    own = {record.value["id"]: record for record in listed}
     if entire:
         own = {**messages, **{name: one for name, one in own.items() if name not in messages}}
     messages.clear()
@@ -105,8 +98,7 @@ def _calls(value: dict[str, Any], parts: Sequence[dict[str, Any]]) -> Iterator[d
 
 
 def _calls_of(value: dict[str, Any]) -> list[dict[str, Any]]:
-    calls = value.get("toolCalls")
-    return [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+    return objects_in(value.get("toolCalls"))
 
 
 def _results(call: dict[str, Any]) -> list[dict[str, Any]]:
@@ -124,34 +116,34 @@ def _outcome(tokens: Any) -> Any:
     return outcome_of(usage.sent, usage.output, cache_read=usage.cache_read, includes_cache=True)
 
 
-def _find_boundary(values: Values, _: bool) -> Boundary | None:
-    if not _is_plain(values):
+def _find_boundary(records: Sequence[GeminiRecord], _: bool) -> Boundary | None:
+    if not _is_plain(records):
         return None
     boundary, is_open, names = None, False, list[str]()
-    for at, value in enumerate(values):
-        name = text_in(value, "id")
-        if name is None:
+    for at, record in enumerate(records):
+        if record.name is None:
             continue
-        if at and value.get("type") == "user" and not is_open:
+        if at and record.value.get("type") == "user" and not is_open:
             boundary = Boundary(at, tuple(names)[-MOST_PARENTS:])
-        is_open = any(call.get("result") is None for call in _calls_of(value))
-        names.append(name)
+        is_open = any(call.get("result") is None for call in _calls_of(record.value))
+        names.append(record.name)
     return boundary
 
 
-def _continues(values: Values, parents: Sequence[str], _: bool) -> bool:
-    return _is_plain(values) and not any(text_in(value, "id") in parents for value in values)
+def _continues(records: Sequence[GeminiRecord], parents: Sequence[str], _: bool) -> bool:
+    return _is_plain(records) and not any(record.name in parents for record in records)
 
 
-def _is_plain(values: Values) -> bool:
+def _is_plain(records: Sequence[GeminiRecord]) -> bool:
     """Whether records only add messages."""
-    return not any("$rewindTo" in one or field(one, "$set", "messages") is not None for one in values)
+    return not any(record.rewinds or record.replaces_all for record in records)
 
 
 FORMAT = RecordFormat(
+    record_type=GeminiRecord,
     reader=FormatReader("gemini", lambda _: False, _is_record, _convert),
     find_boundary=_find_boundary,
     continues=_continues,
-    find_parent=lambda path, _: gemini.parent_of(path),
+    find_parent=gemini.parent_of,
     find_folder=gemini.folder_of,
 )

@@ -7,13 +7,12 @@
 4. What the user takes back was sent and paid for. It leaves the window's parts with the next compression.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
 from nexus_context.assistant_sessions.gemini import ADDED, COMMANDS, SNAPSHOT, texts_of, usage_of
-from nexus_context.assistant_sessions.model import seconds, text
 from nexus_context.assistant_sessions.steps import (
     AgentStep,
     AssistantRequest,
@@ -21,47 +20,34 @@ from nexus_context.assistant_sessions.steps import (
     Step,
     ToolOutput,
     ToolUse,
-    UnreadRecord,
     WindowText,
     split_server,
 )
-from nexus_context.decoding import decoder_of
+from nexus_context.session_records.gemini import GeminiRecord
+from nexus_context.session_records.values import seconds, text
 from nexus_context.tokens.estimates import UNITS_PER_TOKEN
 
 IMAGE_UNITS = 258 * UNITS_PER_TOKEN
 """Google counts so many tokens for a small image or a tile of a larger one."""
-_UNSENT = frozenset({"info", "error", "warning"})
 _MEDIA = ("inlineData", "fileData")
 
 
 class GeminiSteps:
-    """Turns the lines of one session into steps."""
+    """Turns the records of one session into steps."""
 
     def __init__(self) -> None:
-        self._decoder = decoder_of(dict[str, Any])
         self._taken: set[tuple[str, str]] = set()  # what of each message was turned into steps
         self._waiting: dict[str, Any] | None = None  # the answer whose usage has not come
 
-    def read(self, line: bytes) -> Iterator[Step | AgentStep]:
-        """The steps of a line; msgspec.DecodeError if it is not a record."""
-        record = self._decoder.decode(line)
-        changes = record.get("$set")
-        if isinstance(changes, dict):
-            yield from self._all(changes.get("messages"))
-        elif isinstance(record.get("id"), str):
-            yield from self._message(record)
-        elif isinstance(record.get("sessionId"), str):
-            yield from self._all(record.get("messages"))
-        elif "$rewindTo" not in record:
-            yield UnreadRecord(str(next(iter(record), "")))
+    def read(self, record: GeminiRecord) -> Iterator[Step | AgentStep]:
+        """The steps of a record."""
+        if record.name is not None:
+            yield from self._message(record.value)
+        elif record.messages:
+            yield from self._all(record.messages)
 
-    def _all(self, messages: Any) -> Iterator[Step]:
+    def _all(self, listed: Sequence[dict[str, Any]]) -> Iterator[Step]:
         """The steps of all messages, as they are from now on."""
-        listed = (
-            [one for one in messages if isinstance(one, dict) and isinstance(one.get("id"), str)]
-            if isinstance(messages, list)
-            else []
-        )
         summary = next((one for one in listed if _is_summary(one)), None)
         if summary is not None and (summary["id"], "text") not in self._taken:
             yield from self._flush()
@@ -81,8 +67,6 @@ class GeminiSteps:
             self._waiting = message
             if isinstance(message.get("tokens"), dict):
                 yield from self._flush()
-        elif kind not in _UNSENT:
-            yield UnreadRecord(f"message/{kind}")
 
     def _user(self, name: str, content: Any) -> Iterator[Step]:
         if not self._takes(name, "text"):

@@ -3,16 +3,17 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from os.path import join
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
-from nexus_context.decoding import decoder_of
 from nexus_context.files import Lines
+from nexus_context.session_records.reader import decode_line
+from nexus_context.session_records.record import SessionRecord
 
 MOST = 8 * 1024 * 1024  # bytes from the end of a file that are looked at
 LONG_HEAD = 2 * 1024 * 1024  # bytes from its beginning, where a folder is sought
-T = TypeVar("T")
+R = TypeVar("R", bound=SessionRecord)
 
 
 class Usage(msgspec.Struct, frozen=True):
@@ -71,8 +72,6 @@ class SessionSource(msgspec.Struct, frozen=True):
     read: Callable[[], list[AssistantSession]]
 
 
-LARGEST_COUNT = 1 << 53
-"""Tokens; a larger number cannot be JSON of JavaScript, and no column of a ledger holds one of 400 digits."""
 MOST_DAMAGED = 10_000
 """Damaged lines of a file after which the rest is not read: it is no transcript."""
 
@@ -87,10 +86,10 @@ def is_within(folder: str | None, root: str | None) -> bool:
 def read_file(
     path: str,
     folder: str | None,
-    record_type: type[T],
+    record_type: type[R],
     *,
-    begin: Callable[[Iterable[T], str], AssistantSession | None],
-    complete: Callable[[AssistantSession, Iterable[T]], AssistantSession],
+    begin: Callable[[Iterable[R], str], AssistantSession | None],
+    complete: Callable[[AssistantSession, Iterable[R]], AssistantSession],
 ) -> list[AssistantSession]:
     """The session of a file of records, a line each; none if it works elsewhere, or has no folder.
 
@@ -112,51 +111,19 @@ def read_file(
     return [msgspec.structs.replace(session, damaged=len(damaged))]
 
 
-def records(lines: Iterable[bytes], kind: type[T], damaged: set[int]) -> Iterator[T]:
-    """The lines that are records of a kind; `damaged` gets the hashes of the others."""
-    decoder = decoder_of(kind)
+def records(lines: Iterable[bytes], record_type: type[R], damaged: set[int]) -> Iterator[R]:
+    """The records among lines; `damaged` gets the hashes of the others."""
     for line in lines:
-        if not line.strip():
-            continue
-        try:
-            yield decoder.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        value = decode_line(line)
+        if value is not None:
+            yield record_type(value)
+        elif line.strip():
             damaged.add(hash(line))
             if len(damaged) >= MOST_DAMAGED:
                 return
-
-
-def count(values: Mapping[str, Any], name: str) -> int:
-    """A number of tokens; 0 for anything else, also for one that no provider can have counted."""
-    value = values.get(name)
-    if not isinstance(value, int) or isinstance(value, bool):
-        return 0
-    return value if 0 <= value <= LARGEST_COUNT else 0
-
-
-def decode_object(data: object) -> dict[str, Any]:
-    """A JSON object; empty for anything else."""
-    try:
-        value = msgspec.json.decode(data) if isinstance(data, str | bytes) else None
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
-def text(value: Any) -> str | None:
-    """A text that is not empty."""
-    return value if isinstance(value, str) and value.strip() else None
 
 
 def utc(nanoseconds: int) -> str:
     """A file's time as the records of assistants write them."""
     time = datetime.fromtimestamp(nanoseconds / 1e9, UTC)
     return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def seconds(time: Any) -> float:
-    """The seconds since 1970 of a record's time; 0 if it has none."""
-    try:
-        return datetime.fromisoformat(time).timestamp() if isinstance(time, str) else 0.0
-    except (ValueError, OverflowError, OSError):
-        return 0.0

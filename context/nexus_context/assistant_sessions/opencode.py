@@ -20,11 +20,10 @@ from nexus_context.assistant_sessions.model import (
     Place,
     SessionSource,
     Usage,
-    count,
-    decode_object,
     is_within,
     utc,
 )
+from nexus_context.session_records.values import count, decode_object
 
 NAME = "opencode"
 _PATIENCE_MS = 250

@@ -1,5 +1,6 @@
 """A session of opencode as it grows: its database has rows that change."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -8,10 +9,12 @@ import apsw
 from nexus_context import files
 from nexus_context.assistant_sessions import opencode
 from nexus_context.assistant_sessions.fold import SessionFold, Sum
-from nexus_context.assistant_sessions.model import AssistantSession, decode_object
-from nexus_context.assistant_sessions.opencode_steps import MessageParts, steps_of
+from nexus_context.assistant_sessions.model import AssistantSession
+from nexus_context.assistant_sessions.opencode_steps import KINDS, MessageParts, steps_of
 from nexus_context.assistant_sessions.report import SubAgent
 from nexus_context.assistant_sessions.steps import StatedTotals
+from nexus_context.session_records.record import count_kinds
+from nexus_context.session_records.values import decode_object
 
 MOST_ROWS = 20_000  # messages of a session, the last ones
 
@@ -25,6 +28,7 @@ class FollowedDatabase:
 
     def __init__(self, path: str, name: str) -> None:
         self.fold = SessionFold()
+        self.unknown: Counter[str] = Counter()
         self._session: AssistantSession | None = None
         self._path = path
         self._name = name
@@ -55,6 +59,8 @@ class FollowedDatabase:
             connection.close()
         self._updated, self._session = updated, session
         fold = SessionFold()
+        self.unknown = Counter()
+        count_kinds(self.unknown, (f"part/{kind}" for row in rows for kind in row.kinds if kind not in KINDS))
         for step in steps_of(rows):
             fold.take(step)
         if session is not None:

@@ -13,20 +13,25 @@ from typing import Any
 import msgspec
 
 from nexus_context.assistant_sessions import opencode
-from nexus_context.assistant_sessions.model import LARGEST_COUNT, count, text
 from nexus_context.assistant_sessions.steps import (
     AssistantRequest,
     SessionCompaction,
     Step,
     ToolOutput,
     ToolUse,
-    UnreadRecord,
     WindowText,
 )
+from nexus_context.session_records.values import LARGEST_COUNT, count, text
 from nexus_context.tokens.estimates import UNITS_PER_TOKEN
 
 IMAGE_UNITS = 1_000 * UNITS_PER_TOKEN
-_SILENT = ("step-start", "step-finish", "snapshot", "patch", "retry", "agent", "subtask", "compaction")
+KINDS = frozenset(
+    {
+        *("text", "file", "compaction", "reasoning", "tool", "step-start", "step-finish", "snapshot"),
+        *("patch", "retry", "agent", "subtask"),
+    }
+)
+"""The kinds of parts that are known; the later ones add nothing to the window."""
 
 
 class MessageParts(msgspec.Struct, frozen=True):
@@ -35,6 +40,11 @@ class MessageParts(msgspec.Struct, frozen=True):
     id: str
     data: dict[str, Any]
     parts: Sequence[dict[str, Any]]
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds of its parts."""
+        return [str(part.get("type")) for part in self.parts]
 
 
 def steps_of(rows: Iterable[MessageParts]) -> Iterator[Step]:
@@ -60,8 +70,6 @@ def _question(row: MessageParts) -> Iterator[Step]:
         elif kind == "compaction":
             trigger = "auto" if part.get("auto") is True else "manual"
             yield SessionCompaction(at=_time(row.data, "created"), trigger=trigger)
-        elif kind not in _SILENT:
-            yield UnreadRecord(f"part/{kind}")
 
 
 def _answer(row: MessageParts) -> Iterator[Step]:
@@ -87,8 +95,6 @@ def _answer(row: MessageParts) -> Iterator[Step]:
             yield WindowText("thinking", str(part.get("text") or ""), id=row.id)
         elif kind == "tool":
             yield from _call(part, row.id)
-        elif kind not in _SILENT:
-            yield UnreadRecord(f"part/{kind}")
 
 
 def _call(part: dict[str, Any], record: str) -> Iterator[Step]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from os.path import join
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -20,6 +20,8 @@ from nexus_context.assistant_sessions.followed import FollowedFile, FollowedSess
 from nexus_context.assistant_sessions.gemini_steps import GeminiSteps
 from nexus_context.assistant_sessions.model import AssistantSession, Place, SessionSource
 from nexus_context.assistant_sessions.opencode_database import FollowedDatabase
+from nexus_context.session_records.codex import CodexRecord
+from nexus_context.session_records.gemini import GeminiRecord
 
 if TYPE_CHECKING:
     from nexus_context.assistant_sessions.record_format import RecordFormat
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 Sources = Callable[[Place, str | None], Iterator[SessionSource]]
 
 
-def _no_format() -> "RecordFormat":
+def _no_format() -> "RecordFormat[Any]":
     raise ValueError("a database has no records of this kind")
 
 
@@ -48,7 +50,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     root_of: Callable[[Place], str]
     watched: Callable[[Place, str], Iterable[str]]
     follow: Callable[[AssistantSession], FollowedSession]
-    record_format: "Callable[[], RecordFormat]" = _no_format
+    record_format: "Callable[[], RecordFormat[Any]]" = _no_format
     list_files: Callable[[Place, str | None], Iterator[str]]
     list_agents: Callable[[str], Iterable[str]] = lambda _: ()
     is_agent: Callable[[str], bool] = lambda _: False
@@ -65,25 +67,23 @@ def _list_sources(list_sources: Sources, place: Place, folder: str | None) -> It
     return (source.path for source in list_sources(place, folder))
 
 
-def _claude_code_format() -> "RecordFormat":
+def _claude_code_format() -> "RecordFormat[Any]":
     from nexus_context.assistant_sessions.claude_code_format import FORMAT  # reports need none
 
     return FORMAT
 
 
-def _codex_format() -> "RecordFormat":
+def _codex_format() -> "RecordFormat[Any]":
     from nexus_context.assistant_sessions.codex_format import FORMAT  # as above
 
     return FORMAT
 
 
-def _gemini_format() -> "RecordFormat":
+def _gemini_format() -> "RecordFormat[Any]":
     from nexus_context.assistant_sessions.gemini_format import FORMAT  # as above
 
     return FORMAT
 
-
-_follow_codex = partial(FollowedFile, steps=CodexSteps, list_instructions=_codex_instructions)
 
 PROGRAMS: Mapping[str, Program] = {
     program.name: program
@@ -107,7 +107,9 @@ PROGRAMS: Mapping[str, Program] = {
             list_sources=codex.sources,
             root_of=codex.root_of,
             watched=codex.watched,
-            follow=lambda session: _follow_codex(session.path),
+            follow=lambda session: FollowedFile(
+                session.path, CodexRecord, CodexSteps, list_instructions=_codex_instructions
+            ),
             record_format=_codex_format,
             list_files=partial(_list_sources, codex.sources),
         ),
@@ -127,7 +129,7 @@ PROGRAMS: Mapping[str, Program] = {
             list_sources=gemini.sources,
             root_of=gemini.root_of,
             watched=gemini.watched,
-            follow=lambda session: FollowedFile(session.path, GeminiSteps),
+            follow=lambda session: FollowedFile(session.path, GeminiRecord, GeminiSteps),
             record_format=_gemini_format,
             list_files=gemini.list_files,
         ),

@@ -8,16 +8,17 @@
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Generic, TypeVar
 
 import msgspec
 
 from nexus_context.conversation.transcripts.conversation import FormatReader
+from nexus_context.session_records.record import SessionRecord
 
 MOST_PARENTS = 400
 """Records of an exchange that are remembered."""
 
-Values = Sequence[dict[str, Any]]
+R = TypeVar("R", bound=SessionRecord)
 
 
 class Boundary(msgspec.Struct, frozen=True):
@@ -27,19 +28,20 @@ class Boundary(msgspec.Struct, frozen=True):
     parents: tuple[str, ...] = ()
 
 
-class RecordFormat(msgspec.Struct, frozen=True, kw_only=True):
+class RecordFormat(msgspec.Struct, Generic[R], frozen=True, kw_only=True):
     """The format of a program's records. `is_agent`: they are of a sub-agent's own file.
 
     `find_boundary` finds the last boundary behind the first record. `continues` says whether records simply
     continue what was read before them, with these parents. `list_waiting` lists the records whose texts the
-    user may still take back. `find_parent` and `find_folder` say which session started that of a file, and
-    where it works, if its records do not. `is_named_by_file`: the name of a file is its session's.
+    user may still take back. `find_parent` and `find_folder` say by its path which session started that of a
+    file, and where it works, if its records do not. `is_named_by_file`: the name of a file is its session's.
     """
 
+    record_type: type[R]
     reader: FormatReader
-    find_boundary: Callable[[Values, bool], Boundary | None]
-    continues: Callable[[Values, Sequence[str], bool], bool]
-    list_waiting: Callable[[Values], list[int]] = lambda _: []
-    find_parent: Callable[[str, Values], str | None] = lambda *_: None
+    find_boundary: Callable[[Sequence[R], bool], Boundary | None]
+    continues: Callable[[Sequence[R], Sequence[str], bool], bool]
+    list_waiting: Callable[[Sequence[R]], list[int]] = lambda _: []
+    find_parent: Callable[[str], str | None] = lambda _: None
     find_folder: Callable[[str], str | None] = lambda _: None
     is_named_by_file: bool = False

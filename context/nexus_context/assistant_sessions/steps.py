@@ -110,12 +110,6 @@ class StatedTotals(msgspec.Struct, frozen=True):
     window: int | None = None
 
 
-class UnreadRecord(msgspec.Struct, frozen=True):
-    """A record of a kind that is not known here."""
-
-    kind: str
-
-
 Step = (
     AssistantRequest
     | WindowText
@@ -125,7 +119,6 @@ Step = (
     | LoadedInstructions
     | Definitions
     | StatedTotals
-    | UnreadRecord
 )
 
 

@@ -1,7 +1,6 @@
 """Mirrors the sessions of other assistants into the ledger: nothing is lost when these delete their files.
 
 transcript_files  which files there are, and those of sub-agents
-file_pieces       the records in a piece of a file
 excerpts          a piece of a file as conversations, and where the next one begins
 opencode_export   sessions of opencode's database
 differences       a conversation beside what the ledger has of it

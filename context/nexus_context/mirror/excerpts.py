@@ -10,30 +10,31 @@
 """
 
 import re
+import sys
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
 from nexus_context import files
-from nexus_context.assistant_sessions.appended import mark_of
 from nexus_context.assistant_sessions.record_format import MOST_PARENTS, Boundary
 from nexus_context.conversation.message import Message
-from nexus_context.conversation.transcripts import Conversation, LeftOut
-from nexus_context.conversation.transcripts.conversation import text_in
+from nexus_context.conversation.transcripts import Conversation
 from nexus_context.conversation.transcripts.records import Record, Report
 from nexus_context.errors import Span
 from nexus_context.ledger.rows import unwritable
-from nexus_context.mirror import file_pieces
 from nexus_context.mirror.differences import ends_with
-from nexus_context.mirror.file_pieces import FilePiece
 from nexus_context.mirror.transcript_files import TranscriptFile
+from nexus_context.session_records.reader import RecordReader, ResumePoint, mark_of
+from nexus_context.session_records.record import SessionRecord
 
 WHOLE = 64 << 20
 """Bytes of the largest file that is read at once."""
 
 PIECE = 16 << 20
 """Bytes of a piece of a larger file."""
+
+LONGEST_LINE = 256 << 20
+"""Bytes of the longest line that is kept."""
 
 UNDECIDED_S = 3600.0
 """Seconds after which a text that the user queued is taken as it is."""
@@ -46,7 +47,7 @@ _FOLDER = re.compile(rb'"cwd"\s*:\s*("(?:[^"\\]|\\.)+")')
 class Progress(msgspec.Struct, frozen=True):
     """Where reading of a file resumes, and what is needed for that.
 
-    `offset` is in the file, `mark` identifies it up to there (`appended.mark_of`). `parents`: see
+    `offset` is in the file, `mark` identifies it up to there (`reader.mark_of`). `parents`: see
     `Boundary`. `positions` has, for each conversation by its id, the messages and turns of its session in
     the ledger before the offset. The other fields are those of the main conversation.
     """
@@ -78,7 +79,6 @@ class TranscriptExcerpt(msgspec.Struct, frozen=True, kw_only=True):
     is_whole: bool
     is_last: bool
     is_waiting: bool = False
-    left_out: tuple[LeftOut, ...] = ()
     problems: tuple[str, ...] = ()
 
 
@@ -87,19 +87,65 @@ def read_excerpt(file: TranscriptFile, start: Progress, *, now: float) -> Transc
 
     `now`: seconds since the epoch. OSError if the file cannot be read.
     """
-    is_whole = start.offset == 0
-    if not is_whole and mark_of(file.path, start.offset) != start.mark:
+    piece = _read_piece(file, start)
+    if piece is None:
         return None
-    size = WHOLE if is_whole and file.stamp[2] <= WHOLE else PIECE
-    piece = file_pieces.read_piece(file.path, start.offset, size)
-    boundary = _find_boundary(file, piece)
-    while boundary is None and not piece.is_last and size < WHOLE:
-        size *= 2
-        piece = file_pieces.read_piece(file.path, start.offset, size)
-        boundary = _find_boundary(file, piece)
-    if not is_whole and not _continues(file, start.parents, piece.values) and piece.stamp[2] <= WHOLE:
+    if start.offset and not _continues(file, start.parents, piece.records) and piece.stamp[2] <= WHOLE:
         return None
-    return _excerpt(file, start, piece, boundary=boundary, now=now)
+    return _excerpt(file, start, piece, now=now)
+
+
+def _read_piece(file: TranscriptFile, start: Progress) -> "_Piece | None":
+    """The records from a place on; None if the file is another one up to there."""
+    reader: RecordReader[SessionRecord] = RecordReader(
+        file.path,
+        file.format.record_type,
+        resume=ResumePoint(start.offset, start.mark) if start.offset else None,
+        whole=sys.maxsize,
+        longest=LONGEST_LINE,
+    )
+    size = WHOLE if not start.offset and file.stamp[2] <= WHOLE else PIECE
+    piece = _Piece(start.offset)
+    for record in reader.read():
+        if start.offset and reader.restarts:
+            return None
+        piece.records.append(record)
+        piece.ends.append(reader.end)
+        if reader.end - start.offset >= size:
+            piece.boundary = _find_boundary(file, piece.records)
+            if piece.boundary is not None or size >= WHOLE:
+                piece.end, piece.is_last = reader.end, False
+                break
+            size *= 2
+    else:
+        if reader.stamp is None:  # it is gone, or another one since
+            raise FileNotFoundError(file.path)
+        if start.offset and reader.restarts:
+            return None
+        piece.end = reader.offset
+        piece.boundary = _find_boundary(file, piece.records)
+    piece.stamp = reader.stamp or files.file_stamp(file.path) or file.stamp
+    piece.damaged, piece.first_damaged = reader.damaged + reader.long_lines, reader.first_damaged
+    return piece
+
+
+class _Piece(msgspec.Struct):
+    """The records in a piece of a file, each with the offset behind its line.
+
+    `end` is behind the last line that was read; `is_last` whether the file ended there, but for an unfinished
+    line. `boundary` is the last place among them where reading can resume. `damaged` counts the lines that
+    are no records; `first_damaged` is the offset of the first.
+    """
+
+    start: int
+    records: list[SessionRecord] = []
+    ends: list[int] = []
+    end: int = 0
+    is_last: bool = True
+    boundary: Boundary | None = None
+    stamp: tuple[int, ...] = ()
+    damaged: int = 0
+    first_damaged: int | None = None
 
 
 def at_end(excerpt: TranscriptExcerpt, progress: Progress) -> Progress:
@@ -123,25 +169,19 @@ def peek_folder(file: TranscriptFile) -> str | None:
     return folder if isinstance(folder, str) else None
 
 
-def folder_of(values: Sequence[dict[str, Any]]) -> str | None:
+def folder_of(records: Sequence[SessionRecord]) -> str | None:
     """The folder where a session works, by its records."""
-    for value in values:
-        folder = text_in(value, "cwd") or text_in(value, "payload", "cwd")
-        if folder is not None:
-            return folder
-    return None
+    return next((record.folder for record in records if record.folder is not None), None)
 
 
-def _excerpt(
-    file: TranscriptFile, start: Progress, piece: FilePiece, *, boundary: Boundary | None, now: float
-) -> TranscriptExcerpt:
-    values = piece.values
+def _excerpt(file: TranscriptFile, start: Progress, piece: _Piece, *, now: float) -> TranscriptExcerpt:
+    records, boundary = piece.records, piece.boundary
     waiting: list[int] = []
     if piece.is_last and now - piece.stamp[3] / 1e9 < UNDECIDED_S:
-        waiting = file.format.list_waiting(values)
+        waiting = file.format.list_waiting(records)
     # a piece that is not the last is read up to the boundary: the rest is part of the next one
-    count = len(values) if piece.is_last or boundary is None else boundary.at
-    sent = [value for at, value in enumerate(values[:count]) if at not in set(waiting)]
+    count = len(records) if piece.is_last or boundary is None else boundary.at
+    sent = [record for at, record in enumerate(records[:count]) if at not in set(waiting)]
     report = Report(file.path, unwritable)
     conversations = _convert(file, sent, start, report)
     problems = [problem.message for problem in report.problems() if problem.severity.name == "ERROR"]
@@ -155,7 +195,7 @@ def _excerpt(
         problems.append(f"{lines} not JSON or too long (the first {where}); left out.")
     following: dict[str, tuple[Message, ...]] = {}
     if boundary is not None and piece.is_last:
-        rest = [value for at, value in enumerate(values) if at >= boundary.at and at not in set(waiting)]
+        rest = [record for at, record in enumerate(records) if at >= boundary.at and at not in set(waiting)]
         following, boundary = _following(file, rest, start, conversations=conversations, boundary=boundary)
     resume = start
     if piece.is_last and boundary is None:  # all of it is read again
@@ -167,8 +207,8 @@ def _excerpt(
         resume,
         session_id=start.session_id or (main.id if main else None),
         model=(main.model if main else None) or start.model,
-        folder=start.folder or folder_of(values) or file.format.find_folder(file.path),
-        parent=start.parent or file.parent or _parent(file, values),
+        folder=start.folder or folder_of(records) or file.format.find_folder(file.path),
+        parent=start.parent or file.parent or _parent(file, records),
     )
     return TranscriptExcerpt(
         file=file,
@@ -181,15 +221,14 @@ def _excerpt(
         is_whole=start.offset == 0,
         is_last=piece.is_last,
         is_waiting=bool(waiting),
-        left_out=report.left_out(),
         problems=tuple(problems),
     )
 
 
-def _next(file: TranscriptFile, start: Progress, piece: FilePiece, boundary: Boundary | None) -> Progress:
+def _next(file: TranscriptFile, start: Progress, piece: _Piece, boundary: Boundary | None) -> Progress:
     """Where reading resumes: at the boundary, or behind a piece without one."""
     if boundary is None:
-        uuids = [uuid for value in piece.values if (uuid := text_in(value, "uuid")) is not None]
+        uuids = [record.uuid for record in piece.records if record.uuid is not None]
         offset, parents = piece.end, tuple(uuids[-MOST_PARENTS:])
     else:
         offset, parents = piece.ends[boundary.at - 1], boundary.parents
@@ -199,7 +238,7 @@ def _next(file: TranscriptFile, start: Progress, piece: FilePiece, boundary: Bou
 
 def _following(
     file: TranscriptFile,
-    values: Sequence[dict[str, Any]],
+    records: Sequence[SessionRecord],
     start: Progress,
     *,
     conversations: Sequence[Conversation],
@@ -208,21 +247,20 @@ def _following(
     """The messages behind a boundary; no boundary if they are not those at the ends of the conversations."""
     messages = {one.id or "": one.messages for one in conversations}
     resumed = msgspec.structs.replace(start, session_id=conversations[0].id if conversations else None)
-    rest = _convert(file, values, resumed, Report(file.path, unwritable))
+    rest = _convert(file, records, resumed, Report(file.path, unwritable))
     following = {one.id or "": one.messages for one in rest if one.messages}
     agrees = all(ends_with(messages.get(name, ()), end) for name, end in following.items())
     return (following, boundary) if agrees else ({}, None)
 
 
 def _convert(
-    file: TranscriptFile, values: Sequence[dict[str, Any]], start: Progress, report: Report
+    file: TranscriptFile, records: Sequence[SessionRecord], start: Progress, report: Report
 ) -> tuple[Conversation, ...]:
     """The conversations in some records; those that continue have the id and the model of the beginning."""
-    records = [Record(value, _START, "A line") for value in values]
     reader = file.format.reader
     try:
-        taken = [record for record in records if reader.is_record(record.value)]
-        converted = reader.convert(taken, report, True)
+        lines = [Record(record.value, _START, "A line") for record in records]
+        converted = reader.convert([line for line in lines if reader.is_record(line.value)], report, True)
     except Exception as error:  # noqa: BLE001 - one file must not keep the others from being read
         report.add_internal(_START, "The file", error)
         return ()
@@ -238,20 +276,20 @@ def _convert(
     return tuple(one for one in conversations if one.messages)
 
 
-def _find_boundary(file: TranscriptFile, piece: FilePiece) -> Boundary | None:
+def _find_boundary(file: TranscriptFile, records: Sequence[SessionRecord]) -> Boundary | None:
     """The last boundary; None if the conversation before it is not the one that goes on behind it."""
-    boundary = file.format.find_boundary(piece.values, file.is_agent)
-    if boundary is None or _continues(file, boundary.parents, piece.values[boundary.at :]):
+    boundary = file.format.find_boundary(records, file.is_agent)
+    if boundary is None or _continues(file, boundary.parents, records[boundary.at :]):
         return boundary
     return None
 
 
-def _continues(file: TranscriptFile, parents: Sequence[str], values: Sequence[dict[str, Any]]) -> bool:
-    return file.format.continues(values, parents, file.is_agent)
+def _continues(file: TranscriptFile, parents: Sequence[str], records: Sequence[SessionRecord]) -> bool:
+    return file.format.continues(records, parents, file.is_agent)
 
 
-def _parent(file: TranscriptFile, values: Sequence[dict[str, Any]]) -> str | None:
-    """The session that started a sub-agent, by its records."""
+def _parent(file: TranscriptFile, records: Sequence[SessionRecord]) -> str | None:
+    """The session that started a sub-agent, by its path or its records."""
     if file.is_agent:
-        return next((name for value in values if (name := text_in(value, "sessionId"))), None)
-    return file.format.find_parent(file.path, values)
+        return next((record.session for record in records if record.session is not None), None)
+    return file.format.find_parent(file.path) or (records[0].parent_session if records else None)

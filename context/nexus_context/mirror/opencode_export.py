@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 import apsw
 
 from nexus_context.assistant_sessions import opencode
-from nexus_context.assistant_sessions.model import decode_object, is_within
+from nexus_context.assistant_sessions.model import is_within
 from nexus_context.conversation.transcripts import Conversation
 from nexus_context.conversation.transcripts import opencode as opencode_format
 from nexus_context.conversation.transcripts.records import Record, Report
 from nexus_context.errors import Span
 from nexus_context.ledger.rows import unwritable
+from nexus_context.session_records.values import decode_object
 
 _SESSIONS = """
 SELECT id, directory, max(time_updated,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from os.path import basename
+from typing import Any
 
 import msgspec
 
@@ -22,7 +23,7 @@ class TranscriptFile(msgspec.Struct, frozen=True):
     parent: str | None = None
 
     @property
-    def format(self) -> RecordFormat:
+    def format(self) -> RecordFormat[Any]:
         """The format of its records, if it is not a database."""
         return PROGRAMS[self.assistant].record_format()
 

@@ -155,7 +155,7 @@ class HookHandler:
     def _end_compaction(self, call: HookCall, payload: HookPayload) -> None:
         session = self._sessions.get((call.assistant, payload.session_id))
         if session is not None and session.present is None and payload.transcript_path:
-            session.present = self._reading.submit(read_present, payload.transcript_path)
+            session.present = self._reading.submit(read_present, payload.transcript_path, call.assistant)
 
     def _answer_start(self, call: HookCall, payload: HookPayload) -> Answer | None:
         session = self._sessions.pop((call.assistant, payload.session_id), None)

@@ -8,16 +8,16 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
-
-from nexus_context import files
+from nexus_context.assistant_sessions import PROGRAMS
 from nexus_context.assistant_sessions.recall import SessionFacts
-from nexus_context.conversation import transcripts
 from nexus_context.conversation.message import Message, text_of
+from nexus_context.conversation.transcripts.records import Record, Report
+from nexus_context.errors import Span
+from nexus_context.session_records.reader import records_since_compaction
+from nexus_context.session_records.record import SessionRecord
 
 MOST = 48 * 1024 * 1024  # bytes from the end of a transcript
-BOUNDARIES = (b'"compact_boundary"', b'"type":"compacted"', b'"type": "compacted"')
-"""In the line of an earlier compaction: what is before it is in its summary, or lost already."""
+_START = Span(0, 0)
 _TEXTS = ("text", "content", "message", "arguments", "output")
 _COMMAND = re.compile(r"\s*/[a-z][\w:-]*(?:\s|\Z)")
 
@@ -30,33 +30,26 @@ def read_facts(path: str, assistant: str) -> SessionFacts | None:
 
 def read_live_messages(path: str, assistant: str) -> list[Message]:
     """The messages since the last compaction, with its summary."""
-    lines: list[bytes] = []
-    try:
-        for line in files.Lines(path, most=MOST):
-            lines.append(line)
-            if is_boundary(line):
-                break
-    except OSError:
-        return []
-    transcript = transcripts.read_transcript(b"\n".join(reversed(lines)), path, format=assistant)
-    main = [one for one in transcript.conversations if one.agent is None]
+    reader = PROGRAMS[assistant].record_format().reader
+    lines = [Record(record.value, _START, "A line") for record in _records(path, assistant)]
+    lines = [line for line in lines if reader.is_record(line.value)]
+    conversations = reader.convert(lines, Report(path), False)
+    main = [one for one in conversations if one.agent is None]
     return [message for message in main[0].messages if not _is_command(message)] if main else []
 
 
-def read_present(path: str) -> tuple[str, ...]:
+def read_present(path: str, assistant: str) -> tuple[str, ...]:
     """The texts that the last compaction left; empty without a record of one."""
-    try:
-        line = next((one for one in files.Lines(path, most=MOST) if is_boundary(one)), b"")
-        record = msgspec.json.decode(line or b"null")
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return ()
-    payload = record.get("payload") if isinstance(record, dict) else None
+    first = next(iter(_records(path, assistant)), None)
+    payload = first.value.get("payload") if first is not None and first.is_compaction else None
     return tuple(_texts(payload)) if isinstance(payload, dict) else ()
 
 
-def is_boundary(line: bytes) -> bool:
-    """Whether a line may be the record of a compaction."""
-    return any(mark in line for mark in BOUNDARIES)
+def _records(path: str, assistant: str) -> list[SessionRecord]:
+    try:
+        return records_since_compaction(path, PROGRAMS[assistant].record_format().record_type, MOST)
+    except OSError:
+        return []
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nexus_context.assistant_sessions import AssistantSession, Usage, appended, find_sessions
+from nexus_context.assistant_sessions import AssistantSession, Usage, find_sessions
 from nexus_context.assistant_sessions.follow import SessionFollower
 from nexus_context.assistant_sessions.followers import SessionFollowers
 from nexus_context.assistant_sessions.model import Place
 from nexus_context.assistant_sessions.report import SessionReport
+from nexus_context.session_records import reader
 from support.assistant_transcripts import (
     BEGUN,
     FOLDER,
@@ -403,8 +404,8 @@ def test_unknown_kinds_do_not_fill_the_memory(tmp_path: Path) -> None:
 def test_a_large_transcript_is_read_from_its_end(
     tmp_path: Path, claude: Claude, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(appended, "WHOLE", 10_000)
-    monkeypatch.setattr(appended, "TAIL", 5_000)
+    monkeypatch.setattr(reader, "WHOLE", 10_000)
+    monkeypatch.setattr(reader, "TAIL", 5_000)
     records = [claude.asks("Old"), *claude.answers("A", write=50_000)]
     records += [claude.asks("x" * 20_000), *claude.answers("B", read=50_000, write=9_000)]
     records += [claude.asks("New"), *claude.answers("C", read=59_000, write=100, fresh=0)]

@@ -19,6 +19,7 @@ from nexus_context.conversation.transcripts.records import Record, Report
 from nexus_context.errors import Span
 from nexus_context.ledger import open_ledger
 from nexus_context.mirror import mirror_files
+from nexus_context.session_records.gemini import GeminiRecord
 
 RECORDED = Path(__file__).with_name("gemini_session.jsonl")
 FOLDER = "/home/ana/shop"
@@ -174,11 +175,13 @@ def test_no_value_in_a_record_stops_its_readers(changes: list[tuple[int, str, An
         records[at][name] = value
     steps = GeminiSteps()
     for record in records:
-        list(steps.read(json.dumps(record).encode()))
+        assert isinstance(GeminiRecord(record).unknown, tuple)
+        list(steps.read(GeminiRecord(record)))
     report = Report("/s.jsonl")
     taken = [Record(one, Span(0, 0), "A line") for one in records if FORMAT.reader.is_record(one)]
     FORMAT.reader.convert(taken, report, True)
     FORMAT.reader.convert(taken, report, False)
-    boundary = FORMAT.find_boundary(records, False)
-    FORMAT.continues(records, () if boundary is None else boundary.parents, False)
+    typed = [GeminiRecord(record) for record in records]
+    boundary = FORMAT.find_boundary(typed, False)
+    FORMAT.continues(typed, () if boundary is None else boundary.parents, False)
     assert not [one for one in report.problems() if one.code == "internal"]

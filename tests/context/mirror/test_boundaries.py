@@ -8,20 +8,23 @@ import pytest
 
 from nexus_context.assistant_sessions.claude_code_format import FORMAT as CLAUDE_CODE
 from nexus_context.assistant_sessions.codex_format import FORMAT as CODEX
+from nexus_context.session_records.claude_code import ClaudeCodeRecord
+from nexus_context.session_records.codex import CodexRecord
 from support.assistant_logs import ClaudeLog, CodexLog, use
 
 
-def records(log: Any) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in log.path.read_text().splitlines()]
+def records(log: Any) -> list[Any]:
+    record_type = ClaudeCodeRecord if isinstance(log, ClaudeLog) else CodexRecord
+    return [record_type(json.loads(line)) for line in log.path.read_text().splitlines()]
 
 
-def boundaries(values: list[dict[str, Any]], find: Any) -> list[int]:
+def boundaries(values: list[Any], find: Any) -> list[int]:
     """The last boundary of each beginning of the records."""
     ends = (find(values[:end]) for end in range(1, len(values) + 1))
     return sorted({boundary.at for boundary in ends if boundary is not None})
 
 
-def claude(values: list[dict[str, Any]]) -> list[int]:
+def claude(values: list[Any]) -> list[int]:
     return boundaries(values, lambda part: CLAUDE_CODE.find_boundary(part, False))
 
 
@@ -98,7 +101,10 @@ def test_the_parents_are_those_of_the_last_exchange(tmp_path: Path) -> None:
 )
 def test_what_simply_continues(parents: list[Any], expected: bool) -> None:
     uuids = ("a", "b", "c")
-    values = [{"uuid": uuid, "parentUuid": parent} for uuid, parent in zip(uuids, parents, strict=False)]
+    values = [
+        ClaudeCodeRecord({"uuid": uuid, "parentUuid": parent})
+        for uuid, parent in zip(uuids, parents, strict=False)
+    ]
     assert CLAUDE_CODE.continues(values, ("p", "q"), False) == expected
 
 
@@ -127,14 +133,17 @@ def test_the_parents_after_a_compaction(tmp_path: Path) -> None:
 
 
 def test_a_compaction_continues_and_a_nameless_sub_agent_does_not() -> None:
+    def continues(value: dict[str, Any], *parents: str, is_agent: bool = False) -> bool:
+        return CLAUDE_CODE.continues([ClaudeCodeRecord(value)], parents, is_agent)
+
     compaction = {"uuid": "a", "parentUuid": None, "subtype": "compact_boundary"}
-    assert CLAUDE_CODE.continues([compaction], (), False)
-    assert CLAUDE_CODE.continues([compaction | {"logicalParentUuid": "p"}], ("p",), False)
-    assert not CLAUDE_CODE.continues([compaction | {"logicalParentUuid": "x"}], ("p",), False)
+    assert continues(compaction)
+    assert continues(compaction | {"logicalParentUuid": "p"}, "p")
+    assert not continues(compaction | {"logicalParentUuid": "x"}, "p")
     side = {"uuid": "a", "parentUuid": "x", "isSidechain": True}
-    assert not CLAUDE_CODE.continues([side], (), False)
-    assert CLAUDE_CODE.continues([side | {"agentId": "a7"}], (), False)
-    assert CLAUDE_CODE.continues([side], ("x",), True)
+    assert not continues(side)
+    assert continues(side | {"agentId": "a7"})
+    assert continues(side, "x", is_agent=True)
 
 
 def test_codex(tmp_path: Path) -> None:

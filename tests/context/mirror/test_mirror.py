@@ -18,11 +18,11 @@ from nexus_context.ledger.store import Ledger
 from nexus_context.mirror import (
     MirrorSummary,
     excerpts,
-    file_pieces,
     mirror_files,
     mirror_session,
     session_writer,
 )
+from nexus_context.session_records import reader
 from nexus_context.tokens import counter_for
 from support.assistant_logs import FOLDER, ClaudeLog, CodexLog, OpencodeDatabase, use
 
@@ -203,13 +203,13 @@ def test_a_file_that_has_grown_is_read_from_where_it_ended(
     talk(log)
     run(ledger, home)
     starts: list[int] = []
-    read_piece = file_pieces.read_piece
+    read_lines = reader.read_lines
 
-    def spy(path: str, start: int, size: int) -> Any:
+    def spy(path: str, start: int, size: int, longest: int) -> Any:
         starts.append(start)
-        return read_piece(path, start, size)
+        return read_lines(path, start, size, longest)
 
-    monkeypatch.setattr(file_pieces, "read_piece", spy)
+    monkeypatch.setattr(reader, "read_lines", spy)
     log.user("Sure?")
     log.answer("Yes.")
     size = log.path.stat().st_size
@@ -644,6 +644,7 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files of more than 8 KB are read in pieces of 2 KB."""
     monkeypatch.setattr(excerpts, "WHOLE", 8_000)
     monkeypatch.setattr(excerpts, "PIECE", 2_000)
+    monkeypatch.setattr(reader, "BLOCK", 2_000)
 
 
 @pytest.mark.usefixtures("small_pieces")
@@ -698,7 +699,7 @@ def test_a_turn_that_is_longer_than_a_piece(ledger: Ledger, home: Path) -> None:
 def test_a_line_that_is_longer_than_a_piece(
     ledger: Ledger, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file_pieces, "LONGEST_LINE", 50_000)
+    monkeypatch.setattr(excerpts, "LONGEST_LINE", 50_000)
     log = ClaudeLog(home, "s1")
     log.user("Where?")
     log.answer("x" * 20_000)

@@ -31,12 +31,12 @@ from nexus_context.conversation.transcripts.conversation import (
     Answer,
     Conversation,
     FormatReader,
-    field,
     leading_system,
     outcome_of,
-    text_in,
 )
 from nexus_context.conversation.transcripts.records import Record, Report
+from nexus_context.session_records.claude_code import ClaudeCodeRecord
+from nexus_context.session_records.values import field, text_in
 from nexus_context.tokens.estimates import json_text
 
 _MARKS = ("uuid", "sessionId", "session_id", "leafUuid")
@@ -63,24 +63,24 @@ def is_record(value: Any) -> bool:
     return isinstance(value, dict) and "role" not in value and isinstance(value.get("type"), str)
 
 
-def convert(records: Sequence[Record], report: Report, entire: bool) -> list[Conversation]:
+def convert(lines: Sequence[Record], report: Report, entire: bool) -> list[Conversation]:
     """The session and those of its sub-agents; `entire` includes messages before compactions."""
     main: list[Record] = []
     agents: dict[str, list[Record]] = {}
     roots: dict[str, str] = {}  # uuid of a record → agent
-    for record in records:
-        value = record.value
-        if not _is_sidechain(value):
-            main.append(record)
+    for line in lines:
+        record = ClaudeCodeRecord(line.value)
+        if not record.is_sidechain:
+            main.append(line)
             continue
-        named = _text(value, "agentId") or _text(value, "parent_tool_use_id")
-        agent = named or roots.get(_text(value, "parentUuid")) or _text(value, "uuid")
-        roots[_text(value, "uuid")] = agent
-        agents.setdefault(agent, []).append(record)
+        uuid = record.uuid or ""
+        agent = record.agent or roots.get(_text(line.value, "parentUuid")) or uuid
+        roots[uuid] = agent
+        agents.setdefault(agent, []).append(line)
     conversations = []
-    if not agents or any(has_message(record.value) for record in main):
+    if not agents or any(ClaudeCodeRecord(line.value).has_message for line in main):
         conversations.append(_Reader(main, report, entire).session())
-    session = next((_text(record.value, "sessionId") for record in reversed(records)), "") or None
+    session = ClaudeCodeRecord(lines[-1].value).session if lines else None
     return [
         *conversations,
         *(
@@ -93,20 +93,21 @@ def convert(records: Sequence[Record], report: Report, entire: bool) -> list[Con
 class _Reader:
     """The records of one conversation with their links."""
 
-    def __init__(self, records: Sequence[Record], report: Report, entire: bool) -> None:
+    def __init__(self, lines: Sequence[Record], report: Report, entire: bool) -> None:
         self.report = report
         self.entire = entire
-        last = {_uuid(record, index): index for index, record in enumerate(records)}
-        self.records = [record for index, record in enumerate(records) if last[_uuid(record, index)] == index]
-        self.values: list[dict[str, Any]] = [record.value for record in self.records]
-        self.places = {value["uuid"]: at for at, value in enumerate(self.values) if _text(value, "uuid")}
+        last = {_text(line.value, "uuid") or f"#{at}": at for at, line in enumerate(lines)}
+        self.lines = [lines[at] for at in sorted(last.values())]
+        self.values: list[dict[str, Any]] = [line.value for line in self.lines]
+        self.records = [ClaudeCodeRecord(value) for value in self.values]
+        self.places = {record.uuid: at for at, record in enumerate(self.records) if record.uuid}
         self.blocks: dict[str, list[int]] = {}  # message id → its records
         self.results: dict[str, int] = {}  # call id → the record with its result
-        for at, value in enumerate(self.values):
-            for call in _results(value):
+        for at, record in enumerate(self.records):
+            for call in record.results:
                 self.results[call] = at
-            if value["type"] == "assistant" and (name := _message_id(value)):
-                self.blocks.setdefault(name, []).append(at)
+            if record.kind == "assistant" and record.message_id is not None:
+                self.blocks.setdefault(record.message_id, []).append(at)
         self.linked = any(
             value.get("parentUuid") in self.places for value in self.values if _text(value, "parentUuid")
         )
@@ -127,9 +128,9 @@ class _Reader:
         waiting = steering.Waiting(steering.unsent(self.values, self.report))
         for at in path:
             messages += self._steered(waiting.before(at, messages))
-            value = self.values[at]
-            name = _message_id(value) or f"#{at}"
-            if value["type"] != "assistant" or _is_error(value):
+            record = self.records[at]
+            name = record.message_id or f"#{at}"
+            if record.kind != "assistant" or record.is_error:
                 messages += self._messages_at(at)
                 continue
             if name in done:
@@ -137,9 +138,9 @@ class _Reader:
             done.add(name)
             group = self.blocks.get(name, [at])
             consumed.update(group)
-            model = _text(value["message"], "model") or model
+            model = record.model or model
             answer = self._answer(group)
-            outcome = _outcome(self.values[at]["message"] for at in group)
+            outcome = _outcome(self.records[at].message for at in group)
             if answer and outcome is not None:
                 answers.append(Answer(len(messages), outcome))
             messages += answer
@@ -149,7 +150,7 @@ class _Reader:
                 messages += [one for one in self._messages_at(place) if one.role == "tool"]
         messages += self._steered(waiting.rest())
         self._count_unused(path, consumed)
-        own = next((_text(value, "sessionId") for value in reversed(self.values)), "") or session
+        own = (self.records[-1].session if self.records else None) or session
         system, rest = leading_system(messages)
         shift = len(messages) - len(rest)
         return Conversation(
@@ -170,7 +171,7 @@ class _Reader:
 
     def _path(self) -> list[int]:
         """The records of the live conversation, oldest first."""
-        leaves = (at for at in reversed(range(len(self.values))) if has_message(self.values[at]))
+        leaves = (at for at in reversed(range(len(self.records))) if self.records[at].has_message)
         at = next(leaves, None)
         path: list[int] = []
         visited: set[int] = set()
@@ -179,20 +180,20 @@ class _Reader:
             path.append(at)
             at = self._before(at, visited)
         path.reverse()
-        if not self.entire and not any(_is_boundary(self.values[at]) for at in path):
-            summaries = [n for n, at in enumerate(path) if self.values[at].get("isCompactSummary") is True]
+        if not self.entire and not any(self.records[at].is_compaction for at in path):
+            summaries = [n for n, at in enumerate(path) if self.records[at].is_summary]
             path = path[summaries[-1] :] if summaries else path
         return path
 
     def _before(self, at: int, visited: set[int]) -> int | None:
         """The record before one: its parent, or the record above if the parent is missing."""
-        value = self.values[at]
+        value, is_compaction = self.values[at], self.records[at].is_compaction
         if at in self.parents:
             return self.parents[at]
         parent = value.get("parentUuid", "")
-        if parent is None and _is_boundary(value):
+        if parent is None and is_compaction:
             parent = (value.get("logicalParentUuid") or "") if self.entire else None
-        if parent is None and (self.linked or _is_boundary(value)):
+        if parent is None and (self.linked or is_compaction):
             return None
         if isinstance(parent, str) and parent in self.places:
             return self.places[parent]
@@ -209,10 +210,9 @@ class _Reader:
 
     def _relinked(self) -> dict[int, int]:
         """New parents for the records that the last compaction preserved."""
-        boundaries = (value for value in reversed(self.values) if _is_boundary(value))
-        metadata = next(boundaries, {"compactMetadata": None}).get("compactMetadata")
-        about = metadata if isinstance(metadata, dict) else {}
-        preserved, anchor = self._preserved(about)
+        compactions = (record for record in reversed(self.records) if record.is_compaction)
+        last = next(compactions, None)
+        preserved, anchor = self._preserved({} if last is None else last.compact_metadata)
         if not preserved or anchor is None or anchor in preserved:
             return {}
         parents = dict(zip(preserved, [anchor, *preserved], strict=False))
@@ -241,38 +241,38 @@ class _Reader:
 
     def _answer(self, group: Sequence[int]) -> list[Message]:
         """The one message of an answer that was written as several records."""
-        contents = [self.values[at]["message"].get("content") for at in group]
+        contents = [self.records[at].content for at in group]
         content = contents[0] if len(contents) == 1 else _merged(contents)
         return self._neutral(group[0], "assistant", content)
 
     def _messages_at(self, at: int) -> list[Message]:
         """The messages of a record other than an answer; none, and counted, if none of it was sent."""
-        value = self.values[at]
-        kind = value["type"]
-        if kind == "user" and isinstance(value.get("message"), dict):
-            if value.get("isVisibleInTranscriptOnly") is True and value.get("isCompactSummary") is not True:
+        value, record = self.values[at], self.records[at]
+        kind = record.kind
+        if kind == "user" and record.message is not None:
+            if record.is_hidden:
                 return self._leave("hidden")
-            content = value["message"].get("content")
-            is_meta = steering.is_notification({"origin": value.get("origin"), "prompt": content})
-            return self._neutral(at, "user", content, is_meta=is_meta)
+            is_meta = steering.is_notification({"origin": value.get("origin"), "prompt": record.content})
+            return self._neutral(at, "user", record.content, is_meta=is_meta)
         if kind == "assistant":
             return self._leave("error")
         if kind == "system" and value.get("subtype") == "local_command":
             return self._neutral(at, "user", value.get("content"))
         if kind == "attachment":
-            queued = _queued(value)
-            if queued is None:
+            queued = record.queued_command
+            if field(queued, "prompt") is None:
                 return self._leave("attachment")
-            return self._neutral(at, "user", queued, is_meta=steering.is_notification(value["attachment"]))
+            is_meta = steering.is_notification(queued)
+            return self._neutral(at, "user", field(queued, "prompt"), is_meta=is_meta)
         return []
 
     def _neutral(self, at: int, role: str, content: Any, *, is_meta: bool = False) -> list[Message]:
-        record = self.records[at]
-        flags = {flag: True for flag in _FLAGS if record.value.get(flag) is True}
+        value = self.values[at]
+        flags = {flag: True for flag in _FLAGS if value.get(flag) is True}
         if is_meta:
             flags["isMeta"] = True
-        stamp = record.value.get("timestamp")
-        messages = contained(record, {"role": role, "content": content}, self.report)
+        stamp = value.get("timestamp")
+        messages = contained(self.lines[at], {"role": role, "content": content}, self.report)
         return [
             msgspec.structs.replace(
                 one,
@@ -287,19 +287,18 @@ class _Reader:
         return []
 
     def _count_unused(self, path: Sequence[int], consumed: set[int]) -> None:
-        cut = path[0] if path and _is_boundary(self.values[path[0]]) else -1
-        if cut < 0 and path and self.values[path[0]].get("isCompactSummary") is True:
-            cut = path[0]
-        for at, value in enumerate(self.values):
-            if at not in consumed and has_message(value):
+        first = self.records[path[0]] if path else None
+        cut = path[0] if first is not None and (first.is_compaction or first.is_summary) else -1
+        for at, record in enumerate(self.records):
+            if at not in consumed and record.has_message:
                 self._leave("compacted" if at < cut else "branch")
 
 
-def _outcome(messages: Iterable[dict[str, Any]]) -> TurnOutcome | None:
+def _outcome(messages: Iterable[dict[str, Any] | None]) -> TurnOutcome | None:
     """What the provider said about an answer: the records of it repeat that, the last one is complete."""
     outcome = None
     for message in messages:
-        usage = message.get("usage")
+        usage = field(message, "usage")
         outcome = (
             outcome_of(
                 field(usage, "input_tokens"),
@@ -354,62 +353,9 @@ def _grows(block: Any, earlier: Any) -> bool:
     return isinstance(old, str) and isinstance(new, str) and bool(old) and new.startswith(old)
 
 
-def _uuid(record: Record, index: int) -> str:
-    return _text(record.value, "uuid") or f"#{index}"
-
-
 def _text(value: dict[str, Any], key: str) -> str:
     text = value.get(key)
     return text if isinstance(text, str) else ""
-
-
-def _message_id(value: dict[str, Any]) -> str:
-    """What the records of one answer share: the id of the message, else that of the record."""
-    message = value.get("message")
-    return (_text(message, "id") if isinstance(message, dict) else "") or _text(value, "uuid")
-
-
-def _results(value: dict[str, Any]) -> list[str]:
-    """The ids of the calls whose results a record holds."""
-    message = value.get("message")
-    content = message.get("content") if isinstance(message, dict) and value["type"] == "user" else None
-    if not isinstance(content, list):
-        return []
-    return [
-        _text(block, "tool_use_id")
-        for block in content
-        if isinstance(block, dict) and block.get("type") == "tool_result"
-    ]
-
-
-def _queued(value: dict[str, Any]) -> Any:
-    """What a user said while the model was busy, or None."""
-    attachment = value.get("attachment")
-    if not isinstance(attachment, dict) or attachment.get("type") != "queued_command":
-        return None
-    return attachment.get("prompt")
-
-
-def has_message(value: dict[str, Any]) -> bool:
-    """Whether a record holds a message."""
-    kind = value.get("type")
-    if kind in ("user", "assistant"):
-        return isinstance(value.get("message"), dict)
-    if kind == "system":
-        return value.get("subtype") == "local_command"
-    return kind == "attachment" and _queued(value) is not None
-
-
-def _is_boundary(value: dict[str, Any]) -> bool:
-    return value.get("type") == "system" and value.get("subtype") == "compact_boundary"
-
-
-def _is_sidechain(value: dict[str, Any]) -> bool:
-    return value.get("isSidechain") is True or bool(value.get("parent_tool_use_id"))
-
-
-def _is_error(value: dict[str, Any]) -> bool:
-    return value.get("isApiErrorMessage") is True or not isinstance(value.get("message"), dict)
 
 
 READER = FormatReader("claude-code", is_session, is_record, convert)

@@ -19,11 +19,10 @@ from nexus_context.conversation.transcripts.conversation import (
     Conversation,
     Draft,
     FormatReader,
-    field,
     result_text,
-    text_in,
 )
 from nexus_context.conversation.transcripts.records import Record, Report
+from nexus_context.session_records.values import field, text_in
 
 _BRANCH = "of abandoned branches of the conversation"
 _FILES = "of which the export has only the name"

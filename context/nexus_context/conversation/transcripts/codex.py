@@ -17,15 +17,10 @@ from typing import Any
 
 from nexus_context.conversation.message import Message, text_of
 from nexus_context.conversation.summary import FOREIGN_OPENINGS, SUMMARY_META
-from nexus_context.conversation.transcripts.conversation import (
-    Conversation,
-    Draft,
-    FormatReader,
-    field,
-    text_in,
-)
+from nexus_context.conversation.transcripts.conversation import Conversation, Draft, FormatReader
 from nexus_context.conversation.transcripts.records import Record, Report
 from nexus_context.conversation.transcripts.responses import ItemReader, outcome_of_usage
+from nexus_context.session_records.values import field, text_in
 
 _ENVELOPES = (
     "session_meta",

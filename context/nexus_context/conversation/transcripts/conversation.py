@@ -17,6 +17,7 @@ from nexus_context.conversation.agent_result import ProviderUsage, TurnOutcome
 from nexus_context.conversation.message import Message, text_of
 from nexus_context.conversation.transcripts.chat_records import contained
 from nexus_context.conversation.transcripts.records import Record, Report
+from nexus_context.session_records.values import text_in
 
 Format = Literal[
     "neutral",
@@ -196,19 +197,6 @@ def outcome_of(
     if includes_cache:
         taken = max(taken - (read or 0) - (written or 0), 0)
     return TurnOutcome(ProviderUsage(taken, answered, read, written), reason)
-
-
-def field(value: Any, *keys: str) -> Any:
-    """The value under nested keys; None where there is none."""
-    for key in keys:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value
-
-
-def text_in(value: Any, *keys: str) -> str | None:
-    """The text under nested keys; None if there is none or it is empty."""
-    text = field(value, *keys)
-    return text if isinstance(text, str) and text else None
 
 
 def result_text(value: Any) -> str:

@@ -20,13 +20,12 @@ from nexus_context.conversation.transcripts.conversation import (
     Conversation,
     Draft,
     FormatReader,
-    field,
     media_part,
     outcome_of,
     result_text,
-    text_in,
 )
 from nexus_context.conversation.transcripts.records import Record, Report
+from nexus_context.session_records.values import field, text_in
 
 _ROLES = ("user", "model", "function", "system", None)
 _WRAPPERS = ("body", "request", "response")

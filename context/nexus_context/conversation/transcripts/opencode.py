@@ -21,13 +21,12 @@ from nexus_context.conversation.transcripts.conversation import (
     Conversation,
     Draft,
     FormatReader,
-    field,
     outcome_of,
     result_text,
-    text_in,
     url_part,
 )
 from nexus_context.conversation.transcripts.records import Record, Report
+from nexus_context.session_records.values import field, text_in
 
 _INLINED = ("text/plain", "application/x-directory")
 _SILENT = ("step-start", "step-finish", "snapshot", "patch", "agent", "retry")

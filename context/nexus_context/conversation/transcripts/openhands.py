@@ -23,12 +23,11 @@ from nexus_context.conversation.transcripts.conversation import (
     Conversation,
     Draft,
     FormatReader,
-    field,
     outcome_of,
     result_text,
-    text_in,
 )
 from nexus_context.conversation.transcripts.records import Record, Report
+from nexus_context.session_records.values import field, text_in
 
 _KINDS = (
     "SystemPromptEvent",

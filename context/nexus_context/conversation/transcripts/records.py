@@ -18,6 +18,7 @@ import msgspec
 from nexus_context import jsontext
 from nexus_context.conversation.message import Message
 from nexus_context.errors import Problem, Severity, Span
+from nexus_context.session_records.values import decode_value
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +42,6 @@ _RECORD_LISTS = frozenset(
 
 _BRACKET = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[{}\]]', re.DOTALL)
 _LINE = re.compile(r"[^\r\n]+")
-_HALF_PAIR = re.compile(r"\\(?:u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|u([dD][89a-fA-F])\w\w|.)", re.DOTALL)
 
 
 class LeftOut(msgspec.Struct, frozen=True):
@@ -236,25 +236,3 @@ def _report_broken(path: str, text: str, last: tuple[Span, str], report: Report)
             return
     message = f"The line is not JSON: {error}. Fix or remove it; it is left out."
     report.add(Span(start, end), "transcript.json", message)
-
-
-def decode_value(text: str) -> tuple[Any, str]:
-    """The value of a JSON text, with half surrogate pairs replaced; or None and the error."""
-    try:
-        return msgspec.json.decode(text), ""
-    except (msgspec.DecodeError, UnicodeEncodeError) as failure:
-        error = str(failure)
-    except RecursionError:
-        return None, "its values are nested too deeply"
-    if "\\ud" not in text and "\\uD" not in text:
-        return None, error
-    try:
-        return msgspec.json.decode(_HALF_PAIR.sub(_whole, text)), ""
-    except (msgspec.DecodeError, UnicodeEncodeError):
-        return None, error
-    except RecursionError:
-        return None, "its values are nested too deeply"
-
-
-def _whole(escape: re.Match[str]) -> str:
-    return r"\ufffd" if escape[1] else escape[0]

@@ -18,8 +18,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from nexus_context.conversation.message import Message
-from nexus_context.conversation.transcripts.conversation import field, text_in
 from nexus_context.conversation.transcripts.records import Report
+from nexus_context.session_records.values import field, text_in
 
 _ABSORBED = "absorbed_mid_turn"
 _NOTIFICATION = re.compile(r"\s*(?:<[a-z][\w-]*>|\[SYSTEM NOTIFICATION|\{\s*\"task_id\")", re.IGNORECASE)

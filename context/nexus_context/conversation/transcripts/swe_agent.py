@@ -12,8 +12,9 @@ Source: SWE-agent `sweagent/types.py`, `agent/agents.py`, and the trajectories i
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from nexus_context.conversation.transcripts.conversation import Conversation, Draft, FormatReader, field
+from nexus_context.conversation.transcripts.conversation import Conversation, Draft, FormatReader
 from nexus_context.conversation.transcripts.records import Record, Report
+from nexus_context.session_records.values import field
 
 _MARKS = ("message_type", "agent", "is_demo")
 _STEP = ("action", "observation", "response")
