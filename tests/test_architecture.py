@@ -80,6 +80,7 @@ CONVERSATION_ORDER = [
     "lost_fields",
     "groups",
     "history",
+    "state",
     "reported_usage",
     "identifiers",
     "truncation",

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -22,9 +22,9 @@ from nexus_context.conversation.history import Gap, History
 from nexus_context.conversation.message import (
     Message,
     sent_content,
-    without_old_preambles,
 )
 from nexus_context.conversation.reported_usage import Estimate, report_of
+from nexus_context.conversation.state import ConversationState
 from nexus_context.conversation.summary import as_summary
 from nexus_context.conversation.times import local_time, opening_message, with_times
 from nexus_context.conversation.view import View, overflow
@@ -60,15 +60,6 @@ if TYPE_CHECKING:
 
 WINDOWS = 8
 """Cuts that a conversation remembers: one for each model window and policy in use."""
-
-
-class _Compaction(NamedTuple):
-    """What a compaction replaced, and the length of the history after it."""
-
-    id: str
-    history: History
-    length: int
-    prompts: tuple[str, str] | None = None  # the system prompt before and after, if it changed
 
 
 @in_one_thread(
@@ -115,10 +106,9 @@ class ContextManager(MessageMethods):
         self._own = ManagerBudget(self.config, model, self._counter)
         self._policy = self.config.policy
         self.in_use = OneThread()
-        self._history = History()
+        self._state = ConversationState(History())
         self._windows: dict[tuple[str, Policy, int], Window] = {}
-        self._replaced = 0
-        self._compactions: list[_Compaction] = []
+        self._prompts: dict[str, tuple[str, str]] = {}  # before and after a compaction that changed it
         self._frozen: Frozen | None = None
         self.freezes = 0  # changes of the state in `frozen`
         self._last_request: datetime | None = None
@@ -134,13 +124,13 @@ class ContextManager(MessageMethods):
             self._clock = clock or local_time
             self._follow(started)
         elif started is not None:
-            self._history.append(opening_message(started))
+            self._take(self._state.append([opening_message(started)]))
 
     # ------------------------------------------------------------ messages
 
     def __len__(self) -> int:
         """All messages since the last compaction, including those that are not loaded."""
-        return len(self._history) + self._history.gap.messages
+        return len(self.history) + self.history.gap.messages
 
     @property
     def counter(self) -> TokenCounter:
@@ -150,12 +140,12 @@ class ContextManager(MessageMethods):
     @property
     def gap(self) -> tuple[int, int]:
         """The number of messages that are not loaded (`restore`), and their tokens."""
-        return self._history.gap[1:]
+        return self.history.gap[1:]
 
     @property
     def revision(self) -> tuple[int, int]:
         """Changes with every change of the messages."""
-        return self._replaced, len(self._history)
+        return self._state.replaced, self._state.length
 
     @property
     def frozen(self) -> Frozen | None:
@@ -183,12 +173,12 @@ class ContextManager(MessageMethods):
     @property
     def history(self) -> History:
         """All loaded messages since the last compaction, sent or not. Do not change it."""
-        return self._history
+        return self._state.history
 
     @property
     def messages(self) -> list[Message]:
         """All loaded messages since the last compaction, as their authors wrote them, in order: a copy."""
-        return self._history.in_order(self._history.messages[:])
+        return self.history.in_order(self.history.messages[:])
 
     def add(self, messages: Iterable[Message], *, usage: "ProviderUsage | None" = None) -> None:
         """Add messages; with a ledger they are one turn, which is stored first.
@@ -203,7 +193,7 @@ class ContextManager(MessageMethods):
         told = self._told
         if self._clock is not None:
             batch, told = with_times(batch, self._clock(), told)
-        turn = self.requests.bind(batch, self._history)
+        turn = self.requests.bind(batch, self.history)
         split, request = turn.split, turn.request
         batch = tuple(split.messages)
         report = self._report(usage, batch, self.requests.last if request is None else request.sent)
@@ -211,7 +201,7 @@ class ContextManager(MessageMethods):
         frozen = settled(self._frozen, proposal, batch)
         at = request.at if request is not None and proposal is not None else None
         if self._session is None or not (batch or split.summary):
-            self._history.extend(batch)
+            self._take(self._state.append(batch))
             self._told = told
             if batch:
                 self.requests.settle(turn)
@@ -219,7 +209,7 @@ class ContextManager(MessageMethods):
             self._correct(report)
             self._compact_by_server(split)
             return
-        opening = self._history.messages[0] if not self._stored else None
+        opening = self.history.messages[0] if not self._stored else None
         counted = self._counted([*([opening] if opening else []), *batch])
         first = counted.pop(0) if opening else None
         changed = msgspec.UNSET if frozen is self._frozen else frozen_text(frozen)
@@ -237,7 +227,7 @@ class ContextManager(MessageMethods):
         self._correct(report)
         self._stored, self._told = True, told
         if follows:
-            self._history.extend(batch)
+            self._take(self._state.append(batch))
             self.requests.settle(turn)
             self.freeze(frozen, at=at)
         else:
@@ -252,9 +242,8 @@ class ContextManager(MessageMethods):
             self._session.clear()
             self._follow()
             return
-        self._compactions.clear()
         self.correction = msgspec.structs.replace(self.correction, anchor=None)
-        self._replace(History())
+        self._take(self._state.restore(History()))
 
     def restore(
         self,
@@ -279,8 +268,11 @@ class ContextManager(MessageMethods):
             )
         checked = coercion.messages_from(messages)
         history = History.restored(checked, tokens, counter, Gap(lead, gap_messages, gap_tokens))
-        self._compactions.clear()
-        self._replace(history)
+        self._take(self._state.restore(history))
+
+    def append_stored(self, messages: History) -> None:
+        """Add messages that a ledger has, and whose tokens are known. As `restore`, not with a ledger."""
+        self._take(self._state.append_counted(messages))
 
     # ------------------------------------------------------------ what is sent
 
@@ -389,7 +381,7 @@ class ContextManager(MessageMethods):
         from nexus_context.conversation.compaction.run import CompactionRequest, plan
 
         request = CompactionRequest(reason, overflow, pins, instructions)
-        planned = plan(self._history, counter, budget, settings=settings, request=request)
+        planned = plan(self.history, counter, budget, settings=settings, request=request)
         if planned is None:
             raise CompactionError(
                 "Nothing was compacted: all messages are new, pinned or a summary already.",
@@ -399,13 +391,11 @@ class ContextManager(MessageMethods):
 
     def apply(self, result: "FinishedCompaction", counter: TokenCounter) -> None:
         """Replace messages by their summary, until `undo_compaction`."""
-        if not self._store_compaction(
-            result.receipt.id, result.summary_message, result.preserved_messages, result.receipt
-        ):
-            return
-        history = self._history.remade(without_old_preambles(result.messages), counter)
-        self._compactions.append(_Compaction(result.receipt.id, self._history, len(history)))
-        self._replace(history)
+        receipt, summary = result.receipt, result.summary_message
+        if self._session is not None:
+            self._store_compaction(receipt.id, summary, result.preserved_messages, receipt)
+        else:
+            self._take(self._state.compact(receipt.id, result.messages, counter))
 
     def apply_compaction(
         self,
@@ -419,23 +409,22 @@ class ContextManager(MessageMethods):
         from nexus_context.conversation.compaction.run import new_id
 
         summary_message = as_summary(coercion.message_from(summary_message, "summary_message"))
-        preserved = self._history.with_leading(coercion.messages_from(preserved_messages))
+        preserved = self.history.with_leading(coercion.messages_from(preserved_messages))
         compaction = new_id()
-        if not self._store_compaction(compaction, summary_message, preserved, {}):
-            return
-        history = self._history.remade(without_old_preambles([summary_message, *preserved]), self.counter)
-        prompts = None if new_system_prompt is None else (self._own.system_prompt, new_system_prompt)
-        self._compactions.append(_Compaction(compaction, self._history, len(history), prompts))
-        self._replace(history)
-        if new_system_prompt is not None:
+        if self._session is not None:
+            self._store_compaction(compaction, summary_message, preserved, {})
+        else:
+            self._take(self._state.compact(compaction, [summary_message, *preserved], self.counter))
+        if new_system_prompt is not None and compaction in self.compactions:
+            self._prompts[compaction] = self._own.system_prompt, new_system_prompt
             self.set_system_prompt(new_system_prompt)
 
     @property
     def compactions(self) -> list[str]:
         """The ids of the compactions that can be undone, oldest first."""
-        ids = [one.id for one in self._compactions]
-        stored = self._session.compaction if self._session is not None else None
-        return ids if stored is None or stored in ids else [stored, *ids]
+        if self._session is not None:
+            return [*self._session.compactions]
+        return [one.id for one in self._state.compactions]
 
     def undo_compaction(self, compaction: str | None = None) -> None:
         """Undo the last compaction, or the one of an id with all later ones; later messages stay.
@@ -450,16 +439,14 @@ class ContextManager(MessageMethods):
             raise RequestError(nothing_to_undo(compaction, ids), code="unknown-compaction")
         if self._session is not None:
             self._session.undo(compaction)
-        while self._compactions:
-            last = self._compactions.pop()
-            last.history.take_over(self._history, last.length)
-            self._replace(last.history)
-            if last.prompts is not None and self._own.system_prompt == last.prompts[1]:
-                self.set_system_prompt(last.prompts[0])
-            if compaction in (None, last.id):
-                break
-        if self._session is not None:
             self._follow()
+        else:
+            self._take(self._state.undo(compaction))
+        for undone in reversed(ids):
+            if undone not in self.compactions and undone in self._prompts:
+                before, after = self._prompts.pop(undone)
+                if self._own.system_prompt == after:
+                    self.set_system_prompt(before)
 
     # ------------------------------------------------------------ for assembly
 
@@ -478,7 +465,7 @@ class ContextManager(MessageMethods):
         `looking`: nothing is sent, so no cut becomes the conversation's (rule 5 of `window`).
         """
         key = (counter.name, policy, limit)
-        window = self._windows.pop(key, None) or Window(self._history, counter, policy)
+        window = self._windows.pop(key, None) or Window(self.history, counter, policy)
         self._windows[key] = window  # the last used one is the last
         if len(self._windows) > WINDOWS:
             del self._windows[next(iter(self._windows))]
@@ -486,11 +473,11 @@ class ContextManager(MessageMethods):
 
     def history_tokens(self, counter: TokenCounter) -> int:
         """Tokens of all messages. Only messages that are new to this counter are counted."""
-        return self._history.tokens(counter)
+        return self.history.tokens(counter)
 
     def encoded(self) -> list[msgspec.Raw]:
         """All messages as JSON, oldest first. Each is encoded once: a long history is sent often."""
-        return self._history.encoded()
+        return self.history.encoded()
 
     # ------------------------------------------------------------ inside
 
@@ -509,8 +496,7 @@ class ContextManager(MessageMethods):
             messages, name = stored.messages, self.counter.name
             tokens = [one.tokens if one.counter == name else self._tokens(one.message) for one in messages]
             history = History.restored([one.message for one in messages], tokens, name, Gap(0, 0, 0))
-        self._compactions.clear()
-        self._replace(history)
+        self._take(self._state.restore(history))
         self.freeze(frozen_of(self._session.frozen))
         self._correct(None)
 
@@ -520,7 +506,7 @@ class ContextManager(MessageMethods):
         if usage is None:
             return None
         if request is not None:
-            return report_behind(request, self._history, usage, batch, correction=self.correction)
+            return report_behind(request, self.history, usage, batch, correction=self.correction)
         own = Estimate(family_of_counter(self.counter).name, self.get_token_usage().total, begun=True)
         return report_of(usage, own, batch, [*map(self._tokens, batch)], correction=self.correction)
 
@@ -548,41 +534,32 @@ class ContextManager(MessageMethods):
             return
         from nexus_context.conversation.compaction.run import new_id
 
-        kept = self._history.with_leading(self._history.messages[len(self._history) - split.kept :])
-        history = self._history.remade(without_old_preambles([split.summary, *kept]), self.counter)
-        self._compactions.append(_Compaction(new_id(), self._history, len(history)))
-        self._replace(history)
+        kept = self.history.with_leading(self.history.messages[len(self.history) - split.kept :])
+        self._take(self._state.compact(new_id(), [split.summary, *kept], self.counter))
 
     def _store_compaction(
         self, compaction: str, summary: Message, preserved: Sequence[Message], receipt: Any
-    ) -> bool:
-        """Whether to change the messages in memory: they are not what the ledger has if another wrote."""
-        if self._session is None:
-            return True
+    ) -> None:
+        """Write a compaction, and follow the ledger."""
+        assert self._session is not None  # noqa: S101 - only called with a ledger
         name, counted = self.counter.name, self._counted([summary])[0]
         written = self._session.new_compaction(compaction, counted, name, receipt=receipt)
-        follows = self._session.compact(self._history.messages, preserved, written)
-        if not follows:
-            self._follow()
-        return follows
+        self._session.compact(self.history.messages, preserved, written)
+        self._follow()
 
     def _arrange(self, order: Sequence[int]) -> None:
-        history, places = self._history, {index: place for place, index in enumerate(order)}
-        if [*order] == [*range(len(history))]:
+        if [*order] == [*range(len(self.history))]:
             return
         if self._session is not None:
             self._session.arrange(order)
-        self._compactions = [
-            one._replace(length=1 + max((places.get(at, -1) for at in range(one.length)), default=-1))
-            for one in self._compactions
-        ]
-        self._replace(history.remade([history.messages[index] for index in order], self.counter))
+        self._take(self._state.cut(order, self.counter))
 
-    def _replace(self, history: History) -> None:
-        self._history = history
-        self._replaced += 1
-        self._windows.clear()
-        self.freeze(None)
+    def _take(self, state: ConversationState) -> None:
+        """Take the next state."""
+        is_replaced, self._state = state.replaced != self._state.replaced, state
+        if is_replaced:
+            self._windows.clear()
+            self.freeze(None)
 
     def _view(self, *, looking: bool = True) -> View:
         return self.view(

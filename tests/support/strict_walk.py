@@ -11,6 +11,7 @@ completions join are one block.
 """
 
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -257,24 +258,31 @@ def _continues_the_last(before: Sent, now: Sent) -> bool:
 
 
 def _shared_note(before: Sent, now: Sent) -> int:
-    """Tokens of the note on changes that both have, apart, before messages that differ.
+    """Tokens of what both have of a message with a note on changes that differ.
 
-    Two windows then told the same change with another message each; a report counts note and message as one.
-    OpenAI caches up to there, Anthropic up to its breakpoints.
+    A report counts note and message as one. For OpenAI the note comes first: two windows may have told the
+    same change with another message each. For Anthropic the message comes first, perhaps with a breakpoint:
+    later requests may do without the note.
     """
-    if now.model.vendor != "openai":
-        return 0
     old, new = before.context.request, now.context.request
     assert old is not None
     assert new is not None
     key = "input" if "input" in new else "messages"
     for last, one, other in zip(old[key], old[key][1:], new[key][1:], strict=False):
         if one != other:
-            content = last.get("content")
-            text = content[0].get("text", "") if isinstance(content, list) else content or ""
-            is_note = last.get("role") in ("developer", "system") and text.startswith("<changes>")
-            return Letters(now.model.factor).count_messages([Message("system", text)]) if is_note else 0
+            has_note = _is_note(last if now.model.vendor == "openai" else one)
+            message = Message(last["role"], _first_text(last))
+            return Letters(now.model.factor).count_messages([message]) if has_note else 0
     return 0
+
+
+def _is_note(message: Mapping[str, Any]) -> bool:
+    return message.get("role") in ("developer", "system") and _first_text(message).startswith("<changes>")
+
+
+def _first_text(message: Mapping[str, Any]) -> str:
+    content = message.get("content")
+    return content[0].get("text", "") if isinstance(content, list) else content or ""
 
 
 def _text(message: Body) -> str:

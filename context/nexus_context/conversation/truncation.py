@@ -53,8 +53,8 @@ def cut(strategy: Strategy, history: History, need: Need, *, first_group: int) -
         return SentRange(0, _first_message_within(history, need))
     if strategy == "recency":
         return SentRange(0, _recent_turns(history, need))
-    if strategy == "middle_out" and first_group <= need.room * LARGEST_HEAD:
-        head = first_group_end(history)
+    head = first_group_end(history)
+    if strategy == "middle_out" and first_group <= need.room * LARGEST_HEAD and head < len(history):
         rest = need._replace(
             size=lambda start: need.size(max(start, head)) + first_group, after=max(need.after, head - 1)
         )

@@ -3,7 +3,7 @@
 1. What is appended is on the disk before `append` returns.
 2. A turn of the ledger is one of the conversation: it begins with what the user says, and the answers and the
    results of tools behind it extend it.
-3. If another program wrote in between, `append` and `compact` return False: read the session again.
+3. If another program wrote in between, `append` returns False: read the session again.
 """
 
 import os
@@ -31,7 +31,7 @@ from nexus_context.tokens.correction import Correction, UsageReport
 
 
 class BoundSession:
-    """A session of a folder. `compaction` is the id of the one in force; None: there is none.
+    """A session of a folder. `compactions` are the ids of those in force, as far as known, oldest first.
 
     `frozen` is what its requests begin with, as JSON.
     """
@@ -48,7 +48,7 @@ class BoundSession:
         self._positions: list[int] = []  # in the ledger, of each message in memory
         self._head: Head | None = None
         self._open: Head | None = None  # behind the turn that was written here last, while it may go on
-        self.compaction: str | None = None
+        self.compactions: tuple[str, ...] = ()
         self.frozen: str | None = None
         self._correction: Correction | None = None  # None: not read yet
         self._prompt = ""  # of the last turn that was appended here
@@ -60,7 +60,7 @@ class BoundSession:
         self._positions = [one.position for one in history.messages] if history else []
         self._head = history.head if history else None
         self._open = None
-        self.compaction = history.compaction if history else None
+        self._note_compaction(history.compaction if history else None)
         self.frozen = self._ledger.frozen(self._folder, self._session) if history else None
         return history if history and history.messages else None
 
@@ -130,11 +130,16 @@ class BoundSession:
 
     def compact(
         self, history: Sequence[Message], preserved: Iterable[Message], compaction: NewCompaction
-    ) -> bool:
-        """Put a compaction in force. `preserved` are messages of the `history` in memory.
+    ) -> None:
+        """Put a compaction in force; read the session again then.
 
-        RequestError for another message, HeadMovedError if another program compacted.
+        `preserved` are messages of the `history` in memory.
+        RequestError for another message, or if nothing was appended; HeadMovedError if another program
+        compacted.
         """
+        head = self._head
+        if head is None:
+            raise RequestError("Nothing was compacted: no turn was appended yet.", code="nothing-to-compact")
         places = {id(message): at for message, at in zip(history, self._positions, strict=False)}
         try:
             kept = [places[id(message)] for message in preserved]
@@ -143,19 +148,12 @@ class BoundSession:
                 "A preserved message is not one of this conversation: pass objects of `messages`.",
                 code="bad-message",
             ) from None
-        assert self._head is not None  # noqa: S101 - a message has a position only after an append
         ranges = tuple((at, at + 1) for at in sorted(kept))
-        head = self._head
         written = msgspec.structs.replace(
             compaction, seq=head.seq, messages=head.messages, thread=head.thread, kept=ranges
         )
-        appended = self._ledger.compact(self._folder, self._session, written)
-        if appended.before != self._head:
-            return False
-        self._positions = [appended.before.messages, *kept]
-        self._head = appended.head
-        self.compaction = compaction.id
-        return True
+        self._ledger.compact(self._folder, self._session, written)
+        self.compactions = (*self.compactions, compaction.id)
 
     def arrange(self, order: Sequence[int]) -> None:
         """Follow the messages in memory: these are kept, in this order. The ledger stays as it is."""
@@ -167,9 +165,14 @@ class BoundSession:
 
     def clear(self) -> None:
         """Begin an empty thread; what was written stays in the ledger."""
-        if self._head is not None:
+        if self._ledger.head(self._folder, self._session) is not None:  # others may have begun it
             self._ledger.clear(self._folder, self._session)
         self.load()
+
+    def _note_compaction(self, in_force: str | None) -> None:
+        known = self.compactions
+        last = known.index(in_force) + 1 if in_force in known else 0
+        self.compactions = known[:last] if last or in_force is None else (in_force,)
 
     def _follows(self, appended: Appended) -> bool:
         before = self._head.messages if self._head else 0

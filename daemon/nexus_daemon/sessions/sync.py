@@ -489,9 +489,8 @@ def _extend(
     counter: TokenCounter,
 ) -> None:
     """Add messages that the ledger has and `counter` has counted."""
-    history = conversation.manager.history
-    history.sums(counter)  # so that nothing is counted twice
-    history.take_over(counted, 0)
+    conversation.manager.history.sums(counter)  # so that nothing is counted twice
+    conversation.manager.append_stored(counted)
     conversation.positions.extend(positions)
     conversation.state = replace(conversation.state, head=head)
     conversation.assembled.invalidate()

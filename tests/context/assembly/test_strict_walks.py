@@ -91,6 +91,14 @@ def _change(walk: Walk, step: str, size: int, window: int) -> None:
     window=ROOMY,
     steps=[("ask", 0, 0), ("ask", 0, 1), ("rules", 0, 0), ("meanwhile", 0, 0)],  # both tell of the rules
 )
+@example(
+    model=next(one for one in MODELS if one.name == "claude-opus-5-5"),
+    window=ROOMY,
+    steps=[  # the last request shares a message with one that sent a note behind it
+        *(("ask", 0, 1), ("rules", 0, 0), ("loop", 0, 1), ("ask", 0, 0), ("ask", 0, 0), ("ask", 0, 0)),
+        *(("loop", 0, 0), ("rebase", 0, 0), ("ask", 0, 0)),
+    ],
+)
 def test_no_request_is_refused_and_what_is_predicted_happens(
     tmp_path: Path, model: Model, window: int, steps: list[tuple[str, int, int]]
 ) -> None:

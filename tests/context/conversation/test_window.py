@@ -54,6 +54,14 @@ def test_sound_histories(messages: list[Message], policy: Policy, budget: Budget
         last = now
 
 
+def test_the_newest_message_stays_if_it_is_the_whole_first_group() -> None:
+    """Behind rules that are larger than the window."""
+    policy = Policy("middle_out", target=0.1, keep_recent_turns=0, pin_first=False, identifier_tokens=0)
+    for view in walked(conversation("s1:2000 u2"), policy, [Budget(60, 0)]):
+        assert view.over
+    assert shown(view.messages()) == "s1 u2"
+
+
 @given(histories(BROKEN), POLICIES, BUDGETS, BUDGETS)
 def test_broken_histories(messages: list[Message], policy: Policy, budget: Budget, other: Budget) -> None:
     for _ in walked(messages, policy, [budget, other]):
