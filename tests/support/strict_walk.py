@@ -269,11 +269,19 @@ def _shared_note(before: Sent, now: Sent) -> int:
     assert new is not None
     key = "input" if "input" in new else "messages"
     for last, one, other in zip(old[key], old[key][1:], new[key][1:], strict=False):
-        if one != other:
-            has_note = _is_note(last if now.model.vendor == "openai" else one)
-            message = Message(last["role"], _first_text(last))
-            return Letters(now.model.factor).count_messages([message]) if has_note else 0
+        if _without_breakpoints(one) != _without_breakpoints(other):
+            if not _is_note(last if now.model.vendor == "openai" else one):
+                return 0
+            return Letters(now.model.factor).count_messages([Message("user", _first_text(last))])
     return 0
+
+
+def _without_breakpoints(value: Any) -> Any:
+    if isinstance(value, list):
+        return [*map(_without_breakpoints, value)]
+    if not isinstance(value, dict):
+        return value
+    return {key: _without_breakpoints(each) for key, each in value.items() if key != "cache_control"}
 
 
 def _is_note(message: Mapping[str, Any]) -> bool:
