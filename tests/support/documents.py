@@ -2,13 +2,10 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
-from unittest import mock
 
-from nexus_context.config import fast_check
 from nexus_context.config.check import check_config
-from nexus_context.jsontext import JsonDocument, Pointer, document, runs
+from nexus_context.jsontext import JsonDocument, Pointer
 
 
 def pointers(value: Any, path: Pointer = ()) -> Iterator[Pointer]:
@@ -39,14 +36,3 @@ def observed(found: JsonDocument) -> list[Any]:
         check_config(found),
         *places(found),
     ]
-
-
-@contextmanager
-def runs_of_any_size(short: int) -> Iterator[None]:
-    """Treat texts of a few characters like long ones."""
-    with (
-        mock.patch.object(document, "SHORT_TEXT", 0),
-        mock.patch.object(runs, "SHORT", short),
-        mock.patch.object(fast_check, "MANY", 0),
-    ):
-        yield

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from nexus_context.config import fixes, lints
-from nexus_context.config.fast_check import ANYTHING, COMMENT_PREFIX, MANY, Notes, acceptor, pattern, rejected
+from nexus_context.config.fast_check import ANYTHING, COMMENT_PREFIX, acceptor, pattern
 from nexus_context.errors import Edit, Fix, NexusError, Problem, Severity, Span
 from nexus_context.files import JSON_LIMIT, read_text
 from nexus_context.jsontext import JsonDocument, parse_pointer
@@ -99,7 +99,7 @@ def check_value(pointer: str, value: Any) -> str | None:
     if node is None:
         return f"There is no setting {'.'.join(map(str, path))}"
     findings: list[Finding] = []
-    _walk(value, node, path, findings, notes={})
+    _walk(value, node, path, findings)
     return findings[0].message if findings else None
 
 
@@ -151,11 +151,11 @@ def conform(
     for step in pointer:
         value = value[step]
     findings: list[Finding] = []
-    _walk(value, node, pointer, findings, notes=document.notes)
+    _walk(value, node, pointer, findings)
     return [_problem(document, finding, family, unknown) for finding in findings]
 
 
-def _walk(value: Any, node: Node, pointer: Pointer, findings: list[Finding], notes: Notes) -> None:
+def _walk(value: Any, node: Node, pointer: Pointer, findings: list[Finding]) -> None:
     if not node:
         return
     kind = _kind(value)
@@ -165,7 +165,7 @@ def _walk(value: Any, node: Node, pointer: Pointer, findings: list[Finding], not
     elif "enum" in node and value not in node["enum"]:
         findings.append(_wrong_choice(value, node["enum"], pointer))
     elif kind == "object":
-        _walk_object(value, node, pointer, findings, notes=notes)
+        _walk_object(value, node, pointer, findings)
     elif kind == "array":
         items = node.get("items", ANYTHING)
         fits = acceptor(items)
@@ -173,7 +173,7 @@ def _walk(value: Any, node: Node, pointer: Pointer, findings: list[Finding], not
             if len(findings) >= MOST_FINDINGS:
                 break
             if not fits(item):
-                _walk(item, items, (*pointer, index), findings, notes=notes)
+                _walk(item, items, (*pointer, index), findings)
     elif kind == "string":
         _walk_text(value, node, pointer, findings)
     elif kind in {"integer", "number"}:
@@ -184,26 +184,22 @@ def _kind(value: Any) -> str:
     return _KINDS.get(type(value)) or ("object" if isinstance(value, dict) else "array")
 
 
-def _walk_object(
-    value: dict[str, Any], node: Node, pointer: Pointer, findings: list[Finding], notes: Notes
-) -> None:
+def _walk_object(value: dict[str, Any], node: Node, pointer: Pointer, findings: list[Finding]) -> None:
     properties = node.get("properties", {})
     others = node.get("additionalProperties", ANYTHING)
-    # a map with names of the user's choice can be long: only values that do not fit are walked
-    members = value.items() if properties or others is False else rejected(value, others, notes)
-    for key, child in members:
+    for key, child in value.items():
         if len(findings) >= MOST_FINDINGS:
             return
         child_node = properties.get(key)
         if child_node is not None:
-            if not _few(child) or not acceptor(child_node)(child):
-                _walk(child, child_node, (*pointer, key), findings, notes=notes)
+            if not acceptor(child_node)(child):
+                _walk(child, child_node, (*pointer, key), findings)
         elif key.startswith(COMMENT_PREFIX):
             continue
         elif others is False:
             findings.append(_unknown_key(key, value, properties, pointer))
         elif not acceptor(others)(child):
-            _walk(child, others, (*pointer, key), findings, notes=notes)
+            _walk(child, others, (*pointer, key), findings)
     findings += [
         Finding("required", pointer, f"{_name(pointer)} needs {fixes.quoted(key)}.")
         for key in node.get("required", ())
@@ -216,11 +212,6 @@ def _walk_object(
                 f"{_name(pointer)} needs exactly one of {fixes.listed([fixes.quoted(key) for key in keys])}."
             )
             findings.append(Finding("required", pointer, message))
-
-
-def _few(value: Any) -> bool:
-    """Whether a value is tested as a whole; in a large one most members have been tested before."""
-    return type(value) is not dict or len(value) < MANY
 
 
 def _walk_text(value: str, node: Node, pointer: Pointer, findings: list[Finding]) -> None:
@@ -285,7 +276,7 @@ def _converted(value: Any, kind: str) -> tuple[Any] | None:
 
 def _fits(value: Any, node: Node) -> bool:
     findings: list[Finding] = []
-    _walk(value, node, (), findings, notes={})
+    _walk(value, node, (), findings)
     return not findings
 
 

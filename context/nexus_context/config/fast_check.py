@@ -9,15 +9,12 @@ import functools
 import re
 import sys
 from collections.abc import Callable
-from itertools import compress
-from operator import not_
 from typing import Any
 
 Node = dict[str, Any]
 Accept = Callable[[Any], bool]
 
 COMMENT_PREFIX = "_comment"
-MANY = 50  # members of a container from which on accepted ones are cached
 ANYTHING: Node = {}
 
 _TYPES: dict[str, tuple[type, ...]] = {
@@ -55,28 +52,6 @@ def acceptor(node: Node) -> Accept:
     """The test of a schema node, which must live as long as the process (the shipped schemas do)."""
     _test(node)
     return _acceptor(id(node))
-
-
-Notes = dict[Any, Any]
-"""Accepted values by schema node, kept from one text of a document to the next: see `JsonDocument.notes`."""
-
-
-def rejected(members: dict[str, Any], node: Node, notes: Notes) -> list[tuple[str, Any]]:
-    """The members whose values do not fit a node; comments are not treated differently."""
-    fits = acceptor(node)
-    if len(members) < MANY:
-        return [each for each in members.items() if not fits(each[1])]
-    # by identity, together with the value: no other object can have its identity meanwhile
-    accepted: dict[int, Any] = notes.setdefault(id(node), {})
-    if len(accepted) > 2 * len(members) + MANY:  # it contains values that have been replaced, too
-        accepted = notes[id(node)] = {}
-    is_accepted = map(accepted.__contains__, map(id, members.values()))
-    tested = list(compress(members.items(), map(not_, is_accepted)))
-    wrong = [each for each in tested if not fits(each[1])]
-    if len(wrong) < len(tested):
-        names = {name for name, _ in wrong}
-        accepted.update((id(value), value) for name, value in tested if name not in names)
-    return wrong
 
 
 def pattern(text: str) -> re.Pattern[str]:

@@ -1,6 +1,6 @@
 """JSON text to a value and the span of every key and value; continues past errors.
 
-Reading order: problems, strings, lexer, spans, runs, index, scanner, document.
+Reading order: problems, strings, lexer, spans, index, scanner, document.
 """
 
 from nexus_context.jsontext.document import JsonDocument, parse

@@ -2,22 +2,12 @@
 
 import json
 import re
+from itertools import chain
 from typing import Any
 
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.jsontext.index import NodeIndex
-from nexus_context.jsontext.runs import (
-    DEEPEST,
-    PlacedRun,
-    Run,
-    RunReader,
-    as_runs,
-    count_members,
-    difference,
-    has_escaped_halves,
-    move_runs,
-)
-from nexus_context.jsontext.scanner import Scan, scan
+from nexus_context.jsontext.scanner import DEEPEST, Scan, scan
 from nexus_context.jsontext.spans import Location, Pointer, Waypoints, as_index, find, find_at
 
 FEW_LOOKUPS = 24
@@ -26,15 +16,7 @@ FEW_LOOKUPS = 24
 MOST_VALUES = 100_000
 """Commas and opening brackets outside strings, past which a file is not read."""
 
-SHORT_TEXT = 4_000
-"""Characters of a valid text below which decoding it anew is as fast as reusing runs."""
-
-MOST_CHANGED = 4_000
-"""Characters that one change may insert; after a larger change the whole text is parsed."""
-
-MOST_RUNS = 100
-"""Runs of a text, past which it is parsed anew, which leaves few runs again."""
-
+_CONTAINERS = frozenset({dict, list})
 _BLANK = re.compile(r"[ \t\r\n]*+")
 _STRING = re.compile(r'"(?:[^"\\\r\n]*+\\.){0,500}[^"\\\r\n]*+"?')
 
@@ -43,18 +25,15 @@ class JsonDocument:
     """One parsed text (RFC 8259). Immutable to callers; locations are worked out on first use.
 
     `value` is a plain Python value: of a broken text, what could be recovered, or None. `problems` are in the
-    order of the text, with codes `json.*`. `empty` says that the text is blank. `notes` cache what a checker
-    learned about the values; the document of the next text, which shares most values, starts with a copy.
+    order of the text, with codes `json.*`. `empty` says that the text is blank.
     """
 
     __slots__ = (
         "_index",
         "_locations",
         "_lookups",
-        "_runs",
         "_waypoints",
         "empty",
-        "notes",
         "ok",
         "path",
         "problems",
@@ -76,9 +55,7 @@ class JsonDocument:
         self.problems = problems
         self.ok = all(problem.severity is not Severity.ERROR for problem in problems)
         self.empty = _BLANK.fullmatch(text) is not None
-        self.notes: dict[Any, Any] = {}
-        self._index = None if scanned is None else NodeIndex(text, scanned.nodes, scanned.runs)
-        self._runs = None if scanned is None else scanned.placed_runs()
+        self._index = None if scanned is None else NodeIndex(text, scanned.nodes)
         self._lookups = 0
         self._locations: dict[Pointer, Location] = {}
         self._waypoints: Waypoints = {}
@@ -100,10 +77,6 @@ class JsonDocument:
             return find_at(self.text, offset)
         return self._table().at(offset)
 
-    def runs(self) -> list[PlacedRun]:
-        """The runs of valid members that the document of the next text may reuse."""
-        return as_runs(self.text, self.value) if self._runs is None else self._runs
-
     def _locate(self, pointer: Pointer) -> Location:
         if self._index is not None:
             return self._table().find(pointer)
@@ -122,19 +95,16 @@ class JsonDocument:
         return self._lookups <= FEW_LOOKUPS
 
     def _table(self) -> NodeIndex:
-        if self._index is None or self._index.lookups >= FEW_LOOKUPS:
-            scanned = scan(self.path, self.text)
-            self._index = NodeIndex(self.text, scanned.nodes, scanned.runs)
+        if self._index is None:
+            self._index = NodeIndex(self.text, scan(self.path, self.text).nodes)
         return self._index
 
 
-def parse(path: str, text: str, before: JsonDocument | None = None) -> JsonDocument:
+def parse(path: str, text: str) -> JsonDocument:
     """Parse plain JSON (RFC 8259); never raises, and reports every error of the text.
 
     Valid text is decoded by the C decoder. Text with errors, duplicate keys, or numbers out of range goes
     through the scanner, which also records all locations. Text of more than MOST_VALUES values is not read.
-    `before` is the document of an earlier text: after a small change only what it touches is read, and the
-    untouched values are the same objects.
     """
     # a value and its separator are at least two characters
     if len(text) > 2 * MOST_VALUES and (count := _count_values(text)) > MOST_VALUES:
@@ -143,31 +113,12 @@ def parse(path: str, text: str, before: JsonDocument | None = None) -> JsonDocum
             "Split it, or remove what is not needed."
         )
         problem = Problem(path, Span(0, 1), "json.too-many-values", Severity.ERROR, message=message)
-        return JsonDocument(path, text, None, (problem,), scanned=Scan(None, [], {}, ()))
-    reusable = None if before is None else _reusable_runs(before, text)
-    if not reusable:
-        try:
-            return JsonDocument(path, text, _decode(text))
-        except (ValueError, RecursionError):  # the scanner reports what is wrong
-            pass
-    scanned = scan(path, text, RunReader(text, reusable))
-    document = JsonDocument(path, text, scanned.value, scanned.problems, scanned=scanned)
-    if reusable and before is not None:
-        document.notes = before.notes.copy()
-    return document
-
-
-def _reusable_runs(before: JsonDocument, text: str) -> dict[int, Run] | None:
-    """The runs of an earlier text that are left in this one; None where reusing them gains little."""
-    if before.ok and len(before.text) < SHORT_TEXT:
-        return None
-    runs = before.runs()
-    if not 0 < len(runs) <= MOST_RUNS:
-        return None
-    change = difference(before.text, text)
-    if change.new_end - change.start > MOST_CHANGED:
-        return None
-    return move_runs(runs, change)
+        return JsonDocument(path, text, None, (problem,), scanned=Scan(None, [], ()))
+    try:
+        return JsonDocument(path, text, _decode(text))
+    except (ValueError, RecursionError):  # the scanner reports what is wrong
+        scanned = scan(path, text)
+        return JsonDocument(path, text, scanned.value, scanned.problems, scanned=scanned)
 
 
 def _count_values(text: str) -> int:
@@ -193,6 +144,27 @@ def _decode(text: str) -> Any:
     if members != text.count('":'):  # a name is repeated, or colons also stand elsewhere: look closer
         return _CLOSE_DECODER.decode(text)
     return value
+
+
+def has_escaped_halves(text: str) -> bool:
+    """Whether there may be escaped surrogates in a text."""
+    # searching one character is ten times as fast as searching two
+    return "\\" in text and ("\\ud" in text or "\\uD" in text)
+
+
+def count_members(value: Any, deepest: int) -> int | None:
+    """Count the members of all objects in a value; None if it is nested more than `deepest` levels deep."""
+    members = 0
+    level = [value] if type(value) in _CONTAINERS else []
+    for _ in range(deepest):
+        objects = [container for container in level if type(container) is dict]
+        members += sum(map(len, objects))
+        arrays = [container for container in level if type(container) is list]
+        inner = chain(chain.from_iterable(map(dict.values, objects)), chain.from_iterable(arrays))
+        level = [each for each in inner if type(each) in _CONTAINERS]
+        if not level:
+            return members
+    return None
 
 
 def _members(members: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -2,12 +2,11 @@
 
 1. One regular expression finds the next token: a valid one, or the first character of something invalid.
 2. A state says what is expected; a stack holds the open brackets. There is no recursion.
-3. Where a member may begin, `runs` reads all valid members at once; a run has one node.
-4. Each error is reported once, where the standard library would report it, or nearer to its cause.
-5. The state after an error is the one that the author most likely intended, so that no error follows from it:
+3. Each error is reported once, where the standard library would report it, or nearer to its cause.
+4. The state after an error is the one that the author most likely intended, so that no error follows from it:
    a missing comma or colon is taken as written, a missing value leaves its key without one.
-6. What fits nowhere is skipped up to the next comma, bracket or line end.
-7. A bracket that closes another kind than the open one: if the whole text has too few of the one kind and too
+5. What fits nowhere is skipped up to the next comma, bracket or line end.
+6. A bracket that closes another kind than the open one: if the whole text has too few of the one kind and too
    many of the other, it is a typing mistake; else, if an outer bracket matches, the inner one was never
    closed; else it is one too many.
 """
@@ -26,8 +25,10 @@ from nexus_context.jsontext.problems import (
     TokenProblem,
     has_surrogate,
 )
-from nexus_context.jsontext.runs import DEEPEST, PlacedRun, Run, RunReader
 from nexus_context.jsontext.strings import QUOTES, Token, read_quoted, read_string, requote
+
+DEEPEST = 200
+"""Open brackets at one place of a file."""
 
 MOST_INNER_QUOTES = 20
 """Unescaped quotes that one string may contain and still be taken for one string."""
@@ -49,26 +50,18 @@ _NO_NAMES: dict[str, int] = {}
 
 
 class Scan(NamedTuple):
-    """What a scan understood; `value` is None where nothing was. `runs` are by the number of their node."""
+    """What a scan understood; `value` is None where nothing was."""
 
     value: Any
     nodes: list[Node]
-    runs: dict[int, Run]
     problems: tuple[Problem, ...]
 
-    def placed_runs(self) -> list[PlacedRun]:
-        """The runs and where they begin."""
-        return [(self.nodes[number][0], run) for number, run in self.runs.items()]
 
-
-def scan(path: str, text: str, reader: RunReader | None = None) -> Scan:
-    """Scan any text; never raises. Takes time in proportion to its length.
-
-    With `reader`, consecutive valid members have one node, and are in `runs`.
-    """
-    scanner = _Scanner(path, text, reader)
+def scan(path: str, text: str) -> Scan:
+    """Scan any text; never raises. Takes time in proportion to its length."""
+    scanner = _Scanner(path, text)
     scanner.run()
-    return Scan(scanner.value, scanner.nodes, scanner.runs, scanner.problems.result())
+    return Scan(scanner.value, scanner.nodes, scanner.problems.result())
 
 
 class _Scanner:
@@ -78,12 +71,11 @@ class _Scanner:
     the blank before the current token begins, `comma` the offset of the latest comma.
     """
 
-    def __init__(self, path: str, text: str, reader: RunReader | None) -> None:
+    def __init__(self, path: str, text: str) -> None:
         self.text = text
         self.problems = Problems(path)
         self.value: Any = None
         self.nodes: list[Node] = []
-        self.runs: dict[int, Run] = {}  # by the number of their node
         self.stack: list[Frame] = []
         self.container: dict[str, Any] | list[Any] | None = None
         self.node = -1  # number of the container's node
@@ -95,7 +87,6 @@ class _Scanner:
         self.position = self.last = self.gap = self.comma = 0
         self.stop = False
         self.raw_surrogates = has_surrogate(text)
-        self.reader = None if self.raw_surrogates else reader
         self.balance: dict[str, int] | None = None  # see brackets()
         self.comments_end: int | None = None
 
@@ -150,8 +141,6 @@ class _Scanner:
             self.odd_comma(start, end)
             return
         self.comma = start
-        if self.reader:
-            self.take_run(self.reader)
 
     def on_open(self, start: int, end: int) -> None:
         """An opening bracket."""
@@ -169,8 +158,6 @@ class _Scanner:
         self.node = len(self.nodes) - 1
         self.names = {} if is_object else _NO_NAMES
         self.state, self.after = (KEY_FIRST, NEXT_MEMBER) if is_object else (ITEM_FIRST, NEXT_ITEM)
-        if self.reader:
-            self.take_run(self.reader)
 
     def on_close(self, start: int, end: int) -> None:
         """A closing bracket."""
@@ -208,9 +195,6 @@ class _Scanner:
         first = self.names.setdefault(name, len(self.nodes))
         if first < len(self.nodes):
             key = self.nodes[first][4:]
-            if first in self.runs and not self.problems.full:
-                shift, place = self.nodes[first][0], self.runs[first].find((name,)).key
-                key = (shift + place.start, shift + place.end) if place else key
             self.problems.add_duplicate_key(start, end, key)
         self.key, self.key_start, self.key_end = name, start, end
 
@@ -227,28 +211,6 @@ class _Scanner:
         else:
             self.nodes.append((start, end, -1, None, -1, -1))
             self.value = value
-        self.state = self.after
-
-    def take_run(self, reader: RunReader) -> None:
-        """Take the valid members that begin at `position`, if there are any."""
-        container = self.container
-        placed = reader.read(
-            self.position, is_object=type(container) is dict, names=self.names, depth=len(self.stack)
-        )
-        if placed is None:
-            return
-        start, run = placed
-        number, first = len(self.nodes), None
-        members = run.members
-        if isinstance(container, dict) and isinstance(members, dict):
-            container.update(members)
-            self.names.update(dict.fromkeys(members, number))
-        elif isinstance(container, list):
-            first = len(container)
-            container.extend(members)
-        self.runs[number] = run
-        self.position = start + len(run.text)
-        self.nodes.append((start, self.position, self.node, first, -1, -1))
         self.state = self.after
 
     def pop(self, end: int) -> None:

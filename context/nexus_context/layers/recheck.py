@@ -47,7 +47,7 @@ def recheck(layers: Layers, path: str, text: str, *, global_path: str) -> Layers
     read = _read(last_read, text)
     if read.status != "loaded" or read.text is None:
         return None
-    document = parse(path, read.text, before.document)
+    document = parse(path, read.text)
     checked = CheckedDocument(document, check_settings(document))
     if not _broken(checked.problems):
         return None
