@@ -151,8 +151,9 @@ def value_of(text: str) -> Any:
 
 
 def permissions_text(permissions: Any) -> str | None:
-    """What an agent was granted, as a column: JSON, or the bare name of a level."""
-    return permissions if isinstance(permissions, str | None) else json_text(permissions)
+    """What an agent was granted, as a column: JSON, or the name of a level; without half surrogate pairs."""
+    whole = without_halves(permissions)
+    return whole if isinstance(whole, str | None) else json_text(whole)
 
 
 def permissions_of(text: str | None) -> Any:

@@ -17,7 +17,7 @@ from nexus_context.conversation.message import Message, ToolCall
 from nexus_context.ledger import connections, integrity, open_ledger, opening
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.migrations import VERSION
-from nexus_context.ledger.rows import message_of, row_of
+from nexus_context.ledger.rows import message_of, permissions_of, permissions_text, row_of
 from nexus_context.ledger.store import Ledger
 from support.ledgers import FOLDER, append, history, ledger_in, turn
 
@@ -356,6 +356,13 @@ def test_a_row_is_as_this_version_writes_it(message: Message, columns: tuple[Any
     assert columns == (role, tokens, length, said, data, crc)
     raw = None if data is None else data.encode()
     assert message_of((number, turn, role, tokens, length, said.encode(), raw, crc)) == message
+
+
+@pytest.mark.parametrize(
+    ("permissions", "expected"), [("\ud800 x", "\ufffd x"), ({"level": "\ud800"}, {"level": "\ufffd"})]
+)
+def test_half_a_pair_in_what_was_granted_becomes_a_mark(permissions: object, expected: object) -> None:
+    assert permissions_of(permissions_text(permissions)) == expected
 
 
 def test_half_a_pair_that_an_earlier_version_wrote_heals() -> None:
