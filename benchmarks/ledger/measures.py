@@ -161,9 +161,9 @@ def _search(run: Run, path: Path, turns: list[NewTurn]) -> tuple[Series, Series]
     sample = [text for text in messages[:QUERY_TEXTS] if len(text.split()) > 2]
     queries = texts.queries(sample, run.pick(full=700, quick=70))
     with _ledger_at(path) as ledger, plain_search(path.parent, messages) as match:
-        ledger.search("first")  # whatever the first search alone does
+        ledger.pages.search("first")  # whatever the first search alone does
         steps = {
-            "ledger": each_of(ledger.search, [query.text for query in queries], processor_ms),
+            "ledger": each_of(ledger.pages.search, [query.text for query in queries], processor_ms),
             FTS: each_of(match, [query.text.replace(" -", " NOT ") for query in queries], processor_ms),
         }
         turns_taken = take_turns(steps, len(queries), warm=0)

@@ -33,7 +33,7 @@ def folder(root: Path, config: str) -> Fixture:
 
 def pick(tree: Fixture, choice: ModelChoice) -> None:
     ledger = open_ledger()
-    ledger.keep_options(workspace_of(tree.path("/home/a")), "main", SessionOptions(choice))
+    ledger.options.keep(workspace_of(tree.path("/home/a")), "main", SessionOptions(choice))
     ledger.close()
 
 

@@ -73,7 +73,7 @@ def agents_of(shell: Shell) -> list[tuple[str, str | None]]:
     """The running agents in the ledger, each with its parent."""
     ledger = open_ledger(shell.tree.path("/state/ledger.db"), environ={})
     try:
-        return [(one.name, one.parent) for one in ledger.agents(shell.tree.path("/home/a"))]
+        return [(one.name, one.parent) for one in ledger.agents.running(shell.tree.path("/home/a"))]
     finally:
         ledger.close()
 
@@ -116,7 +116,7 @@ def test_agents_get_what_the_command_line_grants(shell: Shell) -> None:
     )
     shell.run("agents", "spawn", "boss", *options)
     ledger = open_ledger(shell.tree.path("/state/ledger.db"), environ={})
-    (boss,) = ledger.agents(shell.tree.path("/home/a"))
+    (boss,) = ledger.agents.running(shell.tree.path("/home/a"))
     ledger.close()
     assert {name: boss.wanted[name] for name in ("role", "permissions", "tools", "model")} == {
         "role": "manager",
@@ -132,7 +132,7 @@ def test_a_message_waits_for_its_agent(shell: Shell) -> None:
         shell.run("agents", "message", "api", "Hello.") == "The message waits for the next turn of 'api'.\n"
     )
     ledger = open_ledger(shell.tree.path("/state/ledger.db"), environ={})
-    (waiting,) = ledger.inbox(shell.tree.path("/home/a"), "api", now=0.0)
+    (waiting,) = ledger.messages.inbox(shell.tree.path("/home/a"), "api", now=0.0)
     ledger.close()
     assert (waiting.source, waiting.content, waiting.priority) == ("main", "Hello.", 0.5)
 

@@ -11,7 +11,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from nexus_context.ledger.errors import LedgerError
-from nexus_context.ledger.sqlite import SqliteLedger
+from nexus_context.ledger.sqlite_tables import MirrorTables
 from nexus_daemon.cli import main
 from support.assistant_logs import ClaudeLog, CodexLog, OpencodeDatabase
 
@@ -147,7 +147,7 @@ def test_a_full_disk_keeps_what_was_written(shell: Shell, monkeypatch: pytest.Mo
         raise LedgerError("The disk is full.", code="ledger-full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(SqliteLedger, "mirror", fails)
+        patch.setattr(MirrorTables, "write", fails)
         assert shell.keep(code=1) == snapshot(
             "nexus sessions: The disk is full. What was written before stays; the next nexus sessions keep "
             "continues there.\n"

@@ -55,8 +55,8 @@ def chat(tree: Fixture) -> Fixture:
             for role, text in CHAT[start : start + 2]
         )
         ledger.append(workspace, "chat", NewTurn(messages=messages, counter="o200k_base"))
-    ledger.keep_options(workspace, "chat", SessionOptions(ModelChoice("house-model", 60_000)))
-    ledger.send(
+    ledger.options.keep(workspace, "chat", SessionOptions(ModelChoice("house-model", 60_000)))
+    ledger.messages.send(
         DirectMessage(
             id="1", workspace=workspace, source="auth", target="main", content="The tests pass.", created=0.0
         )

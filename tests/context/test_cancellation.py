@@ -56,7 +56,7 @@ def test_an_export(ledger: Ledger) -> None:
 
 
 def test_a_search(ledger: Ledger) -> None:
-    check(lambda: ledger.search("red green number"))
+    check(lambda: ledger.pages.search("red green number"))
 
 
 def test_the_count_of_a_long_text() -> None:

@@ -84,7 +84,7 @@ def test_a_turn_of_the_conversation_is_one_of_the_ledger(ledger: Ledger) -> None
     assert [len(turn.messages) for turn in (first, second, third)] == [5, 2, 1]
     assert second.outcome is not None
     assert second.outcome.usage == ProviderUsage(40, 2)
-    assert ledger.verify().sound
+    assert ledger.upkeep.verify().sound
 
 
 def test_results_in_a_users_message_extend_the_turn(ledger: Ledger) -> None:

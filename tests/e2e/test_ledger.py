@@ -281,7 +281,7 @@ def test_where_something_can_be_written_again_nothing_is_lost(tmp_path: Path) ->
     (session,) = ledger.sessions()
     texts = [text_of(one) for turn in ledger.turns(session.workspace, "main") for one in turn.messages]
     assert texts[1:] == ["one", "two", "three", "four"]
-    assert ledger.verify().sound
+    assert ledger.upkeep.verify().sound
     ledger.close()
 
 

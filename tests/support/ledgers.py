@@ -22,6 +22,7 @@ from nexus_context.ledger.records import (
     StoredMessage,
 )
 from nexus_context.ledger.store import Ledger
+from nexus_context.tokens.correction import UsageReport
 
 FOLDER = "/work/project"
 """A workspace."""
@@ -69,6 +70,21 @@ def make_old(path: Path, version: int) -> None:
 def new_ledger() -> Iterator[Ledger]:
     with TemporaryDirectory() as folder, ledger_in(f"{folder}/ledger.db") as ledger:
         yield ledger
+
+
+@contextmanager
+def ledger_in_memory() -> Iterator[Ledger]:
+    """A ledger whose file cannot be written."""
+    with TemporaryDirectory() as folder:
+        no_directory = Path(folder) / "file"
+        no_directory.touch()
+        with ledger_in(no_directory / "ledger.db") as ledger:
+            assert not ledger.persists
+            yield ledger
+
+
+ENGINES = {"file": new_ledger, "memory": ledger_in_memory}
+"""How an empty ledger of each engine is opened."""
 
 
 def said(word: str) -> Message:
@@ -187,3 +203,9 @@ def expected_history(turns: Sequence[ModelTurn]) -> list[tuple[int, int, Message
 
 def as_tuples(found: StoredHistory) -> list[tuple[int, int, Message]]:
     return [(held.position, held.tokens, held.message) for held in found.messages]
+
+
+def anchor(ledger: Ledger, folder: str, session: str) -> UsageReport | None:
+    """The newest report that later requests of a session contain."""
+    state = ledger.state(folder, session)
+    return None if state is None else state.anchor

@@ -243,7 +243,7 @@ def use(voice: Voice, path: str) -> None:
 def _reads(voice: Voice, ledger: Ledger) -> bool:
     """Whether everything is as it was."""
     read = [_again(lambda name=name: _same(ledger, name)) for name in (MAIN, "fork-0", "fork-1")]  # type: ignore[misc]
-    read += [_again(lambda word=word: bool(ledger.search(word))) for word in WORDS]  # type: ignore[misc]
+    read += [_again(lambda word=word: bool(ledger.pages.search(word))) for word in WORDS]  # type: ignore[misc]
     if None in read:
         voice.say("unreadable")
     return all(read)

@@ -153,7 +153,7 @@ def _work(ledger: Ledger, done: Done) -> None:
         if isinstance(answer, Appended) and ledger.persists:
             done.acknowledged[key] = answer.head.seq
     attempt(lambda: list(ledger.turns(WORKSPACE, MAIN)))
-    attempt(lambda: ledger.search("plan"))
+    attempt(lambda: ledger.pages.search("plan"))
     attempt(lambda: ledger.history(WORKSPACE, MAIN))
     head = ledger.head(WORKSPACE, MAIN) if not done.refused else None
     if head is not None:

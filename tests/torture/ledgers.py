@@ -147,5 +147,5 @@ def unfound(ledger: Ledger, keys: Collection[str]) -> list[str]:
     return [
         f"{key} is not found by the search"
         for key in keys
-        if not ledger.search(f'"{key}"', workspace=WORKSPACE, limit=3)
+        if not ledger.pages.search(f'"{key}"', workspace=WORKSPACE, limit=3)
     ]

@@ -93,7 +93,7 @@ def _wrong_in_library(state: Path, workspace: str) -> Iterator[str]:
         texts = [str(held.message.content).partition(" ")[0] for held in history.messages] if history else []
         if texts != [*(f"before-{number}" for number in range(BEFORE)), "now"]:
             yield f"the history is {texts}"
-        if [hit.seq for hit in ledger.search("now")] != [BEFORE + 1]:
+        if [hit.seq for hit in ledger.pages.search("now")] != [BEFORE + 1]:
             yield "what was appended is not found"
     left = [each for each in apsw.connections() if each.filename.startswith(str(state))]
     if left:

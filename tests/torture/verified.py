@@ -255,7 +255,7 @@ def _use(path: Path, acknowledged: dict[str, int]) -> tuple[str, list[str]]:
         with opened(path) as ledger:
             try:
                 missing = any("is lost" in line for line in wrong_with(ledger, MAIN, acknowledged))
-                end = "missing" if missing else "whole" if ledger.verify().sound else "unsound"
+                end = "missing" if missing else "whole" if ledger.upkeep.verify().sound else "unsound"
             except LedgerError as error:
                 if error.code != "ledger-corrupt":
                     return "noticed", [f"{error.code}: {error}"]
@@ -315,7 +315,7 @@ def _innocent(path: Path, moments: list[Moment], number: int, dice: random.Rando
     with opened(path) as ledger:
         lines = [f"a notice: {ledger.notice}"] if ledger.notice else []
         lines += wrong_with(ledger, MAIN, moment.acknowledged)
-        lines += [] if ledger.verify().sound else ["verify finds it broken"]
+        lines += [] if ledger.upkeep.verify().sound else ["verify finds it broken"]
     tally.alarms += bool(lines)
     tally.wrong += [f"innocent {kind}, {number}: {line}" for line in lines]
 
@@ -332,11 +332,11 @@ def _back_up(folder: Path, tally: Tally) -> None:
         for number in range(3):
             done |= {words[2]: int(words[3]) for words in writer.hear() if words[0] == "ack"}
             target = folder / f"backup-{number}.db"
-            ledger.backup(str(target))
+            ledger.upkeep.backup(str(target))
             tally.backups += 1
             with opened(target) as copy:
                 tally.wrong += [f"backup {number}: {line}" for line in wrong_with(copy, MAIN, done)]
-                tally.wrong += [] if copy.verify().sound else [f"backup {number} is broken"]
+                tally.wrong += [] if copy.upkeep.verify().sound else [f"backup {number} is broken"]
         tally.wrong += [
             f"backup: {' '.join(words)}" for words in writer.finish() if words[0] in ("hung", "died")
         ]

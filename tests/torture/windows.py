@@ -31,7 +31,7 @@ def run(turns: int) -> Outcome:
             wrong += wrong_with(ledger, MAIN, acknowledged, set(acknowledged))
             head = ledger.head(WORKSPACE, MAIN)
             wrong += [f"a notice: {ledger.notice}"] if ledger.notice else []
-            wrong += [] if ledger.verify().sound else ["the chain is broken"]
+            wrong += [] if ledger.upkeep.verify().sound else ["the chain is broken"]
         wrong += damage_in(path)
     total = len(WINDOWS) * turns
     figures = (

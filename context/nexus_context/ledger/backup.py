@@ -20,7 +20,7 @@ _PAGES = 4_000
 
 
 def write(connection: apsw.Connection, path: str) -> int:
-    """Copy what the connection reads; see `Ledger.backup`."""
+    """Copy what the connection reads; see `Upkeep.backup`."""
     if os.path.lexists(path):
         raise FileExistsError(path)
     fresh = f"{path}.{os.getpid()}-{secrets.token_hex(4)}.new"

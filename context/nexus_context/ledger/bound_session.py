@@ -61,7 +61,8 @@ class BoundSession:
         self._head = history.head if history else None
         self._open = None
         self._note_compaction(history.compaction if history else None)
-        self.frozen = self._ledger.frozen(self._folder, self._session) if history else None
+        state = self._ledger.state(self._folder, self._session)
+        self.frozen = None if state is None else state.frozen
         return history if history and history.messages else None
 
     @staticmethod
@@ -74,9 +75,10 @@ class BoundSession:
     def correction(self, family: str) -> Correction:
         """How totals of this session are corrected for a family of models."""
         if self._correction is None or self._correction.family != family:
-            anchor = self._ledger.anchor(self._folder, self._session)
+            state = self._ledger.state(self._folder, self._session)
+            anchor = None if state is None else state.anchor
             anchor = anchor if anchor is not None and anchor.family == family else None
-            self._correction = msgspec.structs.replace(self._ledger.correction(family), anchor=anchor)
+            self._correction = msgspec.structs.replace(self._ledger.usage.correction(family), anchor=anchor)
         return self._correction
 
     def append(  # noqa: PLR0913 - a turn has so many parts

@@ -13,7 +13,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 
 import apsw
 import msgspec
@@ -187,7 +187,7 @@ class Connections:
         """
         with self._whole(session):
             if self.path is None:
-                with self._lock:
+                with self._lock, self._translated("it was not read"):
                     self._check_open()
                     yield self._writing_one()
                 return
@@ -381,3 +381,20 @@ def _ended(connection: apsw.Connection) -> bool:
         with suppress(apsw.Error):
             connection.execute("ROLLBACK")
     return bool(connection.txn_state() == apsw.SQLITE_TXN_NONE)
+
+
+class Database:
+    """The connections of a ledger, which are others once it has moved from memory to the disk."""
+
+    def __init__(self, connections: Connections) -> None:
+        self.connections = connections
+
+    def reading(
+        self, session: str | None = None, *, fresh: bool = False
+    ) -> AbstractContextManager[apsw.Connection]:
+        """`Connections.reading`."""
+        return self.connections.reading(session, fresh=fresh)
+
+    def writing(self, *, reads: str | None = None) -> AbstractContextManager[apsw.Connection]:
+        """`Connections.writing`."""
+        return self.connections.writing(reads=reads)

@@ -168,6 +168,19 @@ class StoredMessage(msgspec.Struct, frozen=True, gc=False):
     message: Message
 
 
+class StoredState(msgspec.Struct, frozen=True):
+    """A session at one moment, without its messages. `parameters` are those of the model.
+
+    `frozen` is what its requests begin with (`NewTurn.frozen`); None: the next one is rendered anew. `anchor`
+    is the newest report of a provider that later requests contain.
+    """
+
+    head: Head
+    parameters: Mapping[str, Any] = {}
+    frozen: str | None = None
+    anchor: UsageReport | None = None
+
+
 class StoredHistory(msgspec.Struct, frozen=True):
     """What the next request is made of: everything since the latest compaction, or the end of it.
 

@@ -125,7 +125,7 @@ def salvage(
             sessions += 1
         direct = 0
         for message in _direct(rows) if only is None else ():
-            target.send(message)
+            target.messages.send(message)
             direct += 1
     finally:
         rows.close()

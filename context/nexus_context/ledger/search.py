@@ -104,7 +104,7 @@ def search(
     session: str | None = None,
     limit: int = 20,
 ) -> list[Hit]:
-    """The messages in which all words of a query occur, best first; see `Ledger.search`.
+    """The messages in which all words of a query occur, best first; see `SessionPages.search`.
 
     Costs as much as the newest RANKED matches, and a few nanoseconds for each other one. A missing session
     has no messages. LedgerError `search-too-broad` after DEADLINE.

@@ -25,15 +25,169 @@ from nexus_context.ledger.records import (
     StoredHistory,
     StoredMessage,
     StoredReceipt,
+    StoredState,
     Turn,
     Verification,
 )
 from nexus_context.tokens.accuracy import DatedReport
-from nexus_context.tokens.correction import Correction, UsageReport
+from nexus_context.tokens.correction import Correction
+
+
+class OptionsStore(Protocol):
+    """The options of conversations: which model, how many tokens."""
+
+    def of(self, workspace: str) -> dict[str | None, SessionOptions]:
+        """The options of the sessions of a workspace that have some, by name.
+
+        Under None: those that one of them used last, for the sessions without options.
+        """
+        ...
+
+    def keep(self, workspace: str, session: str, options: SessionOptions) -> None:
+        """Store the options of a session, if it exists, and of its workspace."""
+        ...
+
+
+class UsageStore(Protocol):
+    """What providers counted of requests, and what that says about our counts."""
+
+    def correction(self, family: str) -> Correction:
+        """What the reports of all workspaces say about a family of models; without an anchor."""
+        ...
+
+    def reports(self) -> list[DatedReport]:
+        """What providers counted of requests beside what we estimated: the newest ones, the newest first."""
+        ...
+
+
+class SessionPages(Protocol):
+    """What people look at."""
+
+    def excerpt(
+        self,
+        workspace: str,
+        session: str,
+        *,
+        thread: str | None = None,
+        first: int | None = None,
+        before: int | None = None,
+        limit: int,
+    ) -> Excerpt | None:
+        """A page of a session for people; None if there is no such session.
+
+        `limit` messages, fewer if they are long: from the position `first` on, else the last ones before
+        `before`, else the last ones. `thread`: one from before the session was cleared. Costs what is read.
+        """
+        ...
+
+    def receipt(self, workspace: str, session: str, compaction: str | None = None) -> StoredReceipt:
+        """The receipt of a compaction, by default the session's last one; else `unknown-compaction`.
+
+        An id is searched in all sessions of the workspace: the session may have been renamed.
+        """
+        ...
+
+    def search(
+        self, query: str, *, workspace: str | None = None, session: str | None = None, limit: int = 20
+    ) -> list[Hit]:
+        """Messages in which all words of a query occur, best first.
+
+        `"two words"` is a phrase, `word*` a prefix, `-word` must not occur. There are no syntax errors.
+        """
+        ...
+
+
+class MirrorStore(Protocol):
+    """Sessions of other assistants."""
+
+    def files(self) -> dict[str, MirroredFile]:
+        """How far each file of another assistant was read, by path."""
+        ...
+
+    def find(self, assistant: str, program_id: str) -> MirroredSession | None:
+        """What there is of a session of another assistant, by the id that its program gave it."""
+        ...
+
+    def imported(self) -> dict[str, tuple[str, str]]:
+        """Sessions that were imported from files and are not kept: workspace and name, by program's id."""
+        ...
+
+    def write(self, changes: Sequence[MirrorTurns], files: Iterable[MirroredFile] = ()) -> None:
+        """Write new turns of other assistants' sessions, and how far files were read: all or nothing.
+
+        HeadMovedError if somebody else has written to one of the sessions since the writer looked.
+        """
+        ...
+
+
+class Upkeep(Protocol):
+    """What concerns the ledger as a whole."""
+
+    def verify(self) -> Verification:
+        """Verify the chain of every session and the file. Costs as much as reading everything."""
+        ...
+
+    def backup(self, path: str) -> int:
+        """Copy the ledger at one moment to a new file at an absolute path; returns the number of sessions.
+
+        Others may write meanwhile. The copy is verified before it gets its name. FileExistsError if the path
+        exists, another OSError if it cannot be written, LedgerError `ledger-corrupt` if the copy is damaged;
+        then no file is left.
+        """
+        ...
+
+
+class MessageStore(Protocol):
+    """Direct messages between agents."""
+
+    def send(self, message: DirectMessage) -> None:
+        """Store a direct message; a repeated id is ignored."""
+        ...
+
+    def inbox(
+        self, workspace: str, agent: str, *, now: float, node: str | None = None, limit: int = 20
+    ) -> list[DirectMessage]:
+        """The waiting messages of an agent that are valid at `now`: by priority, then oldest first."""
+        ...
+
+    def delivered(self, ids: Iterable[str]) -> None:
+        """Mark messages as delivered."""
+        ...
+
+    def newest(self) -> int:
+        """The number of the newest direct message, in the order of arrival; 0 if there is none."""
+        ...
+
+    def since(self, number: int, *, limit: int) -> list[DirectMessage]:
+        """The waiting messages of all workspaces behind a number, oldest first, at most `limit`."""
+        ...
+
+
+class AgentStore(Protocol):
+    """The running agents."""
+
+    def running(self, workspace: str) -> list[LiveAgent]:
+        """The running agents of a workspace in the order of their start."""
+        ...
+
+    def names(self, workspace: str, name: str) -> dict[str, bool]:
+        """The names of agents, running and ended, that equal `name` except for case, and which are running.
+
+        Costs one look-up.
+        """
+        ...
+
+    def start(self, workspace: str, agent: NewAgent) -> int:
+        """Store an agent; returns its number. `agent-exists`, `unknown-agent` (parent), `agent-count`."""
+        ...
+
+    def end(self, workspace: str, name: str) -> list[str]:
+        """Remove an agent and all below it; returns their names, children first. None for an unknown one."""
+        ...
 
 
 class Ledger(Protocol):
-    """The sessions of all workspaces of one user."""
+    """The sessions of all workspaces of one user, with a store for each that asks for something else."""
 
     @property
     def persists(self) -> bool:
@@ -56,6 +210,27 @@ class Ledger(Protocol):
 
     def close(self) -> None: ...
 
+    @property
+    def options(self) -> OptionsStore: ...
+
+    @property
+    def usage(self) -> UsageStore: ...
+
+    @property
+    def pages(self) -> SessionPages: ...
+
+    @property
+    def mirrors(self) -> MirrorStore: ...
+
+    @property
+    def upkeep(self) -> Upkeep: ...
+
+    @property
+    def messages(self) -> MessageStore: ...
+
+    @property
+    def agents(self) -> AgentStore: ...
+
     # ------------------------------------------------------------ sessions
 
     def sessions(self, workspace: str | None = None) -> list[Session]:
@@ -75,10 +250,6 @@ class Ledger(Protocol):
         """Create a session; `session-exists` if the name is taken. `parameters` are those of the model."""
         ...
 
-    def parameters(self, workspace: str, session: str) -> Mapping[str, Any]:
-        """The model parameters of a session; none of one that does not exist. Read with each request."""
-        ...
-
     def set_parameters(self, workspace: str, session: str, parameters: Mapping[str, Any]) -> Session:
         """Change model parameters of a session; one that is None is dropped. A missing session is created."""
         ...
@@ -95,19 +266,6 @@ class Ledger(Protocol):
 
     def fork(self, workspace: str, session: str, to: str, *, turn: str | None = None) -> Session:
         """A new session that shares all turns up to and including `turn`, by default all."""
-        ...
-
-    # ------------------------------------------------------------ options
-
-    def options(self, workspace: str) -> dict[str | None, SessionOptions]:
-        """The options of the sessions of a workspace that have some, by name.
-
-        Under None: those that one of them used last, for the sessions without options.
-        """
-        ...
-
-    def keep_options(self, workspace: str, session: str, options: SessionOptions) -> None:
-        """Store the options of a session, if it exists, and of its workspace."""
         ...
 
     # ------------------------------------------------------------ turns
@@ -147,6 +305,10 @@ class Ledger(Protocol):
         """The end of a session; None if there is no such session. Costs one look-up."""
         ...
 
+    def state(self, workspace: str, session: str) -> StoredState | None:
+        """What the next request depends on beside the history; None if there is no such session."""
+        ...
+
     def history(self, workspace: str, session: str, *, tokens: int | None = None) -> StoredHistory | None:
         """What the next request is made of; None if there is no such session.
 
@@ -154,22 +316,6 @@ class Ledger(Protocol):
         answer; or a summary and what was kept beside it) and whole turns from the end until they have that
         many tokens. Costs what is read, not what there is.
         """
-        ...
-
-    def frozen(self, workspace: str, session: str) -> str | None:
-        """What the session's requests begin with (`NewTurn.frozen`); None: the next one is rendered anew."""
-        ...
-
-    def anchor(self, workspace: str, session: str) -> UsageReport | None:
-        """The newest report of a provider that later requests of the session contain; None: there is none."""
-        ...
-
-    def correction(self, family: str) -> Correction:
-        """What the reports of all workspaces say about a family of models; without an anchor."""
-        ...
-
-    def usage_reports(self) -> list[DatedReport]:
-        """What providers counted of requests beside what we estimated: the newest ones, the newest first."""
         ...
 
     def render_anew(self, workspace: str, session: str) -> None:
@@ -185,118 +331,4 @@ class Ledger(Protocol):
 
     def turns(self, workspace: str, session: str, *, last: int | None = None) -> Iterator[Turn]:
         """All turns, oldest first, or the last few; read on demand."""
-        ...
-
-    def excerpt(
-        self,
-        workspace: str,
-        session: str,
-        *,
-        thread: str | None = None,
-        first: int | None = None,
-        before: int | None = None,
-        limit: int,
-    ) -> Excerpt | None:
-        """A page of a session for people; None if there is no such session.
-
-        `limit` messages, fewer if they are long: from the position `first` on, else the last ones before
-        `before`, else the last ones. `thread`: one from before the session was cleared. Costs what is read.
-        """
-        ...
-
-    def receipt(self, workspace: str, session: str, compaction: str | None = None) -> StoredReceipt:
-        """The receipt of a compaction, by default the session's last one; else `unknown-compaction`.
-
-        An id is searched in all sessions of the workspace: the session may have been renamed.
-        """
-        ...
-
-    def search(
-        self, query: str, *, workspace: str | None = None, session: str | None = None, limit: int = 20
-    ) -> list[Hit]:
-        """Messages in which all words of a query occur, best first.
-
-        `"two words"` is a phrase, `word*` a prefix, `-word` must not occur. There are no syntax errors.
-        """
-        ...
-
-    # ------------------------------------------------------------ sessions of other assistants
-
-    def mirrored_files(self) -> dict[str, MirroredFile]:
-        """How far each file of another assistant was read, by path."""
-        ...
-
-    def mirrored_session(self, assistant: str, program_id: str) -> MirroredSession | None:
-        """What there is of a session of another assistant, by the id that its program gave it."""
-        ...
-
-    def imported_sessions(self) -> dict[str, tuple[str, str]]:
-        """Sessions that were imported from files and are not kept: workspace and name, by program's id."""
-        ...
-
-    def mirror(self, changes: Sequence[MirrorTurns], files: Iterable[MirroredFile] = ()) -> None:
-        """Write new turns of other assistants' sessions, and how far files were read: all or nothing.
-
-        HeadMovedError if somebody else has written to one of the sessions since the writer looked.
-        """
-        ...
-
-    # ------------------------------------------------------------ the whole ledger
-
-    def verify(self) -> Verification:
-        """Verify the chain of every session and the file. Costs as much as reading everything."""
-        ...
-
-    def backup(self, path: str) -> int:
-        """Copy the ledger at one moment to a new file at an absolute path; returns the number of sessions.
-
-        Others may write meanwhile. The copy is verified before it gets its name. FileExistsError if the path
-        exists, another OSError if it cannot be written, LedgerError `ledger-corrupt` if the copy is damaged;
-        then no file is left.
-        """
-        ...
-
-    # ------------------------------------------------------------ direct messages
-
-    def send(self, message: DirectMessage) -> None:
-        """Store a direct message; a repeated id is ignored."""
-        ...
-
-    def inbox(
-        self, workspace: str, agent: str, *, now: float, node: str | None = None, limit: int = 20
-    ) -> list[DirectMessage]:
-        """The waiting messages of an agent that are valid at `now`: by priority, then oldest first."""
-        ...
-
-    def delivered(self, ids: Iterable[str]) -> None:
-        """Mark messages as delivered."""
-        ...
-
-    def newest_message(self) -> int:
-        """The number of the newest direct message, in the order of arrival; 0 if there is none."""
-        ...
-
-    def messages_since(self, number: int, *, limit: int) -> list[DirectMessage]:
-        """The waiting messages of all workspaces behind a number, oldest first, at most `limit`."""
-        ...
-
-    # ------------------------------------------------------------ agents
-
-    def agents(self, workspace: str) -> list[LiveAgent]:
-        """The running agents of a workspace in the order of their start."""
-        ...
-
-    def agent_names(self, workspace: str, name: str) -> dict[str, bool]:
-        """The names of agents, running and ended, that equal `name` except for case, and which are running.
-
-        Costs one look-up.
-        """
-        ...
-
-    def start_agent(self, workspace: str, agent: NewAgent) -> int:
-        """Store an agent; returns its number. `agent-exists`, `unknown-agent` (parent), `agent-count`."""
-        ...
-
-    def end_agent(self, workspace: str, name: str) -> list[str]:
-        """Remove an agent and all below it; returns their names, children first. None for an unknown one."""
         ...

@@ -245,7 +245,7 @@ class Levels:
             return []
 
         def find(words: str) -> list[Hit]:
-            return self.ledger.search(words, workspace=workspace, session=session, limit=limit)
+            return self.ledger.pages.search(words, workspace=workspace, session=session, limit=limit)
 
         hits = find(query)
         words = [] if hits else _telling_words(query)

@@ -81,7 +81,7 @@ def inbox(
     ledger: Ledger, workspace: str, agent: str, *, now: float, node: str | None = None
 ) -> list[DirectMessage]:
     """The messages that wait for an agent, in the order of delivery."""
-    return waiting(ledger.inbox(workspace, agent, now=now, node=node, limit=MOST_DELIVERED), now=now)
+    return waiting(ledger.messages.inbox(workspace, agent, now=now, node=node, limit=MOST_DELIVERED), now=now)
 
 
 def waiting(messages: Iterable[DirectMessage], *, now: float) -> list[DirectMessage]:

@@ -126,7 +126,7 @@ class MemoryContextSource:
         return [*_system_message("memory", items), *recent]
 
     def direct_messages(self, task: Task) -> list[DirectMessage]:
-        """Reading them does not deliver them: see `Ledger.delivered`."""
+        """Reading them does not deliver them: see `MessageStore.delivered`."""
         if task.target_agent is None:
             return []
         return node_messages.inbox(

@@ -77,8 +77,8 @@ def mirror_session(
     `path` is the transcript that the hook names; `assistant` is one of `PROGRAMS`, for "opencode" with
     the path of its database. It may be called as often as one likes, also by several processes at once:
     what is there already is not written again. A file that is missing gives an empty summary; one that cannot
-    be read is a `failure` in it. `write` is used for `Ledger.mirror`, by a program in which one thread alone
-    writes. LedgerError if the ledger cannot be written.
+    be read is a `failure` in it. `write` takes the place of `MirrorStore.write` in a program in which one
+    thread alone writes. LedgerError if the ledger cannot be written.
     """
     file = transcript_files.file_at(path, assistant)
     if file is None:
@@ -103,12 +103,12 @@ def _run(
     on_progress: OnProgress,
     write: Write | None = None,
 ) -> MirrorSummary:
-    rows = ledger.mirrored_files()
+    rows = ledger.mirrors.files()
     changed = [file for file in files if file.path not in rows or rows[file.path].stamp != file.stamp]
     changed.sort(key=lambda file: file.stamp[3])  # the newest last, as it would have come
     starts = {file.path: _start_of(rows.get(file.path)) for file in changed}
     size = sum(max(file.stamp[2] - starts[file.path].offset, 0) for file in changed)
-    writer = SessionWriter(ledger, folder, counter_of, rows, write=write or ledger.mirror)
+    writer = SessionWriter(ledger, folder, counter_of, rows, write=write or ledger.mirrors.write)
     done = 0
     on_progress(done, size)
     transcripts = [file for file in changed if not file.is_database]

@@ -56,7 +56,7 @@ CounterOf = Callable[[str | None], TokenCounter]
 
 
 class Write(Protocol):
-    """`Ledger.mirror`."""
+    """`MirrorStore.write`."""
 
     def __call__(self, changes: Sequence[MirrorTurns], files: Iterable[MirroredFile] = ()) -> None: ...
 
@@ -258,7 +258,7 @@ class SessionWriter:
         """Add what is new of a conversation; returns where its session is read on, and its end."""
         excerpt = pending.excerpt
         origin = _origin(excerpt, conversation, is_main=is_main)
-        existing = self._ledger.mirrored_session(origin.assistant, origin.id)
+        existing = self._ledger.mirrors.find(origin.assistant, origin.id)
         if existing is not None and existing.session is None:
             pending.outcome = _sum(pending.outcome, msgspec.structs.replace(pending.outcome, deleted=1))
             return (0, 0), (0, 0)
@@ -321,7 +321,7 @@ class SessionWriter:
     def _imported_session(self, origin: SessionOrigin) -> MirroredSession | None:
         """The session that was imported from the same file before it was mirrored."""
         if self._imported is None:
-            self._imported = self._ledger.imported_sessions()
+            self._imported = self._ledger.mirrors.imported()
         place = self._imported.get(origin.id)
         session = None if place is None else self._ledger.find(*place)
         if session is None or session.origin is not None or session.forked_from is not None:

@@ -324,7 +324,7 @@ class AgentRegistry:
         if version == self._version:
             return
         is_first = self._version is None
-        rows = store.agents(self._ledger.workspace)
+        rows = store.agents.running(self._ledger.workspace)
         numbers = {row.name: row.number for row in rows}
         for name, number in tuple(self._numbers.items()):
             if name in self._numbers and numbers.get(name) != number:

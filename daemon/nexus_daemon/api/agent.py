@@ -105,7 +105,7 @@ async def messages(
     """
     ledger = await resolve.folder_ledger(client, params.workspace_folder)
     messages = await client.work(
-        ledger.store.inbox,
+        ledger.store.messages.inbox,
         ledger.workspace,
         params.agent,
         now=time.time(),

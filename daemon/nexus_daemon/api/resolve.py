@@ -198,7 +198,7 @@ async def _find_live(
         if agent is not None:
             break
         ledger = await client.daemon.folder_ledger(await folder.current(), folder)
-        names = await client.work(ledger.store.agent_names, ledger.workspace, name)
+        names = await client.work(ledger.store.agents.names, ledger.workspace, name)
         if not names.get(name):
             break
         agent = (await client.daemon.live_agents(folder)).find(name)

@@ -279,7 +279,9 @@ async def receipt(client: "Connection", params: protocol.ReceiptParams) -> proto
     conversation is meant.
     """
     ledger = await folder_ledger(client, params.workspace_folder)
-    stored = await client.read(ledger.store.receipt, ledger.workspace, params.session, params.compaction)
+    stored = await client.read(
+        ledger.store.pages.receipt, ledger.workspace, params.session, params.compaction
+    )
     receipt = convert_to(stored.receipt, protocol.Receipt)
     return protocol.ReceiptResult(session=stored.session, receipt=receipt, in_force=stored.in_force)
 
@@ -305,7 +307,7 @@ async def search(client: "Connection", params: protocol.SearchParams) -> protoco
         ledger = await folder_ledger(client, params.workspace_folder)
         workspace = ledger.workspace
     hits = await client.read(
-        ledger.store.search,
+        ledger.store.pages.search,
         params.query,
         workspace=workspace,
         session=params.session,

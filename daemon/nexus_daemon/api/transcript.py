@@ -53,7 +53,7 @@ def page(scope: SessionScope, params: protocol.TranscriptParams) -> protocol.Tra
     conversation, snapshot = scope.conversation, scope.snapshot
     options = next_request.options_beside(snapshot, conversation, scope.ledger)
     _, counter = assembly.model_of(snapshot, None)
-    excerpt = scope.ledger.store.excerpt(
+    excerpt = scope.ledger.store.pages.excerpt(
         scope.ledger.workspace,
         params.session,
         thread=params.thread,

@@ -22,7 +22,7 @@ def run(options: argparse.Namespace) -> int:
     """Print the accuracy of each family of models."""
     try:
         with ledger_for(load_folder(".")) as ledger:
-            accuracies = measure_accuracy(ledger.usage_reports())
+            accuracies = measure_accuracy(ledger.usage.reports())
     except LedgerError as error:
         output.complain("tokens", str(error))
         return 1

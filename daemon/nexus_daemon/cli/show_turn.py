@@ -21,6 +21,7 @@ from nexus_context.errors import RequestError
 from nexus_context.files import exists, read_text
 from nexus_context.frozen import Frozen, frozen_of
 from nexus_context.layers.agent_definitions import MAIN
+from nexus_context.ledger.records import StoredState
 from nexus_context.memory.item import MemoryItem
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens.correction import UNCORRECTED, Correction
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from nexus_context.ledger.store import Ledger
     from nexus_context.memory.knowledge import Passage
     from nexus_context.memory.sources import Source
+    from nexus_context.tokens.correction import UsageReport
 
 WRONG_USAGE = "wrong-usage"
 """The code of an error in the command line itself."""
@@ -97,7 +99,6 @@ def read_turn(folder: str, snapshot: Snapshot, options: argparse.Namespace, sess
     name = options.session if options.session is not None or not options.memory else session
     if name is None:
         return turn
-    from nexus_daemon.cli.sessions.open_session import find_session
 
     with _stored(folder, snapshot) as (ledger, workspace):
         history = None if ledger is None else ledger.history(workspace, name)
@@ -107,13 +108,14 @@ def read_turn(folder: str, snapshot: Snapshot, options: argparse.Namespace, sess
             raise RequestError(
                 f"There is no session {name!r}: no conversation is stored yet.", code="unknown-session"
             )
+        state = ledger.state(workspace, name) or StoredState(history.head)
         return msgspec.structs.replace(
             turn,
             session=name,
             messages=[stored.message for stored in history.messages],
-            parameters=find_session(ledger, workspace, name).parameters,
-            frozen=frozen_of(ledger.frozen(workspace, name)),
-            correction=_correction(ledger, workspace, name, snapshot=snapshot),
+            parameters=state.parameters,
+            frozen=frozen_of(state.frozen),
+            correction=_correction(ledger, state.anchor, snapshot),
         )
 
 
@@ -130,11 +132,11 @@ def full_name(snapshot: Snapshot, session: str | None) -> str | None:
         return session if ledger is None else find_session(ledger, workspace, session).name
 
 
-def _correction(ledger: "Ledger", workspace: str, session: str, *, snapshot: Snapshot) -> Correction:
+def _correction(ledger: "Ledger", anchor: "UsageReport | None", snapshot: Snapshot) -> Correction:
     """How totals of a session are corrected by what providers counted."""
-    family, anchor = model_in(snapshot.effective)[0].family.name, ledger.anchor(workspace, session)
+    family = model_in(snapshot.effective)[0].family.name
     anchor = anchor if anchor is not None and anchor.family == family else None
-    return msgspec.structs.replace(ledger.correction(family), anchor=anchor)
+    return msgspec.structs.replace(ledger.usage.correction(family), anchor=anchor)
 
 
 def tools_of(turn: StoredTurn) -> Sequence[dict[str, Any]]:
@@ -147,7 +149,7 @@ def picked_model(snapshot: Snapshot, session: str | None) -> ModelChoice | None:
     if snapshot.effective.get("/ledger/url") is not None:
         return None
     with _stored(snapshot.folder, snapshot) as (ledger, workspace):
-        stored = {} if ledger is None else ledger.options(workspace)
+        stored = {} if ledger is None else ledger.options.of(workspace)
     options = stored.get(session) or stored.get(None)
     return None if options is None else options.choice
 

@@ -179,7 +179,7 @@ def _ledger(snapshot: Snapshot) -> dict[str, Any]:
                 "bytes": Path(path).stat().st_size if exists(path) else None,
                 "sessions": len(ledger.sessions(workspace)),
                 "allSessions": len(ledger.sessions()),
-                "agents": len(ledger.agents(workspace)),
+                "agents": len(ledger.agents.running(workspace)),
                 "error": ledger.notice,
             }
         finally:

@@ -85,7 +85,7 @@ def _fitting_passages(passages: Sequence[Passage], counter: TokenCounter, room: 
 def _entries(ledger: "FolderLedger", words: str, besides: tuple[str, str]) -> list[Entry]:
     """Exchanges of the folder's conversations that match."""
     try:
-        mirrored = ledger.store.mirrored_session(*besides)
+        mirrored = ledger.store.mirrors.find(*besides)
         name = None if mirrored is None else mirrored.session
         entries = ledger.levels.across(ledger.workspace, words, limit=2 * MOST_ENTRIES, besides=name)
     except RequestError:

@@ -22,7 +22,7 @@ class CorrectionCache:
         version = ledger.version(), self._written
         stored = self._corrections.get(family)
         if stored is None or stored[0] != version:
-            stored = self._corrections[family] = version, ledger.correction(family)
+            stored = self._corrections[family] = version, ledger.usage.correction(family)
         return stored[1]
 
     def wrote(self) -> None:

@@ -86,7 +86,7 @@ def stored_events(
 def lineage(ledger: "Ledger", workspace: str, session: str) -> tuple[str, ...]:
     """The live agent that a session belongs to and those above it; without one, `main`."""
     name = session.removeprefix(SESSION) if session.startswith(SESSION) else ""
-    parents = {one.name: one.parent for one in ledger.agents(workspace)} if name else {}
+    parents = {one.name: one.parent for one in ledger.agents.running(workspace)} if name else {}
     names: list[str] = []
     above: str | None = name
     while above in parents and above not in names:

@@ -141,7 +141,7 @@ class LedgerWriter:
         if self.store is None:
             self.store = ledgers.open_ledger(path, environ=self._environ)
             with suppress(LedgerError):  # the conversations may be sound
-                self._messages = self.store.newest_message()
+                self._messages = self.store.messages.newest()
         workspace = "" if folder is None else lazy.opening.workspace_of(folder)
         if folder is not None and workspace not in self.heads:
             self.heads[workspace] = {one.name: one.head for one in self.store.sessions(workspace)}
@@ -179,7 +179,7 @@ class LedgerWriter:
         version = ledger.version()  # writes from here on have another
         if self._idle.get((workspace, agent)) == version and ledger.persists:
             return False
-        if ledger.inbox(workspace, agent, now=time.time(), limit=1):
+        if ledger.messages.inbox(workspace, agent, now=time.time(), limit=1):
             return True
         self._idle[workspace, agent] = version
         return False
@@ -193,7 +193,7 @@ class LedgerWriter:
         if ledger is None:
             return
         self.options.save_again(ledger)
-        newest = ledger.newest_message() if self._sent else self._messages
+        newest = ledger.messages.newest() if self._sent else self._messages
         if (version := ledger.version()) == self._version:
             self._messages = newest  # all of them are of this process
             self._sent.clear()
@@ -280,11 +280,11 @@ class LedgerWriter:
 
     def _report_messages(self, ledger: "Ledger") -> None:
         """Report and publish the direct messages that other processes sent to open workspaces."""
-        last, newest = self._messages, ledger.newest_message()
+        last, newest = self._messages, ledger.messages.newest()
         self._messages = newest
         if last is None:
             return
-        messages = ledger.messages_since(last, limit=ledger_events.MOST_MESSAGES)
+        messages = ledger.messages.since(last, limit=ledger_events.MOST_MESSAGES)
         for message in messages:
             if message.id not in self._sent and message.workspace in self.heads:
                 self.on_message(message.workspace, message.target)
@@ -400,10 +400,10 @@ class FolderLedger:
             logger.exception("an event was not published")
 
     def mirror(self, changes: "Sequence[MirrorTurns]", files: "Iterable[MirroredFile]" = ()) -> None:
-        """As `Ledger.mirror`; reported as what another process wrote."""
+        """As `MirrorStore.write`; reported as what another process wrote."""
 
         def job() -> None:
-            self.store.mirror(changes, files)
+            self.store.mirrors.write(changes, files)
             with suppress(LedgerError):  # what cannot be read now is reported by a later look
                 self._writer.look()
 
@@ -434,7 +434,8 @@ class FolderLedger:
 
     def parameters(self, session: str) -> "Mapping[str, Any]":
         """The model parameters of a conversation."""
-        return self.store.parameters(self.workspace, session)
+        state = self.store.state(self.workspace, session)
+        return {} if state is None else state.parameters
 
     def clear(self, session: str) -> "Session":
         return self._change(lambda: self.store.clear(self.workspace, session), "cleared")
@@ -457,7 +458,7 @@ class FolderLedger:
         """Write a direct message for an agent."""
 
         def job() -> None:
-            self.store.send(message)
+            self.store.messages.send(message)
             self._writer.sent(message)
             self._publish_written(lambda: [ledger_events.message_event(message)])
 
@@ -465,17 +466,17 @@ class FolderLedger:
 
     def start_agent(self, agent: "NewAgent") -> int:
         """Write a live agent; returns its number."""
-        return self._write(lambda: self.store.start_agent(self.workspace, agent))
+        return self._write(lambda: self.store.agents.start(self.workspace, agent))
 
     def end_agent(self, name: str) -> None:
         """End an agent and all below it. Their conversations stay."""
-        self._write(lambda: self.store.end_agent(self.workspace, name))
+        self._write(lambda: self.store.agents.end(self.workspace, name))
 
     def delivered(self, ids: Iterable[str]) -> None:
         """Mark direct messages as delivered."""
 
         def job() -> None:
-            self.store.delivered(ids)
+            self.store.messages.delivered(ids)
             self._look_for_messages()
 
         self._write(job)

@@ -45,7 +45,7 @@ class OptionsCache:
 
     def read(self, ledger: "Ledger", workspace: str) -> None:
         """Read the options from the ledger. In the writer's thread only."""
-        stored = ledger.options(workspace)
+        stored = ledger.options.of(workspace)
         names = {each.name for each in ledger.sessions(workspace)} if self._unsaved else set()
         with self._lock:
             for (owner, session), options in self._unsaved.items():
@@ -61,7 +61,7 @@ class OptionsCache:
         options = self._unsaved.get((workspace, session))
         if options is None:  # the write of an earlier pick included this one
             return
-        ledger.keep_options(workspace, session, options)
+        ledger.options.keep(workspace, session, options)
         with self._lock:
             if self._unsaved.get((workspace, session)) is options:
                 del self._unsaved[workspace, session]

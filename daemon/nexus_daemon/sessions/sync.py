@@ -52,6 +52,7 @@ from nexus_context.ledger.records import (
     ServerCompaction,
     SessionOptions,
     StoredMessage,
+    StoredState,
     TurnFacts,
     turn_facts,
 )
@@ -126,14 +127,12 @@ def follow(
     conversation: Conversation, ledger: FolderLedger, snapshot: Snapshot, *, tokens: int | None
 ) -> None:
     """Read what changed in the ledger, and at least the last `tokens` of the history; None: all."""
-    head = ledger.store.head(ledger.workspace, conversation.session)
-    parameters = ledger.parameters(conversation.session)  # other processes set them, too
-    anchor = conversation.state.anchor
-    if head != conversation.state.head:
-        anchor = ledger.store.anchor(ledger.workspace, conversation.session)
-    _follow(conversation, ledger, snapshot, head, tokens=tokens)
+    stored = ledger.store.state(ledger.workspace, conversation.session)
+    head = None if stored is None else stored.head
+    _follow(conversation, ledger, snapshot, stored, tokens=tokens)
     if conversation.state.head != head:  # a turn has come meanwhile
-        anchor = ledger.store.anchor(ledger.workspace, conversation.session)
+        stored = ledger.store.state(ledger.workspace, conversation.session)
+    anchor, parameters = (None, {}) if stored is None else (stored.anchor, stored.parameters)
     conversation.state = replace(conversation.state, anchor=anchor, parameters=parameters)
     _correct(conversation, ledger, snapshot)
 
@@ -142,11 +141,11 @@ def _follow(
     conversation: Conversation,
     ledger: FolderLedger,
     snapshot: Snapshot,
-    head: Head | None,
+    stored: StoredState | None,
     *,
     tokens: int | None,
 ) -> None:
-    last_head = conversation.state.head
+    head, last_head = None if stored is None else stored.head, conversation.state.head
     if head is None or not head.messages:
         if last_head is not None and (head is None or last_head.thread != head.thread):
             conversation.forget()
@@ -168,7 +167,7 @@ def _follow(
             return
         added = [stored for stored in news if stored.position < head.messages]  # a turn may have come since
         _take_in(conversation, added, head, costs.model_of(snapshot, None)[1])
-    _freeze(conversation, ledger)
+    _freeze(conversation, None if stored is None else stored.frozen)
     if not _is_enough(conversation, tokens):
         _read(conversation, ledger, snapshot, tokens)
 
@@ -245,8 +244,8 @@ def append(
         conversation.manager.freeze(
             frozen, at=None if request is None or request.proposal is None else request.at
         )
-    text = ledger.store.frozen(ledger.workspace, conversation.session)
-    conversation.state = replace(conversation.state, frozen=text)
+    stored = ledger.store.state(ledger.workspace, conversation.session)
+    conversation.state = replace(conversation.state, frozen=None if stored is None else stored.frozen)
     _correct(conversation, ledger, snapshot)
     return answer
 
@@ -397,7 +396,8 @@ def _load(
     conversation: Conversation, ledger: FolderLedger, counter: TokenCounter, tokens: int | None
 ) -> records.StoredHistory | None:
     """Load the history, or its last `tokens`; None if there is none. A state is replaced as a whole."""
-    text = ledger.store.frozen(ledger.workspace, conversation.session)
+    stored_state = ledger.store.state(ledger.workspace, conversation.session)
+    text = None if stored_state is None else stored_state.frozen
     for attempt in range(TRIES):
         limit = None if tokens is None else min(tokens << attempt, max(tokens, MOST_READ))
         history = ledger.store.history(ledger.workspace, conversation.session, tokens=limit)
@@ -436,9 +436,8 @@ def _written(history: records.StoredHistory) -> datetime | None:
     return None
 
 
-def _freeze(conversation: Conversation, ledger: FolderLedger) -> None:
+def _freeze(conversation: Conversation, text: str | None) -> None:
     """Begin the next requests as the ledger says, if another window changed that."""
-    text = ledger.store.frozen(ledger.workspace, conversation.session)
     if text != conversation.state.frozen:
         conversation.state = replace(conversation.state, frozen=text)
         conversation.manager.freeze(frozen_of(text), at=None)

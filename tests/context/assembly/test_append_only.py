@@ -242,7 +242,9 @@ def test_a_ledger_returns_the_same_bytes(tmp_path: Path) -> None:
         counter=counter.name,
     )
     assert again.history.sent == history.sent
-    assert [hit.snippet for hit in ledger.search("Bors")] == []  # what the user did not write is not found
+    assert [
+        hit.snippet for hit in ledger.pages.search("Bors")
+    ] == []  # what the user did not write is not found
     ledger.close()
 
 

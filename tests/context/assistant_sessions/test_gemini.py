@@ -146,7 +146,7 @@ def test_the_mirror_knows_the_parent_of_a_sub_agent(tmp_path: Path, chats: Path)
     (agents / "helper-1.jsonl").write_bytes(b"".join(LINES).replace(SESSION.encode(), b"helper-1"))
     with closing(open_ledger(environ={"NEXUS_STATE": str(tmp_path / "state")})) as ledger:
         mirror_files(ledger, str(tmp_path), {})
-        mirrored = ledger.mirrored_session("gemini", "helper-1")
+        mirrored = ledger.mirrors.find("gemini", "helper-1")
     assert mirrored is not None
     assert mirrored.origin.parent == SESSION
 

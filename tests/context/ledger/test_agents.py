@@ -27,12 +27,12 @@ steps = st.lists(
 
 def check(ledger: Ledger, *expected: tuple[str, str | None]) -> None:
     """These live, each with its parent, in the order in which they were started."""
-    assert [(one.name, one.parent) for one in ledger.agents(FOLDER)] == list(expected)
+    assert [(one.name, one.parent) for one in ledger.agents.running(FOLDER)] == list(expected)
 
 
 def started(ledger: Ledger, name: str, parent: str | None = None, wanted: Any = None) -> str:
     try:
-        ledger.start_agent(FOLDER, NewAgent(name, parent, wanted or {"id": name}, MOST))
+        ledger.agents.start(FOLDER, NewAgent(name, parent, wanted or {"id": name}, MOST))
     except LedgerError as error:
         return error.code
     return ""
@@ -46,18 +46,18 @@ def test_agents_live_until_they_are_ended(tmp_path: Path) -> None:
         assert (started(ledger, "a"), started(ledger, "x", "nobody")) == ("agent-exists", "unknown-agent")
         assert started(ledger, "c") == ""
         assert started(ledger, "d") == "agent-count"
-        ledger.start_agent("/elsewhere", NewAgent("a", None, {}, MOST))
+        ledger.agents.start("/elsewhere", NewAgent("a", None, {}, MOST))
     with ledger_in(tmp_path / "ledger.db") as ledger:
         check(ledger, ("a", None), ("b", "a"), ("c", None))
-        first = ledger.agents(FOLDER)[0]
+        first = ledger.agents.running(FOLDER)[0]
         assert first.wanted == {"id": "a", "folder": "x/\udcff", "parameters": {"t": 0.5}}
-        assert ledger.end_agent(FOLDER, "a") == ["b", "a"]
-        assert ledger.end_agent(FOLDER, "a") == []
+        assert ledger.agents.end(FOLDER, "a") == ["b", "a"]
+        assert ledger.agents.end(FOLDER, "a") == []
         check(ledger, ("c", None))
         assert started(ledger, "a") == ""
-        assert ledger.agents(FOLDER)[-1].number > first.number
+        assert ledger.agents.running(FOLDER)[-1].number > first.number
         assert history(ledger) == "u1"
-        assert [one.name for one in ledger.agents("/elsewhere")] == ["a"]
+        assert [one.name for one in ledger.agents.running("/elsewhere")] == ["a"]
 
 
 @given(steps)
@@ -72,7 +72,7 @@ def test_the_ledger_keeps_what_a_tree_would(done: list[tuple[str, str, str | Non
                 if fits:
                     tree[name] = parent
             else:
-                gone = window.end_agent(FOLDER, name)
+                gone = window.agents.end(FOLDER, name)
                 assert sorted(gone) == sorted(below(tree, name))
                 assert all(tree[one] not in gone[: gone.index(one)] for one in gone)  # children first
                 tree = {one: above for one, above in tree.items() if one not in gone}
@@ -103,8 +103,8 @@ def test_what_is_not_kept_is_said(tmp_path: Path) -> None:
         ledger_in(tmp_path / "ledger.db") as ledger,
         pytest.raises(LedgerError, match="started in another window"),
     ):
-        ledger.start_agent(FOLDER, NewAgent("a", None, {}))
-        ledger.start_agent(FOLDER, NewAgent("a", None, {}))
+        ledger.agents.start(FOLDER, NewAgent("a", None, {}))
+        ledger.agents.start(FOLDER, NewAgent("a", None, {}))
 
 
 # ---------------------------------------------------------------- the names that there have been
@@ -115,12 +115,12 @@ def test_names_stay_known_with_whether_their_agent_lives(tmp_path: Path) -> None
         for name in ("Ärger", "b"):
             assert started(ledger, name) == ""
         assert started(ledger, "below", "b") == ""
-        ledger.start_agent("/elsewhere", NewAgent("x", None, {}))
-        ledger.end_agent(FOLDER, "b")
-        ledger.end_agent(FOLDER, "Ärger")
+        ledger.agents.start("/elsewhere", NewAgent("x", None, {}))
+        ledger.agents.end(FOLDER, "b")
+        ledger.agents.end(FOLDER, "Ärger")
         assert started(ledger, "ärger") == ""
     with ledger_in(tmp_path / "ledger.db") as ledger:
-        names = {name: ledger.agent_names(FOLDER, name) for name in ("ÄRGER", "b", "Below", "x", "c", "")}
+        names = {name: ledger.agents.names(FOLDER, name) for name in ("ÄRGER", "b", "Below", "x", "c", "")}
         assert names == {
             "ÄRGER": {"Ärger": False, "ärger": True},
             "b": {"b": False},
@@ -151,5 +151,5 @@ def test_agents_of_the_version_before_are_known(tmp_path: Path) -> None:
         ledger.create(FOLDER, "plan", agent="planner")
     make_old(path, 2)
     with ledger_in(path) as ledger:
-        names = [ledger.agent_names(FOLDER, name) for name in ("ärger", "Gone", "mine", "planner")]
+        names = [ledger.agents.names(FOLDER, name) for name in ("ärger", "Gone", "mine", "planner")]
         assert names == [{"Ärger": True}, {}, {}, {}]

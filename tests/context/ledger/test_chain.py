@@ -39,7 +39,7 @@ def check(path: Path, damage: str, **broken: int) -> None:
         other = apsw.Connection(str(path))
         other.execute(f"PRAGMA foreign_keys = OFF; {damage}")
         other.close()
-        result = ledger.verify()
+        result = ledger.upkeep.verify()
     assert {one.session: one.broken for one in result.sessions if one.broken is not None} == broken
     assert result.sound == (not broken)
     assert all(one.reason for one in result.sessions if one.broken)
@@ -107,7 +107,7 @@ def test_whatever_is_written_verifies(steps: list[str]) -> None:
         append(ledger, "u0")
         for number, step in enumerate(steps):
             _do(ledger, step, number)
-            result = ledger.verify()
+            result = ledger.upkeep.verify()
             assert result.sound, result
             assert result.unchained == 0
 
@@ -154,7 +154,7 @@ def test_turns_of_the_version_before_have_no_sum_and_the_next_one_begins_the_cha
         assert ledger.notice is None
         append(ledger, "u7")
         append(ledger, "u8")
-        result = ledger.verify()
+        result = ledger.upkeep.verify()
         assert (result.sound, result.unchained) == (True, 8)
     check(path, damage, **broken)
 
@@ -176,7 +176,7 @@ def test_damage_of_the_file_is_told(path: Path) -> None:
         other = apsw.Connection(str(path))
         other.execute("DELETE FROM found_data WHERE id > 10")
         other.close()
-        result = ledger.verify()
+        result = ledger.upkeep.verify()
     assert not result.sound
     assert any("found" in line for line in result.damage)
     assert [one.broken for one in result.sessions] == [None, None, None]
@@ -189,12 +189,12 @@ def test_a_backup_is_one_file_that_only_the_user_can_read(path: Path, tmp_path: 
     target = tmp_path / "backup.db"
     with ledger_in(path) as ledger:
         append(ledger, "u7")
-        assert ledger.backup(str(target)) == 3
+        assert ledger.upkeep.backup(str(target)) == 3
         before = history(ledger)
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
     assert [each.name for each in tmp_path.iterdir() if each.name.startswith("backup")] == ["backup.db"]
     with ledger_in(target) as copy:
-        assert (copy.notice, history(copy), copy.verify().sound) == (None, before, True)
+        assert (copy.notice, history(copy), copy.upkeep.verify().sound) == (None, before, True)
 
 
 def test_nothing_is_overwritten_and_nothing_half_written_stays(path: Path, tmp_path: Path) -> None:
@@ -202,15 +202,15 @@ def test_nothing_is_overwritten_and_nothing_half_written_stays(path: Path, tmp_p
     taken.write_text("mine")
     with ledger_in(path) as ledger:
         with pytest.raises(FileExistsError):
-            ledger.backup(str(taken))
+            ledger.upkeep.backup(str(taken))
         with pytest.raises(FileNotFoundError):
-            ledger.backup(str(tmp_path / "nowhere" / "backup.db"))
+            ledger.upkeep.backup(str(tmp_path / "nowhere" / "backup.db"))
         other = apsw.Connection(str(path))
         other.execute("UPDATE turn SET created = 'x' WHERE id & 7 = 2")
         other.close()
         before = sorted(tmp_path.iterdir())
         with pytest.raises(LedgerError, match="at turn 2") as caught:
-            ledger.backup(str(tmp_path / "backup.db"))
+            ledger.upkeep.backup(str(tmp_path / "backup.db"))
         assert caught.value.code == "ledger-corrupt"
         assert sorted(tmp_path.iterdir()) == before
     assert taken.read_text() == "mine"
@@ -231,18 +231,18 @@ def test_a_backup_is_of_one_moment_while_others_write(path: Path, tmp_path: Path
         copies: list[Any] = []
         while not done.is_set() or not copies:
             copies.append(tmp_path / f"backup-{len(copies)}.db")
-            ledger.backup(str(copies[-1]))
+            ledger.upkeep.backup(str(copies[-1]))
         writer.join()
     for each in copies:
         with ledger_in(each) as copy:
             head = copy.head(FOLDER, "other")
             assert head is not None
             assert [one.seq for one in copy.turns(FOLDER, "other")] == list(range(1, head.seq + 1))
-            assert copy.verify().sound
+            assert copy.upkeep.verify().sound
 
 
 def test_a_ledger_in_memory_can_be_verified(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with ledger_in(tmp_path / "file" / "ledger.db") as ledger:
         ledger.append(FOLDER, "main", turn("u1"))
-        assert ledger.verify().sound
+        assert ledger.upkeep.verify().sound

@@ -73,7 +73,7 @@ LAST = ["7 query at 8: u5", "8 compaction at 9: c3 kept [(8, 9)] folded [(3, 4),
 def test_a_page_is_a_range_of_messages_in_their_turns(where: dict[str, Any], lines: list[str]) -> None:
     with new_ledger() as ledger:
         conversation(ledger)
-        assert check(ledger.excerpt(FOLDER, "main", **{"limit": 100, **where})) == lines
+        assert check(ledger.pages.excerpt(FOLDER, "main", **{"limit": 100, **where})) == lines
 
 
 def test_an_undo_at_the_end_is_there_also_where_nothing_follows() -> None:
@@ -82,8 +82,8 @@ def test_an_undo_at_the_end_is_there_also_where_nothing_follows() -> None:
         ledger.compact(FOLDER, "main", compaction("c1", 1))
         ledger.undo(FOLDER, "main")
         last = ["2 compaction at 1: c1 folded [(0, 1)]", "3 undo at 2: "]
-        assert check(ledger.excerpt(FOLDER, "main", limit=1)) == ["[1, 2) of 2", *last]
-        assert check(ledger.excerpt(FOLDER, "main", first=2, limit=9)) == ["[2, 2) of 2", last[1]]
+        assert check(ledger.pages.excerpt(FOLDER, "main", limit=1)) == ["[1, 2) of 2", *last]
+        assert check(ledger.pages.excerpt(FOLDER, "main", first=2, limit=9)) == ["[2, 2) of 2", last[1]]
 
 
 def test_a_fork_shows_what_it_shares_and_goes_on() -> None:
@@ -93,7 +93,7 @@ def test_a_fork_shows_what_it_shares_and_goes_on() -> None:
         append(ledger, "u3")
         ledger.fork(FOLDER, "main", "fork", turn=second.turn)
         append(ledger, "u4", "fork")
-        page = ledger.excerpt(FOLDER, "fork", limit=9)
+        page = ledger.pages.excerpt(FOLDER, "fork", limit=9)
         assert check(page) == [
             "[0, 4) of 4",
             "1 query at 0: u1 a1",
@@ -102,7 +102,7 @@ def test_a_fork_shows_what_it_shares_and_goes_on() -> None:
         ]
         assert page is not None
         assert page.page[1].id == second.turn
-        shared = ledger.excerpt(FOLDER, "fork", thread=second.turn.rpartition("-")[0], limit=1)
+        shared = ledger.pages.excerpt(FOLDER, "fork", thread=second.turn.rpartition("-")[0], limit=1)
         assert check(shared) == ["[3, 4) of 4", "3 query at 3: u4"]
 
 
@@ -110,20 +110,20 @@ def test_what_was_cleared_is_read_by_its_thread() -> None:
     with new_ledger() as ledger:
         old = append(ledger, "u1 a1").head.thread
         ledger.clear(FOLDER, "main")
-        assert check(ledger.excerpt(FOLDER, "main", limit=9)) == ["[0, 0) of 0"]
+        assert check(ledger.pages.excerpt(FOLDER, "main", limit=9)) == ["[0, 0) of 0"]
         append(ledger, "u2")
-        assert check(ledger.excerpt(FOLDER, "main", limit=9)) == ["[0, 1) of 1", "1 query at 0: u2"]
+        assert check(ledger.pages.excerpt(FOLDER, "main", limit=9)) == ["[0, 1) of 1", "1 query at 0: u2"]
         cleared = ["[0, 2) of 2 cleared", "1 query at 0: u1 a1"]
-        assert check(ledger.excerpt(FOLDER, "main", thread=old, limit=9)) == cleared
+        assert check(ledger.pages.excerpt(FOLDER, "main", thread=old, limit=9)) == cleared
         append(ledger, "u9", "other")
         with pytest.raises(LedgerError, match=r"'other' has no turns of the thread") as caught:
-            ledger.excerpt(FOLDER, "other", thread=old, limit=9)
+            ledger.pages.excerpt(FOLDER, "other", thread=old, limit=9)
         assert caught.value.code == "unknown-turn"
 
 
 def test_a_conversation_that_is_not_there_has_no_page() -> None:
     with new_ledger() as ledger:
-        assert ledger.excerpt(FOLDER, "main", limit=9) is None
+        assert ledger.pages.excerpt(FOLDER, "main", limit=9) is None
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_a_page_of_long_messages_is_short(
     with new_ledger() as ledger:
         long = tuple(Counted(Message("user", "é" * 4), 1) for _ in range(4))  # 8 bytes each
         ledger.append(FOLDER, "main", NewTurn(messages=long, counter="letters"))
-        page = ledger.excerpt(FOLDER, "main", limit=9, **where)
+        page = ledger.pages.excerpt(FOLDER, "main", limit=9, **where)
         assert page is not None
         assert [held.position for held in page.page[0].stored] == messages
 
@@ -155,7 +155,7 @@ def test_of_a_long_conversation_only_the_page_is_read(
     with new_ledger() as ledger:
         append(ledger, " ".join(f"u{number}" for number in range(2_000)))
         monkeypatch.setattr(excerpts, "read_messages", counting)
-        page = ledger.excerpt(FOLDER, "main", limit=7, **where)
+        page = ledger.pages.excerpt(FOLDER, "main", limit=7, **where)
         assert page is not None
         assert (read, page.end - page.first) == ([7], 7)
 
@@ -224,7 +224,7 @@ def test_pages_from_the_end_and_from_the_beginning_hold_every_turn_and_message_o
     with new_ledger() as ledger:
         for step in steps:
             step(ledger, turns)
-        whole = ledger.excerpt(FOLDER, "main", limit=1_000)
+        whole = ledger.pages.excerpt(FOLDER, "main", limit=1_000)
         if whole is None:
             assert turns == []
             return
@@ -239,13 +239,13 @@ def test_pages_from_the_end_and_from_the_beginning_hold_every_turn_and_message_o
         backwards: list[Excerpt] = []
         first = 0
         while first < whole.messages:
-            page = ledger.excerpt(FOLDER, "main", first=first, limit=limit)
+            page = ledger.pages.excerpt(FOLDER, "main", first=first, limit=limit)
             assert page is not None
             forwards.append(page)
             first = page.end
         before_position = whole.messages
         while before_position > 0:
-            page = ledger.excerpt(FOLDER, "main", before=before_position, limit=limit)
+            page = ledger.pages.excerpt(FOLDER, "main", before=before_position, limit=limit)
             assert page is not None
             backwards.insert(0, page)
             before_position = page.first

@@ -137,13 +137,13 @@ def test_a_compaction_by_a_server_is_exported_and_imported_the_same(ledger: Ledg
     text = exported(ledger, HERE, "main")
     assert imported(ledger, THERE, text) == ()
     assert exported(ledger, THERE, "main") == text
-    assert ledger.receipt(THERE, "main") == ledger.receipt(HERE, "main")
+    assert ledger.pages.receipt(THERE, "main") == ledger.pages.receipt(HERE, "main")
     before, after = ledger.history(HERE, "main"), ledger.history(THERE, "main")
     assert before is not None and after is not None
     assert (after.messages, after.compaction) == (before.messages, "server")
     assert [one.message for one in after.messages] == [summary, Message("assistant", "Here.")]
     ledger.undo(THERE, "main")
-    assert ledger.verify().sound
+    assert ledger.upkeep.verify().sound
     restored = ledger.history(THERE, "main")
     assert restored is not None
     assert [one.message.content for one in restored.messages][-2:] == ["Where?", "Here."]

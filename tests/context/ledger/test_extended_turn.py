@@ -21,7 +21,7 @@ from support.ledgers import FOLDER, append, compaction, history, ledger_in, turn
 def ledger(tmp_path: Path) -> Iterator[Ledger]:
     with ledger_in(tmp_path / "ledger.db") as opened:
         yield opened
-        result = opened.verify()
+        result = opened.upkeep.verify()
         assert result.sound, result
 
 
@@ -48,7 +48,7 @@ def test_messages_extend_the_last_turn(ledger: Ledger) -> None:
     assert (one.first, one.tokens, one.counts) == (2, 50, (10, 20, 10, 10))
     assert (one.model, one.toolset, one.context) == ("two", ("look",), {"system": "s"})
     assert one.outcome == TurnOutcome(ProviderUsage(7, 1))
-    assert [hit.seq for hit in ledger.search("a3")] == [2]
+    assert [hit.seq for hit in ledger.pages.search("a3")] == [2]
     append(ledger, "u4")
     assert turns(ledger) == ["u1 a1", "u2 a2 t2 a3", "u4"]
     stored = ledger.since(FOLDER, "main", second.head)
@@ -130,7 +130,7 @@ def test_a_turn_that_is_not_what_was_written_is_not_written_again(tmp_path: Path
         other.close()
         extend(ledger, "a1", first)
         assert turns(ledger) == ["u1", "a1"]
-        assert [one.broken for one in ledger.verify().sessions] == [1]
+        assert [one.broken for one in ledger.upkeep.verify().sessions] == [1]
 
 
 def test_the_sum_of_an_extended_turn_covers_all_of_it(tmp_path: Path) -> None:

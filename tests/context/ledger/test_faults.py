@@ -96,7 +96,7 @@ def test_where_nothing_can_be_written_it_is_in_memory(tmp_path: Path, where: str
         )
         append(ledger, "u1 a1")
         assert history(ledger) == "u1 a1"
-        assert [hit.seq for hit in ledger.search("a1")] == [1]
+        assert [hit.seq for hit in ledger.pages.search("a1")] == [1]
 
 
 @pytest.mark.parametrize("opened", [False, True], ids=["closed", "open elsewhere"])
@@ -230,11 +230,11 @@ def test_damage_that_is_found_later_is_set_aside_too(path: Path) -> None:
 def test_a_damaged_index_of_words_is_made_anew(path: Path) -> None:
     changed(path, "UPDATE found_data SET block = x'ffffffffffff' WHERE id > 1")
     with ledger_in(path) as ledger:
-        refused("ledger-corrupt", ledger.search, "a1")
+        refused("ledger-corrupt", ledger.pages.search, "a1")
         assert notice_of(ledger, path) == snapshot(
             "An index of the ledger <ledger> was damaged and has been rebuilt; nothing is lost."
         )
-        assert [hit.seq for hit in ledger.search("a1")] == [1]
+        assert [hit.seq for hit in ledger.pages.search("a1")] == [1]
         assert history(ledger) == "u1 a1"
 
 

@@ -16,6 +16,7 @@ from nexus_context.ledger.records import Counted, NewTurn, Turn
 from nexus_context.ledger.store import Ledger
 from nexus_context.tokens import counter_for
 from support import program_files
+from support.ledgers import anchor
 
 HERE = "/work/here"
 CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at": 1}'}}
@@ -315,13 +316,13 @@ def session_with_usages(name: str, percent: int) -> FileSession:
 def test_usages_of_imported_conversations_correct_our_counts(ledger: Ledger) -> None:
     importer = Importer(ledger, HERE, counter_for)
     for number in range(8):
-        assert ledger.correction("claude").factor is None
+        assert ledger.usage.correction("claude").factor is None
         session = session_with_usages(f"s{number}", 112)
         assert importer.add(session) == Imported(f"s{number}", "new", 8, 16)
         assert importer.add(session).outcome == "known"  # and counts once
-    correction = ledger.correction("claude")
+    correction = ledger.usage.correction("claude")
     assert (correction.factor, correction.error) == (1120, 107)
-    assert ledger.anchor(HERE, "s0") is None  # its requests had other prompts
+    assert anchor(ledger, HERE, "s0") is None  # its requests had other prompts
     (*_, last) = ledger.turns(HERE, "s0")
     assert last.outcome is not None
     assert last.outcome.usage is not None

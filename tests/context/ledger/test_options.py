@@ -1,25 +1,17 @@
 """The options of sessions: the picked model, stored for each session and for its workspace."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import apsw
-import pytest
 
 from nexus_context.config.picked_model import ModelChoice
 from nexus_context.conversation.message import Message
 from nexus_context.ledger.records import Counted, NewTurn, SessionOptions
 from nexus_context.ledger.store import Ledger
-from support.ledgers import FOLDER, append, ledger_in, new_ledger
+from support.ledgers import FOLDER, append, ledger_in
 
 TOOLS = {"memoryTools": True}
-
-
-@pytest.fixture
-def ledger() -> Iterator[Ledger]:
-    with new_ledger() as made:
-        yield made
 
 
 def options(model: str | None, max_tokens: int | None = None, besides: Any = None) -> SessionOptions:
@@ -28,7 +20,7 @@ def options(model: str | None, max_tokens: int | None = None, besides: Any = Non
 
 def check(ledger: Ledger, expected: str, workspace: str = FOLDER) -> None:
     """Whose options there are: `*=a main=b` is a workspace's and a session's."""
-    kept = ledger.options(workspace)
+    kept = ledger.options.of(workspace)
     said = {name or "*": f"{one.choice.model}" for name, one in kept.items()}
     assert " ".join(f"{name}={model}" for name, model in sorted(said.items())) == expected
 
@@ -36,20 +28,20 @@ def check(ledger: Ledger, expected: str, workspace: str = FOLDER) -> None:
 def test_they_come_back_as_they_were(ledger: Ledger) -> None:
     append(ledger, "u1")
     for kept in (options("gpt-4o", 9_000, TOOLS), options("über/modell"), options(None)):
-        ledger.keep_options(FOLDER, "main", kept)
-        assert ledger.options(FOLDER) == {None: kept, "main": kept}
-    assert ledger.options("/other") == {}
+        ledger.options.keep(FOLDER, "main", kept)
+        assert ledger.options.of(FOLDER) == {None: kept, "main": kept}
+    assert ledger.options.of("/other") == {}
 
 
 def test_a_session_that_is_not_there_has_none_of_its_own(ledger: Ledger) -> None:
-    ledger.keep_options(FOLDER, "main", options("a"))
+    ledger.options.keep(FOLDER, "main", options("a"))
     check(ledger, "*=a")
     append(ledger, "u1")
     check(ledger, "*=a")
 
 
 def test_a_turn_brings_them_along_for_its_session(ledger: Ledger) -> None:
-    ledger.keep_options(FOLDER, "main", options("a"))
+    ledger.options.keep(FOLDER, "main", options("a"))
     turn = NewTurn(messages=(Counted(Message("user", "x"), 1),), counter="c", options=options("b"))
     ledger.append(FOLDER, "main", turn)
     check(ledger, "*=a main=b")
@@ -57,7 +49,7 @@ def test_a_turn_brings_them_along_for_its_session(ledger: Ledger) -> None:
 
 def test_a_turn_that_comes_too_late_brings_them_to_the_fork(ledger: Ledger) -> None:
     append(ledger, "u1")
-    ledger.keep_options(FOLDER, "main", options("a"))
+    ledger.options.keep(FOLDER, "main", options("a"))
     late = NewTurn(
         messages=(Counted(Message("user", "x"), 1),), counter="c", parent=None, options=options("b")
     )
@@ -67,10 +59,10 @@ def test_a_turn_that_comes_too_late_brings_them_to_the_fork(ledger: Ledger) -> N
 
 def test_what_becomes_of_a_session_becomes_of_them(ledger: Ledger) -> None:
     append(ledger, "u1")
-    ledger.keep_options(FOLDER, "main", options("a"))
+    ledger.options.keep(FOLDER, "main", options("a"))
     ledger.fork(FOLDER, "main", "idea")
     check(ledger, "*=a idea=a main=a")
-    ledger.keep_options(FOLDER, "idea", options("b"))
+    ledger.options.keep(FOLDER, "idea", options("b"))
     ledger.rename(FOLDER, "idea", "plan")
     ledger.clear(FOLDER, "main")
     check(ledger, "*=b main=a plan=b")
@@ -91,7 +83,7 @@ def test_a_ledger_of_the_version_before_gets_them(tmp_path: Path) -> None:
     )
     connection.close()
     with ledger_in(path) as ledger:
-        assert ledger.options(FOLDER) == {}
-        ledger.keep_options(FOLDER, "main", options("a"))
+        assert ledger.options.of(FOLDER) == {}
+        ledger.options.keep(FOLDER, "main", options("a"))
         check(ledger, "*=a main=a")
-        assert ledger.verify().sound
+        assert ledger.upkeep.verify().sound

@@ -67,7 +67,7 @@ def test_where_there_was_no_file_it_is_written_whole(path: Path, patch: pytest.M
     with ledger_in(path) as again:
         assert history(again) == "s u2 a2 u3 a3"
         assert again.notice is None
-        assert again.verify().sound
+        assert again.upkeep.verify().sound
 
 
 def test_a_file_that_others_wrote_meanwhile_gets_what_it_lacks(path: Path, patch: pytest.MonkeyPatch) -> None:
@@ -96,7 +96,7 @@ def test_a_file_that_others_wrote_meanwhile_gets_what_it_lacks(path: Path, patch
     assert history(ledger, "both") == "u1 a1 u9"
     assert history(ledger, "both (2)") == "u1 a1 u2"
     assert (history(ledger, "others"), history(ledger, "new")) == ("u1 u2", "u1")
-    assert ledger.verify().sound
+    assert ledger.upkeep.verify().sound
     ledger.close()
 
 

@@ -30,7 +30,7 @@ def filled(path: Path) -> None:
         append(ledger, "u8", "old")
         ledger.clear(FOLDER, "old")
         append(ledger, "u9", "old")
-        ledger.send(
+        ledger.messages.send(
             DirectMessage(id="d", workspace=FOLDER, source="a", target="b", content="hi", created=1.0)
         )
 

@@ -45,7 +45,7 @@ def append(ledger: Ledger, session: str, *messages: Message, workspace: str = HE
 
 
 def check(ledger: Ledger, query: str, expected: set[int]) -> None:
-    assert {hit.seq for hit in ledger.search(query)} == expected
+    assert {hit.seq for hit in ledger.pages.search(query)} == expected
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_a_query_means(ledger: Ledger, query: str, expected: set[int]) -> None:
 @given(st.one_of(st.text(), st.text(alphabet='"*-():^+{}[]\\ \0\ud800aAND', max_size=40)))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_nothing_is_a_syntax_error(ledger: Ledger, query: str) -> None:
-    for hit in ledger.search(query):
+    for hit in ledger.pages.search(query):
         assert hit.seq in SAID
 
 
@@ -112,22 +112,22 @@ def test_a_hit_says_where_it_is_and_marks_what_matched(ledger: Ledger) -> None:
     turn = append(
         ledger, "tools", Message("user", "go"), Message("assistant", "Well.", (call,)), workspace=THERE
     )
-    (hit,) = ledger.search("zebra")
+    (hit,) = ledger.pages.search("zebra")
     assert (hit.workspace, hit.session, hit.turn, hit.seq, hit.position, hit.role) == (
         THERE, "tools", turn, 1, 1, "assistant",
     )  # fmt: skip
     assert "«zebra» crossing" in hit.snippet
-    assert [one.position for one in ledger.search("write_file")] == [1]
+    assert [one.position for one in ledger.pages.search("write_file")] == [1]
 
 
 def test_best_is_first_and_of_equal_ones_the_newest(ledger: Ledger) -> None:
     append(ledger, "main", Message("user", "disk " * 5))
-    assert next(hit.seq for hit in ledger.search("disk")) == 8
+    assert next(hit.seq for hit in ledger.pages.search("disk")) == 8
     for _ in range(3):
         append(ledger, "same", Message("user", "zebra"))
-    assert [hit.seq for hit in ledger.search("zebra")] == [3, 2, 1]
-    assert [hit.seq for hit in ledger.search("zebra", limit=2)] == [3, 2]
-    assert ledger.search("zebra", limit=0) == []
+    assert [hit.seq for hit in ledger.pages.search("zebra")] == [3, 2, 1]
+    assert [hit.seq for hit in ledger.pages.search("zebra", limit=2)] == [3, 2]
+    assert ledger.pages.search("zebra", limit=0) == []
 
 
 def test_searched_is_a_workspace_or_a_session(ledger: Ledger) -> None:
@@ -135,7 +135,7 @@ def test_searched_is_a_workspace_or_a_session(ledger: Ledger) -> None:
     append(ledger, "other", Message("user", "disk other"))
 
     def found(workspace: str | None, session: str | None) -> set[tuple[str, str]]:
-        hits = ledger.search("disk", workspace=workspace, session=session)
+        hits = ledger.pages.search("disk", workspace=workspace, session=session)
         return {(hit.workspace, hit.session) for hit in hits}
 
     everything = {(HERE, "main"), (HERE, "other"), (THERE, "main")}
@@ -152,7 +152,10 @@ def test_a_fork_has_what_it_shares_and_nothing_that_came_after(ledger: Ledger) -
     append(ledger, "second", Message("user", "zebra three"))
 
     def found(session: str | None) -> set[tuple[str, str]]:
-        return {(hit.session, hit.snippet) for hit in ledger.search("zebra", workspace=HERE, session=session)}
+        return {
+            (hit.session, hit.snippet)
+            for hit in ledger.pages.search("zebra", workspace=HERE, session=session)
+        }
 
     assert found("second") == {("second", "«zebra» one"), ("second", "«zebra» three")}
     assert found("first") == {("first", "«zebra» one"), ("first", "«zebra» two")}
@@ -163,9 +166,9 @@ def test_cleared_is_found_and_deleted_is_not(ledger: Ledger) -> None:
     append(ledger, "gone", Message("user", "zebra one"))
     ledger.clear(HERE, "gone")
     append(ledger, "gone", Message("user", "zebra two"))
-    assert len(ledger.search("zebra", workspace=HERE, session="gone")) == 2
+    assert len(ledger.pages.search("zebra", workspace=HERE, session="gone")) == 2
     ledger.delete(HERE, "gone")
-    assert ledger.search("zebra") == []
+    assert ledger.pages.search("zebra") == []
 
 
 def test_only_the_newest_matches_of_a_common_word_are_ranked(
@@ -175,7 +178,7 @@ def test_only_the_newest_matches_of_a_common_word_are_ranked(
     append(ledger, "many", Message("user", "zebra zebra zebra"))
     for _ in range(3):
         append(ledger, "many", Message("user", "a zebra among other things"))
-    assert [hit.seq for hit in ledger.search("zebra")] == [4, 3, 2]
+    assert [hit.seq for hit in ledger.pages.search("zebra")] == [4, 3, 2]
 
 
 def test_a_search_that_takes_too_long_is_ended(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,10 +186,10 @@ def test_a_search_that_takes_too_long_is_ended(ledger: Ledger, monkeypatch: pyte
     append(ledger, "long", *words)
     monkeypatch.setattr("nexus_context.ledger.search.DEADLINE", 0)
     with pytest.raises(LedgerError, match="longer or rarer words") as caught:
-        ledger.search("th*")
+        ledger.pages.search("th*")
     assert caught.value.code == "search-too-broad"
     monkeypatch.undo()
-    assert len(ledger.search("th*", limit=3)) == 3
+    assert len(ledger.pages.search("th*", limit=3)) == 3
 
 
 def test_a_fork_of_forks_of_forks_is_searched(ledger: Ledger) -> None:
@@ -195,7 +198,7 @@ def test_a_fork_of_forks_of_forks_is_searched(ledger: Ledger) -> None:
         ledger.fork(HERE, str(n - 1), str(n))
         append(ledger, str(n), Message("user", f"{'zebra' if n % 100 == 0 else 'horse'} {n}"))
     append(ledger, "500", Message("user", "zebra elsewhere"))
-    hits = ledger.search("zebra", workspace=HERE, session="1099")
+    hits = ledger.pages.search("zebra", workspace=HERE, session="1099")
     assert sorted(hit.position for hit in hits) == list(range(0, 1_100, 100))
 
 
@@ -259,7 +262,7 @@ def test_a_part_of_a_run_is_found(unspaced: Ledger, query: str, expected: set[in
 
 def test_what_matched_is_marked_in_a_part_of_a_long_text(unspaced: Ledger) -> None:
     append(unspaced, "long", Message("user", "前" * 500 + "猫がいる" + "後" * 500))
-    (hit,) = unspaced.search("猫")
+    (hit,) = unspaced.pages.search("猫")
     assert "«猫»がいる" in hit.snippet
     assert hit.snippet.startswith("…") and hit.snippet.endswith("…") and len(hit.snippet) < 150
 
@@ -276,7 +279,7 @@ def test_every_part_of_a_run_is_found(unspaced: Ledger, run: str, data: st.DataO
     part = run[start : data.draw(st.integers(start + 1, len(run)))]
     assume(any(unicodedata.category(char)[0] == "L" for char in part))
     seq = int(append(unspaced, "runs", Message("user", f"before {run}, after")).rpartition("-")[2])
-    hits = unspaced.search(f'"{part}"', session="runs", limit=1_000)
+    hits = unspaced.pages.search(f'"{part}"', session="runs", limit=1_000)
     assert seq in {hit.seq for hit in hits}
 
 
@@ -285,8 +288,8 @@ def test_parts_of_what_was_deleted_are_not_in_the_files(tmp_path: Path) -> None:
         append(ledger, "main", Message("user", "秘密の言葉"))
         append(ledger, "other", Message("user", "別の話"))
         ledger.delete(HERE, "main")
-        assert ledger.search("秘密") == []
-        assert len(ledger.search("別の")) == 1
+        assert ledger.pages.search("秘密") == []
+        assert len(ledger.pages.search("別の")) == 1
         contents = [file.read_bytes() for file in tmp_path.iterdir()]
     assert not any("秘密".encode() in data or "密の".encode() in data for data in contents)
 
@@ -301,14 +304,14 @@ def test_a_ledger_of_the_version_before_is_indexed_step_by_step(
     make_old(path, 3)
     monkeypatch.setattr("nexus_context.ledger.part_index.STEP", 6)
     monkeypatch.setattr("nexus_context.ledger.opening.INDEX", 0.0)
-    monkeypatch.setattr("nexus_context.ledger.sqlite.INDEX", 0.0)
+    monkeypatch.setattr("nexus_context.ledger.sqlite_tables.INDEX", 0.0)
     with closing(open_ledger(str(path))) as ledger:  # one step
         append(ledger, "one", Message("user", "字テ"))
-        assert len(ledger.search("plain1")) == 2  # and one with each search
-        assert len(ledger.search("字テ")) == 19
+        assert len(ledger.pages.search("plain1")) == 2  # and one with each search
+        assert len(ledger.pages.search("字テ")) == 19
         ledger.delete(HERE, "two")
-        assert len(ledger.search("字テ")) == 11
-        assert ledger.verify().sound
+        assert len(ledger.pages.search("字テ")) == 11
+        assert ledger.upkeep.verify().sound
 
 
 def test_a_step_of_indexing_is_bounded_by_what_it_indexes(
@@ -320,9 +323,9 @@ def test_a_step_of_indexing_is_bounded_by_what_it_indexes(
     make_old(path, 3)
     monkeypatch.setattr("nexus_context.ledger.part_index.LONGEST", 2_000)
     monkeypatch.setattr("nexus_context.ledger.opening.INDEX", 0.0)
-    monkeypatch.setattr("nexus_context.ledger.sqlite.INDEX", 0.0)
+    monkeypatch.setattr("nexus_context.ledger.sqlite_tables.INDEX", 0.0)
     with closing(open_ledger(str(path))) as ledger:
-        assert [len(ledger.search("字漢")) for _ in range(10)] == [2, 3, 4, 5, 6, 7, 8, 9, 10, 10]
+        assert [len(ledger.pages.search("字漢")) for _ in range(10)] == [2, 3, 4, 5, 6, 7, 8, 9, 10, 10]
 
 
 def test_a_damaged_index_of_parts_is_made_anew(tmp_path: Path) -> None:
@@ -333,9 +336,9 @@ def test_a_damaged_index_of_parts_is_made_anew(tmp_path: Path) -> None:
         connection.execute("UPDATE part_data SET block = x'ffffffffffff' WHERE id > 1")
         connection.close()
         with pytest.raises(LedgerError, match="damaged"):
-            ledger.search("漢字")
+            ledger.pages.search("漢字")
         assert "rebuilt" in str(ledger.notice)
-        assert len(ledger.search("漢字")) == 1
+        assert len(ledger.pages.search("漢字")) == 1
 
 
 def test_a_message_whose_text_is_lost_ends_no_indexing(tmp_path: Path) -> None:

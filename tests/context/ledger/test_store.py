@@ -1,4 +1,4 @@
-"""The interface of the ledger: turns, histories, compactions, forks, keys, direct messages."""
+"""The contract of a ledger of any engine: turns, histories, compactions, forks, keys, direct messages."""
 
 import itertools
 from collections.abc import Iterator
@@ -17,12 +17,6 @@ from nexus_context.ledger.rows import json_text, message_of, row_of, value_of
 from nexus_context.ledger.store import Ledger
 from support.conversations import MESSAGES, nested
 from support.ledgers import FOLDER, append, compaction, history, new_ledger, turn, words
-
-
-@pytest.fixture
-def ledger() -> Iterator[Ledger]:
-    with new_ledger() as made:
-        yield made
 
 
 def check(ledger: Ledger, steps: str, expected: str, session: str = "main", **limits: Any) -> None:
@@ -70,7 +64,7 @@ def test_the_receipt_of_a_compaction(
     ledger: Ledger, steps: str, asked: str | None, expected: tuple[str, bool]
 ) -> None:
     play(ledger, steps)
-    kept = ledger.receipt(FOLDER, "main", asked)
+    kept = ledger.pages.receipt(FOLDER, "main", asked)
     assert (kept.session, kept.receipt, kept.in_force) == ("main", {"of": expected[0]}, expected[1])
 
 
@@ -79,11 +73,11 @@ def test_a_receipt_is_found_by_its_id_whatever_became_of_the_session(ledger: Led
     ledger.fork(FOLDER, "main", "fork")
     ledger.undo(FOLDER, "main")
     ledger.rename(FOLDER, "main", "plan")
-    assert ledger.receipt(FOLDER, "main", "s1") == StoredReceipt("plan", {"of": "s1"}, in_force=False)
-    assert ledger.receipt(FOLDER, "fork", "s1") == StoredReceipt("fork", {"of": "s1"}, in_force=True)
+    assert ledger.pages.receipt(FOLDER, "main", "s1") == StoredReceipt("plan", {"of": "s1"}, in_force=False)
+    assert ledger.pages.receipt(FOLDER, "fork", "s1") == StoredReceipt("fork", {"of": "s1"}, in_force=True)
     ledger.delete(FOLDER, "plan")
-    assert ledger.receipt(FOLDER, "fork", "s1") == StoredReceipt("fork", {"of": "s1"}, in_force=True)
-    refused("unknown-compaction", ledger.receipt, "/work/other", "main", "s1")
+    assert ledger.pages.receipt(FOLDER, "fork", "s1") == StoredReceipt("fork", {"of": "s1"}, in_force=True)
+    refused("unknown-compaction", ledger.pages.receipt, "/work/other", "main", "s1")
 
 
 # ---------------------------------------------------------------- histories
@@ -276,9 +270,9 @@ def test_what_is_not_there_is_refused(ledger: Ledger) -> None:
     refused("unknown-session", ledger.rename, FOLDER, "nothing", "x")
     refused("unknown-session", ledger.compact, FOLDER, "nothing", compaction("s", 0))
     refused("unknown-compaction", ledger.undo, FOLDER, "main")
-    refused("unknown-session", ledger.receipt, FOLDER, "nothing")
-    refused("unknown-compaction", ledger.receipt, FOLDER, "main")
-    refused("unknown-compaction", ledger.receipt, FOLDER, "nothing", "s")
+    refused("unknown-session", ledger.pages.receipt, FOLDER, "nothing")
+    refused("unknown-compaction", ledger.pages.receipt, FOLDER, "main")
+    refused("unknown-compaction", ledger.pages.receipt, FOLDER, "nothing", "s")
     for name in ("", "-1", "x-1", strange, strange + "0", f"{strange}-"):
         refused("unknown-turn", ledger.fork, FOLDER, "main", "new", turn=name)
     assert ledger.head(FOLDER, "nothing") is None
@@ -297,8 +291,8 @@ def test_a_deleted_session_leaves_what_others_share(ledger: Ledger) -> None:
     ledger.delete(FOLDER, "idea")
     assert history(ledger, "idea of it") == "u1 a1 u3"
     append(ledger, "u4", "idea of it")
-    assert ledger.search("a2") == []
-    assert [(hit.session, hit.seq) for hit in ledger.search("a1")] == [("idea of it", 1)]
+    assert ledger.pages.search("a2") == []
+    assert [(hit.session, hit.seq) for hit in ledger.pages.search("a1")] == [("idea of it", 1)]
 
 
 def test_a_fork_may_start_before_a_compaction_and_in_what_was_cleared(ledger: Ledger) -> None:
@@ -392,7 +386,7 @@ def test_an_import_is_all_or_nothing_and_says_how_far_it_is(ledger: Ledger) -> N
     with pytest.raises(OSError, match="ends here"):
         ledger.import_turns(FOLDER, "half", broken())
     assert ledger.find(FOLDER, "half") is None
-    assert ledger.search("u1", session="half") == []
+    assert ledger.pages.search("u1", session="half") == []
 
 
 def test_a_session_that_is_deleted_while_it_is_read_is_said_to_be(ledger: Ledger) -> None:
@@ -474,30 +468,30 @@ def test_the_inbox_is_by_priority_then_by_arrival(ledger: Ledger) -> None:
         agent = f"a{next(numbers)}"
         for at, (priority, node) in enumerate(sent):
             message = direct(f"{agent} {at}", priority=priority / 2, node=node, created=float(-at))
-            ledger.send(msgspec.structs.replace(message, target=agent))
+            ledger.messages.send(msgspec.structs.replace(message, target=agent))
         for node in (None, "n1"):
             wanted = [at for at, (_, of) in enumerate(sent) if node is None or of in (None, node)]
             wanted.sort(key=lambda at: -sent[at][0])
-            found = ledger.inbox(FOLDER, agent, now=0, node=node)
+            found = ledger.messages.inbox(FOLDER, agent, now=0, node=node)
             assert [one.id for one in found] == [f"{agent} {at}" for at in wanted]
 
     any_messages()
 
 
 def test_what_is_delivered_or_expired_waits_no_more(ledger: Ledger) -> None:
-    ledger.send(direct("1", ttl=10.0, metadata={"a": [1]}, task="t", session="main"))
-    ledger.send(direct("2"))
-    ledger.send(direct("2", content="again"))
-    assert ledger.inbox(FOLDER, "a", now=109.0) == [
+    ledger.messages.send(direct("1", ttl=10.0, metadata={"a": [1]}, task="t", session="main"))
+    ledger.messages.send(direct("2"))
+    ledger.messages.send(direct("2", content="again"))
+    assert ledger.messages.inbox(FOLDER, "a", now=109.0) == [
         direct("1", ttl=10.0, metadata={"a": [1]}, task="t", session="main"),
         direct("2"),
     ]
-    assert [one.id for one in ledger.inbox(FOLDER, "a", now=110.0)] == ["2"]
-    assert ledger.inbox("/elsewhere", "a", now=0) == ledger.inbox(FOLDER, "b", now=0) == []
-    assert len(ledger.inbox(FOLDER, "a", now=0, limit=1)) == 1
-    ledger.delivered(["2", "nothing"])
-    ledger.send(direct("2"))
-    assert [one.id for one in ledger.inbox(FOLDER, "a", now=0)] == ["1"]
+    assert [one.id for one in ledger.messages.inbox(FOLDER, "a", now=110.0)] == ["2"]
+    assert ledger.messages.inbox("/elsewhere", "a", now=0) == ledger.messages.inbox(FOLDER, "b", now=0) == []
+    assert len(ledger.messages.inbox(FOLDER, "a", now=0, limit=1)) == 1
+    ledger.messages.delivered(["2", "nothing"])
+    ledger.messages.send(direct("2"))
+    assert [one.id for one in ledger.messages.inbox(FOLDER, "a", now=0)] == ["1"]
 
 
 def direct(name: str, **about: Any) -> DirectMessage:

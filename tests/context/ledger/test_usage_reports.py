@@ -12,6 +12,7 @@ from nexus_context.ledger.records import Counted, NewTurn
 from nexus_context.ledger.store import Ledger
 from nexus_context.ledger.usage_reports import MOST_STORED
 from nexus_context.tokens.correction import Correction, UsageReport
+from support.ledgers import anchor
 
 FOLDER = "/work"
 
@@ -35,7 +36,7 @@ def path(tmp_path: Path) -> str:
 
 def test_the_newest_report_of_a_session_is_its_anchor(path: str) -> None:
     ledger = open_ledger(path)
-    assert ledger.anchor(FOLDER, "none") is None
+    assert anchor(ledger, FOLDER, "none") is None
     first = append(ledger, "main", report(1100))
     append(ledger, "main", report(1200), None, report(1900, anchors=False))
     append(ledger, "other", report(1300))
@@ -45,16 +46,16 @@ def test_the_newest_report_of_a_session_is_its_anchor(path: str) -> None:
     ledger.close()
     again = open_ledger(path)
     names = ("main", "other", "early", "late")
-    assert [again.anchor(FOLDER, name) for name in names] == [
+    assert [anchor(again, FOLDER, name) for name in names] == [
         report(1200),
         report(1300),
         report(1100),
         report(1400),
     ]
     again.clear(FOLDER, "main")
-    assert again.anchor(FOLDER, "main") is None
+    assert anchor(again, FOLDER, "main") is None
     again.delete(FOLDER, "other")
-    assert again.anchor(FOLDER, "other") is None
+    assert anchor(again, FOLDER, "other") is None
     again.close()
 
 
@@ -62,12 +63,12 @@ def test_what_was_learned_outlives_a_restart_and_its_sessions(path: str) -> None
     ledger = open_ledger(path)
     append(ledger, "main", *[report(1100)] * 4)
     append(ledger, "other", *[report(1200)] * 4, report(700, family="gemini"))
-    assert ledger.correction("claude") == Correction("claude", 1100, 91)
-    assert ledger.correction("gemini") == Correction("gemini")
+    assert ledger.usage.correction("claude") == Correction("claude", 1100, 91)
+    assert ledger.usage.correction("gemini") == Correction("gemini")
     ledger.delete(FOLDER, "main")
     ledger.close()
     again = open_ledger(path)
-    assert again.correction("claude") == Correction("claude", 1100, 91)
+    assert again.usage.correction("claude") == Correction("claude", 1100, 91)
     again.close()
 
 
@@ -77,9 +78,9 @@ def test_only_the_newest_reports_are_kept(path: str) -> None:
         append(ledger, f"old {number}", *[report(1900)] * 4)
     for number in range(MOST_STORED // 8):
         append(ledger, f"new {number}", *[report(1100)] * 8)
-    assert ledger.correction("claude").factor == 1100
-    assert ledger.anchor(FOLDER, "old 0") is None
-    assert ledger.anchor(FOLDER, "new 0") == report(1100)
+    assert ledger.usage.correction("claude").factor == 1100
+    assert anchor(ledger, FOLDER, "old 0") is None
+    assert anchor(ledger, FOLDER, "new 0") == report(1100)
     ledger.close()
 
 

@@ -180,7 +180,7 @@ def test_what_was_set_aside_is_salvaged_from_its_log(path: Path) -> None:
         (aside,) = path.parent.glob("*.broken-*Z")
         assert salvage(str(aside), ledger).turns == 50
         assert history(ledger) == " ".join(f"u{number}" for number in range(50))
-        assert ledger.verify().sound
+        assert ledger.upkeep.verify().sound
 
 
 def test_what_is_emptied_while_it_is_open_is_set_aside(path: Path) -> None:
@@ -409,7 +409,7 @@ def test_a_backup_is_restored_by_accepting_it(path: Path, tmp_path: Path) -> Non
     backup = tmp_path / "backup.db"
     with ledger_in(path) as ledger:
         append(ledger, "u1")
-        ledger.backup(str(backup))
+        ledger.upkeep.backup(str(backup))
         append(ledger, "u2")
     shutil.copy(backup, path)
     with ledger_in(path) as ledger:
@@ -452,7 +452,7 @@ def test_a_damaged_backup_is_not_accepted(path: Path, tmp_path: Path) -> None:
     backup = tmp_path / "backup.db"
     with ledger_in(path) as ledger:
         append(ledger, "u1")
-        ledger.backup(str(backup))
+        ledger.upkeep.backup(str(backup))
     data = bytearray(backup.read_bytes())
     data[len(data) // 2 : -100] = b"\xff" * (len(data) - len(data) // 2 - 100)
     backup.write_bytes(data)
@@ -479,7 +479,7 @@ def test_what_cannot_be_moved_leaves_the_ledger_in_its_place(
     backup.parent.mkdir()
     with ledger_in(path) as ledger:
         append(ledger, "u1")
-        ledger.backup(str(backup))
+        ledger.upkeep.backup(str(backup))
         append(ledger, "u2")
     move = os.rename
 
@@ -504,7 +504,7 @@ def test_what_cannot_be_moved_leaves_the_ledger_in_its_place(
 def test_a_backup_is_accepted_where_there_is_no_ledger_yet(path: Path, tmp_path: Path) -> None:
     with ledger_in(path) as ledger:
         append(ledger, "u1")
-        ledger.backup(str(tmp_path / "backup.db"))
+        ledger.upkeep.backup(str(tmp_path / "backup.db"))
     new = tmp_path / "another machine" / "nexus" / "ledger.db"
     assert opening.accept(str(new), {}, str(tmp_path / "backup.db")) == (str(new), None)
     check(new, {}, None)

@@ -37,7 +37,7 @@ def check(
     ledger = open_ledger(str(tmp_path / "ledger.db"))
     bus = EventBus()
     for message in sent:
-        ledger.send(message)
+        ledger.messages.send(message)
         bus.publish(message.workspace, [Event(action="node.message", direct=message)])
     given: dict[str, Any] = {"workspace": FOLDER, "agent": "worker", "now": now}
     asked = Query(**given | to)
@@ -113,11 +113,11 @@ def test_what_the_agent_reads() -> None:
 def test_what_was_delivered_waits_no_more(tmp_path: Path) -> None:
     ledger = open_ledger(str(tmp_path / "ledger.db"))
     message = made(metadata={"reason": "handoff"})
-    ledger.send(message)
-    ledger.send(message)  # tried again
+    ledger.messages.send(message)
+    ledger.messages.send(message)  # tried again
     assert node_messages.inbox(ledger, FOLDER, "worker", now=NOW) == [message]
-    ledger.delivered([message.id])
-    ledger.send(message)
+    ledger.messages.delivered([message.id])
+    ledger.messages.send(message)
     assert node_messages.inbox(ledger, FOLDER, "worker", now=NOW) == []
     ledger.close()
 
@@ -131,10 +131,10 @@ def test_what_is_done_with_says_nothing_any_more(tmp_path: Path) -> None:
     read, expired = made("SecretOne", metadata="SecretTwo"), made("SecretThree", ttl=5)
     other, waiting = made("Other", ttl=5, target="other"), made("Waiting", now=NOW + 5)
     for message in (read, expired, other):
-        ledger.send(message)
-    ledger.delivered([read.id])
-    ledger.send(waiting)
-    ledger.send(expired)  # tried again
+        ledger.messages.send(message)
+    ledger.messages.delivered([read.id])
+    ledger.messages.send(waiting)
+    ledger.messages.send(expired)  # tried again
     assert node_messages.inbox(ledger, FOLDER, "worker", now=NOW) == [waiting]
     assert node_messages.inbox(ledger, FOLDER, "other", now=NOW) == [other]
     ledger.close()
@@ -149,7 +149,7 @@ def test_a_deleted_session_takes_its_messages_with_it(tmp_path: Path) -> None:
         made("c", session="a", workspace="/home/b"),
     )
     for message in (gone, stays, elsewhere):
-        ledger.send(message)
+        ledger.messages.send(message)
     ledger.create(FOLDER, "a")
     ledger.delete(FOLDER, "a")
     assert node_messages.inbox(ledger, FOLDER, "worker", now=NOW) == [stays]

@@ -112,7 +112,9 @@ def test_messages_as_events() -> None:
 def test_everything_in_its_order(ledger: Ledger) -> None:
     append(ledger, "main", Message("user", "Never push."))
     append(ledger, "other", Message("user", "Always deploy with helm."))
-    ledger.send(node_messages.make(workspace=FOLDER, source="boss", target="me", content="Hurry.", now=0))
+    ledger.messages.send(
+        node_messages.make(workspace=FOLDER, source="boss", target="me", content="Hurry.", now=0)
+    )
     bus = EventBus()
     bus.publish(FOLDER, [Event(action="thinking", text="Hm.", session="main", agent="me")])
     passages = [Found("/d/a.md", "Top", "Best."), Found("/d/b.md", "", "Next.", Span(3, 8))]

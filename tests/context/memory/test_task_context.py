@@ -307,7 +307,9 @@ def test_memory_and_events_of_the_session(ledger: Ledger) -> None:
             turn = Message("user", f"Never push page {number} of {session}."), Message("assistant", "Yes.")
             counted = tuple(Counted(message, 5) for message in turn)
             ledger.append(FOLDER, session, NewTurn(messages=counted, counter="test"))
-    ledger.send(node_messages.make(workspace=FOLDER, source="a", target="me", content="Hurry.", now=2e9))
+    ledger.messages.send(
+        node_messages.make(workspace=FOLDER, source="a", target="me", content="Hurry.", now=2e9)
+    )
     bus = EventBus()
     bus.publish(FOLDER, [Event(action="thinking", text=text, session=text) for text in ("main", "other")])
     bus.publish(FOLDER, [Event(action="thinking", text="hidden", session="main", agent="another")])

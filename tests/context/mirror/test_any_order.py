@@ -132,7 +132,7 @@ def test_nothing_is_lost_and_nothing_is_doubled(steps: list[str]) -> None:
         sessions = len(ledger.sessions(FOLDER))
         keep()
         assert len(ledger.sessions(FOLDER)) == sessions
-        assert ledger.verify().sound
+        assert ledger.upkeep.verify().sound
 
 
 @settings(deadline=None, max_examples=30)

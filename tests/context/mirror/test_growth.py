@@ -64,10 +64,10 @@ def test_the_factor_of_the_provider_is_found(ledger: Ledger, home: Path, factor:
     for number in range(9):
         Talk(home, f"s{number}", factor, seed=number).begin(12)
     run(ledger, home)
-    learned = ledger.correction("claude").factor
+    learned = ledger.usage.correction("claude").factor
     assert learned is not None
     assert abs(learned - 1000 * factor) <= 3
-    (accuracy,) = measure_accuracy(ledger.usage_reports())
+    (accuracy,) = measure_accuracy(ledger.usage.reports())
     assert (accuracy.conversations, accuracy.requests, accuracy.since is None) == (9, 9, False)
     assert accuracy.corrected.median <= 3
     assert abs(accuracy.uncorrected.median - abs(1000 / factor - 1000)) <= 5
@@ -76,11 +76,11 @@ def test_the_factor_of_the_provider_is_found(ledger: Ledger, home: Path, factor:
 def test_a_conversation_counts_once(ledger: Ledger, home: Path) -> None:
     talk = Talk(home, "s1", 1.2).begin(12)
     run(ledger, home)
-    assert len(ledger.usage_reports()) == 1
+    assert len(ledger.usage.reports()) == 1
     talk.more(12)
     run(ledger, home)
     run(ledger, home)
-    assert len(ledger.usage_reports()) == 1
+    assert len(ledger.usage.reports()) == 1
     back = talk.log.last
     talk.more(3)
     run(ledger, home)
@@ -88,16 +88,16 @@ def test_a_conversation_counts_once(ledger: Ledger, home: Path) -> None:
     talk.more(12)
     run(ledger, home)
     assert len(ledger.sessions()) == 2
-    assert len(ledger.usage_reports()) == 1
+    assert len(ledger.usage.reports()) == 1
 
 
 def test_a_short_conversation_counts_when_it_has_grown(ledger: Ledger, home: Path) -> None:
     talk = Talk(home, "s1", 1.2).begin(2, words=10)
     run(ledger, home)
-    assert ledger.usage_reports() == []
+    assert ledger.usage.reports() == []
     talk.more(12)
     run(ledger, home)
-    (dated,) = ledger.usage_reports()
+    (dated,) = ledger.usage.reports()
     assert abs(dated.report.ratio - 1200) <= 3
 
 
@@ -106,7 +106,7 @@ def test_what_a_compaction_cut_is_not_taken_for_growth(ledger: Ledger, home: Pat
     talk.sent = 500
     talk.more(2, words=50)
     run(ledger, home)
-    (dated,) = ledger.usage_reports()
+    (dated,) = ledger.usage.reports()
     assert abs(dated.report.ratio - 1200) <= 3
 
 
@@ -117,11 +117,11 @@ def test_only_so_many_are_counted_in_a_run(
     for number in range(4):
         Talk(home, f"s{number}", 1.2, seed=number).begin(12)
     run(ledger, home)
-    assert len(ledger.usage_reports()) == 2
+    assert len(ledger.usage.reports()) == 2
 
 
 def test_no_text_is_in_a_report(ledger: Ledger, home: Path) -> None:
     Talk(home, "s1", 1.2).begin(12)
     run(ledger, home)
-    (dated,) = ledger.usage_reports()
+    (dated,) = ledger.usage.reports()
     assert (dated.report.family, dated.report.anchors) == ("claude", False)

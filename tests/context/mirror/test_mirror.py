@@ -14,6 +14,7 @@ from nexus_context.conversation.message import Message, text_of
 from nexus_context.ledger import importers, open_ledger
 from nexus_context.ledger.importers import Importer
 from nexus_context.ledger.records import Counted, NewTurn
+from nexus_context.ledger.sqlite_tables import MirrorTables
 from nexus_context.ledger.store import Ledger
 from nexus_context.mirror import (
     MirrorSummary,
@@ -101,8 +102,8 @@ def test_sessions_of_all_three(ledger: Ledger, home: Path) -> None:
     origin = ledger.sessions(FOLDER)[-1].origin
     assert origin is not None
     assert (origin.assistant, origin.id, Path(origin.path).name) == ("claude-code", "s1", "s1.jsonl")
-    assert {hit.assistant for hit in ledger.search("gate", workspace=FOLDER)} == {"claude-code"}
-    assert ledger.verify().sound
+    assert {hit.assistant for hit in ledger.pages.search("gate", workspace=FOLDER)} == {"claude-code"}
+    assert ledger.upkeep.verify().sound
 
 
 def test_only_a_folder_and_those_inside_it(ledger: Ledger, home: Path) -> None:
@@ -187,9 +188,9 @@ def test_the_name_has_no_secret_and_the_messages_have_it(ledger: Ledger, home: P
     (session,) = ledger.sessions(FOLDER)
     assert secret not in session.name
     assert words(ledger, session.name) == f"u:Use {secret} please"
-    (hit,) = ledger.search("please")
+    (hit,) = ledger.pages.search("please")
     assert secret not in hit.snippet
-    (hit,) = ledger.search(secret)
+    (hit,) = ledger.pages.search(secret)
     assert "a1B2a1B2" not in hit.snippet
 
 
@@ -349,7 +350,7 @@ def test_a_branch_goes_on_in_a_fork(ledger: Ledger, home: Path) -> None:
     )
     assert ledger.find(FOLDER, f"{ONE} (2)").forked_from == ONE  # type: ignore[union-attr]
     assert all(session.origin is not None for session in ledger.sessions(FOLDER))
-    assert ledger.verify().sound
+    assert ledger.upkeep.verify().sound
 
 
 def test_turns_that_codex_takes_back_stay(ledger: Ledger, home: Path) -> None:
@@ -718,7 +719,7 @@ def test_an_interrupted_run_continues(
     for number in range(40):
         log.user(f"Question {number}")
         log.answer("x" * 300)
-    mirror = type(ledger).mirror
+    write = MirrorTables.write
     count = 0
 
     def fails(self: Any, *values: Any) -> None:
@@ -726,9 +727,9 @@ def test_an_interrupted_run_continues(
         count += 1
         if count == 4:
             raise KeyboardInterrupt
-        mirror(self, *values)
+        write(self, *values)
 
-    monkeypatch.setattr(type(ledger), "mirror", fails)
+    monkeypatch.setattr(MirrorTables, "write", fails)
     with pytest.raises(KeyboardInterrupt):
         run(ledger, home)
     (session,) = ledger.sessions(FOLDER)
@@ -742,8 +743,8 @@ def test_what_a_file_notes_survives_another_version(ledger: Ledger, home: Path) 
     log = ClaudeLog(home, "s1")
     talk(log)
     run(ledger, home)
-    (file,) = ledger.mirrored_files().values()
+    (file,) = ledger.mirrors.files().values()
     other = msgspec.structs.replace(file, stamp=(1,), progress=json.dumps({"offset": "?"}))
-    ledger.mirror((), [other])
+    ledger.mirrors.write((), [other])
     assert totals(run(ledger, home)) == {}
     check(ledger, (ONE, TALK))

@@ -634,7 +634,7 @@ def test_nothing_is_written_for_it(tmp_path: Path) -> None:
         edit(desk, ask.talk, ZOE, 2, FIXED)
         await shows(desk, ask.talk, ZOE, [])
         assert ledger.version() == version
-        assert (list(ledger.agents(workspace)), list(ledger.sessions(workspace))) == ([], [])
+        assert (list(ledger.agents.running(workspace)), list(ledger.sessions(workspace))) == ([], [])
 
     check(tmp_path, story)
 

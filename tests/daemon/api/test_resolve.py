@@ -177,7 +177,7 @@ def test_one_that_cannot_be_brought_back_is_not_the_folders_own(
         ledger: Any = desk.daemon.ledger_writer.store
         folder = next(iter(desk.daemon.folders))
         assert folder.ledger is not None
-        ledger.start_agent(folder.ledger.workspace, NewAgent("api", None, {"no": "agent"}))
+        ledger.agents.start(folder.ledger.workspace, NewAgent("api", None, {"no": "agent"}))
         code, said = await ask.refused("context/assemble", agent="api", message="x")
         assert (code, said.startswith("Agent 'api' cannot be restored")) == ("unknown-agent", True)
         assert "is not restored" in caplog.text
@@ -203,17 +203,18 @@ def test_a_turn_of_the_folders_own_asks_nothing_about_names(
     async def story(desk: Desk, ask: Asking) -> None:
         await ask("agent/spawn", agentId="web", cwd="web")
         await start_and_end(ask)
-        ledger: Any = desk.daemon.ledger_writer.store
+        stored: Any = desk.daemon.ledger_writer.store
+        ledger = stored.agents
         asked: list[str] = []
-        real = ledger.agent_names
+        real = ledger.names
 
         def agent_names(workspace: str, name: str) -> Any:
             asked.append(name)
             return real(workspace, name)
 
-        monkeypatch.setattr(ledger, "agent_names", agent_names)
+        monkeypatch.setattr(ledger, "names", agent_names)
         await ask("agent/list")
-        monkeypatch.setattr(ledger, "agents", None)  # all that live are not listed for it
+        monkeypatch.setattr(ledger, "running", None)  # all that live are not listed for it
         for params in ({}, {"agent": "main"}, {"session": "plan"}, {"agent": "web"}):
             await ask("context/assemble", message="Go on.", **params)
         assert asked == []

@@ -18,7 +18,7 @@ from nexus_context.ledger.records import (
     Session,
     Turn,
 )
-from nexus_context.ledger.sqlite import SqliteLedger
+from nexus_context.ledger.sqlite_tables import MessageTable
 from nexus_context.memory import node_messages
 from nexus_daemon.sessions.ledger_events import MOST_TURNS
 from nexus_daemon.sessions.ledger_writer import FolderLedger, LedgerWriter
@@ -273,7 +273,7 @@ def test_direct_messages_of_another_process_are_published_and_reported(pair: tup
     two.ledger.send(message("two"))
     assert published(one) == ["main node.message one", "main node.message two"]
     assert published(two) == ["main node.message two", "main node.message one"]
-    two.ledger.store.send(message("three", "/elsewhere"))
+    two.ledger.store.messages.send(message("three", "/elsewhere"))
     two.ledger.send(message("four"))
     assert published(one) == published(two) == ["main node.message four"]
     assert one.messages == two.messages == [("/a", "hand")] * 3
@@ -299,7 +299,7 @@ def test_messages_that_cannot_be_read_hold_up_no_conversation(
     def fail(_: object) -> int:
         raise LedgerError("The disk failed.", code="ledger-io")
 
-    monkeypatch.setattr(SqliteLedger, "newest_message", fail)
+    monkeypatch.setattr(MessageTable, "newest", fail)
     process = Process(tmp_path)
     process.say()
     monkeypatch.undo()

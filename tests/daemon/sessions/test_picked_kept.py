@@ -14,6 +14,8 @@ from typing import Any
 import apsw
 import pytest
 
+from nexus_context.ledger.sqlite import SqliteLedger
+from nexus_context.ledger.sqlite_tables import OptionsTable
 from nexus_daemon.api import model
 from support.desk import CONFIG, Desk, tell_story
 from support.talk import Talk, call
@@ -378,16 +380,18 @@ def test_an_edit_reads_nothing_of_the_ledger(tmp_path: Path, monkeypatch: pytest
         talk = await desk.client()
         await pick(desk, talk, 2, **PICKED)
         await settled(desk, talk, 1_000, HOUSE)
-        ledger = desk.daemon.ledger_writer.store
         reads: list[str] = []
-        for name in ("options", "sessions", "head", "history"):
-            real = getattr(type(ledger), name)
+        for kind, name in (
+            (OptionsTable, "of"),
+            *((SqliteLedger, name) for name in ("sessions", "head", "state", "history")),
+        ):
+            real = getattr(kind, name)
 
             def counted(*args: Any, name: str = name, real: Any = real, **more: Any) -> Any:
                 reads.append(name)
                 return real(*args, **more)
 
-            monkeypatch.setattr(type(ledger), name, counted)
+            monkeypatch.setattr(kind, name, counted)
         (folder,) = desk.daemon.folders
         before = (await folder.current()).revision
         desk.open(talk, FILE, LONG + "One more line.\n")

@@ -17,6 +17,11 @@ from support.waiting import pass_time, wait_until
 LOCKED = '{"memory": {"knowledge": {"paths": ["docs", "../outside"]}}, "provider": {"model": "gpt-4o"}}'
 
 
+def messages_of(desk: Any) -> Any:
+    """The direct messages of the ledger that a window has open."""
+    return desk.daemon.ledger_writer.store.messages
+
+
 async def check(desk: Desk, talk: Talk, number: int, *labels: str, **params: object) -> Any:
     """Assemble a turn: these are the memory rows of it, and all rows sum to the total."""
     made = await desk.ask(talk, number, "nexus/context/assemble", **params)
@@ -257,8 +262,8 @@ def test_looking_reads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         talk = await desk.client()
         await desk.ask(talk, 1, "nexus/session/append", messages=[user("a")])
         ledger: Any = desk.daemon.ledger_writer.store
-        for method in ("turns", "inbox", "find"):
-            monkeypatch.setattr(ledger, method, None)
+        for part, method in ((ledger, "turns"), (ledger.messages, "inbox"), (ledger, "find")):
+            monkeypatch.setattr(part, method, None)
         await check(desk, talk, 2, message="Go on.")
         await check(desk, talk, 3, agent="worker")
         await desk.ask(talk, 4, "nexus/context/usage")
@@ -274,11 +279,11 @@ def test_what_fails_is_said_and_the_turn_is_made(tmp_path: Path, monkeypatch: py
         talk = await desk.client()
         await send(desk, talk, 1, "hello")
         with monkeypatch.context() as patch:
-            patch.setattr(desk.daemon.ledger_writer.store, "inbox", fail)
+            patch.setattr(messages_of(desk), "inbox", fail)
             made = await check(desk, talk, 2, agent="worker", message="Go on.")
             assert made["metadata"]["memory"] == {"failures": ["messages: The disk failed."]}
         with monkeypatch.context() as patch:
-            patch.setattr(desk.daemon.ledger_writer.store, "delivered", fail)
+            patch.setattr(messages_of(desk), "delivered", fail)
             await check(desk, talk, 3, "message from planner", agent="worker", message="Go on.")
             assert await desk.ask(talk, 5, "nexus/session/append", messages=[user("Go on.")])
         assert await waiting(desk, talk, 4) == ["hello"]  # it comes again rather than never

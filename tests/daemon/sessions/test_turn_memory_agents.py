@@ -18,6 +18,11 @@ OWN: dict[str, dict[str, Any]] = {
 }
 
 
+def messages_of(desk: Any) -> Any:
+    """The direct messages of the ledger that a window has open."""
+    return desk.daemon.ledger_writer.store.messages
+
+
 def user(text: str) -> dict[str, Any]:
     return {"messages": [{"role": "user", "content": text}]}
 
@@ -142,13 +147,13 @@ def test_where_nothing_waits_a_chat_does_not_look_for_it(
         assert await told(ask) == []
         ledger: Any = desk.daemon.ledger_writer.store
         looked: list[str] = []
-        real, where = ledger.inbox, ["first"]
+        real, where = ledger.messages.inbox, ["first"]
 
         def inbox(*args: Any, **more: Any) -> Any:
             looked.append(where[-1])
             return real(*args, **more)
 
-        monkeypatch.setattr(ledger, "inbox", inbox)
+        monkeypatch.setattr(ledger.messages, "inbox", inbox)
         for number in range(4):
             where.append("append")
             await ask("session/append", **user(f"Turn {number}."))
@@ -171,7 +176,7 @@ def test_what_cannot_be_looked_for_is_said_and_the_turn_is_made(
     async def story(desk: Desk, ask: Asking) -> None:
         await report(ask, "1")
         with monkeypatch.context() as patch:
-            patch.setattr(desk.daemon.ledger_writer.store, "inbox", fail)
+            patch.setattr(messages_of(desk), "inbox", fail)
             made = await ask("context/assemble", message="Go on.")
             assert made["metadata"]["memory"] == {"failures": ["messages: The disk failed."]}
             assert (await ask("session/append", **user("Go on.")))["count"] == 2
@@ -190,7 +195,7 @@ def test_what_was_written_is_acknowledged_whatever_else_fails(
         await ask("session/append", **user("First."))
         await report(ask, "1")
         with monkeypatch.context() as patch:
-            patch.setattr(desk.daemon.ledger_writer.store, "inbox", fail)
+            patch.setattr(messages_of(desk), "inbox", fail)
             await ask("session/append", **user("Go on."))
         said = [one["content"] for one in (await ask("session/messages"))["messages"]]
         assert said.count("Go on.") == 1

@@ -239,7 +239,7 @@ def run_search(options: argparse.Namespace) -> int:
     with ledger_for(load_folder(options.folder)) as ledger:
         if options.session is not None:
             options.session = session_name(ledger, workspace, options.session)
-        hits = ledger.search(query, workspace=workspace, session=options.session, limit=options.limit)
+        hits = ledger.pages.search(query, workspace=workspace, session=options.session, limit=options.limit)
     if options.json:
         output.json_value({"hits": [msgspec.to_builtins(hit) for hit in hits]})
         return 0

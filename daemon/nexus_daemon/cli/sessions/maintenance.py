@@ -21,7 +21,7 @@ def run_verify(options: argparse.Namespace) -> int:
         if aside is not None:
             note(f"The previous ledger is now {aside}.")
     with ledger_for(snapshot) as ledger:
-        verification = ledger.verify()
+        verification = ledger.upkeep.verify()
         is_sound = verification.sound and not (ledger.persists and ledger.notice)
     if options.json:
         output.json_value(_as_json(verification, sound=is_sound))
@@ -34,7 +34,7 @@ def run_backup(options: argparse.Namespace) -> int:
     path = str(absolute(options.file))
     with ledger_for(load_folder("."), writes=True) as ledger:
         try:
-            sessions = ledger.backup(path)
+            sessions = ledger.upkeep.backup(path)
             whole = ledger.notice is None
         except FileExistsError:
             note(f"{options.file} exists already; give another name.")

@@ -135,7 +135,7 @@ def test_its_receipt_says_what_it_did_and_claims_nothing_lost(tmp_path: Any) -> 
     conversation.add([QUESTION, answer(EARLIER)])
     before = conversation.get_token_usage().total
     conversation.add([QUESTION, answer(BLOCK, TEXT)])
-    stored = ledger.receipt("/work/castle", "main")
+    stored = ledger.pages.receipt("/work/castle", "main")
     after = conversation.get_token_usage().total
     conversation.undo_compaction()
     receipt = dict(stored.receipt)
