@@ -13,7 +13,6 @@ import io
 import os
 import re
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -104,18 +103,24 @@ def flush() -> None:
             stream.flush()
 
 
-def rest(seconds: float) -> None:
-    """Sleep; BrokenPipeError as soon as the reader of standard output has gone, where the system tells."""
+def rest(seconds: float, until: int | None = None) -> bool:
+    """Sleep, at most until a descriptor can be read; whether it can.
+
+    BrokenPipeError as soon as the reader of standard output has gone, where the system tells.
+    """
     import select
 
-    if hasattr(select, "poll"):  # not on Windows
-        poll = select.poll()
-        with suppress(OSError, ValueError):  # not a file
-            poll.register(current().stdout.fileno(), 0)  # errors and ends are always reported
-        if poll.poll(seconds * 1000):
-            raise BrokenPipeError
-    else:
-        time.sleep(seconds)
+    if not hasattr(select, "poll"):  # Windows
+        return bool(select.select([] if until is None else [until], [], [], seconds)[0])
+    poll = select.poll()
+    with suppress(OSError, ValueError):  # not a file
+        poll.register(current().stdout.fileno(), 0)  # errors and ends are always reported
+    if until is not None:
+        poll.register(until, select.POLLIN)
+    ready = [number for number, _ in poll.poll(seconds * 1000)]
+    if any(number != until for number in ready):
+        raise BrokenPipeError
+    return bool(ready)
 
 
 def can_ask() -> bool:

@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import time
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import apsw
 import msgspec
@@ -16,6 +17,9 @@ from nexus_context.assistant_sessions.report import SessionReport
 from nexus_daemon.cli import output
 from nexus_daemon.cli.folder import absolute, load_inputs
 
+if TYPE_CHECKING:
+    from nexus_daemon.workspace.assistant_watch import SessionNews
+
 EPILOG = """\
 examples:
   nexus watch                      the session here that changed last, until Ctrl-C
@@ -26,9 +30,8 @@ Sessions of Claude Code, Codex, opencode and Gemini CLI are read from where thes
 is written.
 Without a terminal, each change is a line.
 """
-POLL_S = 0.25  # between two looks at the session's files: a stat of each
-FIND_S = 2.0  # between two looks for a session that began meanwhile
 FIND_REST = 20  # rest after looking for sessions, as a multiple of the time that it took
+LONGEST_REST_S = 60.0
 TICK_S = 1.0  # between two pictures: a clock runs
 
 
@@ -80,11 +83,14 @@ class _Watch:
         self._session: AssistantSession | None = None
         self._sessions: tuple[AssistantSession, ...] = ()
         self._find_at = 0.0
+        self._is_stale = True  # whether another session may have changed since they were listed
+        self._news: SessionNews | None = None
         self.failure: str | None = None
 
     def look(self) -> SessionReport | None:
         """The report now; the same object if nothing changed; None without a session."""
-        if time.monotonic() >= self._find_at:
+        if self._is_stale and time.monotonic() >= self._find_at:
+            self._is_stale = False
             self._find()
         if self._session is None:
             return None
@@ -103,8 +109,21 @@ class _Watch:
             if report is not None and report != last:
                 yield report
                 last = report
-            output.rest(POLL_S)
+            self.wait(LONGEST_REST_S)
             report = self.look()
+
+    def wait(self, most_s: float) -> None:
+        """Wait until something may have changed, for a limited time."""
+        if self._news is None:
+            from nexus_daemon.workspace.assistant_watch import SessionNews, WatchedFolder  # not for `--once`
+
+            environ = tuple(self._place.environ.items())
+            self._news = SessionNews(WatchedFolder("", self.folder, self._place.home, environ))
+            self._is_stale = True  # it may have changed before the watch began
+        rest_s = max(self._find_at - time.monotonic(), 0.0) if self._is_stale else most_s
+        if output.rest(min(rest_s, most_s), self._news.fileno()):
+            self._news.clear()
+            self._is_stale = True
 
     def nothing(self) -> str:
         """Why there is no report."""
@@ -133,7 +152,7 @@ class _Watch:
             ids = ", ".join(one.id for one in matches)
             self.failure, self._session = f"{len(matches):,} sessions begin with {name}: {ids}", None
         took = time.monotonic() - began
-        self._find_at = began + max(FIND_S, FIND_REST * took)
+        self._find_at = began + FIND_REST * took
 
 
 def _print(options: argparse.Namespace, report: SessionReport | None, *, is_event: bool = False) -> None:
@@ -172,7 +191,7 @@ def _show_live(watch: _Watch, report: SessionReport | None) -> None:
             if state != drawn:
                 live.update(waiting if report is None else screen(report, now), refresh=True)
                 drawn = state
-            output.rest(POLL_S)
+            watch.wait(TICK_S if state[1] else LONGEST_REST_S)
             report = watch.look()
 
 

@@ -10,7 +10,11 @@
 import asyncio
 import contextlib
 import logging
+import socket
+import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from os import sep
 from os.path import join
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -153,6 +157,55 @@ class AssistantWatch:
                 if earlier.get(key) != changed:
                     reason = "changed" if key in earlier else "appeared"
                     self._announce(SessionChange(folder, *key, reason))
+
+
+class SessionNews:
+    """Wakes the thread that waits on `fileno` when sessions of a folder may have changed.
+
+    It runs the daemon's watcher in a thread, for a process that has no event loop.
+    """
+
+    def __init__(self, folder: WatchedFolder) -> None:
+        self._folder = folder
+        self._reader, self._writer = socket.socketpair()
+        self._reader.setblocking(False)
+        self._writer.setblocking(False)
+        threading.Thread(target=asyncio.run, args=(self._run(),), name="nexus-news", daemon=True).start()
+
+    def fileno(self) -> int:
+        """A descriptor that can be read once there is something new."""
+        return self._reader.fileno()
+
+    def clear(self) -> None:
+        """Wait for the next change from now on."""
+        with contextlib.suppress(BlockingIOError):
+            while self._reader.recv(4096):
+                pass
+
+    async def _run(self) -> None:
+        from nexus_daemon.workspace.watcher import Subscriber, Watcher  # it imports this package
+
+        executor = ThreadPoolExecutor(2, "nexus-news")
+
+        async def read(job: Callable[..., Any], *args: Any) -> Any:
+            return await asyncio.get_running_loop().run_in_executor(executor, partial(job, *args))
+
+        watch = AssistantWatch(
+            lambda: (self._folder,), read, lambda _: self._wake(), lambda: watcher.refresh()
+        )
+
+        def changed(paths: set[str] | None) -> None:
+            watch.changed(paths)
+            self._wake()
+
+        watcher = Watcher(Subscriber(watch.paths, changed), executor=executor)
+        watcher.start()
+        watch.look()
+        await asyncio.Event().wait()
+
+    def _wake(self) -> None:
+        with contextlib.suppress(BlockingIOError):  # it is awake already
+            self._writer.send(b"x")
 
 
 def _listing(folder: WatchedFolder) -> _Listing:
