@@ -400,7 +400,7 @@ class Connection:
         if directory is not None and (is_setting or previewer is None) and not folders.may_read(path):
             self.daemon.add_folder(self, convert.path_to_uri(directory), name="", listed=False)
         if previewer is not None:
-            self.daemon.preview_document(previewer, path)
+            self.daemon.agents.preview(previewer, path)
         elif directory is None and path not in self._explained:
             self._explain(path)
 

@@ -108,8 +108,8 @@ def test_a_vocabulary_that_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyP
         monkeypatch.setattr(vocabulary_loader, "PAUSE_S", 0.0)
         monkeypatch.setattr(vocabulary_loader, "is_loaded", lambda _: False)
         window = Window(desk, monkeypatch)
-        await wait_until(lambda: desk.daemon.folders)
-        desk.daemon.vocabularies.require(desk.daemon.folders[0], "o200k_base")
+        await wait_until(lambda: desk.daemon.windows.folders)
+        desk.daemon.vocabularies.require(desk.daemon.windows.folders[0], "o200k_base")
         await check(window, gate, "Nexus: Loading the vocabulary of the model")
 
     tell_story(tmp_path, story)

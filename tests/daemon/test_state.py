@@ -117,15 +117,15 @@ def test_a_client_takes_along_what_it_brought(tmp_path: Path, how: str) -> None:
         desk.open(two, CONFIG, WRONG)
         await wait_until(lambda: desk.shown(two, CONFIG))
         desk.open(two, "/lone/.nexus3/config.json", WRONG)
-        assert len(desk.daemon.folders) == 4
+        assert len(desk.daemon.windows.folders) == 4
         if how == "end":
             two.send(tell("exit"))
         else:
             two.link.eof_received()
-        await wait_until(lambda: len(desk.daemon.clients) == 1)
+        await wait_until(lambda: len(desk.daemon.windows.clients) == 1)
         assert desk.shown(one, CONFIG) is None
-        assert [folder.path for folder in desk.daemon.folders] == [desk.tree.path("/a")]
-        assert (desk.folders.overlays, len(desk.daemon.clients)) == ({}, 1)
+        assert [folder.path for folder in desk.daemon.windows.folders] == [desk.tree.path("/a")]
+        assert (desk.folders.overlays, len(desk.daemon.windows.clients)) == ({}, 1)
         assert await desk.ask(one, 2, "nexus/context/usage") is not None
 
     check(tmp_path, story)

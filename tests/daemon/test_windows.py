@@ -182,7 +182,7 @@ def test_windows_that_append_at_once_keep_the_order_of_their_requests(
             messages = (await ask("session/messages"))["messages"]
             assert [message["content"] for message in messages[1:]] == texts
         # one conversation in memory, with one lock
-        first, second = windows.desk.daemon.folders
+        first, second = windows.desk.daemon.windows.folders
         assert first.conversations is second.conversations
         reasons = [reason for _, reason, _ in windows.changes(windows.two)]
         assert reasons == ["created", *["appended"] * len(texts)]
@@ -226,7 +226,7 @@ def test_a_picked_model_is_that_of_all_windows_and_a_focus_that_of_one(
         for ask in (one, two):
             usages = [await ask("context/usage", session=session) for session in ("x", "y")]
             assert [usage["model"] for usage in usages] == ["gpt-4o-mini", "claude-sonnet-4-5"]
-        folders = desk.daemon.folders
+        folders = desk.daemon.windows.folders
 
         def choices() -> list[str | None]:
             return [None if one.choice is None else one.choice.model for one in folders]
@@ -345,7 +345,7 @@ def test_windows_share_one_index_and_each_searches_its_own_paths(
         for ask, names in ((two, ["b.md", "c.md"]), (one, ["a.md", "b.md", "c.md"])):
             await finds(ask, "red", *names)
         two.talk.link.eof_received()
-        await wait_until(lambda: len(desk.daemon.clients) == 1)
+        await wait_until(lambda: len(desk.daemon.windows.clients) == 1)
         Path(desk.tree.path("/a/docs/a.md")).unlink()
         await finds(one, "red", "b.md", "c.md")
 
@@ -371,20 +371,20 @@ def test_a_window_that_leaves_takes_only_what_is_its_own(
         added = {"added": [{"uri": desk.uri("/home/only"), "name": "only"}], "removed": []}
         two.talk.send(tell("workspace/didChangeWorkspaceFolders", {"event": added}))
         await two("context/preview", workspaceFolder=desk.uri("/home/only"))
-        mine, *others = desk.daemon.folders
+        mine, *others = desk.daemon.windows.folders
         assert len(others) == 2
         two.talk.send(tell("exit")) if how == "end" else two.talk.link.eof_received()
-        await wait_until(lambda: desk.daemon.folders == (mine,))
+        await wait_until(lambda: desk.daemon.windows.folders == (mine,))
         assert all(folder.reload.cancelled for folder in others)
         only_directory = desk.tree.path("/home/only")
         await wait_until(lambda: only_directory not in desk.daemon.watcher.watched[-1])
         assert desk.tree.path("/a") in desk.daemon.watcher.watched[-1]
-        assert desk.daemon.clients == {desk.connection(one.talk)}
+        assert desk.daemon.windows.clients == {desk.connection(one.talk)}
         assert await one.ids() == ["api"]
         assert len((await one("session/messages"))["messages"]) == 2
         assert "\nA.\n" in (await one("context/preview"))["text"]
         later = Asking(desk, await desk.client("/a", "/home/only"))
-        _, again, anew = desk.daemon.folders
+        _, again, anew = desk.daemon.windows.folders
         assert again.conversations is mine.conversations
         assert anew.conversations not in [folder.conversations for folder in others]
         assert await later.ids() == ["api"]
@@ -401,7 +401,7 @@ def test_a_window_may_leave_at_any_moment_of_its_start(
     async def story(windows: Windows) -> None:
         desk, one = windows.desk, windows.one
         await one("agent/spawn", agentId="api", cwd="api")
-        staying = desk.daemon.folders
+        staying = desk.daemon.windows.folders
         for turns in (*range(8), *range(10, 400, 30)):
             talk = Talk(partial(build, lambda: desk.daemon))
             listed = [{"uri": desk.uri("/a"), "name": "a"}]
@@ -409,7 +409,7 @@ def test_a_window_may_leave_at_any_moment_of_its_start(
             desk.open(talk, API, WRONG)
             await yield_to_loop(turns)
             talk.link.eof_received()
-            await wait_until(lambda: desk.daemon.folders == staying)
+            await wait_until(lambda: desk.daemon.windows.folders == staying)
         assert await one.ids() == ["api"]
 
     check(tmp_path, monkeypatch, story)

@@ -270,7 +270,7 @@ async def _requests(desk: Desk, talk: Talk) -> dict[str, Any]:
         reply = await desk.reply(talk, number)
         observed[name] = reply.get("result", reply.get("error"))
 
-    await wait_until(lambda: len(desk.daemon.folders))
+    await wait_until(lambda: len(desk.daemon.windows.folders))
     options = {"additionalTools": TOOLS, "memoryTools": True, "skills": ["open-gate"]}
     question = {"message": "Where is the gate, and who has the key?", "options": options}
     await ask("layers", "context/layers")

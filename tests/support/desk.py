@@ -94,7 +94,7 @@ class Desk:
         params |= {} if capabilities is None else {"capabilities": capabilities}
         talk.send({**HELLO, "params": params})
         await yield_to_loop()
-        for folder in tuple(self.daemon.folders):
+        for folder in tuple(self.daemon.windows.folders):
             await asyncio.wait_for(folder.current(), TIMEOUT_S)
         return talk
 

@@ -87,7 +87,7 @@ async def walks(recorder: Recorder, root: Path) -> dict[str, list[str]]:
     talk = await desk.client("/a")
     path, number = "/a/NEXUS.md", [10]
     desk.open(talk, path, "Use tabs.\n")
-    (folder,) = desk.daemon.folders
+    (folder,) = desk.daemon.windows.folders
 
     async def edit() -> None:
         number[0] += 1

@@ -36,21 +36,21 @@ async def spawn(client: "Connection", params: protocol.SpawnParams) -> protocol.
     same name.
     """
     folder = client.folders.at(params.workspace_folder)
-    agents = await client.daemon.live_agents(folder)
+    agents = await client.daemon.agents.current(folder)
     return await _info(client, folder, await agents.spawn(resolve.spawn_options(params)))
 
 
 async def list_agents(client: "Connection", params: protocol.FolderParams) -> protocol.AgentListResult:
     """The live agents of a folder."""
     folder = client.folders.at(params.workspace_folder)
-    agents = await client.daemon.live_agents(folder)
+    agents = await client.daemon.agents.current(folder)
     return protocol.AgentListResult([await _info(client, folder, one) for one in agents.list()])
 
 
 async def get(client: "Connection", params: protocol.AgentParams) -> protocol.AgentDetails:
     """One live agent and what it was granted. `main` is the folder's own agent."""
     folder = client.folders.at(params.workspace_folder)
-    agent = (await client.daemon.live_agents(folder)).get(params.agent_id)
+    agent = (await client.daemon.agents.current(folder)).get(params.agent_id)
     info = await _info(client, folder, agent)
     may = agent.permissions
     return protocol.AgentDetails(
@@ -67,7 +67,7 @@ async def get(client: "Connection", params: protocol.AgentParams) -> protocol.Ag
 async def dispose(client: "Connection", params: protocol.AgentParams) -> protocol.AgentDisposed:
     """End an agent and all agents below it. Their conversations stay in the ledger."""
     folder = client.folders.at(params.workspace_folder)
-    agents = await client.daemon.live_agents(folder)
+    agents = await client.daemon.agents.current(folder)
     return protocol.AgentDisposed(list(await agents.dispose(params.agent_id)))
 
 
@@ -91,7 +91,7 @@ async def message(client: "Connection", params: protocol.AgentMessageParams) -> 
     await resolve.check_spelling(client, folder, params.target)
     sender = await resolve.find(client, folder, params.source, remedy=ANOTHER_NAME)
     if sender is not None:
-        (await client.daemon.live_agents(folder)).check_message(params.source, params.target)
+        (await client.daemon.agents.current(folder)).check_message(params.source, params.target)
     ledger = ledger.for_agents(resolve.lineage_of(sender, params.source))
     return protocol.AgentMessageResult(await client.work(_send, ledger, params))
 
@@ -217,7 +217,7 @@ _CALLS: dict[str, Callable[..., Awaitable[str]]] = {
 
 
 async def _live(caller: _Caller) -> "AgentRegistry":
-    return await caller.client.daemon.live_agents(caller.client.folders.at(caller.uri))
+    return await caller.client.daemon.agents.current(caller.client.folders.at(caller.uri))
 
 
 def _is_below(agent: "Agent", other: "Agent") -> bool:
@@ -242,7 +242,7 @@ async def _info(client: "Connection", folder: "LiveFolder", agent: "Agent") -> p
     """Describe an agent and what its next request costs."""
     async with folder.conversations.using(agent.session, by=client) as conversation:
         snapshot = agent.snapshot
-        ledger = await client.daemon.folder_ledger(snapshot, folder)
+        ledger = await client.daemon.ledgers.of(snapshot, folder)
         scope = await resolve.scope_of(
             client, conversation, ledger, folder=folder, snapshot=snapshot, agent=agent
         )

@@ -105,7 +105,7 @@ async def preview(client: "Connection", params: protocol.PreviewParams) -> proto
             code="bad-option",
         )
     folder = client.folders.at(params.workspace_folder)
-    agents = await client.daemon.agents_of(folder)
+    agents = await client.daemon.agents.of(folder)
     agent = await agents.view_as(resolve.spawn_options(params.view_as))
     return await client.read(build_preview, agent.snapshot, _locator(client, agent.snapshot), client.now())
 

@@ -69,7 +69,7 @@ async def snapshot_of(client: "Connection", folder: "LiveFolder", name: str | No
     if name is None or name == MAIN:
         return await folder.current()
     agent = await find(client, folder, name)
-    return (agent or (await client.daemon.live_agents(folder)).get(name)).snapshot
+    return (agent or (await client.daemon.agents.current(folder)).get(name)).snapshot
 
 
 @asynccontextmanager
@@ -85,7 +85,7 @@ async def using(
     since = time.monotonic()
     async with folder.conversations.using(params.session, by=client) as conversation:
         snapshot = await folder.current()
-        ledger = (await client.daemon.folder_ledger(snapshot, folder, since=since)).for_client(
+        ledger = (await client.daemon.ledgers.of(snapshot, folder, since=since)).for_client(
             client, since=since
         )
         if agent:
@@ -142,7 +142,7 @@ async def lineage(
 async def folder_ledger(client: "Connection", uri: str) -> "FolderLedger":
     """The ledger of the folder that a URI is in."""
     folder = client.folders.at(uri)
-    return await client.daemon.folder_ledger(await folder.current(), folder)
+    return await client.daemon.ledgers.of(await folder.current(), folder)
 
 
 async def with_choice(
@@ -192,16 +192,16 @@ async def _find_live(
     client: "Connection", folder: "LiveFolder", name: str
 ) -> "tuple[Agent | None, Mapping[str, bool]]":
     """The live agent of that name; else the names equal to it except in case, and which of them are live."""
-    agent = None if folder.agents is None else (await client.daemon.live_agents(folder)).find(name)
+    agent = None if folder.agents is None else (await client.daemon.agents.current(folder)).find(name)
     names: Mapping[str, bool] = {}
     for _ in range(2):  # again, in case an agent starts or ends meanwhile
         if agent is not None:
             break
-        ledger = await client.daemon.folder_ledger(await folder.current(), folder)
+        ledger = await client.daemon.ledgers.of(await folder.current(), folder)
         names = await client.work(ledger.store.agents.names, ledger.workspace, name)
         if not names.get(name):
             break
-        agent = (await client.daemon.live_agents(folder)).find(name)
+        agent = (await client.daemon.agents.current(folder)).find(name)
     return agent, names
 
 

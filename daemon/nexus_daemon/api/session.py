@@ -61,7 +61,7 @@ async def list_sessions(client: "Connection", params: protocol.FolderParams) -> 
     """The conversations of a folder with their totals, the most recently changed first."""
     folder = client.folders.at(params.workspace_folder)
     snapshot = await folder.current()
-    ledger = await client.daemon.folder_ledger(snapshot, folder)
+    ledger = await client.daemon.ledgers.of(snapshot, folder)
     sessions = await client.read(ledger.store.sessions, ledger.workspace)
     counter_of = _counters_of(snapshot)
     return protocol.ListResult(
@@ -93,9 +93,9 @@ async def focus(client: "Connection", params: protocol.SessionParams) -> protoco
     folder counts them. What a conversation costs is always counted with its own model.
     """
     folder = client.folders.at(params.workspace_folder)
-    await client.daemon.folder_ledger(await folder.current(), folder)
+    await client.daemon.ledgers.of(await folder.current(), folder)
     folder.focus = params.session
-    client.daemon.follow_choice(folder)
+    client.daemon.ledgers.follow_choice(folder)
     choice = folder.choice or ModelChoice()
     return protocol.FocusResult(params.session, choice.model, choice.max_tokens)
 
@@ -138,7 +138,7 @@ async def append(client: "Connection", params: protocol.AppendParams) -> protoco
                 scope.conversation, scope.folder.name, measured.usage, percent=measured.percent
             )
             if warning is not None:
-                client.daemon.show(warning, folder)
+                client.daemon.windows.show(warning, folder)
     if measured is None:
         fork = protocol.SessionParams(params.workspace_folder, answer.session)
         async with using(client, fork) as scope:
@@ -302,7 +302,7 @@ async def search(client: "Connection", params: protocol.SearchParams) -> protoco
     if params.limit < 1:
         raise RequestError(f"`limit` is {params.limit}: it must be at least 1.", code="bad-option")
     if params.workspace_folder is None:
-        ledger, workspace = await daemon.folder_ledger(await _some_snapshot(client)), None
+        ledger, workspace = await daemon.ledgers.of(await _some_snapshot(client)), None
     else:
         ledger = await folder_ledger(client, params.workspace_folder)
         workspace = ledger.workspace

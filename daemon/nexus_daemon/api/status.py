@@ -32,17 +32,18 @@ async def status(connection: "Connection", _: protocol.NoParams) -> protocol.Sta
 
 def describe(daemon: Daemon) -> protocol.Status:
     """The state of a daemon. Runs on the event loop."""
-    names = daemon.names
+    names = daemon.windows.names
     folders: list[protocol.FolderStatus] = []
     counted: set[tuple[str, Problem]] = set()  # in one window a problem is counted once
-    for folder in daemon.folders:
+    for folder in daemon.windows.folders:
         name = names[folder.client]
         pairs = {(name, problem): None for problem in daemon.problems_inside(folder)}
         folders.append(_folder(daemon, folder, name, [pair[1] for pair in pairs if pair not in counted]))
         counted.update(pairs)
-    workspaces = {one.ledger.workspace: one for one in daemon.folders if one.ledger is not None}
-    sessions = sum(len(daemon.ledger_writer.names(workspace)) for workspace in workspaces)
-    agents = {(one.path, agent.id) for one in daemon.folders if one.agents for agent in one.agents.list()}
+    opened = daemon.windows.folders
+    workspaces = {one.ledger.workspace: one for one in opened if one.ledger is not None}
+    sessions = sum(len(daemon.ledgers.writer.names(workspace)) for workspace in workspaces)
+    agents = {(one.path, agent.id) for one in opened if one.agents for agent in one.agents.list()}
     resident, uptime = _resident(), round(time.monotonic() - daemon.started, 3)
     return protocol.Status(
         version=__version__,
@@ -51,7 +52,7 @@ def describe(daemon: Daemon) -> protocol.Status:
         clients=[
             protocol.ClientStatus(
                 name,
-                [one.uri for one in daemon.folders if one.client is client],
+                [one.uri for one in daemon.windows.folders if one.client is client],
                 running=client.running,
                 unread_bytes=client.unread,
             )
@@ -60,7 +61,7 @@ def describe(daemon: Daemon) -> protocol.Status:
         folders=folders,
         sessions=sessions,
         agents=len(agents),
-        connections=sum(client.listens for client in daemon.clients),
+        connections=sum(client.listens for client in daemon.windows.clients),
         caches={
             "vocabularies": loaded_encodings(),
             "assemblies": _statistics(daemon),
@@ -75,13 +76,13 @@ def describe(daemon: Daemon) -> protocol.Status:
 
 def _statistics(daemon: Daemon) -> dict[str, Any]:
     """How often an assembled context was reused, over all conversations."""
-    conversations = {folder.path: folder.conversations for folder in daemon.folders}.values()
+    conversations = {folder.path: folder.conversations for folder in daemon.windows.folders}.values()
     total = sum((each.statistics() for each in conversations), Statistics())
     return {**msgspec.to_builtins(total), "hitRate": round(total.hit_rate, 3)}
 
 
 def _ledger(daemon: Daemon, sessions: int) -> protocol.LedgerStatus | None:
-    ledger = daemon.ledger_writer.store
+    ledger = daemon.ledgers.writer.store
     if ledger is None:
         return None
     return protocol.LedgerStatus(ledger.location, ledger.persists, ledger.notice, sessions)
@@ -98,7 +99,7 @@ def _folder(
         layers=len(snapshot.layers.layers) if snapshot is not None else 0,
         errors=sum(problem.severity == Severity.ERROR for problem in problems),
         warnings=sum(problem.severity == Severity.WARNING for problem in problems),
-        sessions=[] if folder.ledger is None else daemon.ledger_writer.names(folder.ledger.workspace),
+        sessions=[] if folder.ledger is None else daemon.ledgers.writer.names(folder.ledger.workspace),
         freshness=results.freshness(daemon.freshness(folder)),
         client=client,
     )

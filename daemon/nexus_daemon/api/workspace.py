@@ -30,7 +30,7 @@ async def init(client: "Connection", params: protocol.InitParams) -> protocol.In
 
     plan, done = await client.work(write)
     if not params.preview:
-        for window in client.daemon.windows(folder):
+        for window in client.daemon.windows.of(folder):
             window.reload.request("layers")
     uri = convert.path_to_uri
     return protocol.InitResult(

@@ -54,7 +54,7 @@ async def _answer(command: str, uri: str, handler: Callable[[Connection, P], Awa
         connection.start()
         daemon.add_folder(connection, uri, name="", listed=True)
         folder = connection.folders.at(uri)
-        ledger = (await daemon.folder_ledger(await folder.current(), folder)).store
+        ledger = (await daemon.ledgers.of(await folder.current(), folder)).store
         if not ledger.persists:
             raise LedgerError(f"Nothing was done. {ledger.notice}", code="ledger-read-only")
         if ledger.notice is not None:

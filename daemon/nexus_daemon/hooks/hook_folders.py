@@ -92,7 +92,7 @@ class HookFolders:
         """The ledger of the folder at a path; fails as `ask`."""
 
         async def open_ledger(daemon: "Daemon", folder: "LiveFolder") -> "FolderLedger":
-            return await daemon.folder_ledger(await folder.current(), folder)
+            return await daemon.ledgers.of(await folder.current(), folder)
 
         return self.ask(path, environ, open_ledger)
 
@@ -107,7 +107,7 @@ class HookFolders:
 
     def _folder(self, daemon: "Daemon", path: str, environ: Mapping[str, str]) -> "LiveFolder":
         own = set(self._clients.values())
-        windows = (one for one in daemon.folders if one.path == path and one.client not in own)
+        windows = (one for one in daemon.windows.folders if one.path == path and one.client not in own)
         window = next(windows, None)
         if window is not None:
             for key in [key for key in self._clients if key[0] == path]:
@@ -122,4 +122,4 @@ class HookFolders:
         self._clients[key] = client
         while len(self._clients) > MOST_FOLDERS:
             daemon.leave(self._clients.popitem(last=False)[1])
-        return next(folder for folder in daemon.folders if folder.client == client)
+        return next(folder for folder in daemon.windows.folders if folder.client == client)

@@ -52,7 +52,7 @@ async def find_memory(
     room = limit - await daemon.workers.read(counter.count, head) - 2
     passages = await folder.knowledge.query(prompt, counter, max_tokens=int(room * SHARE))
     try:
-        ledger = await daemon.folder_ledger(snapshot, folder)
+        ledger = await daemon.ledgers.of(snapshot, folder)
     except RequestError:  # requests for a conversation report it
         ledger = None
 

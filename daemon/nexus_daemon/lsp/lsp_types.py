@@ -208,3 +208,8 @@ def initialize_params(raw: framing.Json) -> InitializeParams:
 def _initialize_fields() -> tuple[tuple[str, str, Any], ...]:
     names = zip(InitializeParams.__struct_fields__, InitializeParams.__struct_encode_fields__, strict=True)
     return tuple((name, wire_name, InitializeParams.__annotations__[name]) for name, wire_name in names)
+
+
+def warning(text: str) -> ShowMessageParams:
+    """A warning for the user."""
+    return ShowMessageParams(WARNING, f"Nexus: {text}")

@@ -38,7 +38,7 @@ async def shows(desk: Desk, talk: Talk, path: str, codes: list[str] | None) -> N
 async def quiet(desk: Desk, talk: Talk) -> None:
     """Until all that is under way for folders and their agents has been done."""
     await talk.settle()
-    for folder in tuple(desk.daemon.folders):
+    for folder in tuple(desk.daemon.windows.folders):
         if folder.opening_agents is not None:
             await asyncio.wait([folder.opening_agents])
         await folder.current()
@@ -72,7 +72,7 @@ def test_a_definition_is_checked_as_it_is_typed(tmp_path: Path) -> None:
         await quiet(desk, ask.talk)
         assert desk.shown(ask.talk, ZOE) == []
         assert (await ask.ids(), ask.told()) == ([], [])
-        assert len(desk.daemon.folders) == 1
+        assert len(desk.daemon.windows.folders) == 1
 
     check(tmp_path, story)
 
@@ -150,7 +150,7 @@ def test_the_settings_say_where_it_would_work(tmp_path: Path) -> None:
 def test_who_could_not_be_started_is_checked_all_the_same(tmp_path: Path, zoe: str, path: str) -> None:
     async def story(desk: Desk, ask: Asking) -> None:
         write(desk, CONFIG, f'{{"agents": {{"hand": {{"role": "worker"}}, "zoe": {zoe}}}}}')
-        next(iter(desk.daemon.folders)).reload.request("disk")
+        next(iter(desk.daemon.windows.folders)).reload.request("disk")
         assert await ask.refused("agent/spawn", agentId="zoe")
         desk.open(ask.talk, path, BROKEN)
         await shows(desk, ask.talk, path, IMPORT)
@@ -163,7 +163,7 @@ def test_who_could_not_be_started_is_checked_all_the_same(tmp_path: Path, zoe: s
 def test_a_directory_that_comes_to_be_is_noticed(tmp_path: Path) -> None:
     async def story(desk: Desk, ask: Asking) -> None:
         write(desk, CONFIG, '{"agents": {"zoe": {"cwd": "new"}}}')
-        next(iter(desk.daemon.folders)).reload.request("disk")
+        next(iter(desk.daemon.windows.folders)).reload.request("disk")
         desk.open(ask.talk, ZOE, BROKEN)
         await shows(desk, ask.talk, ZOE, IMPORT)
         write(desk, "/a/new/.nexus3/AGENT.zoe.md", FIXED)
@@ -223,7 +223,7 @@ def test_it_works_where_its_parent_does(tmp_path: Path) -> None:
     async def story(desk: Desk, ask: Asking) -> None:
         write(desk, CONFIG, '{"agents": {"lead": {"role": "manager"}, "zoe": {"parent": "lead"}}}')
         write(desk, API_ZOE, FIXED)
-        next(iter(desk.daemon.folders)).reload.request("disk")
+        next(iter(desk.daemon.windows.folders)).reload.request("disk")
         desk.open(ask.talk, ZOE, BROKEN)
         await shows(desk, ask.talk, ZOE, IMPORT)
         await desk.daemon.watcher.close()  # which looks at everything once more, now and then
@@ -293,7 +293,7 @@ def test_what_an_agent_of_the_settings_would_read_is_checked(
     async def story(desk: Desk, ask: Asking) -> None:
         write(desk, "/a/api/v1/x", "")
         write(desk, CONFIG, '{"agents": {"zoe": {"cwd": "api/v1", "role": "manager"}}}')
-        (folder,) = desk.daemon.folders
+        (folder,) = desk.daemon.windows.folders
         folder.reload.request("disk")
         await folder.current()
         desk.open(ask.talk, path, text)
@@ -303,7 +303,7 @@ def test_what_an_agent_of_the_settings_would_read_is_checked(
         edit(desk, ask.talk, path, 3, text)
         await shows(desk, ask.talk, path, codes)
         alone = ".nexus3" in path  # it is one of its own directory, too, as it would be without the agent
-        assert len(desk.daemon.folders) == 1 + alone
+        assert len(desk.daemon.windows.folders) == 1 + alone
         desk.open(ask.talk, CONFIG, "{}")  # now no agent would read it
         await quiet(desk, ask.talk)
         await shows(desk, ask.talk, path, codes)  # it is checked in its own directory
@@ -321,7 +321,9 @@ def test_an_agent_that_comes_into_the_settings_has_its_documents_checked(tmp_pat
     async def story(desk: Desk, ask: Asking) -> None:
         desk.open(ask.talk, path, BROKEN)
         await quiet(desk, ask.talk)
-        assert [folder.agents for folder in desk.daemon.folders] == [None, None], "one is its own directory"
+        assert [folder.agents for folder in desk.daemon.windows.folders] == [None, None], (
+            "one is its own directory"
+        )
         desk.open(ask.talk, CONFIG, CONFIGURED)
         await shows(desk, ask.talk, path, IMPORT)
 
@@ -332,7 +334,7 @@ def test_an_agent_that_comes_into_the_settings_has_its_documents_checked(tmp_pat
 def test_what_no_agent_of_the_settings_would_read_makes_nothing(tmp_path: Path, path: str) -> None:
     async def story(desk: Desk, ask: Asking) -> None:
         write(desk, CONFIG, CONFIGURED)
-        (folder,) = desk.daemon.folders
+        (folder,) = desk.daemon.windows.folders
         folder.reload.request("disk")
         await folder.current()
         desk.open(ask.talk, path, BROKEN)
@@ -353,7 +355,7 @@ def test_other_documents_make_nothing(tmp_path: Path, path: str) -> None:
     async def story(desk: Desk, ask: Asking) -> None:
         desk.open(ask.talk, path, BROKEN)
         await quiet(desk, ask.talk)
-        assert [folder.agents for folder in desk.daemon.folders] == [None]
+        assert [folder.agents for folder in desk.daemon.windows.folders] == [None]
 
     check(tmp_path, story)
 
@@ -364,10 +366,10 @@ def test_a_document_of_no_folder_is_one_of_its_own(tmp_path: Path) -> None:
     async def story(desk: Desk, ask: Asking) -> None:
         desk.open(ask.talk, path, BROKEN)
         await shows(desk, ask.talk, path, IMPORT)
-        assert len(desk.daemon.folders) == 2
+        assert len(desk.daemon.windows.folders) == 2
         desk.close(ask.talk, path)
         await shows(desk, ask.talk, path, [])
-        assert len(desk.daemon.folders) == 1
+        assert len(desk.daemon.windows.folders) == 1
 
     check(tmp_path, story)
 
@@ -385,7 +387,9 @@ def test_a_folder_that_leaves_and_comes(tmp_path: Path) -> None:
             await shows(desk, ask.talk, path, IMPORT)
         ask.talk.send(moved(removed=[folder]))
         await quiet(desk, ask.talk)
-        assert {one.path for one in desk.daemon.folders} == {desk.tree.path("/a")}  # of the open documents
+        assert {one.path for one in desk.daemon.windows.folders} == {
+            desk.tree.path("/a")
+        }  # of the open documents
         await shows(desk, ask.talk, ZOE, IMPORT)
         ask.talk.send(moved(added=[folder]))
         await quiet(desk, ask.talk)
@@ -404,7 +408,7 @@ def test_a_folder_that_is_removed_while_a_document_is_looked_at(tmp_path: Path, 
         desk.close(ask.talk, ZOE)
         ask.talk.send(moved(removed=[{"uri": desk.uri("/a"), "name": "a"}]))
         await ask.talk.settle()
-        assert len(desk.daemon.folders) == 0
+        assert len(desk.daemon.windows.folders) == 0
         await ended(desk)  # waits for the folder's end, too
         assert not desk.shown(ask.talk, ZOE)
 
@@ -417,14 +421,14 @@ def test_a_folder_that_is_removed_before_its_agents_are_made(
     """Here by a ledger that does not answer."""
 
     async def story(desk: Desk, ask: Asking) -> None:
-        (folder,) = desk.daemon.folders
+        (folder,) = desk.daemon.windows.folders
         asked, never = asyncio.Event(), asyncio.Event()
 
         async def silent(*_: object) -> None:
             asked.set()
             await never.wait()
 
-        monkeypatch.setattr(desk.daemon, "folder_ledger", silent)
+        monkeypatch.setattr(desk.daemon.ledgers, "of", silent)
         desk.open(ask.talk, ZOE, BROKEN)
         await asyncio.wait_for(asked.wait(), TIMEOUT_S)
         desk.close(ask.talk, ZOE)
@@ -478,14 +482,14 @@ def test_a_client_that_goes_without_a_word_takes_its_documents_along(tmp_path: P
         other = await desk.client()
         desk.open(other, ZOE, BROKEN)
         await shows(desk, other, ZOE, IMPORT)
-        mine, others = desk.daemon.folders
+        mine, others = desk.daemon.windows.folders
         assert others.agents is not None
         assert others.agents.view_reading(desk.tree.path(ZOE)) is not None
         other.link.eof_received()
-        await wait_until(lambda: desk.daemon.folders == (mine,))
+        await wait_until(lambda: desk.daemon.windows.folders == (mine,))
         await quiet(desk, ask.talk)
         assert desk.shown(ask.talk, ZOE) is None  # a document of one window is nobody else's business
-        assert len(desk.daemon.clients) == 1
+        assert len(desk.daemon.windows.clients) == 1
 
     check(tmp_path, story)
 
@@ -500,7 +504,7 @@ def test_a_file_beside_it_that_no_live_agent_reads_is_one_of_its_own_directory(t
         await ask("context/preview", viewAs={"cwd": "api"})
         desk.open(ask.talk, soul, BROKEN)
         await shows(desk, ask.talk, soul, IMPORT)
-        assert {one.path for one in desk.daemon.folders} == {
+        assert {one.path for one in desk.daemon.windows.folders} == {
             desk.tree.path(path) for path in ("/a", "/a/api")
         }
 
@@ -627,7 +631,7 @@ def test_nothing_is_written_for_it(tmp_path: Path) -> None:
     async def story(desk: Desk, ask: Asking) -> None:
         desk.open(ask.talk, ZOE, BROKEN)
         await shows(desk, ask.talk, ZOE, IMPORT)
-        (folder,) = desk.daemon.folders
+        (folder,) = desk.daemon.windows.folders
         assert folder.ledger is not None
         ledger, workspace = folder.ledger.store, folder.ledger.workspace
         version = ledger.version()

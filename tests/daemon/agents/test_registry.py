@@ -225,7 +225,7 @@ def test_without_agents_nothing_is_made_for_them(tmp_path: Path) -> None:
         made = await ask("context/assemble", agent="reviewer", message="Go on.")
         assert (made["session"], made["agent"], made["role"]) == ("main", "reviewer", "unified")
         assert "It is frozen." in made["currentMessage"]["content"]
-        assert [folder.agents for folder in desk.daemon.folders] == [None]
+        assert [folder.agents for folder in desk.daemon.windows.folders] == [None]
 
     check(tmp_path, story)
     loaded = (
@@ -356,7 +356,7 @@ def test_what_is_wrong_in_an_agents_files_is_shown(tmp_path: Path) -> None:
         desk.close(ask.talk, API)
         await ask("agent/get", agentId="api")
         assert desk.shown(ask.talk, API) == ["config.unknown-key"]
-        assert len(desk.daemon.folders) == 1  # nobody took the file for a lone one
+        assert len(desk.daemon.windows.folders) == 1  # nobody took the file for a lone one
         await ask("agent/dispose", agentId="api")
         assert desk.shown(ask.talk, API) == []
 
@@ -402,7 +402,7 @@ def test_a_request_that_is_cancelled_before_its_turn_takes_no_news_along(tmp_pat
     async def story(desk: Desk, ask: Asking) -> None:
         await ask("agent/spawn", agentId="api", cwd="api")
         await ask("agent/spawn", agentId="web", cwd="web")
-        (folder,) = desk.daemon.folders
+        (folder,) = desk.daemon.windows.folders
         assert folder.agents is not None
         await desk.daemon.watcher.close()
         free = threading.Event()
@@ -474,7 +474,7 @@ def test_a_directory_that_comes_to_lead_outside_is_not_read(tmp_path: Path) -> N
         await ask("agent/spawn", agentId="web", cwd="web")
         shutil.rmtree(desk.tree.path("/a/web"))
         os.symlink(desk.tree.path("/outside"), desk.tree.path("/a/web"))
-        next(iter(desk.daemon.folders)).reload.request("disk")
+        next(iter(desk.daemon.windows.folders)).reload.request("disk")
         got = await ask("agent/get", agentId="web")
         assert "is outside every workspace folder" in got["notice"]
         assert "Rules of others." not in (await ask("context/preview", agent="web"))["text"]
@@ -524,7 +524,7 @@ def test_a_folder_that_is_deleted_still_answers_for_its_agents(tmp_path: Path) -
     async def story(desk: Desk, ask: Asking) -> None:
         await ask("agent/spawn", agentId="api", cwd="api")
         shutil.rmtree(desk.tree.path("/a"))
-        next(iter(desk.daemon.folders)).reload.request("disk")
+        next(iter(desk.daemon.windows.folders)).reload.request("disk")
         (agent,) = (await ask("agent/list"))["agents"]
         assert agent["notice"].endswith("is not a directory any more. Dispose of the agent.")
         assert (await ask.refused("agent/spawn", agentId="web", cwd="web"))[0] == "agent-cwd"
@@ -620,7 +620,7 @@ def test_agents_are_followed_while_sessions_cannot_be_looked_at(
 
     async def story(desk: Desk, ask: Asking) -> None:
         other, there = await again(desk)
-        monkeypatch.setattr(other.daemon.ledger_writer, "look", failing)
+        monkeypatch.setattr(other.daemon.ledgers.writer, "look", failing)
         assert await there.ids() == []
         await ask("agent/spawn", agentId="api", cwd="api")
         await wait_until(lambda: there.told() == [("api", "spawned")])

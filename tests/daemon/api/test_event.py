@@ -229,9 +229,9 @@ def test_a_burst_of_events_is_one_notice(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
         talk = await desk.client()
         await desk.ask(talk, 1, "nexus/event/list")  # opens the ledger
-        workspace = next(iter(desk.daemon.ledger_writer.heads))
+        workspace = next(iter(desk.daemon.ledgers.writer.heads))
         batch = [Event(action="build", data=number) for number in range(5_000)]
-        published = desk.daemon.ledger_writer.bus.publish(workspace, batch)
+        published = desk.daemon.ledgers.writer.bus.publish(workspace, batch)
         await wait_until(
             lambda: any(one.get("method") == "nexus/event/published" for one in talk.writer.messages())
         )

@@ -87,7 +87,9 @@ def test_it_has_ended_for_another_window_and_for_the_next_daemon(tmp_path: Path)
         await ended(desk)
         after, there = await again(desk)  # one that never did
         assert await refused(there, "api", BY_AGENT[:1]) == {HAS_ENDED}
-        assert [folder.agents for folder in after.daemon.folders] == [None]  # nothing was made to say so
+        assert [folder.agents for folder in after.daemon.windows.folders] == [
+            None
+        ]  # nothing was made to say so
         assert await refused(there, "api") == {HAS_ENDED}
         await ended(after)
 
@@ -174,8 +176,8 @@ def test_one_that_cannot_be_brought_back_is_not_the_folders_own(
         from nexus_context.ledger.records import NewAgent
 
         await ask("session/append", messages=SAID)
-        ledger: Any = desk.daemon.ledger_writer.store
-        folder = next(iter(desk.daemon.folders))
+        ledger: Any = desk.daemon.ledgers.writer.store
+        folder = next(iter(desk.daemon.windows.folders))
         assert folder.ledger is not None
         ledger.agents.start(folder.ledger.workspace, NewAgent("api", None, {"no": "agent"}))
         code, said = await ask.refused("context/assemble", agent="api", message="x")
@@ -203,7 +205,7 @@ def test_a_turn_of_the_folders_own_asks_nothing_about_names(
     async def story(desk: Desk, ask: Asking) -> None:
         await ask("agent/spawn", agentId="web", cwd="web")
         await start_and_end(ask)
-        stored: Any = desk.daemon.ledger_writer.store
+        stored: Any = desk.daemon.ledgers.writer.store
         ledger = stored.agents
         asked: list[str] = []
         real = ledger.names

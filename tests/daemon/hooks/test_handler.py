@@ -70,7 +70,7 @@ class Desk:
     @property
     def clients(self) -> list[str]:
         """Whose folders the daemon has."""
-        return [folder.client.name for folder in self.start().folders]
+        return [folder.client.name for folder in self.start().windows.folders]
 
     async def client_of(self, _: Daemon, folder: LiveFolder) -> str:
         return folder.client.name
@@ -419,5 +419,5 @@ def test_windows_hear_of_what_is_kept_at_once(desk: Desk) -> None:
     """A conversation that a hook mirrors shows in a window without a look at the ledger."""
     desk.write("Where is the gate?")
     desk.keep()
-    heads = desk.start().ledger_writer.heads
+    heads = desk.start().ledgers.writer.heads
     assert [head.messages for names in heads.values() for head in names.values()] == [1]

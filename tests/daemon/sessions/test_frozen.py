@@ -28,7 +28,7 @@ class Window:
         self.desk.close(self.talk, "/a/NEXUS.md")
         self.desk.open(self.talk, "/a/NEXUS.md", text)
         await yield_to_loop()
-        for folder in tuple(self.desk.daemon.folders):
+        for folder in tuple(self.desk.daemon.windows.folders):
             await folder.current()
 
     async def turn(self, text: str = "Where?", **params: Any) -> Any:

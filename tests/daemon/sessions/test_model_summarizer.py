@@ -246,7 +246,7 @@ def test_two_at_once_ask_once_and_compact_once(tmp_path: Path) -> None:
         begin(desk, other, 3, "nexus/context/assemble", message="And today?")
         begin(desk, other, 4, "nexus/session/compact")
         assert await desk.ask(other, 5, "nexus/context/usage")
-        summarizing = next(iter(desk.daemon.folders)).conversations.peek("main").summarizing
+        summarizing = next(iter(desk.daemon.windows.folders)).conversations.peek("main").summarizing
         await wait_until(lambda: len(summarizing._waiters or ()) == 2)  # noqa: SLF001 - else one comes too late
         assert asked(other) == []
         talk.send(result(asking["id"], {"content": SUMMARY}))
@@ -354,7 +354,7 @@ def test_a_compaction_reads_the_instruction_files_again(
 ) -> None:
     async def story(desk: Desk, talk: Talk) -> None:
         requests: list[str] = []
-        (folder,) = desk.daemon.folders
+        (folder,) = desk.daemon.windows.folders
         monkeypatch.setattr(folder.reload, "request", requests.append)
         begin(desk, talk, 3, "nexus/session/compact")
         assert (await desk.reply(talk, 3))["result"]["receipt"]["summarizer"] == "extractive"

@@ -124,7 +124,7 @@ def test_they_are_after_the_daemon_has_started_anew_before_anybody_asks_for_a_co
         sent = await turn(desk, first, 2, PICKED | {"memoryTools": True})
         async with another(desk) as later:
             talk = await later.client()
-            (folder,) = later.daemon.folders
+            (folder,) = later.daemon.windows.folders
             await wait_until(lambda: folder.choice)
             await settled(later, talk, 1_000, HOUSE)
             spent = await later.ask(talk, 2, "nexus/context/usage")
@@ -139,7 +139,7 @@ def test_no_ledger_is_begun_where_there_is_none(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
         await desk.client()
         await yield_to_loop(5)
-        await asyncio.wrap_future(desk.daemon.ledger_writer.submit(lambda: None))  # after all earlier jobs
+        await asyncio.wrap_future(desk.daemon.ledgers.writer.submit(lambda: None))  # after all earlier jobs
         assert not Path(desk.tree.path("/state")).exists()
 
     check(tmp_path, story)
@@ -311,7 +311,7 @@ def test_settings_that_name_another_provider_leave_nothing_to_pick(tmp_path: Pat
         await turn(desk, talk, 3, PICKED)
         assert await usage(desk, talk, 5) == ("o3", 200_000)
         Path(desk.tree.path(CONFIG)).write_text('{"provider": {"model": "o3"}}')
-        (folder,) = desk.daemon.folders
+        (folder,) = desk.daemon.windows.folders
         folder.reload.request("config")
         assert await usage(desk, talk, 6) == ("o3", 200_000)  # nor was it remembered
         await turn(desk, talk, 7, PICKED)
@@ -392,7 +392,7 @@ def test_an_edit_reads_nothing_of_the_ledger(tmp_path: Path, monkeypatch: pytest
                 return real(*args, **more)
 
             monkeypatch.setattr(kind, name, counted)
-        (folder,) = desk.daemon.folders
+        (folder,) = desk.daemon.windows.folders
         before = (await folder.current()).revision
         desk.open(talk, FILE, LONG + "One more line.\n")
         after = await folder.current()

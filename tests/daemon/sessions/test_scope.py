@@ -81,19 +81,19 @@ def test_a_cancelled_append_is_there_whole_or_not_at_all(
         talk = await desk.client()
         await desk.ask(talk, 1, "nexus/session/append", messages=[user("first")])
         held, written, go_on = threading.Event(), threading.Event(), threading.Event()
-        write = desk.daemon.ledger_writer.write
+        write = desk.daemon.ledgers.writer.write
 
         def announced(*args: Any, **named: Any) -> Any:
             written.set()
             return write(*args, **named)
 
-        monkeypatch.setattr(desk.daemon.ledger_writer, "write", announced)
+        monkeypatch.setattr(desk.daemon.ledgers.writer, "write", announced)
 
         def hold() -> None:
             held.set()
             go_on.wait(TIMEOUT_S)
 
-        desk.daemon.ledger_writer.submit(hold)
+        desk.daemon.ledgers.writer.submit(hold)
         assert await asyncio.to_thread(held.wait, TIMEOUT_S)
         append = {"workspaceFolder": desk.uri("/a"), "messages": [user("second")]}
         talk.send(call(2, "nexus/session/append", append))
@@ -116,10 +116,10 @@ def test_nothing_of_a_ledger_is_begun_before_a_session_is_asked_for(tmp_path: Pa
         talk = await desk.client()
         for number, method in enumerate(("context/preview", "context/layers", "config/effective", "status")):
             await desk.ask(talk, number, f"nexus/{method}")
-        assert desk.daemon.ledger_writer.store is None
+        assert desk.daemon.ledgers.writer.store is None
         assert not Path(desk.tree.path("/state")).exists()
         await desk.ask(talk, 9, "nexus/context/usage")
-        assert desk.daemon.ledger_writer.store is not None
+        assert desk.daemon.ledgers.writer.store is not None
 
     tell_story(tmp_path, story)
 
@@ -164,24 +164,24 @@ def test_nobody_looks_at_the_ledger_while_nobody_listens(
 
     async def story(desk: Desk) -> None:
         looks: list[int] = []
-        look = desk.daemon.ledger_writer.look
+        look = desk.daemon.ledgers.writer.look
 
         def counted() -> None:
             looks.append(1)
             look()
 
-        monkeypatch.setattr(desk.daemon.ledger_writer, "look", counted)
+        monkeypatch.setattr(desk.daemon.ledgers.writer, "look", counted)
         talk = await desk.client()
         await yield_to_loop(50)
         assert looks == []
         await desk.ask(talk, 1, "nexus/context/usage")
         await wait_until(lambda: looks)
         talk.link.eof_received()
-        await wait_until(lambda: not desk.daemon.clients)
-        await asyncio.wrap_future(desk.daemon.ledger_writer.submit(lambda: None))  # the last look has ended
+        await wait_until(lambda: not desk.daemon.windows.clients)
+        await asyncio.wrap_future(desk.daemon.ledgers.writer.submit(lambda: None))  # the last look has ended
         before = len(looks)
         await yield_to_loop(50)
-        await asyncio.wrap_future(desk.daemon.ledger_writer.submit(lambda: None))
+        await asyncio.wrap_future(desk.daemon.ledgers.writer.submit(lambda: None))
         assert len(looks) == before
 
     tell_story(tmp_path, story)
@@ -278,7 +278,7 @@ def test_an_append_says_that_nothing_is_kept(tmp_path: Path, monkeypatch: pytest
     async def story(desk: Desk) -> None:
         talk = await desk.client()
         await desk.ask(talk, 1, "nexus/session/list")
-        monkeypatch.setattr(type(desk.daemon.ledger_writer.store), "persists", property(lambda _: False))
+        monkeypatch.setattr(type(desk.daemon.ledgers.writer.store), "persists", property(lambda _: False))
         done = await desk.ask(talk, 2, "nexus/session/append", messages=[user("a")])
         assert done["persists"] is False
 

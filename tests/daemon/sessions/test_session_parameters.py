@@ -69,8 +69,8 @@ def test_what_another_process_sets_counts_with_the_next_request(tmp_path: Path) 
         assert "temperature" not in await parameters(ask)
         (session,) = (await ask("session/list"))["sessions"]
         assert session["session"] == "main"
-        (folder,) = desk.daemon.folders
-        ledger = await desk.daemon.folder_ledger(await folder.current(), folder)
+        (folder,) = desk.daemon.windows.folders
+        ledger = await desk.daemon.ledgers.of(await folder.current(), folder)
         other = open_ledger(ledger.store.location)
         other.set_parameters(ledger.workspace, "main", {"temperature": 0.4})
         other.close()

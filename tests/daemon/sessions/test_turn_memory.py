@@ -19,7 +19,7 @@ LOCKED = '{"memory": {"knowledge": {"paths": ["docs", "../outside"]}}, "provider
 
 def messages_of(desk: Any) -> Any:
     """The direct messages of the ledger that a window has open."""
-    return desk.daemon.ledger_writer.store.messages
+    return desk.daemon.ledgers.writer.store.messages
 
 
 async def check(desk: Desk, talk: Talk, number: int, *labels: str, **params: object) -> Any:
@@ -261,7 +261,7 @@ def test_looking_reads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     async def story(desk: Desk) -> None:
         talk = await desk.client()
         await desk.ask(talk, 1, "nexus/session/append", messages=[user("a")])
-        ledger: Any = desk.daemon.ledger_writer.store
+        ledger: Any = desk.daemon.ledgers.writer.store
         for part, method in ((ledger, "turns"), (ledger.messages, "inbox"), (ledger, "find")):
             monkeypatch.setattr(part, method, None)
         await check(desk, talk, 2, message="Go on.")
@@ -303,7 +303,7 @@ def test_a_removed_folder_lets_go_of_its_knowledge(tmp_path: Path) -> None:
         await wait_until(lambda: any(desk.tree.path("/a/docs") in one for one in watcher.watched))
         assert list(state.glob("*-wal"))  # the index is open
         talk.link.eof_received()
-        await wait_until(lambda: not len(desk.daemon.folders) and not list(state.glob("*-wal")))
+        await wait_until(lambda: not len(desk.daemon.windows.folders) and not list(state.glob("*-wal")))
         await wait_until(lambda: not any(desk.tree.path("/a/docs") in one for one in watcher.watched))
         assert await knowledge.query("red", SimpleTokenCounter()) == []
 

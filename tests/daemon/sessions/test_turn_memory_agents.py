@@ -20,7 +20,7 @@ OWN: dict[str, dict[str, Any]] = {
 
 def messages_of(desk: Any) -> Any:
     """The direct messages of the ledger that a window has open."""
-    return desk.daemon.ledger_writer.store.messages
+    return desk.daemon.ledgers.writer.store.messages
 
 
 def user(text: str) -> dict[str, Any]:
@@ -145,7 +145,7 @@ def test_where_nothing_waits_a_chat_does_not_look_for_it(
 
     async def story(desk: Desk, ask: Asking) -> None:
         assert await told(ask) == []
-        ledger: Any = desk.daemon.ledger_writer.store
+        ledger: Any = desk.daemon.ledgers.writer.store
         looked: list[str] = []
         real, where = ledger.messages.inbox, ["first"]
 

@@ -110,7 +110,7 @@ def test_without_watches_every_change_reaches_the_prompt(
 
 
 def is_in_prompt(desk: Desk, text: str) -> bool:
-    snapshot = next(iter(desk.daemon.folders)).snapshot
+    snapshot = next(iter(desk.daemon.windows.folders)).snapshot
     return snapshot is not None and text in snapshot.prompt.text
 
 

@@ -33,7 +33,7 @@ def test_a_large_file_is_told_later(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     async def story(desk: Desk) -> None:
         talk = await desk.client()
-        (folder,) = desk.daemon.folders
+        (folder,) = desk.daemon.windows.folders
         assert folder.snapshot is not None
         assert folder.snapshot.contents.waits_for is None
         desk.open(talk, NEXUS, LONG)
