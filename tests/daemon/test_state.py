@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from nexus_context import snapshot as snapshots
-from nexus_context.assembly import costs
+from nexus_context.assembly import models
 from nexus_context.errors import RequestError
 from nexus_daemon.server import build
 from nexus_daemon.sessions import usage
@@ -66,7 +66,7 @@ def test_a_cancelled_request_keeps_its_session_until_its_thread_has_ended(
         assert cost["total"] == again["usage"]["total"]
         folder = desk.folders.at(desk.uri("/a"))
         manager = folder.conversations.peek("main").manager
-        _, counter = costs.model_of(await folder.current(), None)
+        _, counter = models.model_of(await folder.current(), None)
         assert (len(manager.history.sums(counter)), len(manager.encoded())) == (52, 51)
 
     check(tmp_path, story)

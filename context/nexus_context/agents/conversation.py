@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from copy import deepcopy
 from typing import Any
 
-from nexus_context.assembly import costs
+from nexus_context.assembly import costs, models
 from nexus_context.assembly.costs import FixedPart
 from nexus_context.assembly.request import Options, Request
 from nexus_context.budget import TokenUsage
@@ -45,7 +45,7 @@ class AgentConversation(ContextManager):
     @property
     def counter(self) -> TokenCounter:
         """The counter of the agent's model."""
-        return costs.model_of(self._snapshot(), None)[1]
+        return models.model_of(self._snapshot(), None)[1]
 
     @property
     def options(self) -> Options:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from nexus_context.assembly import costs
+from nexus_context.assembly import models
 from nexus_context.assembly.costs import FixedPart
 from nexus_context.assembly.request import Request
 from nexus_context.conversation import formats, parameter_fields
@@ -86,7 +86,7 @@ def body_of(
         history, origins, notes, sizes=view.sizes(fixed.counter), fixed=fixed
     )
     current = _current(fixed)
-    messages, feature_repairs = adapted([*history, *current], costs.lacking(model), model.given)
+    messages, feature_repairs = adapted([*history, *current], models.lacking(model), model.given)
     cache = _cache(fixed, sizes, (len(history), len(current)), reuse)
     fields, unsent = _fields(request.format, values, fixed, left)
     if request.format == "anthropic":
@@ -113,7 +113,7 @@ def body_of(
         )
     placed = (_with_index(repair, origins) for repair in (*feature_repairs, *format_repairs))
     lost = lost_fields([*view.messages(), *current], request.format)
-    repairs = [*costs.left_out_features(model, fixed.left_out, values), *view.left_out(), *repairs, *lost]
+    repairs = [*models.left_out_features(model, fixed.left_out, values), *view.left_out(), *repairs, *lost]
     return RenderedBody(body, [f"parameter {one}" for one in unsent], [*repairs, *placed])
 
 

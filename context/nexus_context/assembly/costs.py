@@ -1,6 +1,6 @@
 """What a request costs without its conversation, and what is left for the conversation."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, cast
 
@@ -11,53 +11,38 @@ from nexus_context import tools as tool_sets
 from nexus_context.assembly import freezing
 from nexus_context.assembly.event_facts import event_zone
 from nexus_context.assembly.freezing import Candidate, Reason, Start
-from nexus_context.assembly.last_message import Note, current_message, git_text, head, takes_memory
+from nexus_context.assembly.last_message import Note, current_message, head
+from nexus_context.assembly.models import model_of
+from nexus_context.assembly.offered_tools import offered_tools
 from nexus_context.assembly.request import Options, Request
+from nexus_context.assembly.usage_rows import event_rows, prompt_rows
 from nexus_context.budget import TokenUsage, UsagePart, UsageRow, history_rows, usage
-from nexus_context.config.features import FEATURES, Feature
-from nexus_context.config.merge import Effective
-from nexus_context.config.patterns import Patterns
 from nexus_context.config.picked_model import leaves_model_to_editor
 from nexus_context.conversation.body_bytes import BODY_BYTES, within_bytes
-from nexus_context.conversation.body_shape import AS_IT_IS, BodyShape, added_tokens
-from nexus_context.conversation.message import GAP, Message, Preamble, sent_content, sent_message
+from nexus_context.conversation.body_shape import AS_IT_IS, BodyShape
+from nexus_context.conversation.message import Message, Preamble, sent_message
 from nexus_context.conversation.parameter_fields import takes_prefill, takes_system_messages
 from nexus_context.conversation.parts import Provider
-from nexus_context.conversation.repair import Repair
 from nexus_context.conversation.times import TELL_AGAIN
 from nexus_context.conversation.tool_pairs import ends_with_result
 from nexus_context.conversation.truncation import Strategy
 from nexus_context.conversation.view import View
 from nexus_context.conversation.window import Budget, Policy
-from nexus_context.errors import Span
 from nexus_context.frozen import Rendered
-from nexus_context.layers.model import GLOBAL
 from nexus_context.manager import ContextManager
 from nexus_context.parameters import Parameter
 from nexus_context.prompt import texts
-from nexus_context.prompt.render import Fragment, Prompt
-from nexus_context.prompt.token_attribution import RowKey, fragment_tokens, row_key, tokens_by_part
-from nexus_context.snapshot import Snapshot, active_skills, prompt_for
+from nexus_context.prompt.render import Prompt
+from nexus_context.prompt.token_attribution import fragment_tokens, tokens_by_part
+from nexus_context.snapshot import Snapshot, prompt_for
 from nexus_context.tokens import (
     ModelLimits,
     TokenCounter,
-    count_message,
-    count_spans,
-    counter_for,
-    get_model_limits,
 )
-from nexus_context.tokens.estimates import is_estimated
-
-SANDBOXED, WORKER = "sandboxed", "worker"
-"""Permission levels that imply a sandbox; the second is narrower."""
-
 
 ESTIMATE_MARGIN = 20
 """The part of an estimated input that stays free beside the answer: a twentieth."""
 
-CHANGES = "changed instructions and tools"
-"""Label of the row for a note in the current message."""
-_NO_TOOLS = "{model} has no tools"
 _PROVIDERS: dict[str, Provider] = {"anthropic": "anthropic", "openai-responses": "openai", "gemini": "gemini"}
 """Whose reasoning a format can have."""
 
@@ -126,7 +111,7 @@ def fixed_part(
         tools=tools,
         left_out=left_out,
         current=current,
-        before=(*_prompt_rows(prompt, prompt_tokens, counter), *tool_sets.tool_rows(tools, counter)),
+        before=(*prompt_rows(prompt, prompt_tokens, counter), *tool_sets.tool_rows(tools, counter)),
         after=event_rows(snapshot, request, current, counter, now=now, shape=shape),
         start=start,
         shape=shape,
@@ -212,16 +197,7 @@ def _candidate(
     """Prompt and tools as files, settings and the request are now, and the tools that are left out."""
     options = request.options
     model, exact = model_of(snapshot, options.model)
-    active = active_skills(
-        snapshot, options.skills, skip_skills=options.skip_skills, skill_filter=options.skill_filter
-    )
-    rules = _tool_rules(snapshot, options)
-    own = [*_memory_tools(options), *_skill_tools(snapshot, options), *_agent_tools(snapshot, options)]
-    selection = tool_sets.select(
-        [tool for one in active for tool in one.skill.tools], own, options.additional_tools, rules=rules
-    )
-    if not model.can("tools"):
-        selection = tool_sets.Selection([], _without_tools(selection, model))
+    offered = offered_tools(snapshot, options, model)
     prompt = prompt_for(
         snapshot,
         model=options.model,
@@ -231,11 +207,11 @@ def _candidate(
         skip_skills=options.skip_skills,
         skill_filter=options.skill_filter,
         skills=options.skills,
-        tools=[(tool_sets.name_of(tool), tool_sets.description_of(tool)) for tool in selection.tools],
+        tools=[(tool_sets.name_of(tool), tool_sets.description_of(tool)) for tool in offered.tools],
     )
-    brought = {tool_sets.name_of(tool) for tool in (*own, *options.additional_tools)}
-    rendered = Rendered(prompt, selection.tools)
-    return Candidate(rendered, model, counter or exact, brought=brought, rules=rules), selection.left_out
+    rendered = Rendered(prompt, offered.tools)
+    candidate = Candidate(rendered, model, counter or exact, brought=offered.brought, rules=offered.rules)
+    return candidate, offered.left_out
 
 
 def fitted_part(
@@ -310,206 +286,6 @@ def spent(snapshot: Snapshot, fixed: FixedPart, view: View, options: Options) ->
     """The cost of everything."""
     rows = (*fixed.before, *history_rows(view, fixed.counter), *fixed.after)
     return _usage(snapshot, fixed, rows, options)
-
-
-def model_of(snapshot: Snapshot, requested: str | None) -> tuple[ModelLimits, TokenCounter]:
-    """The limits and the counter of the requested model, else of the configured one."""
-    return model_in(snapshot.effective, requested)
-
-
-def model_in(effective: Effective, requested: str | None = None) -> tuple[ModelLimits, TokenCounter]:
-    """As `model_of`, for settings."""
-    name = requested or effective.get("/provider/model")
-    overrides = effective.get("/models") or {}
-    return get_model_limits(name, overrides), counter_for(name, overrides)
-
-
-def lacking(model: ModelLimits) -> list[Feature]:
-    """The features that the model does not have."""
-    return [feature for feature in FEATURES if not model.can(feature)]
-
-
-def left_out_features(
-    model: ModelLimits, left_out: Mapping[str, str], parameters: Mapping[str, Any]
-) -> list[Repair]:
-    """What a body leaves out because the model lacks the feature: tool definitions and a thinking budget."""
-    repairs = []
-    reason = _NO_TOOLS.format(model=model.given)
-    names = [name for name, why in left_out.items() if why == reason]
-    if names:
-        text = f"{model.given} has no tools: {len(names)} tool definitions are left out."
-        repairs.append(Repair("tools-unsupported", text))
-    thinking = parameters.get("thinking") or {}
-    wants = thinking.get("budget") is not None or thinking.get("level") not in (None, "off")
-    if wants and not model.can("thinking"):
-        repairs.append(
-            Repair("thinking-unsupported", f"{model.given} has no thinking: the setting is left out.")
-        )
-    return repairs
-
-
-def system_rows(prompt: Prompt, counter: TokenCounter) -> list[UsageRow]:
-    """A row for each file of each layer and for each other section, in the order of the prompt."""
-    return _prompt_rows(prompt, fragment_tokens(prompt, counter), counter)
-
-
-def permissions(snapshot: Snapshot, options: Options, left_out: Mapping[str, str]) -> dict[str, Any]:
-    """What the model's tools may do: the level, patterns of what is allowed and denied, and what is approved.
-
-    `left_out` are the tools that are not offered.
-    """
-    get = snapshot.effective.get
-    granted = {name: get(f"/permissions/{name}") for name in ("level", "allow", "deny")}
-    if options.permissions is not None:
-        granted["narrowedTo"] = list(options.permissions)
-    approved = _approved(snapshot, options, left_out)
-    return granted | {"preapproved": approved} if approved else granted
-
-
-def _approved(snapshot: Snapshot, options: Options, left_out: Mapping[str, str]) -> list[str]:
-    """The tools of active skills that may run without confirmation, as the skills write them.
-
-    Only the user's own skills count: a workspace may narrow permissions, not widen them. Empty in a sandbox;
-    disabled tools are left out.
-    """
-    rules = _tool_rules(snapshot, options)
-    if rules.sandbox or rules.only is not None:
-        return []
-    active = active_skills(
-        snapshot, options.skills, skip_skills=options.skip_skills, skill_filter=options.skill_filter
-    )
-    named = dict.fromkeys(tool for one in active if one.layer == GLOBAL for tool in one.skill.allowed_tools)
-    off = Patterns((*rules.disabled, *rules.deny))
-    names = {tool: tool.partition("(")[0] for tool in named}
-    return [tool for tool, name in names.items() if name not in left_out and not off.matches(name)]
-
-
-def _without_tools(selection: tool_sets.Selection, model: ModelLimits) -> dict[str, str]:
-    """Why each tool is left out, for a model that has no tools."""
-    reason = _NO_TOOLS.format(model=model.given)
-    return selection.left_out | {tool_sets.name_of(tool): reason for tool in selection.tools}
-
-
-def _memory_tools(options: Options) -> list[dict[str, Any]]:
-    if not options.memory_tools:
-        return []
-    from nexus_context.memory.queries import definitions  # rarely needed
-
-    return definitions()
-
-
-def _skill_tools(snapshot: Snapshot, options: Options) -> list[dict[str, Any]]:
-    if not options.skill_tools:
-        return []
-    from nexus_context.assembly.skill_tool import definitions  # rarely needed
-
-    return definitions(snapshot, skip_skills=options.skip_skills, skill_filter=options.skill_filter)
-
-
-def _agent_tools(snapshot: Snapshot, options: Options) -> list[dict[str, Any]]:
-    if not options.agent_tools:
-        return []
-    from nexus_context.prompt.agent_tools import definitions  # rarely needed
-
-    return definitions(snapshot.contents.grant)
-
-
-def offered_agent_tools(snapshot: Snapshot, options: Options) -> tool_sets.Selection:
-    """The agent tools that the agent of a snapshot is offered, whether or not these options ask for them."""
-    options = msgspec.structs.replace(options, agent_tools=True)
-    return tool_sets.select(_agent_tools(snapshot, options), rules=_tool_rules(snapshot, options))
-
-
-def _tool_rules(snapshot: Snapshot, options: Options) -> tool_sets.Filter:
-    get = snapshot.effective.get
-    level, grant = get("/permissions/level"), snapshot.contents.grant
-    return tool_sets.Filter(
-        disabled=(*get("/tools/disabled"), *options.disabled_tools),
-        deny=tuple(get("/permissions/deny")),
-        allow=tuple(get("/permissions/allow")),
-        strict=grant is not None and grant.strict,
-        only=None if options.permissions is None else tuple(options.permissions),
-        sandbox=bool(options.sandbox) or level in (SANDBOXED, WORKER),
-        inside=level == WORKER,
-        named=() if grant is None else grant.tools,
-    )
-
-
-def _prompt_rows(prompt: Prompt, counts: Sequence[int], counter: TokenCounter) -> list[UsageRow]:
-    tokens: dict[RowKey, int] = {}
-    sources: dict[RowKey, list[Fragment]] = {}
-    for fragment, count in zip(prompt.fragments, counts, strict=True):
-        key = row_key(fragment)
-        tokens[key] = tokens.get(key, 0) + count
-        sources.setdefault(key, []).append(fragment)
-    return [_system_row(key, count, counter, sources[key]) for key, count in tokens.items()]
-
-
-def _system_row(key: RowKey, tokens: int, counter: TokenCounter, fragments: Sequence[Fragment]) -> UsageRow:
-    path, span = _source(fragments)
-    return UsageRow("system", key[2], tokens, counter.exact, path=path, span=span)
-
-
-def _source(fragments: Sequence[Fragment]) -> tuple[str | None, Span | None]:
-    """The file of the first fragment with a source text, and the range of that file's fragments in it."""
-    first = next((one for one in fragments if one.source.start < one.source.end), fragments[0])
-    if first.path is None:
-        return None, None
-    mine = [one.source for one in fragments if one.path == first.path]
-    return first.path, Span(min(span.start for span in mine), max(span.end for span in mine))
-
-
-def event_rows(
-    snapshot: Snapshot,
-    request: Request,
-    current: Message | None,
-    counter: TokenCounter,
-    *,
-    now: datetime | None,
-    shape: BodyShape,
-    memory: int = 0,
-) -> tuple[UsageRow, ...]:
-    """The rows of the last message: git's state, the note on changes, the rest without tokens of `memory`.
-
-    Memory has its own rows. A note that is a message of its own costs what that adds.
-    """
-    if current is None:
-        return ()
-    content = sent_content(current)
-    git = 0 if now is None else _git_tokens(snapshot, request, content, counter, now=now)
-    changes = _note_tokens(current, content, counter)
-    tokens = count_message(counter, content, current.tool_calls, current.role) - memory - git - changes
-    images = isinstance(content, list) and any(isinstance(one, dict) and is_estimated(one) for one in content)
-    added = added_tokens(current, counter, shape) if changes or current.name else 0
-    parts = (("git state", git), (CHANGES, changes + added if changes else 0))
-    part_rows = (UsageRow("event", label, size, counter.exact) for label, size in parts if size)
-    is_empty = request.message is not None and request.message.content == ""
-    label = "current message (still empty)" if is_empty else "current message"
-    tokens += 0 if changes else added
-    return (*part_rows, UsageRow("event", label, tokens, counter.exact and not images))
-
-
-def _note_tokens(current: Message, content: Any, counter: TokenCounter) -> int:
-    """Tokens of what the message tells of changed instructions and tools."""
-    preamble = current.preamble
-    if preamble is None or not preamble.changes:
-        return 0
-    text = content if isinstance(content, str) else content[0]["text"]
-    start = len(preamble.text) - len(preamble.changes)
-    end = min(len(preamble.text) + len(GAP), len(text))
-    return count_spans(counter, text, [0, start, end, len(text)])[1]
-
-
-def _git_tokens(
-    snapshot: Snapshot, request: Request, content: Any, counter: TokenCounter, *, now: datetime
-) -> int:
-    """Tokens of git's state, which ends the head of the message."""
-    text_of_git = git_text(snapshot, request) if takes_memory(request) else ""
-    if not text_of_git:
-        return 0
-    text = content if isinstance(content, str) else content[0]["text"]
-    end = len(head(snapshot, request, now=now))
-    return count_spans(counter, text, [0, end - len(text_of_git), end, len(text)])[1]
 
 
 def _usage(snapshot: Snapshot, fixed: FixedPart, rows: Sequence[UsageRow], options: Options) -> TokenUsage:

@@ -20,9 +20,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from nexus_context.assembly.costs import FixedPart, event_rows
+from nexus_context.assembly.costs import FixedPart
 from nexus_context.assembly.last_message import current_message, head, takes_memory
 from nexus_context.assembly.request import Request
+from nexus_context.assembly.usage_rows import event_rows
 from nexus_context.budget import UsageRow
 from nexus_context.conversation.message import GAP, sent_content
 from nexus_context.conversation.shortening import shorten_text

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from nexus_context import tools as tool_sets
-from nexus_context.assembly import costs
+from nexus_context.assembly import costs, models, offered_tools
 from nexus_context.assembly.body import Reuse, body_of
 from nexus_context.assembly.costs import FixedPart
 from nexus_context.assembly.freezing import is_frozen
@@ -81,7 +81,7 @@ def _assembled(
     counter: MinimalCounter | TokenCounter | None,
 ) -> AssembledContext:
     options = request.options
-    model, _ = costs.model_of(snapshot, options.model)
+    model, _ = models.model_of(snapshot, options.model)
     request = check(request, model)
     parameters = costs.resolved_parameters(snapshot, request)
     counter = None if counter is None else complete(counter)
@@ -140,7 +140,7 @@ def _assembled(
         provider=snapshot.effective.get("/provider/name"),
         usage=usage,
         budget=spent.budget(reserve_tools=snapshot.effective.get("/context/reserve_tool_tokens")),
-        permissions=costs.permissions(snapshot, options, fixed.left_out),
+        permissions=offered_tools.permissions(snapshot, options, fixed.left_out),
         workspace_path=snapshot.folder,
         session=request.session,
         metadata=metadata,

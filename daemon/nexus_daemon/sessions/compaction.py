@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from nexus_context import assembly
-from nexus_context.assembly import AssembledContext, costs
+from nexus_context.assembly import AssembledContext, costs, models
 from nexus_context.conversation.compaction.detection import settings_of
 from nexus_context.conversation.compaction.receipt import CompactionError, Receipt
 from nexus_context.conversation.message import content_of
@@ -146,7 +146,7 @@ def _plan_turn(scope: SessionScope, context: AssembledContext) -> Draft:
     scope.follow_to_compact()
     if conversation.state.compaction != before:
         raise HeadMovedError(conversation.session)
-    counter = costs.model_of(snapshot, None)[1]
+    counter = models.model_of(snapshot, None)[1]
     compaction_plan = conversation.manager.plan_compaction(
         counter,
         Budget(_capacity(conversation, spent.available, counter), fixed),

@@ -30,7 +30,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from nexus_context.assembly import Options, costs
+from nexus_context.assembly import Options, models, offered_tools
 from nexus_context.budget import usage
 from nexus_context.conversation.agent_result import AgentResult, TurnOutcome
 from nexus_context.conversation.compaction.detection import READ_TOKENS
@@ -107,7 +107,7 @@ def tokens_to_send(
     get = snapshot.effective.get
     if (strategy or get("/context/truncation_strategy")) not in FRONT_CUTTING:
         return None
-    limits, counter = costs.model_of(snapshot, model)
+    limits, counter = models.model_of(snapshot, model)
     reserved = (get("/context/reserve_tokens") if reserve is None else reserve) + get(
         "/context/reserve_tool_tokens"
     )
@@ -166,7 +166,7 @@ def _follow(
             _read(conversation, ledger, snapshot, tokens)
             return
         added = [stored for stored in news if stored.position < head.messages]  # a turn may have come since
-        _take_in(conversation, added, head, costs.model_of(snapshot, None)[1])
+        _take_in(conversation, added, head, models.model_of(snapshot, None)[1])
     _freeze(conversation, None if stored is None else stored.frozen)
     if not _is_enough(conversation, tokens):
         _read(conversation, ledger, snapshot, tokens)
@@ -189,7 +189,7 @@ def append(
     answer = conversation.answer_for(turn_input.key, len(turn_input.result.messages))
     if answer is not None:
         return answer
-    counter = costs.model_of(snapshot, None)[1]
+    counter = models.model_of(snapshot, None)[1]
     head = conversation.state.head
     begins = head is None or not head.messages or turn_input.parent is None
     opened = conversation.opening
@@ -295,7 +295,7 @@ def _facts(conversation: Conversation, snapshot: Snapshot, turn_input: TurnInput
     facts = (
         made.facts
         if made
-        else TurnFacts(role=snapshot.role, permissions=costs.permissions(snapshot, Options(), {}))
+        else TurnFacts(role=snapshot.role, permissions=offered_tools.permissions(snapshot, Options(), {}))
     )
     outcome = turn_input.result.outcome
     return turn_facts(facts) | {
@@ -320,7 +320,7 @@ def _report(
     if usage is None or estimate is None:
         return None
     model = None if made is None else made.facts.model
-    limits, counter = costs.model_of(snapshot, turn_input.model or model)
+    limits, counter = models.model_of(snapshot, turn_input.model or model)
     if limits.family.name != estimate.family:  # another model answered
         return None
     messages = turn_input.result.messages
@@ -330,7 +330,7 @@ def _report(
 
 def _correct(conversation: Conversation, ledger: FolderLedger, snapshot: Snapshot) -> None:
     """Correct the conversation's totals by what providers counted."""
-    family = costs.model_of(snapshot, None)[0].family.name
+    family = models.model_of(snapshot, None)[0].family.name
     anchor = conversation.state.anchor
     anchor = anchor if anchor is not None and anchor.family == family else None
     correction = ledger.correction(family)
@@ -379,7 +379,7 @@ def ranges(positions: Iterable[int]) -> Ranges:
 def _read(conversation: Conversation, ledger: FolderLedger, snapshot: Snapshot, tokens: int | None) -> None:
     """Read the history, or its last `tokens`."""
     before = conversation.state
-    history = _load(conversation, ledger, costs.model_of(snapshot, None)[1], tokens)
+    history = _load(conversation, ledger, models.model_of(snapshot, None)[1], tokens)
     if history is None:
         conversation.forget()
         return

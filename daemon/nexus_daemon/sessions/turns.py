@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from nexus_context import assembly
-from nexus_context.assembly import AssembledContext, costs
+from nexus_context.assembly import AssembledContext, models
 from nexus_context.assembly.context_json import context_json
 from nexus_context.assembly.last_message import takes_memory
 from nexus_context.conversation.message import Message, text_of
@@ -287,7 +287,7 @@ def _result(
         sent = memory_report.get("messages", ())
         turn_memory.hand_out(conversation, inputs.agent, sent, memory.events)
     locate = turn_memory.locator_of(scope.locate, memory.items)
-    counter = costs.model_of(scope.snapshot, request.options.model)[1]
+    counter = models.model_of(scope.snapshot, request.options.model)[1]
     cache = compare(conversation.last_prefix, assembled.prefix, counter)
     attached = [*attachments.get("instructions", ()), *attachments.get("attachments", ())]
     record = context_json(scope.snapshot, assembled, request, now=turn.now, attachments=attached)
