@@ -93,18 +93,19 @@ def _from_start(path: str, first: Iterable[CodexRecord], changed: str) -> Assist
 def _from_end(session: AssistantSession, last: Iterable[CodexRecord]) -> AssistantSession:
     changes: dict[str, Any] = {}
     for record in last:
-        time, model = text_in(record.value, "timestamp"), text_in(record.payload, "model")
-        info = field(record.payload, "info") if record.payload_kind == "token_count" else None
-        if time is not None:
-            changes.setdefault("changed", time)
-        if isinstance(info, dict) and info and "last" not in changes:
-            changes |= {
-                "last": usage_of(info.get("last_token_usage")),
-                "total": usage_of(info.get("total_token_usage")),
-                "window": count(info, "model_context_window") or None,
-            }
-        if record.kind == "turn_context" and model is not None:
-            changes.setdefault("model", model)
+        if "changed" not in changes and (time := text_in(record.value, "timestamp")):
+            changes["changed"] = time
+        if "last" not in changes and record.payload_kind == "token_count":
+            info = field(record.payload, "info")
+            if isinstance(info, dict) and info:
+                changes |= {
+                    "last": usage_of(info.get("last_token_usage")),
+                    "total": usage_of(info.get("total_token_usage")),
+                    "window": count(info, "model_context_window") or None,
+                }
+        if "model" not in changes and record.kind == "turn_context":
+            model = text_in(record.payload, "model")
+            changes |= {} if model is None else {"model": model}
         if "last" in changes and "model" in changes:
             break
     return msgspec.structs.replace(session, **changes)

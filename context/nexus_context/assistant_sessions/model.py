@@ -114,9 +114,9 @@ def read_file(
 def records(lines: Iterable[bytes], record_type: type[R], damaged: set[int]) -> Iterator[R]:
     """The records among lines; `damaged` gets the hashes of the others."""
     for line in lines:
-        value = decode_line(line)
-        if value is not None:
-            yield record_type(value)
+        record = decode_line(line, record_type)
+        if record is not None:
+            yield record
         elif line.strip():
             damaged.add(hash(line))
             if len(damaged) >= MOST_DAMAGED:

@@ -29,6 +29,23 @@ class ClaudeCodeRecord(SessionRecord):
     __slots__ = ()
 
     COMPACTION_MARKS: ClassVar = (b'"compact_boundary"',)
+    FIELDS: ClassVar = (
+        *(
+            "type",
+            "subtype",
+            "uuid",
+            "parentUuid",
+            "logicalParentUuid",
+            "leafUuid",
+            "sessionId",
+            "session_id",
+        ),
+        *("agentId", "parent_tool_use_id", "isSidechain", "isMeta", "isCompactSummary", "isApiErrorMessage"),
+        *("isVisibleInTranscriptOnly", "message", "content", "attachment", "rendered", "origin", "operation"),
+        *("reason", "timestamp", "version", "requestId", "cwd", "compactMetadata", "totalCostUSD"),
+        *("modelUsage", "lastPrompt", "shapeHash", "shape", "role"),
+    )
+    # not `toolUseResult`, which repeats what `message` has, often at length
 
     @property
     def unknown(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from nexus_context.session_records.values import field, text_in
 
 _SILENT = frozenset({"session_meta", "world_state", "turn_context", "session_state", "ghost_snapshot"})
 _WITH_STEPS = frozenset({"response_item", "event_msg", "token_usage_record", "compacted"})
+_KNOWN = _SILENT | _WITH_STEPS
 OUTPUTS = frozenset(
     {"function_call_output", "custom_tool_call_output", "local_shell_call_output", "tool_search_output"}
 )
@@ -27,9 +28,11 @@ class CodexRecord(SessionRecord):
     @property
     def unknown(self) -> tuple[str, ...]:
         kind, payload = self.kind, self.payload
-        if payload is None or not (kind in _SILENT or kind in _WITH_STEPS):
+        if payload is None or kind not in _KNOWN:
             return (str(kind),)
-        items = [payload] if kind == "response_item" else self.replacement if kind == "compacted" else []
+        if kind == "response_item" and text_in(payload, "type") in _ITEMS:
+            return ()
+        items = [payload] if kind == "response_item" else self.replacement if kind == "compacted" else ()
         kinds = (text_in(item, "type") for item in items)
         return tuple(f"response_item/{item_kind}" for item_kind in kinds if item_kind not in _ITEMS)
 
@@ -54,7 +57,8 @@ class CodexRecord(SessionRecord):
     @property
     def kind(self) -> str | None:
         """What the record is."""
-        return text_in(self.value, "type")
+        kind = self.value.get("type")
+        return kind if isinstance(kind, str) else None
 
     @property
     def payload(self) -> dict[str, Any] | None:

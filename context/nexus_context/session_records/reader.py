@@ -9,14 +9,16 @@
 4. Lines that are no JSON objects are counted, as are things of kinds that Nexus does not know.
 """
 
+import functools
 import hashlib
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypedDict, TypeVar
 
 import msgspec
 
 from nexus_context import files
+from nexus_context.decoding import decoder_of
 from nexus_context.session_records.record import SessionRecord, count_kinds
 from nexus_context.session_records.values import decode_value
 
@@ -74,13 +76,20 @@ def mark_of(path: str, offset: int) -> str:
     return _digest(*_ends(path, offset))
 
 
-def decode_line(line: bytes) -> dict[str, Any] | None:
-    """A JSON object, also one with half a surrogate pair or bytes that are not UTF-8."""
+def decode_line(line: bytes, record_type: type[R]) -> R | None:
+    """The record of a line, also of one with half a surrogate pair or bytes that are not UTF-8."""
+    value: Any
     try:
-        value = _decode(line)
+        value = _decoder_of(record_type.FIELDS).decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         value = decode_value(line.decode(errors="replace"))[0] if line.lstrip()[:1] == b"{" else None
-    return value if isinstance(value, dict) else None
+    return record_type(value) if isinstance(value, dict) else None
+
+
+@functools.cache
+def _decoder_of(fields: tuple[str, ...]) -> "msgspec.json.Decoder[Any]":
+    make: Any = TypedDict  # with names that are known only here
+    return decoder_of(make("Fields", dict.fromkeys(fields, Any), total=False) if fields else dict[str, Any])
 
 
 def records_since_compaction(path: str, record_type: type[R], most: int) -> list[R]:
@@ -90,10 +99,10 @@ def records_since_compaction(path: str, record_type: type[R], most: int) -> list
     """
     records: list[R] = []
     for line in files.Lines(path, most=most):
-        value = decode_line(line)
-        if value is None:
+        record = decode_line(line, record_type)
+        if record is None:
             continue
-        records.append(record_type(value))
+        records.append(record)
         if any(mark in line for mark in record_type.COMPACTION_MARKS) and records[-1].is_compaction:
             break
     return records[::-1]
@@ -220,19 +229,20 @@ class RecordReader(Generic[R]):
             if is_inside:
                 is_inside = False
                 continue
-            value = decode_line(line)
-            if value is not None:
-                yield self._record(value, position)
+            record = decode_line(line, self._record_type)
+            if record is not None:
+                yield self._noted(record, position)
             elif line.strip():
                 self.damaged += 1
                 self._note_damage(line_start)
         if rest is not None:
-            yield self._record(rest, end)
+            yield self._noted(self._record_type(rest), end)
 
-    def _record(self, value: dict[str, Any], end: int) -> R:
-        record = self._record_type(value)
+    def _noted(self, record: R, end: int) -> R:
         self.end = end
-        count_kinds(self.unknown, record.unknown)
+        unknown = record.unknown
+        if unknown:
+            count_kinds(self.unknown, unknown)
         return record
 
     def _note_damage(self, offset: int) -> None:

@@ -13,6 +13,9 @@ class SessionRecord:
 
     __slots__ = ("value",)
 
+    FIELDS: ClassVar[tuple[str, ...]] = ()
+    """The names that are read of a line; the values of all others are skipped. Without any, all are read."""
+
     COMPACTION_MARKS: ClassVar[tuple[bytes, ...]] = ()
     """What a line contains, among others, that is the record of a compaction."""
 
