@@ -27,14 +27,10 @@ from nexus_context.assistant_sessions.model import (
     read_file,
 )
 from nexus_context.files import JSON_LIMIT, read_text
-from nexus_context.session_records.gemini import GeminiRecord
+from nexus_context.session_records.gemini import ADDED, COMMANDS, SNAPSHOT, GeminiRecord
 from nexus_context.session_records.values import count, text, text_in
 
 NAME = "gemini"
-COMMANDS = ("/", "?")
-ADDED = ("<session_context>", "<hook_context>")
-SNAPSHOT = "<state_snapshot>"
-"""In the summary that a compression leaves."""
 _SUFFIX = ".jsonl"
 _CHATS = "chats"
 

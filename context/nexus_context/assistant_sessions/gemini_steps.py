@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from nexus_context.assistant_sessions.gemini import ADDED, COMMANDS, SNAPSHOT, texts_of, usage_of
+from nexus_context.assistant_sessions.gemini import texts_of, usage_of
 from nexus_context.assistant_sessions.steps import (
     AgentStep,
     AssistantRequest,
@@ -23,7 +23,7 @@ from nexus_context.assistant_sessions.steps import (
     WindowText,
     split_server,
 )
-from nexus_context.session_records.gemini import GeminiRecord
+from nexus_context.session_records.gemini import ADDED, COMMANDS, SNAPSHOT, GeminiRecord
 from nexus_context.session_records.values import seconds, text
 from nexus_context.tokens.estimates import UNITS_PER_TOKEN
 

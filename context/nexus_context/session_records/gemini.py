@@ -11,6 +11,12 @@ from typing import Any
 from nexus_context.session_records.record import SessionRecord
 from nexus_context.session_records.values import field, objects_in, text_in
 
+COMMANDS = ("/", "?")
+"""How a message begins that is a command, which no model gets."""
+ADDED = ("<session_context>", "<hook_context>")
+"""How a message begins that is the program's own."""
+SNAPSHOT = "<state_snapshot>"
+"""In the summary that a compression leaves."""
 UNSENT = frozenset({"info", "error", "warning"})
 """Messages that are for the user only."""
 _KINDS = UNSENT | {"user", "gemini"}

@@ -40,6 +40,7 @@ FORMATS = {
     "codex": "Codex session",
     "responses": "items of OpenAI's Responses API",
     "gemini": "Gemini contents",
+    "gemini-cli": "Gemini CLI session",
     "pydantic-ai": "pydantic-ai messages",
     "openhands": "OpenHands events",
     "swe-agent": "SWE-agent trajectory",

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 from nexus_context.assistant_sessions import PROGRAMS, Usage, find_sessions
 from nexus_context.assistant_sessions.follow import SessionFollower
-from nexus_context.assistant_sessions.gemini import SNAPSHOT
 from nexus_context.assistant_sessions.gemini_format import FORMAT
 from nexus_context.assistant_sessions.gemini_steps import GeminiSteps
 from nexus_context.assistant_sessions.model import Place
+from nexus_context.conversation.transcripts import read_transcript
 from nexus_context.conversation.transcripts.records import Record, Report
 from nexus_context.errors import Span
 from nexus_context.ledger import open_ledger
 from nexus_context.mirror import mirror_files
-from nexus_context.session_records.gemini import GeminiRecord
+from nexus_context.session_records.gemini import SNAPSHOT, GeminiRecord
 
 RECORDED = Path(__file__).with_name("gemini_session.jsonl")
 FOLDER = "/home/ana/shop"
@@ -185,3 +185,14 @@ def test_no_value_in_a_record_stops_its_readers(changes: list[tuple[int, str, An
     boundary = FORMAT.find_boundary(typed, False)
     FORMAT.continues(typed, () if boundary is None else boundary.parents, False)
     assert not [one for one in report.problems() if one.code == "internal"]
+
+
+@pytest.mark.parametrize("entire", [False, True])
+def test_the_file_of_a_session_is_imported_as_it_is_kept(entire: bool) -> None:
+    transcript = read_transcript(RECORDED.read_bytes(), "/x/session.jsonl", entire=entire)
+    (conversation,) = transcript.conversations
+    assert (transcript.format, conversation.id) == ("gemini-cli", SESSION)
+    lines = [Record(json.loads(line), Span(0, 0), "A line") for line in LINES]
+    (kept,) = FORMAT.reader.convert(lines, Report("/s"), entire)
+    assert conversation.messages == kept.messages
+    assert conversation.answers

@@ -28,6 +28,7 @@ Format = Literal[
     "codex",
     "responses",
     "gemini",
+    "gemini-cli",
     "pydantic-ai",
     "openhands",
     "swe-agent",

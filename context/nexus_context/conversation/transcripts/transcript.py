@@ -25,6 +25,7 @@ from nexus_context.conversation.transcripts import (
     claude_web,
     codex,
     gemini,
+    gemini_cli,
     opencode,
     openhands,
     pydantic_ai,
@@ -46,6 +47,7 @@ LIMIT = 64 << 20
 """Largest transcript, packed and unpacked, in bytes."""
 
 READERS = (
+    gemini_cli.READER,
     codex.READER,
     claude_code.READER,
     opencode.READER,
@@ -66,7 +68,7 @@ _WRAPPERS = ("body", "request")
 _EXPECTED = (
     "Expected JSON lines or a list of messages (role and content), request bodies (messages), tau-bench "
     "records (traj), or a file of Claude Code, Claude's data export, Codex, opencode, aider, SWE-agent, "
-    "OpenHands, pydantic-ai, Gemini or OpenAI's Responses API."
+    "OpenHands, pydantic-ai, Gemini CLI, Gemini or OpenAI's Responses API."
 )
 
 

@@ -54,6 +54,7 @@ Formats, plain or gzipped; the content of a file decides, not its name:
   exports of nexus sessions export --format jsonl
   Claude Code       ~/.claude/projects/*/*.jsonl; sub-agents become sessions of their own
   Codex             ~/.codex/sessions/**/rollout-*.jsonl, also the forms of older versions
+  Gemini CLI        ~/.gemini/tmp/*/chats/*.jsonl
   opencode          opencode export SESSION
   aider             .aider.chat.history.md, one session for each start of aider
   Claude's web page conversations.json of a data export, one session for each chat

@@ -32,6 +32,7 @@ FORMATS = {
     "codex": "a session of Codex",
     "responses": "items of OpenAI's Responses API",
     "gemini": "Gemini contents",
+    "gemini-cli": "a session of Gemini CLI",
     "pydantic-ai": "messages of pydantic-ai",
     "openhands": "events of OpenHands",
     "swe-agent": "a trajectory of SWE-agent",
