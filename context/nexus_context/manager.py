@@ -65,6 +65,7 @@ WINDOWS = 8
 @in_one_thread(
     *("add", "prune_unpaired_tool_results", "fix_orphaned_tool_calls", "ensure_assistant_after_tool_results"),
     *("clear_messages", "restore", "build_messages", "get_token_usage", "is_over_budget", "compact", "apply"),
+    "append_stored",
     *("plan_compaction", "apply_compaction", "undo_compaction", "view", "history_tokens", "encoded"),
     *("set_system_prompt", "set_tool_definitions"),
 )
@@ -261,17 +262,14 @@ class ContextManager(MessageMethods):
         `gap_messages` of `gap_tokens` are missing: what needs them raises RequestError,
         `history-not-loaded`. A conversation with a ledger refuses (`bad-option`).
         """
-        if self._session is not None:
-            raise RequestError(
-                "This conversation is a session of a ledger; it reads its history itself.",
-                code="bad-option",
-            )
+        self._refuse_with_ledger()
         checked = coercion.messages_from(messages)
         history = History.restored(checked, tokens, counter, Gap(lead, gap_messages, gap_tokens))
         self._take(self._state.restore(history))
 
     def append_stored(self, messages: History) -> None:
         """Add messages that a ledger has, and whose tokens are known. As `restore`, not with a ledger."""
+        self._refuse_with_ledger()
         self._take(self._state.append_counted(messages))
 
     # ------------------------------------------------------------ what is sent
@@ -553,6 +551,13 @@ class ContextManager(MessageMethods):
         if self._session is not None:
             self._session.arrange(order)
         self._take(self._state.cut(order, self.counter))
+
+    def _refuse_with_ledger(self) -> None:
+        if self._session is not None:
+            raise RequestError(
+                "This conversation is a session of a ledger; it reads its history itself.",
+                code="bad-option",
+            )
 
     def _take(self, state: ConversationState) -> None:
         """Take the next state."""

@@ -26,7 +26,6 @@ from nexus_daemon.live_folder import LiveFolder
 from nexus_daemon.lsp import lsp_types
 from nexus_daemon.lsp.lsp_types import warning
 from nexus_daemon.sessions.conversations import Conversations
-from nexus_daemon.sessions.ledger_writer import FolderLedger
 from nexus_daemon.windows import Windows
 from nexus_daemon.workspace.assistant_watch import AssistantWatch, SessionChange, WatchedFolder
 from nexus_daemon.workspace.folders import Folder, FolderEvents, FolderTable
@@ -43,12 +42,10 @@ if TYPE_CHECKING:  # most folders have no agents
 
 logger = logging.getLogger(__name__)
 
-POLL_S = 1.0  # between two polls of the ledger for writes of other processes
 CLOSE_S = 1.0  # how long `close` waits for pending writes
 POLLED = "Until there is room, files are polled, and their changes are noticed a second or more later."
 
 T = TypeVar("T")
-L = TypeVar("L", FolderLedger, FolderLedger | None)
 
 
 class Daemon:

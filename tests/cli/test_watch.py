@@ -213,6 +213,23 @@ def test_a_session_that_begins_later_is_watched(home: Path) -> None:
 
 
 @posix
+def test_an_old_session_that_goes_on_is_shown_at_once(home: Path) -> None:
+    """Its directory is that of a day on which no session of Codex begins any more."""
+    codex = Codex(str(home / "shop"))
+    path = write(codex.path(home), [*codex.begins(), codex.says("One"), *codex.uses(500)])
+    with watch_process(home, "--session", codex.session) as process:
+        assert process.stdout is not None
+        assert "500 of" in process.stdout.readline()
+        time.sleep(1)  # until it is watched
+        with path.open("ab") as file:
+            file.write(lines(codex.uses(700)))
+        assert select.select([process.stdout], [], [], 10)[0]
+        assert "700 of" in process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=10)
+
+
+@posix
 @pytest.mark.parametrize("begins", [True, False])
 def test_it_ends_when_its_reader_goes(home: Path, begins: bool) -> None:
     """As in `nexus watch | head -1`: no change is needed to notice that, nor a session."""

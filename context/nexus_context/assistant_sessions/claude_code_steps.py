@@ -31,7 +31,7 @@ from nexus_context.assistant_sessions.steps import (
     split_server,
 )
 from nexus_context.session_records.claude_code import ClaudeCodeRecord
-from nexus_context.session_records.values import count, seconds, text
+from nexus_context.session_records.values import count, objects_in, seconds, text
 from nexus_context.tokens.estimates import UNITS_PER_TOKEN
 
 IMAGE_UNITS = 1_500 * UNITS_PER_TOKEN
@@ -100,7 +100,7 @@ class ClaudeCodeSteps:
                 yield from self._definitions("", snapshot)
             return
         rendered = record.value.get("rendered")
-        sent = [_text_of(part.get("content")) for part in rendered or () if isinstance(part, dict)]
+        sent = [_text_of(part.get("content")) for part in objects_in(rendered)]
         if rendered is None:  # before 2.1.330
             prompt = attachment.get("prompt")
             sent = [_text_of(prompt or attachment.get("content"))]

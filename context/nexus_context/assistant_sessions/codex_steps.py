@@ -125,7 +125,7 @@ def _is_answer(step: Step) -> bool:
 
 def item_steps(payload: dict[str, Any]) -> Iterator[Step]:
     """The steps of an item of a conversation."""
-    kind, name = payload.get("type"), text(payload.get("id")) or ""
+    kind, name = text(payload.get("type")), text(payload.get("id")) or ""
     if kind == "message":
         yield from _message(payload, name)
     elif kind == "reasoning":

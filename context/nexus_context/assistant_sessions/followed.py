@@ -4,6 +4,7 @@ A program whose sessions are not one file of records has a `FollowedSession` of 
 as has one that writes sub-agents to files beside the session's (`claude_code_agents`).
 """
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Generic, Protocol, TypeVar
 
@@ -16,6 +17,8 @@ from nexus_context.assistant_sessions.report import SubAgent
 from nexus_context.assistant_sessions.steps import AgentStep, Step
 from nexus_context.session_records.reader import RecordReader
 from nexus_context.session_records.record import SessionRecord
+
+logger = logging.getLogger(__name__)
 
 R = TypeVar("R", bound=SessionRecord)
 R_contra = TypeVar("R_contra", bound=SessionRecord, contravariant=True)
@@ -88,6 +91,7 @@ class FollowedFile(Generic[R]):
         self._list_instructions = list_instructions
         self._reader = steps()
         self._restarts = 0
+        self._refused = 0  # records that could not be taken in
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -107,7 +111,7 @@ class FollowedFile(Generic[R]):
 
     @property
     def damaged(self) -> int:
-        return self._records.damaged
+        return self._records.damaged + self._refused
 
     @property
     def long_lines(self) -> int:
@@ -124,10 +128,9 @@ class FollowedFile(Generic[R]):
         try:
             for record in self._records.read():
                 self._follow_restart()
-                for step in self._reader.read(record):
-                    self.fold.take(step)
-        except OSError:  # removed, or no longer readable
-            return False
+                self._take(record)
+        except OSError as error:  # removed, or no longer readable
+            logger.debug("%s cannot be read: %s", self._records.path, error.strerror)
         self._follow_restart()
         return before != (self._records.offset, self._restarts)
 
@@ -139,8 +142,17 @@ class FollowedFile(Generic[R]):
         if self._restarts == self._records.restarts:
             return
         self._restarts = self._records.restarts
+        self._refused = 0
         self._reader = self._steps()
         self.fold = SessionFold(is_partial=self.skipped_bytes > 0, find_change=self._find_change)
+
+    def _take(self, record: R) -> None:
+        try:
+            for step in self._reader.read(record):
+                self.fold.take(step)
+        except Exception:  # a bug in the work on one record must not hide the others
+            self._refused += 1
+            logger.debug("a record of %s cannot be read", self._records.path, exc_info=True)
 
     def _find_change(self, start: float, end: float) -> str:
         """The instruction file that was last written between two times; empty for none."""

@@ -41,6 +41,10 @@ class SessionFollowers:
             follower.advance()
             return follower.report()
 
+    def paths(self, session: AssistantSession, place: Place) -> tuple[str, ...]:
+        """The files to watch of a session that is followed: `SessionFollower.paths`."""
+        return self._follower(session, place)[0].paths
+
     def _follower(self, session: AssistantSession, place: Place) -> tuple[SessionFollower, Lock]:
         key = session.assistant, session.path, session.id
         with self._lock:

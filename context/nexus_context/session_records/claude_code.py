@@ -9,7 +9,7 @@
 from typing import Any, ClassVar
 
 from nexus_context.session_records.record import SessionRecord
-from nexus_context.session_records.values import field, objects_in, text_in
+from nexus_context.session_records.values import LARGEST_COUNT, field, objects_in, text_in
 
 _WITH_STEPS = frozenset({"user", "assistant", "attachment", "system", "cost-state", "api-request-shape"})
 _SILENT = frozenset(
@@ -140,7 +140,9 @@ class ClaudeCodeRecord(SessionRecord):
     def total_cost_usd(self) -> float | None:
         """What the session has cost so far."""
         cost = self.value.get("totalCostUSD")
-        return float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) else None
+        if not isinstance(cost, int | float) or isinstance(cost, bool):
+            return None
+        return float(cost) if 0 <= cost <= LARGEST_COUNT else None
 
     @property
     def model_usage(self) -> dict[str, dict[str, Any]]:

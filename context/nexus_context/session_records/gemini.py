@@ -58,7 +58,7 @@ class GeminiRecord(SessionRecord):
         """The messages in it, each with an id; None if it has none, and no list of them."""
         if self.name is not None:
             return [self.value]
-        listed = field(self.value, "$set", "messages") or self.value.get("messages")
+        listed = field(self.value, "$set", "messages") if self.replaces_all else self.value.get("messages")
         if not isinstance(listed, list):
             return None
         return [one for one in objects_in(listed) if text_in(one, "id") is not None]

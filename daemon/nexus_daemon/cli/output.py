@@ -13,6 +13,7 @@ import io
 import os
 import re
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -103,6 +104,10 @@ def flush() -> None:
             stream.flush()
 
 
+SLICE_S = 0.1
+"""How often Windows is asked whether there is something to read."""
+
+
 def rest(seconds: float, until: int | None = None) -> bool:
     """Sleep, at most until a descriptor can be read; whether it can.
 
@@ -110,8 +115,13 @@ def rest(seconds: float, until: int | None = None) -> bool:
     """
     import select
 
-    if not hasattr(select, "poll"):  # Windows
-        return bool(select.select([] if until is None else [until], [], [], seconds)[0])
+    if not hasattr(select, "poll"):  # Windows, whose `select` needs a descriptor and hears no Ctrl-C
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            time.sleep(min(left, SLICE_S))
+            if until is not None and select.select([until], [], [], 0)[0]:
+                return True
+        return False
     poll = select.poll()
     with suppress(OSError, ValueError):  # not a file
         poll.register(current().stdout.fileno(), 0)  # errors and ends are always reported

@@ -31,7 +31,7 @@ is written.
 Without a terminal, each change is a line.
 """
 FIND_REST = 20  # rest after looking for sessions, as a multiple of the time that it took
-LONGEST_REST_S = 60.0
+LEAST_REST_S, LONGEST_REST_S = 0.25, 60.0
 TICK_S = 1.0  # between two pictures: a clock runs
 
 
@@ -120,6 +120,8 @@ class _Watch:
             environ = tuple(self._place.environ.items())
             self._news = SessionNews(WatchedFolder("", self.folder, self._place.home, environ))
             self._is_stale = True  # it may have changed before the watch began
+        if self._session is not None:
+            self._news.follow(self._followers.paths(self._session, self._place))
         rest_s = max(self._find_at - time.monotonic(), 0.0) if self._is_stale else most_s
         if output.rest(min(rest_s, most_s), self._news.fileno()):
             self._news.clear()
@@ -152,7 +154,7 @@ class _Watch:
             ids = ", ".join(one.id for one in matches)
             self.failure, self._session = f"{len(matches):,} sessions begin with {name}: {ids}", None
         took = time.monotonic() - began
-        self._find_at = began + FIND_REST * took
+        self._find_at = began + max(LEAST_REST_S, FIND_REST * took)
 
 
 def _print(options: argparse.Namespace, report: SessionReport | None, *, is_event: bool = False) -> None:

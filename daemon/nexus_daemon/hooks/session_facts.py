@@ -4,6 +4,7 @@ Codex writes all that is left into the record of a compaction (`replacement_hist
 session goes on. Claude Code writes its summary later; its hook for the agent that summarizes has it.
 """
 
+import logging
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -15,6 +16,8 @@ from nexus_context.conversation.transcripts.records import Record, Report
 from nexus_context.errors import Span
 from nexus_context.session_records.reader import records_since_compaction
 from nexus_context.session_records.record import SessionRecord
+
+logger = logging.getLogger(__name__)
 
 MOST = 48 * 1024 * 1024  # bytes from the end of a transcript
 _START = Span(0, 0)
@@ -30,10 +33,17 @@ def read_facts(path: str, assistant: str) -> SessionFacts | None:
 
 def read_live_messages(path: str, assistant: str) -> list[Message]:
     """The messages since the last compaction, with its summary."""
+    records = _records(path, assistant)
+    if not records:
+        return []
     reader = PROGRAMS[assistant].record_format().reader
-    lines = [Record(record.value, _START, "A line") for record in _records(path, assistant)]
+    lines = [Record(record.value, _START, "A line") for record in records]
     lines = [line for line in lines if reader.is_record(line.value)]
-    conversations = reader.convert(lines, Report(path), False)
+    try:
+        conversations = reader.convert(lines, Report(path), False)
+    except Exception:  # a hook's answer must not fail
+        logger.exception("a transcript of %s cannot be read", assistant)
+        return []
     main = [one for one in conversations if one.agent is None]
     return [message for message in main[0].messages if not _is_command(message)] if main else []
 
@@ -46,8 +56,11 @@ def read_present(path: str, assistant: str) -> tuple[str, ...]:
 
 
 def _records(path: str, assistant: str) -> list[SessionRecord]:
+    program = PROGRAMS.get(assistant)
+    if program is None or program.shares_file:
+        return []
     try:
-        return records_since_compaction(path, PROGRAMS[assistant].record_format().record_type, MOST)
+        return records_since_compaction(path, program.record_format().record_type, MOST)
     except OSError:
         return []
 

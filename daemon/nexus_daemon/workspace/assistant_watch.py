@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from os import sep
-from os.path import join
+from os.path import dirname, join
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_context.layers.walk import within
@@ -103,7 +103,7 @@ class AssistantWatch:
 
     def changed(self, paths: set[str] | None) -> None:
         """Paths may have changed; None: any of them."""
-        if self._listings and (paths is None or any(map(self._matters, paths))):
+        if self._listings and (paths is None or any(map(self.matters, paths))):
             self.look()
 
     def look(self) -> None:
@@ -119,7 +119,7 @@ class AssistantWatch:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
 
-    def _matters(self, path: str) -> bool:
+    def matters(self, path: str) -> bool:
         """Whether a path is below a directory of sessions or above it, as one that is created now."""
         roots = (root for folder in self._listings for root in _roots(folder.place))
         return any(within(path, root) or within(root, path) for root in roots)
@@ -170,6 +170,8 @@ class SessionNews:
         self._reader, self._writer = socket.socketpair()
         self._reader.setblocking(False)
         self._writer.setblocking(False)
+        self._followed: tuple[str, ...] = ()
+        self._refresh: Callable[[], object] = lambda: None
         threading.Thread(target=asyncio.run, args=(self._run(),), name="nexus-news", daemon=True).start()
 
     def fileno(self) -> int:
@@ -181,6 +183,12 @@ class SessionNews:
         with contextlib.suppress(BlockingIOError):
             while self._reader.recv(4096):
                 pass
+
+    def follow(self, paths: tuple[str, ...]) -> None:
+        """Watch these paths, too: those of the session that is shown."""
+        if paths != self._followed:
+            self._followed = paths
+            self._refresh()
 
     async def _run(self) -> None:
         from nexus_daemon.workspace.watcher import Subscriber, Watcher  # it imports this package
@@ -196,9 +204,18 @@ class SessionNews:
 
         def changed(paths: set[str] | None) -> None:
             watch.changed(paths)
-            self._wake()
+            if paths is None or any(map(watch.matters, paths)):
+                self._wake()
 
-        watcher = Watcher(Subscriber(watch.paths, changed), executor=executor)
+        def followed_changed(paths: set[str] | None) -> None:
+            directories = {dirname(path) for path in self._followed}
+            if paths is None or not directories.isdisjoint(map(dirname, paths)):
+                self._wake()
+
+        listed = Subscriber(watch.paths, changed)
+        followed = Subscriber(lambda: self._followed, followed_changed)
+        watcher = Watcher(listed, followed, executor=executor)
+        self._refresh = partial(asyncio.get_running_loop().call_soon_threadsafe, watcher.refresh)
         watcher.start()
         watch.look()
         await asyncio.Event().wait()

@@ -13,11 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nexus_context.assistant_sessions import AssistantSession, Usage, find_sessions
+from nexus_context.assistant_sessions.claude_code_steps import ClaudeCodeSteps
+from nexus_context.assistant_sessions.codex_steps import CodexSteps
 from nexus_context.assistant_sessions.follow import SessionFollower
+from nexus_context.assistant_sessions.followed import FollowedFile
 from nexus_context.assistant_sessions.followers import SessionFollowers
 from nexus_context.assistant_sessions.model import Place
 from nexus_context.assistant_sessions.report import SessionReport
 from nexus_context.session_records import reader
+from nexus_context.session_records.claude_code import ClaudeCodeRecord
+from nexus_context.session_records.codex import CodexRecord
 from support.assistant_transcripts import (
     BEGUN,
     FOLDER,
@@ -684,3 +689,71 @@ def test_sub_agents_of_codex_are_sessions_with_a_parent(tmp_path: Path) -> None:
     with path.open("ab") as file:
         file.write(lines(child.uses(500)))
     assert report().total.sent == before.total.sent + 500
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"type": "response_item", "payload": {"type": ["message"]}},
+        {"type": "response_item", "payload": {"type": "message", "role": [], "content": [[], {"text": 1}]}},
+        {"type": "compacted", "payload": {"replacement_history": [{"type": {}}]}},
+        {"type": ["event_msg"], "payload": {}},
+    ],
+)
+def test_no_value_of_a_rollout_hides_what_follows(tmp_path: Path, record: Record) -> None:
+    codex = Codex(FOLDER)
+    path = write(codex.path(tmp_path), [*codex.begins(), record, *codex.uses(500)])
+    followed = FollowedFile(str(path), CodexRecord, CodexSteps)
+    assert followed.advance()
+    assert (followed.fold.sum.usage.sent, followed.damaged) == (500, 0)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"type": "attachment", "rendered": 5, "attachment": {"type": "x"}},
+        {"type": "cost-state", "totalCostUSD": 10**400, "modelUsage": {}},
+        {"type": "user", "message": 5},
+    ],
+)
+def test_no_value_of_a_session_hides_what_follows(tmp_path: Path, claude: Claude, record: Record) -> None:
+    path = write(claude.path(tmp_path), [claude.asks("Hi"), record, *claude.answers("A", write=9_000)])
+    followed = FollowedFile(str(path), ClaudeCodeRecord, ClaudeCodeSteps)
+    assert followed.advance()
+    assert (followed.fold.requests, followed.damaged) == (1, 0)
+    assert len(find_sessions(str(tmp_path), {}, FOLDER).sessions) == 1
+
+
+def test_a_bug_in_the_work_on_a_record_costs_that_record(tmp_path: Path, claude: Claude) -> None:
+    class Steps(ClaudeCodeSteps):
+        def read(self, record: ClaudeCodeRecord) -> Any:
+            if record.kind == "user":
+                raise ZeroDivisionError
+            return super().read(record)
+
+    path = write(claude.path(tmp_path), [claude.asks("Hi"), *claude.answers("A", write=9_000)])
+    followed = FollowedFile(str(path), ClaudeCodeRecord, Steps)
+    assert followed.advance()
+    assert (followed.fold.requests, followed.damaged) == (1, 1)
+
+
+def test_what_was_read_before_a_failure_counts(
+    tmp_path: Path, claude: Claude, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(claude.path(tmp_path), [claude.asks("Hi"), *claude.answers("A", write=9_000)])
+    monkeypatch.setattr(reader, "BLOCK", path.stat().st_size - 5)
+    read_lines, calls_left = reader.read_lines, [1]
+
+    def fails(*arguments: Any) -> Any:
+        if not calls_left:
+            raise OSError(24, "Too many open files")
+        calls_left.pop()
+        return read_lines(*arguments)
+
+    monkeypatch.setattr(reader, "read_lines", fails)
+    followed = FollowedFile(str(path), ClaudeCodeRecord, ClaudeCodeSteps)
+    assert followed.advance()
+    assert followed.fold.first_words == "Hi"
+    calls_left.extend([1, 1, 1])
+    assert followed.advance()
+    assert followed.fold.requests == 1

@@ -196,3 +196,11 @@ def test_the_file_of_a_session_is_imported_as_it_is_kept(entire: bool) -> None:
     (kept,) = FORMAT.reader.convert(lines, Report("/s"), entire)
     assert conversation.messages == kept.messages
     assert conversation.answers
+
+
+def test_an_empty_list_replaces_all_messages() -> None:
+    first = {"sessionId": "s", "projectHash": "h"}
+    said = [{"id": name, "type": "user", "content": name} for name in ("old", "new")]
+    records = [first, said[0], {"$set": {"messages": []}}, said[1]]
+    transcript = read_transcript("".join(json.dumps(record) + "\n" for record in records), "/x/s.jsonl")
+    assert [one.content for one in transcript.conversations[0].messages] == ["new"]
