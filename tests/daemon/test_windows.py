@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nexus_daemon import state as daemons
+from nexus_daemon import folder_ledgers
 from nexus_daemon.server import build
 from support.asking import API, FILES, Asking, write
 from support.desk import CONFIG, GOOD, WRONG, Desk, published, tell_story
@@ -39,7 +39,7 @@ class Windows:
 
 def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, story: Callable[[Windows], Any]) -> None:
     """Tell a story about two windows."""
-    monkeypatch.setattr(daemons, "POLL_S", 1_000.0)
+    monkeypatch.setattr(folder_ledgers, "POLL_S", 1_000.0)
 
     async def told(desk: Desk) -> None:
         for path, text in FILES.items():

@@ -5,6 +5,7 @@ The work of a method is a function of a connection, in `sessions`, `turn_writer`
 """
 
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -33,6 +34,13 @@ from nexus_context.ledger.records import (
     Turn,
 )
 from nexus_context.ledger.rows import DamagedError
+
+_MOVED = {
+    **dict.fromkeys(("search", "excerpt", "receipt"), "pages"),
+    **dict.fromkeys(("send", "inbox", "delivered"), "messages"),
+    **dict.fromkeys(("verify", "backup"), "upkeep"),
+}
+"""The parts of a ledger that have what was a method of it in earlier versions."""
 
 
 class SqliteLedger:
@@ -213,6 +221,14 @@ class SqliteLedger:
         return self._turns(parts, session, first, position.seq)
 
     # ------------------------------------------------------------ inside
+
+    def __getattr__(self, name: str) -> Any:
+        """A method that programs call by its former place, with a warning."""
+        part = _MOVED.get(name)
+        if part is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        warnings.warn(f"ledger.{name} is ledger.{part}.{name}", DeprecationWarning, stacklevel=2)
+        return getattr(getattr(self, part), name)
 
     def _turns(self, parts: list[Segment], session: str, first: int, last: int) -> Iterator[Turn]:
         """Read turns in batches, each in its own transaction: the turns of a thread do not change."""

@@ -527,3 +527,12 @@ def test_a_session_names_the_counters_of_what_it_still_sends(ledger: Ledger) -> 
     assert counted_by(ledger, "main") == "letters words"
     ledger.clear(FOLDER, "main")
     assert counted_by(ledger, "main") == ""
+
+
+def test_programs_find_what_has_moved_at_its_former_place(ledger: Ledger) -> None:
+    append(ledger, "u1")
+    former: Any = ledger
+    with pytest.deprecated_call(match=r"ledger\.search is ledger\.pages\.search"):
+        assert former.search("u1") == ledger.pages.search("u1") != []
+    with pytest.raises(AttributeError, match="nothing_like_it"):
+        former.nothing_like_it()

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from nexus_context.ledger.errors import LedgerError
-from nexus_daemon import state as daemons
+from nexus_daemon import folder_ledgers
 from nexus_daemon.state import Daemon
 from nexus_daemon.workspace.workers import MOST_LOADS
 from support.asking import API, FILES, Asking, again, check, ended, write
@@ -613,7 +613,7 @@ def test_two_windows_have_the_same_agents(tmp_path: Path) -> None:
 def test_agents_are_followed_while_sessions_cannot_be_looked_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(daemons, "POLL_S", 0.01)
+    monkeypatch.setattr(folder_ledgers, "POLL_S", 0.01)
 
     def failing() -> None:
         raise error

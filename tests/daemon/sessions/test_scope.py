@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nexus_daemon import state as daemons
+from nexus_daemon import folder_ledgers
 from nexus_daemon.sessions import conversations
 from support.desk import TIMEOUT_S, Desk, replies, tell_story
 from support.talk import Talk, call, tell
@@ -160,7 +160,7 @@ def test_two_folders_that_are_one_share_their_sessions(tmp_path: Path) -> None:
 def test_nobody_looks_at_the_ledger_while_nobody_listens(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(daemons, "POLL_S", 0.0)  # with each turn of the loop
+    monkeypatch.setattr(folder_ledgers, "POLL_S", 0.0)  # with each turn of the loop
 
     async def story(desk: Desk) -> None:
         looks: list[int] = []
