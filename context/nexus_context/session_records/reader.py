@@ -108,6 +108,16 @@ def records_since_compaction(path: str, record_type: type[R], most: int) -> list
     return records[::-1]
 
 
+def last_compaction(path: str, record_type: type[R], most: int) -> R | None:
+    """The record of the last compaction among the last `most` bytes; no other record is decoded."""
+    for line in files.Lines(path, most=most):
+        if any(mark in line for mark in record_type.COMPACTION_MARKS):
+            record = decode_line(line, record_type)
+            if record is not None and record.is_compaction:
+                return record
+    return None
+
+
 class ResumePoint(msgspec.Struct, frozen=True):
     """Where reading resumes: an offset, and what identifies the file up to there (`mark_of`)."""
 

@@ -14,7 +14,7 @@ from nexus_context.assistant_sessions.recall import SessionFacts
 from nexus_context.conversation.message import Message, text_of
 from nexus_context.conversation.transcripts.records import Record, Report
 from nexus_context.errors import Span
-from nexus_context.session_records.reader import records_since_compaction
+from nexus_context.session_records.reader import last_compaction, records_since_compaction
 from nexus_context.session_records.record import SessionRecord
 
 logger = logging.getLogger(__name__)
@@ -50,19 +50,27 @@ def read_live_messages(path: str, assistant: str) -> list[Message]:
 
 def read_present(path: str, assistant: str) -> tuple[str, ...]:
     """The texts that the last compaction left; empty without a record of one."""
-    first = next(iter(_records(path, assistant)), None)
-    payload = first.value.get("payload") if first is not None and first.is_compaction else None
+    record_type = _record_type(assistant)
+    try:
+        compaction = None if record_type is None else last_compaction(path, record_type, MOST)
+    except OSError:
+        return ()
+    payload = None if compaction is None else compaction.value.get("payload")
     return tuple(_texts(payload)) if isinstance(payload, dict) else ()
 
 
 def _records(path: str, assistant: str) -> list[SessionRecord]:
-    program = PROGRAMS.get(assistant)
-    if program is None or program.shares_file:
-        return []
+    record_type = _record_type(assistant)
     try:
-        return records_since_compaction(path, program.record_format().record_type, MOST)
+        return [] if record_type is None else records_since_compaction(path, record_type, MOST)
     except OSError:
         return []
+
+
+def _record_type(assistant: str) -> type[SessionRecord] | None:
+    """What a program writes to its transcripts; None if it has none, or is unknown."""
+    program = PROGRAMS.get(assistant)
+    return None if program is None or program.shares_file else program.record_format().record_type
 
 
 def _texts(value: Any) -> Iterator[str]:

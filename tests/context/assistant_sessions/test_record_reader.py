@@ -16,6 +16,7 @@ from nexus_context.session_records.codex import CodexRecord
 from nexus_context.session_records.reader import (
     RecordReader,
     ResumePoint,
+    last_compaction,
     mark_of,
     records_since_compaction,
 )
@@ -189,6 +190,9 @@ def test_the_records_since_the_last_compaction(path: Path) -> None:
         path.write_text("\n".join(data[:count]) + '\n{"type":')
         found = records_since_compaction(str(path), CodexRecord, 10_000)
         assert [record.value for record in found] == [written[at] for at in expected]
+        last = last_compaction(str(path), CodexRecord, 10_000)
+        assert (last is None) == (count == 1)
+        assert last is None or last.value == written[expected[0]]
 
 
 STEP = st.one_of(
