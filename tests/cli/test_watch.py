@@ -223,7 +223,9 @@ def test_an_old_session_that_goes_on_is_shown_at_once(home: Path) -> None:
         time.sleep(1)  # until it is watched
         with path.open("ab") as file:
             file.write(lines(codex.uses(700)))
-        assert select.select([process.stdout], [], [], 10)[0]
+        readable = select.poll()
+        readable.register(process.stdout, select.POLLIN)
+        assert readable.poll(10_000)
         assert "700 of" in process.stdout.readline()
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=10)

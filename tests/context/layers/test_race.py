@@ -96,13 +96,18 @@ def before_calls(act: Callable[[int], None], names: Collection[str] = ()) -> Ite
     """Do something before each system call, by its number; with `names`, only before calls about
     one of them.
     """
-    count = 0
+    count, close = 0, os.close
 
     def called(call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         nonlocal count
         if not names or any(name in str(arguments[0]).split("/") for name in names):
             count += 1
-            act(count)
+            try:
+                act(count)
+            except OSError:
+                if call is close:
+                    close(*arguments)  # one that fails has closed all the same
+                raise
         return call(*arguments, **options)
 
     with ExitStack() as patches:
@@ -197,7 +202,11 @@ def test_any_call_may_fail(folder: Folder, failing: dict[int, int], every: int, 
 @pytest.mark.parametrize("code", ERRORS)
 @pytest.mark.parametrize("call", CALLS)
 def test_a_call_that_always_fails(folder: Folder, call: str, code: int) -> None:
-    def fail(*_: Any, **__: Any) -> None:
+    close = os.close
+
+    def fail(*arguments: Any, **_: Any) -> None:
+        if call == "close":
+            close(*arguments)  # one that fails has closed all the same
         raise OSError(code, os.strerror(code))
 
     with mock.patch.object(os, call, fail):
