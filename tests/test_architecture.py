@@ -112,6 +112,7 @@ DAEMON_ORDER = [
     "features",
     "workspace",
     "results",
+    "prompt_sources",
     "settings_writer",
     "sessions",
     "agents",

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from nexus_context.config.picked_model import ModelChoice
 from nexus_context.errors import RequestError
 from nexus_context.snapshot import LoadInputs, Snapshot
 from nexus_daemon import protocol
@@ -37,7 +38,9 @@ class FolderLedgers:
     `notice` is what users were shown about it.
     """
 
-    def __init__(self, load_inputs: LoadInputs, windows: Windows, workers: Workers) -> None:
+    def __init__(
+        self, load_inputs: LoadInputs, windows: Windows, workers: Workers, *, creates: bool = True
+    ) -> None:
         self.notice: str | None = None
         self.writer = LedgerWriter(
             load_inputs.environ,
@@ -45,6 +48,7 @@ class FolderLedgers:
             on_message=partial(self._call_in_loop, self._message_sent),
             on_options=partial(self._call_in_loop, self._options_changed),
             on_event=self._event_published,
+            creates=creates,
         )
         self._windows = windows
         self._workers = workers
@@ -100,6 +104,13 @@ class FolderLedgers:
         if windows and "main" in self.writer.names(ledger.workspace):
             for window in windows:
                 window.announce("session", "main")  # its cost was announced without its messages
+
+    async def apart(self, folder: LiveFolder, snapshot: Snapshot) -> tuple[FolderLedger, ModelChoice | None]:
+        """A ledger in memory for what nobody stores, and the model last picked in the folder."""
+        await self.find_choice(folder, snapshot)
+        ledger = folder.ledger
+        last = None if ledger is None else ledger.session_options(None)
+        return self.writer.apart(folder.path), None if last is None else last.choice
 
     def follow_choice(self, folder: LiveFolder) -> None:
         """Load the folder for the model of the conversation that the user is viewing."""

@@ -52,10 +52,10 @@ class Daemon:
     """The state behind every connection. Lives on the event loop; slow work goes to its threads.
 
     `load_inputs` are those of its own process: the ledger is opened with them, and clients without inputs of
-    their own have them.
+    their own have them. Unless it `creates_ledger`, one that is not there is in memory.
     """
 
-    def __init__(self, load_inputs: LoadInputs) -> None:
+    def __init__(self, load_inputs: LoadInputs, *, creates_ledger: bool = True) -> None:
         self.load_inputs = load_inputs
         self.workers = Workers(self._vocabulary_loaded)
         self.windows = Windows()
@@ -81,7 +81,7 @@ class Daemon:
             report=self._watching_changed,
         )
         self.git = WorkingTrees(self.workers.requests)
-        self.ledgers = FolderLedgers(load_inputs, self.windows, self.workers)
+        self.ledgers = FolderLedgers(load_inputs, self.windows, self.workers, creates=creates_ledger)
         self.started = time.monotonic()
         self.vocabularies = VocabularyLoader(self.workers.run, self.windows.show_work)
         self.agents = FolderAgents(

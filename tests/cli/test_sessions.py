@@ -14,7 +14,7 @@ from nexus_context.conversation.message import Message
 from nexus_context.ledger import open_ledger
 from nexus_context.ledger.records import Counted, NewTurn
 from nexus_daemon.cli import main
-from nexus_daemon.cli.sessions.open_session import BEGINS_SESSIONS
+from nexus_daemon.cli.open_session import BEGINS_SESSIONS
 from support import program_files
 
 CHAT = [

@@ -243,6 +243,11 @@ def accept(
         raise LedgerError(f"{source} is not a ledger ({error}).", code="ledger-foreign") from error
 
 
+def in_memory() -> Ledger:
+    """An empty ledger that is gone when it is closed."""
+    return _volatile("", "Nothing is stored.")
+
+
 def _volatile(path: str, reason: str) -> Ledger:
     """A ledger in memory, and why."""
 

@@ -9,11 +9,10 @@ import msgspec
 
 from nexus_context import assembly
 from nexus_context.errors import RequestError
-from nexus_context.prompt.blocks import blocks_of, paths_of
 from nexus_context.prompt.imports import Import
-from nexus_context.prompt.token_attribution import fragment_tokens, tokens_by_path
+from nexus_context.prompt.token_attribution import tokens_by_path
 from nexus_context.snapshot import Snapshot, prompt_for
-from nexus_daemon import api, protocol, results
+from nexus_daemon import api, prompt_sources, protocol, results
 from nexus_daemon.api import resolve
 from nexus_daemon.lsp.convert import Locator
 from nexus_daemon.sessions import turns
@@ -59,7 +58,14 @@ async def assemble(client: "Connection", params: protocol.AssembleParams) -> pro
 
     Whatever does not fit is cut from the history for this request. An unknown format, a parameter that does
     not exist or is out of range, and a body that would not fit the model are errors.
+
+    With `dryRun` nothing changes at all, whatever the settings say: the result is what a turn would get, with
+    an `explanation` of its parts. It may be for an agent that is not started, or for messages that no
+    conversation has.
     """
+    if params.dry_run is not None:
+        async with resolve.using_dry_run(client, params, params.dry_run) as scope:
+            return await turns.dry_run(scope, params, params.dry_run.messages)
     async with resolve.using_agent_session(client, params, turn=True) as scope:
         return await turns.assemble(scope, params)
 
@@ -99,15 +105,10 @@ async def preview(client: "Connection", params: protocol.PreviewParams) -> proto
         return await api.assistant.preview(client, params.workspace_folder, params.assistant)
     if params.view_as is None:
         return await of_snapshot(client, params, partial(build_preview, now=client.now()))
-    if params.agent is not None:
-        raise RequestError(
-            "Both `agent` and `viewAs` are set. Set only one: `viewAs` is for an agent that is not started.",
-            code="bad-option",
-        )
+    _refuse_agent_beside_view(params)
     folder = client.folders.at(params.workspace_folder)
-    agents = await client.daemon.agents.of(folder)
-    agent = await agents.view_as(resolve.spawn_options(params.view_as))
-    return await client.read(build_preview, agent.snapshot, _locator(client, agent.snapshot), client.now())
+    snapshot = (await resolve.view_as(client, folder, params.view_as)).snapshot
+    return await client.read(build_preview, snapshot, _locator(client, snapshot), client.now())
 
 
 async def layers(client: "Connection", params: protocol.LayersParams) -> protocol.LayersResult:
@@ -116,9 +117,13 @@ async def layers(client: "Connection", params: protocol.LayersParams) -> protoco
     With `assistant` they are the files that this program reads, by scope.
     """
     if params.assistant is not None:
-        _refuse_agent(params.agent)
+        _refuse_agent(params.agent or params.view_as)
         return await api.assistant.layers(client, params.workspace_folder, params.assistant)
     folder = client.folders.at(params.workspace_folder)
+    if params.view_as is not None:
+        _refuse_agent_beside_view(params)
+        snapshot = (await resolve.view_as(client, folder, params.view_as)).snapshot
+        return await client.read(build_layers, snapshot, _locator(client, snapshot), client.now())
     result = await of_snapshot(client, params, partial(build_layers, now=client.now()))
     return msgspec.structs.replace(result, freshness=results.freshness(client.daemon.freshness(folder)))
 
@@ -139,6 +144,14 @@ def _refuse_agent(agent: object) -> None:
         )
 
 
+def _refuse_agent_beside_view(params: protocol.LayersParams) -> None:
+    if params.agent is not None:
+        raise RequestError(
+            "Both `agent` and `viewAs` are set. Set only one: `viewAs` is for an agent that is not started.",
+            code="bad-option",
+        )
+
+
 def _locator(client: "Connection", snapshot: Snapshot) -> Locator:
     return Locator(snapshot.layers, client.position_encoding)
 
@@ -147,24 +160,12 @@ def build_preview(snapshot: Snapshot, locate: Locator, now: datetime) -> protoco
     """The prompt that a request would send now, with the date if the settings ask for it."""
     prompt = prompt_for(snapshot, now=now)
     _, counter = assembly.model_of(snapshot, None)
-    counts = fragment_tokens(prompt, counter)
-    layer_of = _layers_by_path(snapshot)
+    fragments = prompt_sources.fragments_of(prompt, snapshot, locate, counter)
     return protocol.Preview(
         revision=snapshot.revision,
         text=prompt.text,
-        fragments=[
-            protocol.Fragment(
-                section=fragment.section,
-                layer=fragment.layer and layer_of.get(fragment.path or "", fragment.layer),
-                title=fragment.title,
-                range=locate.range_in(prompt.text, fragment.span),
-                source=locate.location(fragment.path, fragment.source) if fragment.path else None,
-                tokens=tokens,
-                verbatim=fragment.verbatim,
-            )
-            for fragment, tokens in zip(prompt.fragments, counts, strict=True)
-        ],
-        tokens=sum(counts),
+        fragments=fragments,
+        tokens=sum(fragment.tokens for fragment in fragments),
     )
 
 
@@ -172,7 +173,7 @@ def build_layers(snapshot: Snapshot, locate: Locator, now: datetime) -> protocol
     _, counter = assembly.model_of(snapshot, None)
     tokens = tokens_by_path(prompt_for(snapshot, now=now), counter)
     by_layer: dict[str | None, int] = {}
-    for path, layer_name in _layers_by_path(snapshot).items():
+    for path, layer_name in prompt_sources.layers_by_path(snapshot).items():
         by_layer[layer_name] = by_layer.get(layer_name, 0) + tokens.get(path, 0)
     tree = _Tree(snapshot, locate, tokens)
     skills = {each.skill.path: each.skill for each in snapshot.layers.skills}
@@ -203,25 +204,6 @@ def build_layers(snapshot: Snapshot, locate: Locator, now: datetime) -> protocol
         problems=results.problems(locate, snapshot.problems),
         counter=protocol.Counter(counter.name, counter.exact),
     )
-
-
-def _layers_by_path(snapshot: Snapshot) -> dict[str, str | None]:
-    """The layer of each file in the prompt; None if the file comes from an agent above, from none of these.
-
-    The project layer of an agent above may be an ancestor layer here.
-    """
-    layers = snapshot.layers.layers
-    by_path: dict[str, str | None] = {file.path: layer.name for layer in layers for file in layer.files}
-    by_directory = {layer.config_directory: layer.name for layer in layers}
-    contents = snapshot.contents
-    for block in (*contents.bootstrap, *contents.blocks, *blocks_of(contents.above)):
-        name = by_path.get(block.path, by_directory.get(block.layer.config_directory))
-        for path in (block.path, *paths_of([block])):
-            by_path.setdefault(path, name)
-    for section in contents.sections:
-        for path in (section.path, *paths_of([section])):
-            by_path.setdefault(path, by_path.get(section.path))
-    return by_path
 
 
 class _Tree:

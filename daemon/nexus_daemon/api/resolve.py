@@ -21,10 +21,11 @@ import msgspec
 
 from nexus_context.errors import RequestError
 from nexus_context.layers.agent_definitions import MAIN
-from nexus_context.snapshot import Snapshot
+from nexus_context.snapshot import Snapshot, for_choice
 from nexus_daemon import protocol
 from nexus_daemon.lsp import convert
-from nexus_daemon.sessions import next_request
+from nexus_daemon.sessions import dry_runs, next_request
+from nexus_daemon.sessions.conversations import Conversation
 from nexus_daemon.sessions.ledger_events import SESSION
 from nexus_daemon.sessions.scope import SessionScope
 
@@ -32,7 +33,6 @@ if TYPE_CHECKING:  # most requests are for no agent
     from nexus_context.agents import Agent
     from nexus_daemon.connection import Connection
     from nexus_daemon.live_folder import LiveFolder
-    from nexus_daemon.sessions.conversations import Conversation
     from nexus_daemon.sessions.ledger_writer import FolderLedger
 
 REMEDY = "Leave out `agent` to use the folder's own agent, or start that agent again."
@@ -176,6 +176,80 @@ async def using_agent_session(
                 yield scope
                 return
         session = agent_session
+
+
+@asynccontextmanager
+async def using_dry_run(
+    client: "Connection", params: protocol.AssembleParams, dry_run: protocol.DryRun
+) -> AsyncIterator[SessionScope]:
+    """The scope of a dry run: of a conversation that is there, or of messages that none has.
+
+    RequestError, code bad-option, for options that exclude each other.
+    """
+    folder = client.folders.at(params.workspace_folder)
+    if dry_run.view_as is not None and params.agent is not None:
+        raise RequestError(
+            "Both `agent` and `dryRun.viewAs` are set. Set only one: `viewAs` is for an agent that is not "
+            "started.",
+            code="bad-option",
+        )
+    if dry_run.system_prompt is not None and dry_run.messages is None:
+        raise RequestError(
+            "`dryRun.systemPrompt` goes with `dryRun.messages`: a conversation in the ledger has the prompt "
+            "of its folder. Set both, or neither.",
+            code="bad-option",
+        )
+    viewed = None if dry_run.view_as is None else await view_as(client, folder, dry_run.view_as)
+    if dry_run.messages is not None:
+        agent = viewed or await find(client, folder, params.agent)
+        yield await _scope_apart(client, folder, agent, params=params, dry_run=dry_run)
+    elif viewed is None:
+        async with using_agent_session(client, params) as scope:
+            yield scope
+    else:
+        about = protocol.SessionParams(params.workspace_folder, params.session or viewed.session)
+        async with using(client, about) as scope:
+            yield await scope_of(
+                client,
+                scope.conversation,
+                scope.ledger,
+                folder=folder,
+                snapshot=viewed.snapshot,
+                agent=viewed,
+            )
+
+
+async def _scope_apart(
+    client: "Connection",
+    folder: "LiveFolder",
+    agent: "Agent | None",
+    *,
+    params: protocol.AssembleParams,
+    dry_run: protocol.DryRun,
+) -> SessionScope:
+    """The scope of an empty conversation that nobody else sees, for the model last picked in the folder."""
+    snapshot = await folder.current() if agent is None else agent.snapshot
+    ledger, choice = await client.daemon.ledgers.apart(folder, snapshot)
+    if params.options is None or params.options.model is None:
+        snapshot = await client.work(for_choice, snapshot, choice)
+    if dry_run.system_prompt is not None:
+        snapshot = dry_runs.with_prompt(snapshot, dry_run.system_prompt)
+    session = params.session or (MAIN if agent is None else agent.session)
+    return SessionScope(
+        client=client,
+        folder=folder,
+        conversation=await client.work(Conversation, session),
+        snapshot=snapshot,
+        ledger=ledger,
+        locate=convert.Locator(snapshot.layers, client.position_encoding),
+        agent=agent,
+    )
+
+
+async def view_as(client: "Connection", folder: "LiveFolder", view: protocol.ViewAs) -> "Agent":
+    """The agent that a view describes, which is not started. RequestError as for `spawn`."""
+    agents = await client.daemon.agents.of(folder)
+    return await agents.view_as(spawn_options(view))
 
 
 def spawn_options(params: protocol.SpawnParams | protocol.ViewAs) -> dict[str, Any]:

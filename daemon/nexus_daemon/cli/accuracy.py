@@ -12,7 +12,7 @@ from nexus_context.ledger.errors import LedgerError
 from nexus_context.tokens.accuracy import Errors, FamilyAccuracy, measure_accuracy
 from nexus_context.visible import visible_line
 from nexus_daemon.cli import output
-from nexus_daemon.cli.sessions.open_session import ledger_for, load_folder
+from nexus_daemon.cli.open_session import ledger_for, load_folder
 
 DEFAULT_FAMILY = "others"
 UNKNOWN = "–"

@@ -104,7 +104,7 @@ def run(options: argparse.Namespace) -> int:
 def run_query(options: argparse.Namespace) -> int:
     from nexus_context.memory import queries
     from nexus_context.memory.levels import Levels, settings_of
-    from nexus_daemon.cli.sessions.open_session import (
+    from nexus_daemon.cli.open_session import (
         find_session,
         ledger_for,
         load_folder,
@@ -142,7 +142,7 @@ def run_query(options: argparse.Namespace) -> int:
 
 def run_list(options: argparse.Namespace) -> int:
     from nexus_context.memory.levels import Levels
-    from nexus_daemon.cli.sessions.open_session import (
+    from nexus_daemon.cli.open_session import (
         find_session,
         ledger_for,
         load_folder,
@@ -174,7 +174,7 @@ def run_add(options: argparse.Namespace) -> int:
     from nexus_context.conversation.message import Message
     from nexus_daemon import protocol
     from nexus_daemon.api import session
-    from nexus_daemon.cli.local_daemon import answer
+    from nexus_daemon.cli.asking import answer
 
     if not options.text.strip():
         output.complain("memory", "the note is empty.")

@@ -11,36 +11,29 @@ provider.
 import argparse
 import shlex
 from collections.abc import Iterator
-from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from nexus_context import assembly
-from nexus_context.assembly.git import GitState, find, look
-from nexus_context.assembly.git import read as read_git
 from nexus_context.config import fixes
-from nexus_context.config.picked_model import leaves_model_to_editor
 from nexus_context.conversation.message import Message, text_of
-from nexus_context.conversation.transcripts import Conversation
 from nexus_context.conversation.truncation import STRATEGIES
 from nexus_context.errors import RequestError, Severity
-from nexus_context.manager import ContextManager
-from nexus_context.prompt.render import Prompt
-from nexus_context.prompt.token_attribution import fragment_tokens
-from nexus_context.snapshot import Snapshot, for_choice
-from nexus_context.tokens.models import model_names
+from nexus_context.tokens.models import get_model_limits, model_names
 from nexus_context.visible import visible_line
-from nexus_daemon import protocol, results
-from nexus_daemon.api import context
+from nexus_daemon import protocol
+from nexus_daemon.api import config, context
 from nexus_daemon.cli import assistant_option, output, show_agents, show_turn
-from nexus_daemon.cli.folder import absolute, folder_of, read, short_path
-from nexus_daemon.cli.invocation import current
-from nexus_daemon.lsp.convert import Locator
+from nexus_daemon.cli.asking import FolderClient, reading
+from nexus_daemon.cli.folder import absolute, folder_of, short_path
+from nexus_daemon.lsp.convert import uri_to_path
 
-GIT_S = 5.0  # that git may take
+if TYPE_CHECKING:  # most prompts are shown without a transcript
+    from nexus_daemon.cli import show_messages
+
 EPILOG = """\
 strategies, for a conversation that does not fit:
   oldest_first, smart  cut the oldest messages, up to the start of a turn
@@ -138,7 +131,10 @@ def run(options: argparse.Namespace) -> int:
 
         return show_assistant(folder, options)
     try:
-        return _show(folder, options)
+        with reading(folder) as client:
+            return _show(client, folder, options)
+    except _UnreadableError:
+        return 1
     except RequestError as error:
         message = str(error)
         if error.code == "no-model":
@@ -150,53 +146,138 @@ def run(options: argparse.Namespace) -> int:
         return 2 if error.code == show_turn.WRONG_USAGE else 1
 
 
-def _show(folder: Path, options: argparse.Namespace) -> int:
+class _UnreadableError(Exception):
+    """Nothing of a file can be read, as was printed."""
+
+
+def _show(client: FolderClient, folder: Path, options: argparse.Namespace) -> int:
     """Print what the options request; returns the exit code."""
-    snapshot = read(folder)
-    options.session = show_turn.full_name(snapshot, options.session)
-    if options.model is None and options.messages is None:
-        snapshot = _with_picked_model(snapshot, options.session)
-    snapshot, other = show_agents.resolve_views(snapshot, options)
-    _warn(snapshot, options)
-    if other is not None:
-        return show_agents.print_difference(snapshot, other, options)
-    options.turn = show_turn.read_turn(str(folder), snapshot, options, show_agents.session_of(snapshot))
-    if options.messages is not None:
-        return _show_messages(snapshot, folder, options)
-    if options.conversation is not None or options.no_folder:
-        output.complain("show", "--conversation and --no-folder go with --messages FILE.")
-        return 2
+    if options.session is not None:
+        options.session = client.session_named(options.session)
+    view = show_agents.view_of(options)
+    if view is not None:
+        show_agents.check_agent(client, view)
+    if options.diff is not None:
+        return _compare(client, options, view)
+    event, tools = show_turn.event_of(options.event), show_turn.tools_of(options.tools)
+    opened = None if options.messages is None else _open_transcript(options)
+    if opened is None and options.layers and not options.tokens and options.format == "text":
+        return _print_layers(client, folder, view)
+    request = _request(client, options, view, event=event, tools=tools, opened=opened)
+    assembled = client.ask(context.assemble, request)
+    _warn(client, assembled, options)
     if options.format != "text":
-        output.json_value(_result(snapshot, folder, options))
-        return 0
-    if options.tokens or options.layers:
-        return _print_tables(snapshot, folder, options)
-    return _print_text(snapshot, folder, options)
+        output.json_value(_as_json(assembled))
+        return 1 if opened is not None and opened.partial else 0
+    if opened is not None:
+        return _print_transcript(opened, assembled, options)
+    if options.layers:
+        _print_layers(client, folder, view)
+    if options.tokens:
+        return _print_usage(assembled.usage)
+    if not options.layers:
+        _print_text(client, assembled, options, view)
+    return 0
 
 
-def _print_text(snapshot: Snapshot, folder: Path, options: argparse.Namespace) -> int:
+def _open_transcript(options: argparse.Namespace) -> "show_messages.Opened":
+    """The conversation of a file; RequestError if it cannot be shown."""
+    from nexus_daemon.cli import show_messages
+
+    try:
+        opened = show_messages.open_transcript(options.messages, options.conversation)
+    except show_messages.WrongUsage as error:
+        raise RequestError(f"{error}", code=show_turn.WRONG_USAGE) from None
+    if opened is None:
+        raise _UnreadableError
+    return opened
+
+
+def _request(
+    client: FolderClient,
+    options: argparse.Namespace,
+    view: protocol.ViewAs | None,
+    *,
+    event: dict[str, Any] | None,
+    tools: list[dict[str, Any]],
+    opened: "show_messages.Opened | None",
+) -> protocol.AssembleParams:
+    """The turn that the options describe, as a dry run."""
+    model, prompt = options.model, None
+    messages: list[Message] | None = None if options.session is not None or options.memory else []
+    if opened is not None:
+        conversation = opened.conversation
+        messages, tools = list(conversation.messages), [*conversation.tools, *tools]
+        model = model or _model_of_settings(client) or conversation.model
+        if conversation.system is not None or options.no_folder:
+            prompt = conversation.system or ""
+    return protocol.AssembleParams(
+        client.uri,
+        options.session,
+        message=Message("user", options.message) if options.message else None,
+        event=event,
+        format="neutral" if options.format in ("text", "json") else options.format,
+        options=protocol.AssembleOptions(
+            model=model,
+            max_context_tokens=options.budget,
+            truncation_strategy=options.strategy,
+            skills=options.skill,
+            additional_tools=tools,
+        ),
+        dry_run=protocol.DryRun(view_as=view, memory=options.memory, messages=messages, system_prompt=prompt),
+    )
+
+
+def _model_of_settings(client: FolderClient) -> str | None:
+    settings = client.ask(config.effective, protocol.AgentViewParams(client.uri)).config
+    model: str | None = settings["provider"].get("model")
+    return model
+
+
+def _compare(client: FolderClient, options: argparse.Namespace, view: protocol.ViewAs | None) -> int:
+    """Print how what an agent sees differs from what another one sees."""
+    other = show_agents.other_view(options)
+    if other is not None:
+        show_agents.check_agent(client, other)
+    one, two = (
+        client.ask(
+            context.assemble,
+            protocol.AssembleParams(
+                client.uri,
+                options=protocol.AssembleOptions(model=options.model),
+                dry_run=protocol.DryRun(view_as=each, memory=False, messages=[]),
+            ),
+        )
+        for each in (view, other)
+    )
+    _warn(client, one, options)
+    return show_agents.print_difference(one, two, options)
+
+
+def _print_text(
+    client: FolderClient,
+    assembled: protocol.AssembledContext,
+    options: argparse.Namespace,
+    view: protocol.ViewAs | None,
+) -> None:
     """Print the prompt, what is sent of the session, and the last user message."""
-    assembled = _context(snapshot, folder, options)
-    text = assembled.prompt.text + "\n"
+    text = assembled.system_prompt + "\n"
     if options.source:
-        text = _with_sources(snapshot, assembled.prompt, options.model)
+        text = _with_sources(client, assembled, view)
     output.data(text)
     last_message = _last_message(assembled)
-    if options.session is not None:
+    explanation = assembled.explanation
+    if options.session is not None and explanation is not None:
         from nexus_daemon.cli import show_messages
 
         output.line("")
         last_message = last_message.lstrip("\n")
-        target = snapshot.effective.get("/context/truncation_target")
-        _, counter = assembly.model_of(snapshot, options.model)
-        conversation = Conversation(tuple(options.turn.messages))
-        count = output.counted(len(conversation.messages), "message")
+        sent = sum(message.position is not None for message in explanation.messages)
+        count = output.counted(sent + (explanation.cut.messages if explanation.cut else 0), "message")
         source = f"── session {visible_line(options.session)}: {count} since the last compaction"
-        opened = show_messages.Opened(conversation, source, partial=False)
-        show_messages.print_sent(opened, assembled, target, counter)
-        show_messages.print_pending(assembled, options.session)
+        show_messages.print_sent(source, assembled, is_own=False)
+        show_messages.print_pending(assembled)
     output.data(last_message)
-    return 0
 
 
 def _budget(text: str) -> int:
@@ -205,191 +286,105 @@ def _budget(text: str) -> int:
     return int(text)
 
 
-def _with_picked_model(snapshot: Snapshot, session: str | None) -> Snapshot:
-    """The folder for the model last picked for it, or for a session, in an editor, as the editor shows it.
-
-    It stays as it is if the settings name a provider, if nothing was picked, or if the ledger cannot be
-    read. No ledger is created.
-    """
-    if not leaves_model_to_editor(snapshot.effective):
-        return snapshot
-    try:
-        choice = show_turn.picked_model(snapshot, session)
-    except RequestError as error:
-        output.complain("show", f"the model picked in the editor cannot be read: {error}")
-        return snapshot
-    if choice is None or choice.model is None:
-        return snapshot
-    whose = "last picked for this folder" if session is None else f"as session {session!r} is"
-    output.complain("show", f"for the model {choice.model}, {whose}; --model names another.")
-    return for_choice(snapshot, choice)
-
-
-def _warn(snapshot: Snapshot, options: argparse.Namespace) -> None:
-    """Warn of what makes the figures doubtful: errors in the files, an unknown model."""
-    errors = sum(problem.severity is Severity.ERROR for problem in snapshot.problems)
+def _warn(client: FolderClient, assembled: protocol.AssembledContext, options: argparse.Namespace) -> None:
+    """Tell whom the model was picked for, and what makes the figures doubtful."""
+    explanation = assembled.explanation
+    if explanation is not None and explanation.picked_for is not None:
+        is_own = explanation.picked_for == "session" and options.session is not None
+        whose = f"as session {options.session!r} is" if is_own else "last picked for this folder"
+        output.complain("show", f"for the model {assembled.model}, {whose}; --model names another.")
+    errors = sum(problem.severity == Severity.ERROR for problem in assembled.problems)
     if errors:
         noun = "error" if errors == 1 else "errors"
         hypothetical = options.folder is not None or options.role is not None  # an agent that does not exist
-        path = snapshot.folder if hypothetical else options.path
+        path = assembled.workspace_path if hypothetical else options.path
         where = "" if path == "." else f" {shlex.quote(path)}"
         output.complain("show", f"{errors} {noun} in this folder's files: run nexus check{where}")
-    if options.model and not assembly.model_of(snapshot, options.model)[0].known:
+    if options.model and not get_model_limits(options.model, _models(client)).known:
         near = fixes.meant(options.model.rpartition("/")[2], model_names())
         guess = "its window is a guess, counts are estimates" + (f"; did you mean {near}?" if near else "")
         output.complain("show", f"{options.model} is not a known model: {guess}")
 
 
-def _show_messages(snapshot: Snapshot, folder: Path, options: argparse.Namespace) -> int:
-    """Print what is sent of a transcript, or what else the options request."""
-    from nexus_daemon.cli import show_messages, tables
+def _models(client: FolderClient) -> dict[str, Any]:
+    settings = client.ask(config.effective, protocol.AgentViewParams(client.uri)).config
+    return settings.get("models") or {}
 
-    if options.source or options.layers:
-        output.complain("show", "--source and --layers are about the folder; leave out --messages.")
-        return 2
-    try:
-        opened = show_messages.open_transcript(options.messages, options.conversation)
-    except show_messages.WrongUsage as error:
-        output.complain("show", f"{error}")
-        return 2
-    if opened is None:
-        return 1
-    conversation = opened.conversation
-    options.model = options.model or snapshot.effective.get("/provider/model") or conversation.model
-    if conversation.system is not None or options.no_folder:
-        snapshot = show_messages.with_prompt(snapshot, conversation.system or "", options.model)
-        options.model = None  # it is a setting now
-    if options.format != "text":
-        output.json_value(_result(snapshot, folder, options, conversation))
-        return 1 if opened.partial else 0
-    assembled = _context(snapshot, folder, options, conversation=conversation)
+
+def _print_transcript(
+    opened: "show_messages.Opened", assembled: protocol.AssembledContext, options: argparse.Namespace
+) -> int:
+    """Print what is sent of a transcript, or what its tokens are spent on; returns the exit code."""
+    from nexus_daemon.cli import show_messages
+
     if not options.tokens:
-        target = snapshot.effective.get("/context/truncation_target")
-        _, counter = assembly.model_of(snapshot, options.model)
-        show_messages.print_sent(opened, assembled, target, counter)
-    spent = results.usage(assembled.usage, Locator(snapshot.layers, "utf-32"))
-    tables.print_usage(spent)
-    if spent.over:
-        tables.print_overflow(spent)
+        show_messages.print_sent(opened.source, assembled, is_own=opened.conversation.system is not None)
+    if _print_usage(assembled.usage):
         return 1
     show_messages.print_prefix(assembled)
     return 1 if opened.partial else 0
 
 
-def _context(
-    snapshot: Snapshot,
-    folder: Path,
-    options: argparse.Namespace,
-    form: str = "neutral",
-    conversation: Conversation | None = None,
-) -> assembly.AssembledContext:
-    turn: show_turn.StoredTurn = options.turn
-    manager = ContextManager()
-    manager.correction = turn.correction
-    manager.add(turn.messages if conversation is None else conversation.messages)
-    if conversation is None:
-        manager.freeze(turn.frozen)
-    request = assembly.Request(
-        message=Message("user", options.message) if options.message else None,
-        event=turn.event,
-        git=_git(snapshot) if options.message or turn.event is not None else None,
-        session=options.session or show_agents.session_of(snapshot),
-        session_parameters=turn.parameters,
-        format=form,
-        options=assembly.Options(
-            model=options.model,
-            max_context_tokens=options.budget,
-            truncation_strategy=options.strategy,
-            skills=options.skill,
-            additional_tools=(
-                *(() if conversation is None else conversation.tools),
-                *show_turn.tools_of(turn),
-            ),
-        ),
-    )
-    now = datetime.now().astimezone()
-    if not options.memory:
-        return assembly.assemble(snapshot, manager, request, now=now)
-    bare = assembly.assemble(snapshot, manager, msgspec.structs.replace(request, format="neutral"), now=now)
-    text = options.message or ""
-    items = show_turn.memory_items(str(folder), snapshot, turn, history=bare.history, text=text)
-    return assembly.assemble(snapshot, manager, request, now=now, memory=items)
+def _print_usage(spent: protocol.TokenUsage) -> int:
+    """Print the table of tokens; the exit code is 1 if the request does not fit."""
+    from nexus_daemon.cli import tables
+
+    tables.print_usage(spent)
+    if spent.over:
+        tables.print_overflow(spent)
+    return 1 if spent.over else 0
 
 
-def _git(snapshot: Snapshot) -> GitState | None:
-    """The state of git, which is run only in a folder that the user trusts."""
-    if not snapshot.effective.get("/context/git"):
-        return None
-    if snapshot.contents.trusted:
-        return look(snapshot.folder, environ=current().environ, timeout_s=GIT_S)
-    repository = find(snapshot.folder)
-    return None if repository is None else read_git(repository)
-
-
-def _last_message(assembled: assembly.AssembledContext) -> str:
+def _last_message(assembled: protocol.AssembledContext) -> str:
     """The last user message below a heading like those of sources; empty if there is none."""
     if assembled.current_message is None:
         return ""
-    mark = "" if assembled.usage.exact else "≈"
-    spent = assembled.usage.by_category()
-    tokens = spent.get("event", 0) + spent.get("memory", 0)
+    mark = "" if assembled.usage.counter.exact else "≈"
+    tokens = sum(row.tokens for row in assembled.usage.rows if row.category in ("event", "memory"))
     return f"\n── last user message ({mark}{tokens:,} tokens)\n{text_of(assembled.current_message)}\n"
 
 
-def _result(
-    snapshot: Snapshot, folder: Path, options: argparse.Namespace, conversation: Conversation | None = None
-) -> Any:
-    form = "neutral" if options.format == "json" else options.format
-    assembled = _context(snapshot, folder, options, form=form, conversation=conversation)
+def _as_json(assembled: protocol.AssembledContext) -> Any:
+    """The body of the request, or the result of the dry run without what people read."""
     if assembled.request is not None:
         return assembled.request
-    params = protocol.AssembleParams(workspace_folder=folder.as_uri(), agent=snapshot.agent)
-    locate = Locator(snapshot.layers, "utf-16")
-    return results.assembled(
-        assembled, snapshot, params, locate, folder=folder.as_uri(), metadata=assembled.metadata
-    )
+    return msgspec.structs.replace(assembled, explanation=None)
 
 
-def _with_sources(snapshot: Snapshot, prompt: Prompt, model: str | None) -> str:
+def _with_sources(
+    client: FolderClient, assembled: protocol.AssembledContext, view: protocol.ViewAs | None
+) -> str:
     """The prompt, with a line before each part that names its source."""
-    locate = Locator(snapshot.layers, "utf-32")
-    _, counter = assembly.model_of(snapshot, model)
-    mark = "" if counter.exact else "≈"
+    mark = "" if assembled.usage.counter.exact else "≈"
     parts = []
-    for fragment, tokens in zip(prompt.fragments, fragment_tokens(prompt, counter), strict=True):
+    for fragment, text in show_agents.fragments_with_text(assembled):
         place = "generated by Nexus"
-        if fragment.path is not None:
-            lines = locate.range(fragment.path, fragment.source)
+        if fragment.source is not None:
+            lines = fragment.source.range
             first, last = lines.start.line + 1, lines.end.line + 1
-            place = f"{visible_line(fragment.path)}:{first}" + (f"-{last}" if last > first else "")
-        parts.append(f"── {place} ({mark}{tokens:,} tokens)\n")
-        text = prompt.text[fragment.span.start : fragment.span.end]
+            path = uri_to_path(fragment.source.uri) or fragment.source.uri
+            place = f"{visible_line(path)}:{first}" + (f"-{last}" if last > first else "")
+        parts.append(f"── {place} ({mark}{fragment.tokens:,} tokens)\n")
         parts.append(text if text.endswith("\n") else text + "\n")
-    return "".join((*parts, *_not_sent(snapshot)))
+    return "".join((*parts, *_not_sent(client, view)))
 
 
-def _not_sent(snapshot: Snapshot) -> Iterator[str]:
+def _not_sent(client: FolderClient, view: protocol.ViewAs | None) -> Iterator[str]:
     """A line for each instruction file that is not in the prompt, with the reason."""
-    for each in snapshot.contents.conditional:
-        reason = f"is sent with turns about files that match {each.applies_to}"
-        yield f"── not here: {visible_line(f'{each.block.path}: {reason}')}\n"
-    for skipped in snapshot.layers.not_read:
+    layers = client.ask(context.layers, protocol.LayersParams(client.uri, view_as=view))
+    for layer in layers.layers:
+        for file in layer.files:
+            if file.status == "conditional":
+                reason = f"is sent with turns about files that match {file.applies_to}"
+                path = uri_to_path(file.uri) or file.uri
+                yield f"── not here: {visible_line(f'{path}: {reason}')}\n"
+    for skipped in layers.skipped:
         yield f"── not read: {visible_line(f'{skipped.path}: {skipped.reason}')}\n"
 
 
-def _print_tables(snapshot: Snapshot, folder: Path, options: argparse.Namespace) -> int:
-    """Print the requested tables; returns the exit code."""
+def _print_layers(client: FolderClient, folder: Path, view: protocol.ViewAs | None) -> int:
     from nexus_daemon.cli import tables
 
-    if options.layers:
-        layers = context.build_layers(
-            snapshot, Locator(snapshot.layers, "utf-32"), datetime.now().astimezone()
-        )
-        tables.print_layers(layers, display_path=partial(short_path, folder=str(folder)))
-    if options.tokens:
-        spent = results.usage(_context(snapshot, folder, options).usage, Locator(snapshot.layers, "utf-32"))
-        tables.print_usage(spent)
-        if spent.over:
-            tables.print_overflow(spent)
-            return 1
+    layers = client.ask(context.layers, protocol.LayersParams(client.uri, view_as=view))
+    tables.print_layers(layers, display_path=partial(short_path, folder=str(folder)))
     return 0

@@ -2,20 +2,23 @@
 
 import argparse
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from urllib.parse import unquote
 
 import msgspec
 
-from nexus_context import assembly
-from nexus_context.agents import MAIN, ROLES, AgentPool
+from nexus_context.agents import MAIN, ROLES
 from nexus_context.errors import RequestError
 from nexus_context.layers.bootstrap import agent_file
+from nexus_context.lines import LineIndex
 from nexus_context.prompt.blocks import OWN_TEXTS
-from nexus_context.prompt.token_attribution import fragment_tokens
-from nexus_context.snapshot import Snapshot
+from nexus_daemon import protocol
+from nexus_daemon.api import config, context
 from nexus_daemon.cli import output
-from nexus_daemon.cli.folder import absolute, load_inputs
-from nexus_daemon.sessions.ledger_events import SESSION
+from nexus_daemon.cli.asking import FolderClient
+from nexus_daemon.cli.folder import absolute
+from nexus_daemon.lsp.convert import offset_at, uri_to_path
+from nexus_daemon.lsp.lsp_types import DEFAULT_ENCODING
 
 _DESCRIBING = ("folder", "role", "task")
 _NOT_COMPARED = (
@@ -69,49 +72,61 @@ def wrong_usage(options: argparse.Namespace) -> str | None:
     return None
 
 
-def resolve_views(folder: Snapshot, options: argparse.Namespace) -> tuple[Snapshot, Snapshot | None]:
-    """The snapshot to show, and the one to compare it with.
-
-    RequestError for an unknown agent, and for one that could not be started.
-    """
-    description = options.role, options.folder, options.task
-    names_agent = any((options.agent, *description))
-    if options.diff is None and not names_agent:
-        return folder, None
-    pool = AgentPool(folder, load_inputs())
-    snapshot = folder
-    if names_agent and options.agent != MAIN:
-        snapshot = _agent(pool, options.agent, options, described=any(description))
-    if options.diff is None:
-        return snapshot, None
-    bare = argparse.Namespace(role=None, folder=None, task=None)
-    other = folder if options.diff == MAIN else _agent(pool, options.diff, bare, described=False)
-    return snapshot, other
+def view_of(options: argparse.Namespace) -> protocol.ViewAs | None:
+    """The agent to show; None: the folder itself."""
+    if options.agent == MAIN or not any((options.agent, options.role, options.folder, options.task)):
+        return None
+    cwd = None if options.folder is None else os.fspath(absolute(options.folder))
+    return protocol.ViewAs(agent_id=options.agent, cwd=cwd, role=options.role, task=options.task)
 
 
-def session_of(snapshot: Snapshot) -> str:
-    """The name of the conversation that a turn would be part of."""
-    return MAIN if snapshot.agent is None else SESSION + snapshot.agent
+def other_view(options: argparse.Namespace) -> protocol.ViewAs | None:
+    """The agent that `--diff` compares with; None: the folder itself."""
+    return None if options.diff == MAIN else protocol.ViewAs(agent_id=options.diff)
 
 
-def print_difference(snapshot: Snapshot, other: Snapshot, options: argparse.Namespace) -> int:
+def check_agent(client: FolderClient, view: protocol.ViewAs) -> None:
+    """RequestError unless somebody has described the agent: the settings, a file, or the command line."""
+    name = view.agent_id
+    if name is None or any((view.cwd, view.role, view.task)):
+        return
+    about = protocol.AgentViewParams(client.uri)
+    configured = client.ask(config.effective, about).config.get("agents") or {}
+    if name in configured:
+        return
+    layers = client.ask(context.layers, protocol.LayersParams(client.uri, view_as=view)).layers
+    uris = (file.uri for layer in layers for file in layer.files)
+    if not any(unquote(uri).rpartition("/")[2] == agent_file(name) for uri in uris):
+        configured_names = f" Agents of config.json: {', '.join(configured)}." if configured else ""
+        raise RequestError(
+            f"There is no agent {name!r}: config.json does not define it, and there is no "
+            f"{agent_file(name)}.{configured_names} Describe it with --folder, --role or --task.",
+            code="unknown-agent",
+        )
+
+
+def print_difference(
+    one: protocol.AssembledContext, two: protocol.AssembledContext, options: argparse.Namespace
+) -> int:
     """Print what only one of them sees, then a diff of the prompts; returns the exit code."""
     from difflib import unified_diff  # only here, and slow to import
 
     from rich.text import Text
 
     out = output.console()
-    one, two = _parts(snapshot, options.model), _parts(other, options.model)
-    names = _names(snapshot, other, options)
+    parts, other_parts = _parts(one), _parts(two)
+    names = _names(one, two, options)
     lines = [
-        *_listed(f"Only {names[0]} sees:", [one[key] for key in one if key not in two], "green"),
-        *_listed(f"Only {names[1]} sees:", [two[key] for key in two if key not in one], "red"),
-        *_changed(one, two, names),
+        *_listed(f"Only {names[0]} sees:", [parts[key] for key in parts if key not in other_parts], "green"),
+        *_listed(
+            f"Only {names[1]} sees:", [other_parts[key] for key in other_parts if key not in parts], "red"
+        ),
+        *_changed(parts, other_parts, names),
     ]
     if not lines:
         lines = [(f"{names[0]} and {names[1]} see the same.", "")]
     compared = unified_diff(
-        other.prompt.text.splitlines(), snapshot.prompt.text.splitlines(), names[1], names[0], lineterm=""
+        two.system_prompt.splitlines(), one.system_prompt.splitlines(), names[1], names[0], lineterm=""
     )
     colours = {"+": "green", "-": "red", "@": "cyan"}
     for line, style in (*lines, *((line, colours.get(line[:1], "")) for line in compared)):
@@ -132,25 +147,10 @@ class _Part(msgspec.Struct):
         return f"{'' if self.exact else '≈'}{self.tokens:,}"
 
 
-def _agent(pool: AgentPool, name: str | None, options: argparse.Namespace, *, described: bool) -> Snapshot:
-    folder = None if options.folder is None else os.fspath(absolute(options.folder))
-    agent = pool.view_as(name, folder, options.role, options.task).snapshot
-    configured = pool.main.snapshot.effective.get("/agents") or {}
-    files = (file.path for layer in agent.layers.layers for file in layer.files)
-    if name is None or name in configured or described:
-        return agent
-    if not any(os.path.basename(path) == agent_file(name) for path in files):
-        configured_names = f" Agents of config.json: {', '.join(configured)}." if configured else ""
-        raise RequestError(
-            f"There is no agent {name!r}: config.json does not define it, and there is no "
-            f"{agent_file(name)}.{configured_names} Describe it with --folder, --role or --task.",
-            code="unknown-agent",
-        )
-    return agent
-
-
-def _names(snapshot: Snapshot, other: Snapshot, options: argparse.Namespace) -> tuple[str, str]:
-    one, two = snapshot.agent or MAIN, other.agent or MAIN
+def _names(
+    shown: protocol.AssembledContext, other: protocol.AssembledContext, options: argparse.Namespace
+) -> tuple[str, str]:
+    one, two = shown.agent or MAIN, other.agent or MAIN
     if one == two and one != MAIN:
         values = [(name, getattr(options, name)) for name in _DESCRIBING]
         words = [
@@ -162,21 +162,34 @@ def _names(snapshot: Snapshot, other: Snapshot, options: argparse.Namespace) -> 
     return one, two
 
 
-def _parts(snapshot: Snapshot, model: str | None) -> dict[str, _Part]:
+def _parts(assembled: protocol.AssembledContext) -> dict[str, _Part]:
     """The files of a prompt by path, and its other sections by title, in their order."""
-    prompt = snapshot.prompt
-    _, counter = assembly.model_of(snapshot, model)
     parts: dict[str, _Part] = {}
-    counts = fragment_tokens(prompt, counter)
-    for fragment, tokens in zip(prompt.fragments, counts, strict=True):
-        path = fragment.path
-        of_a_file = path is not None and fragment.layer is not None and not path.startswith(OWN_TEXTS)
+    for fragment, text in fragments_with_text(assembled):
+        path = None if fragment.source is None else uri_to_path(fragment.source.uri)
+        is_generated = fragment.layer is None and not fragment.verbatim
+        of_a_file = path is not None and not is_generated and not path.startswith(OWN_TEXTS)
         name = path if of_a_file and path is not None else fragment.title
-        part = parts.setdefault(name, _Part(name, "", 0, counter.exact))
-        part.tokens += tokens
+        part = parts.setdefault(name, _Part(name, "", 0, assembled.usage.counter.exact))
+        part.tokens += fragment.tokens
         if fragment.verbatim or not of_a_file:  # the same file may stand under another heading
-            part.text += prompt.text[fragment.span.start : fragment.span.end].strip()
+            part.text += text.strip()
     return parts
+
+
+def fragments_with_text(
+    assembled: protocol.AssembledContext,
+) -> Iterator[tuple[protocol.Fragment, str]]:
+    """The fragments of the prompt, each with its text."""
+    explanation = assembled.explanation
+    assert explanation is not None  # noqa: S101 - a dry run has one
+    lines = LineIndex(assembled.system_prompt)
+    for fragment in explanation.fragments:
+        start, end = (
+            offset_at(lines, place.line, place.character, DEFAULT_ENCODING)
+            for place in (fragment.range.start, fragment.range.end)
+        )
+        yield fragment, assembled.system_prompt[start:end]
 
 
 def _listed(title: str, parts: Iterable[_Part], style: str) -> list[tuple[str, str]]:

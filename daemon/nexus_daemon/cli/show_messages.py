@@ -5,31 +5,23 @@ middle of a long list is left out.
 """
 
 import os
-import re
 import shlex
 import sys
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
-import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from nexus_context import assembly, files
-from nexus_context.config.merge import deep_merge
+from nexus_context import files
 from nexus_context.conversation import transcripts
-from nexus_context.conversation.message import Message, content_of, sent_content, text_of, without_preamble
-from nexus_context.conversation.repair import Repair
 from nexus_context.conversation.transcripts import Conversation, Transcript
-from nexus_context.conversation.view import View
-from nexus_context.errors import Severity, Span
-from nexus_context.prompt.render import Fragment, Prompt
-from nexus_context.snapshot import Snapshot
-from nexus_context.tokens import TokenCounter, count_message
+from nexus_context.errors import Severity
 from nexus_context.visible import visible_line
+from nexus_daemon import protocol
 from nexus_daemon.cli import invocation, output
 from nexus_daemon.cli.tables import ROLE_COLOURS, print_sentence
+from nexus_daemon.lsp.convert import uri_to_path
 
 FORMATS = {
     "neutral": "messages",
@@ -51,8 +43,6 @@ FORMATS = {
 MOST_LINES = 60
 """Messages to list on a terminal; of longer conversations, the first and the last are listed."""
 FIRST_LINES, LAST_LINES = 10, 30
-MOST_TEXT = 200
-"""Code points of a message to print."""
 MOST_REPAIRS = 10
 LEAST_CACHED = 1_024
 """Tokens below which providers cache nothing."""
@@ -103,73 +93,62 @@ def open_transcript(name: str, choice: str | None) -> Opened | None:
     return Opened(conversation, source, partial)
 
 
-def with_prompt(snapshot: Snapshot, text: str, model: str | None) -> Snapshot:
-    """The folder with this system prompt; `model` becomes its setting."""
-    whole = Span(0, len(text))
-    title = "system prompt of the transcript"
-    fragments = (Fragment("transcript", None, title, whole, path=None, source=whole),) if text else ()
-    values = {"context": {"datetime": {"placement": "event"}}, "provider": {"model": model}}
-    effective = snapshot.effective
-    changed = msgspec.structs.replace(effective, values=deep_merge(effective.values, values))
-    layers = msgspec.structs.replace(snapshot.layers, effective=changed)
-    return msgspec.structs.replace(snapshot, layers=layers, prompt=Prompt(text, fragments), is_fixed=True)
-
-
-def print_sent(
-    opened: Opened, context: assembly.AssembledContext, target: float, counter: TokenCounter
-) -> None:
+def print_sent(source: str, assembled: protocol.AssembledContext, *, is_own: bool) -> None:
     """Print what is sent, line by line, the cut in its place, and what was repaired.
 
-    `target` is the share of the budget that a cut aims at.
+    `source` says what the conversation is; `is_own`: the system prompt is the conversation's own.
     """
-    out = output.console()
-    print_sentence(out, opened.source)
-    if opened.conversation.system is not None:
+    explanation = assembled.explanation
+    assert explanation is not None  # noqa: S101 - a dry run has one
+    out, mark = output.console(), _mark(assembled)
+    print_sentence(out, source)
+    if is_own:
         print_sentence(out, "The system prompt is the transcript's own; the folder's is not sent.")
     out.print()
-    rows = list(_rows(context, target, counter))
+    rows: list[_Row] = [_row(message, mark) for message in explanation.messages]
+    if explanation.cut is not None:
+        rows.insert(explanation.cut.at, _Row(_why(explanation.cut, assembled.usage), explanation.cut.tokens))
     if out.is_terminal and len(rows) > MOST_LINES:
-        rows[FIRST_LINES:-LAST_LINES] = _folded(rows[FIRST_LINES:-LAST_LINES], _mark(context))
+        rows[FIRST_LINES:-LAST_LINES] = _folded(rows[FIRST_LINES:-LAST_LINES], mark)
     for row in rows:
-        _print(out, row, _mark(context))
-    indexes = _indexes(context.view)
-    counts = Counter(_repaired(repair, indexes) for repair in context.view.sound_messages().repairs)
-    for repair_text, count in list(counts.items())[:MOST_REPAIRS]:
-        times = f" ({count:,} times)" if count > 1 else ""
-        print_sentence(out, Text.assemble(("repaired: ", "yellow"), repair_text, times))
-    if len(counts) > MOST_REPAIRS:
-        out.print(Text(f"and {output.counted(len(counts) - MOST_REPAIRS, 'other repair')}", "yellow"))
+        _print(out, row, mark)
+    repairs = explanation.repairs
+    for repair in repairs[:MOST_REPAIRS]:
+        print_sentence(out, Text.assemble(("repaired: ", "yellow"), repair))
+    if len(repairs) > MOST_REPAIRS:
+        out.print(Text(f"and {output.counted(len(repairs) - MOST_REPAIRS, 'other repair')}", "yellow"))
     out.print()
 
 
-def print_prefix(context: assembly.AssembledContext) -> None:
+def print_prefix(assembled: protocol.AssembledContext) -> None:
     """Print how much the next request has in common with this one, if providers cache that."""
-    tokens = context.metadata["stablePrefixTokens"]
+    tokens = assembled.metadata["stablePrefixTokens"]
     if tokens >= LEAST_CACHED:
         print_sentence(
             output.console(),
-            f"{_mark(context)}{tokens:,} tokens (tools, system prompt, history) will be the same at the "
+            f"{_mark(assembled)}{tokens:,} tokens (tools, system prompt, history) will be the same at the "
             "start of the next request: a provider's cache can serve them.",
         )
 
 
-def print_pending(context: assembly.AssembledContext, session: str) -> None:
+def print_pending(assembled: protocol.AssembledContext) -> None:
     """Print what changed since the prompt and tools above were sent, and what applying it now costs."""
-    pending = context.pending
+    pending = assembled.usage.pending
     if pending is None:
         return
     out = output.console()
     for change in pending.changes:
-        name = f"the tool {change.label}" if change.is_tool else change.path or change.label
+        path = None if change.source is None else uri_to_path(change.source.uri)
+        name = f"the tool {change.label}" if change.tool else path or change.label
         told = "a message told it" if change.told else "the next message tells it"
         sentence = f"{visible_line(name)} was {change.kind} since it was sent: {told}."
         print_sentence(out, Text.assemble(("pending: ", "yellow"), sentence))
-    cost = "" if pending.cost is None else f" (${pending.cost:.4f})"
-    lost = " Thinking in the history is lost then." if pending.loses_reasoning else ""
+    cost = "" if pending.cost_usd is None else f" (${pending.cost_usd:.4f})"
+    lost = " Thinking in the history is lost then." if pending.loses_thinking else ""
     print_sentence(
         out,
-        f"To begin with the present files instead, {_mark(context)}{pending.tokens:,} tokens are written "
-        f"again{cost}: nexus sessions rebase {shlex.quote(session)}.{lost}",
+        f"To begin with the present files instead, {_mark(assembled)}{pending.tokens:,} tokens are written "
+        f"again{cost}: nexus sessions rebase {shlex.quote(assembled.session)}.{lost}",
     )
     out.print()
 
@@ -222,99 +201,42 @@ class _Row(NamedTuple):
     mark: str = ""
 
 
-def _rows(context: assembly.AssembledContext, target: float, counter: TokenCounter) -> Iterator[_Row]:
-    view, sums = context.view, context.view.history.sums(counter)
-    spent = context.metadata["tokens"]
-    unsent = _unsent(view)
-    if context.prompt.text:
-        yield _Row(_first_line(context.prompt.text), spent.get("system", 0), "system")
-
-    def row(index: int, mark: str = "") -> _Row:
-        mark = "left out" if index in unsent else mark
-        return _message_row(context, index, counter, mark)
-
-    if view.start:
-        mark = "kept" if view.strategy == "middle_out" else "pinned"
-        yield from (row(index, mark) for index in range(view.head))
-        lost = sums[view.start] - sums[view.head]
-        if view.anchor is not None:
-            lost -= sums[view.anchor + 1] - sums[view.anchor]
-        if view.removed:
-            yield _Row(_why(context, lost, target), lost)
-        if view.note is not None:
-            yield _Row(
-                _first_line(text_of(view.note)), view.note_tokens, "user", mark="names and values of these"
-            )
-        if view.anchor is not None:
-            yield row(view.anchor, "how this turn began")
-    yield from (row(index) for index in range(view.start, view.end))
-    if context.current_message is not None:
-        yield _Row(_line(context.current_message), spent.get("event", 0), "user", mark="current message")
+_STATES = {
+    "kept": "kept",
+    "pinned": "pinned",
+    "note": "names and values of these",
+    "anchor": "how this turn began",
+    "left-out": "left out",
+    "current": "current message",
+}
+"""What the list says of a message in each state."""
 
 
-def _message_row(context: assembly.AssembledContext, index: int, counter: TokenCounter, mark: str) -> _Row:
-    """The row of a message of the history; `mark` outranks how it is sent."""
-    view = context.view
-    message = view.history.messages[index]
-    sent = view.replaced.get(index, message)
-    tokens = _tokens(sent, counter)
-    if index in view.shortened:
-        mark = mark or f"shortened from {_mark(context)}{_tokens(message, counter):,} tokens"
-        message = sent
-    elif sent.preamble is not None:
-        earlier = tokens - _tokens(without_preamble(sent), counter)
-        mark = mark or f"{_mark(context)}{earlier:,} of them event and memory text"
-    return _Row(_line(message), tokens, message.role, number=f"{index + 1:,}", mark=mark)
+def _row(message: protocol.ExplainedMessage, mark: str) -> _Row:
+    said = _STATES.get(message.state, "")
+    if not said and message.whole_tokens is not None:
+        said = f"shortened from {mark}{message.whole_tokens:,} tokens"
+    elif not said and message.preamble_tokens is not None:
+        said = f"{mark}{message.preamble_tokens:,} of them event and memory text"
+    number = "–" if message.position is None else f"{message.position + 1:,}"
+    return _Row(message.text, message.tokens, message.role, number=number, mark=said)
 
 
-def _tokens(message: Message, counter: TokenCounter) -> int:
-    return count_message(counter, sent_content(message), message.tool_calls, message.role)
-
-
-def _indexes(view: View) -> list[int | None]:
-    """The index in the transcript of each message among `view.messages()`; None for the note."""
-    note = () if view.note is None else (None,)
-    anchor = () if view.anchor is None else (view.anchor,)
-    return [*range(view.head), *note, *anchor, *range(view.start, view.end)]
-
-
-def _unsent(view: View) -> set[int]:
-    """The indexes of messages that are listed, but sent to no provider."""
-    sound = view.sound_messages()
-    if isinstance(sound.origins, range):
-        return set()
-    sent = set(sound.origins)
-    return {index for place, index in enumerate(_indexes(view)) if index is not None and place not in sent}
-
-
-def _repaired(repair: Repair, indexes: Sequence[int | None]) -> str:
-    """The text of a repair, with the number of its message in the list."""
-    text = repair.text[:1].lower() + repair.text[1:].rstrip(".")
-    if repair.index is not None and repair.index < len(indexes):
-        index = indexes[repair.index]
-        number = "–" if index is None else f"{index + 1:,}"
-        text = re.sub(rf"\bmessage {repair.index + 1}\b", f"message {number}", text)
-    return visible_line(text)
-
-
-def _why(context: assembly.AssembledContext, lost: int, target: float) -> str:
+def _why(cut: protocol.ExplainedCut, spent: protocol.TokenUsage) -> str:
     """How much is not sent and why; where it was cut, and how far."""
-    view, spent = context.view, context.usage
-    everything = spent.total - view.tokens + view.original_tokens
     reserve = (
         f" of {spent.limit:,}, with {spent.reserved:,} reserved for the answer" if spent.reserved else ""
     )
-    mark = _mark(context)
-    if view.strategy == "recency":
+    mark = "" if spent.counter.exact else "≈"
+    if cut.strategy == "recency":
         aim = "to the last turns"
     else:
-        starts = view.history.messages[view.start].role == "user"
-        where = "the start of" if starts else "a place within"
-        aim = f"at {where} a turn, to at most {100 * target:g} % of what is available"
+        where = "the start of" if cut.starts_turn else "a place within"
+        aim = f"at {where} a turn, to at most {100 * cut.target:g} % of what is available"
     return (
-        f"{output.counted(view.removed, 'message')}, {mark}{lost:,} tokens not sent: "
-        f"the whole is {mark}{everything:,}, available are {spent.available:,}{reserve}; "
-        f"cut {aim} ({view.strategy})"
+        f"{output.counted(cut.messages, 'message')}, {mark}{cut.tokens:,} tokens not sent: "
+        f"the whole is {mark}{cut.whole_tokens:,}, available are {spent.available:,}{reserve}; "
+        f"cut {aim} ({cut.strategy})"
     )
 
 
@@ -342,30 +264,6 @@ def _print(out: Console, row: _Row, mark: str) -> None:
     out.print(line, no_wrap=True, overflow="ellipsis", crop=True)
 
 
-def _line(message: Message) -> str:
-    """A message in one line: the beginning of its text, its other parts, its calls."""
-    content = content_of(message)
-    words = [_first_line(text_of(message))]
-    if isinstance(content, list):
-        words += [f"[{kind}]" for kind in map(_kind, content) if kind != "text"]
-    for call in message.tool_calls:
-        arguments: Any = call.arguments
-        encoded = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
-        words.append(f"→ {call.name} {encoded[:MOST_TEXT]}")
-    return visible_line(" ".join(filter(None, words))[: 2 * MOST_TEXT]) or "(empty)"
-
-
-def _kind(part: Any) -> str:
-    return str(part.get("type", "part")) if isinstance(part, dict) else "part"
-
-
-def _first_line(text: str) -> str:
-    """The first line that is not blank, with an ellipsis if there is more."""
-    lines = text[: MOST_TEXT * 8].strip().splitlines() or [""]
-    head = lines[0][:MOST_TEXT].rstrip()
-    return visible_line(head + (" …" if len(head) < len(text.strip()) else ""))
-
-
-def _mark(context: assembly.AssembledContext) -> str:
+def _mark(assembled: protocol.AssembledContext) -> str:
     """The mark before an estimated count."""
-    return "" if context.usage.exact else "≈"
+    return "" if assembled.usage.counter.exact else "≈"

@@ -31,16 +31,15 @@ class AgentViewParams(FolderParams, frozen=True):
 
 
 class LayersParams(AgentViewParams, frozen=True):
-    """A folder, from the point of view of one of its agents or of another assistant."""
+    """A folder, as another assistant sees it, or an agent that is live or could be started."""
 
     # instead of `agent`: `claude-code`, `codex`, `opencode`, `gemini`, `copilot` or `cursor`
     assistant: Annotated[str, ASSISTANTS] | None = None
+    view_as: ViewAs | None = None  # instead of `agent`: an agent that is not started
 
 
 class PreviewParams(LayersParams, frozen=True):
     """A folder, as another assistant sees it, or an agent that is live or could be started."""
-
-    view_as: ViewAs | None = None  # instead of `agent`: an agent that is not started
 
 
 class ConversationParams(FolderParams, frozen=True):
@@ -106,6 +105,16 @@ class UsageParams(ConversationParams, frozen=True):
     assistant: Annotated[str, ASSISTANTS] | None = None
 
 
+class DryRun(Params, frozen=True, kw_only=True):
+    """What a turn would be. It picks no model, compacts nothing, and messages for the agent keep waiting."""
+
+    view_as: ViewAs | None = None  # instead of `agent`: an agent that is not started
+    memory: bool = True  # false: nothing that is remembered goes before the message
+    # instead of a conversation in the ledger: these messages, for the model last picked in the folder
+    messages: list[Message] | None = None
+    system_prompt: str | None = None  # with `messages`: instead of the prompt of the folder
+
+
 class AssembleParams(ConversationParams, frozen=True):
     """A folder, an agent and the turn to assemble.
 
@@ -135,6 +144,7 @@ class AssembleParams(ConversationParams, frozen=True):
     # tool definitions for this turn only, in addition to those of `options`: the next turn is not expected to
     # have them unless `nextTurn` names them
     turn_tools: list[dict[str, Any]] = []
+    dry_run: DryRun | None = None  # null: the turn is about to be sent
 
 
 class ParameterValue(Wire, frozen=True):
@@ -187,6 +197,8 @@ class AssembledContext(Sparse, frozen=True):
     source_event: str | None = None  # the event's `id`, if it has one
     # where to send it; absent with the providers `editor`, whose model the client asks itself, and `none`
     endpoint: Endpoint | None = None
+    # of a dry run: the sources of its parts, and what becomes of the messages
+    explanation: "Explanation | None" = None
 
 
 class Fragment(Wire, frozen=True):
@@ -203,6 +215,47 @@ class Fragment(Wire, frozen=True):
     source: Location | None  # its range in a file; empty if the file does not contain the text itself
     tokens: int  # its share of the prompt's tokens
     verbatim: bool  # true: the source's text verbatim, except for line ends; false: generated from the source
+
+
+class ExplainedMessage(Sparse, frozen=True, kw_only=True):
+    """A message of a dry run, and what becomes of it."""
+
+    # `system`, `user`, `assistant` or `tool`
+    role: Annotated[str, OneOf("system", "user", "assistant", "tool")]
+    text: str  # its beginning in one line, with its tool calls, for people
+    tokens: int  # as it is sent
+    # `sent`; `pinned` or `kept`, before a cut; `note`, which has names and values of what a cut leaves out;
+    # `anchor`, how the turn in which the cut is began; `left-out`, which no provider takes; `current`
+    state: Annotated[
+        str, OneOf("sent", "pinned", "kept", "note", "anchor", "left-out", "current", open=True)
+    ] = "sent"
+    position: int | None = None  # number of the message in the conversation, from 0
+    whole_tokens: int | None = None  # of a shortened one: its tokens as it is stored
+    preamble_tokens: int | None = None  # those of the facts and the memory that were sent before its text
+
+
+class ExplainedCut(Wire, frozen=True):
+    """The place of a dry run at which messages are left out, because not all fit."""
+
+    at: int  # the number of the message in `messages` before which they are missing
+    messages: int  # number of messages that are left out
+    tokens: int  # their tokens
+    whole_tokens: int  # the tokens of the whole request with them
+    starts_turn: bool  # whether the first message behind the cut begins a turn
+    strategy: str  # what to cut first, as in `options.truncationStrategy`
+    target: float  # the share of what is available that a cut aims at
+
+
+class Explanation(Sparse, frozen=True, kw_only=True):
+    """Where the parts of a dry run come from, and what becomes of the messages."""
+
+    fragments: list["Fragment"]  # of the system prompt, as in `nexus/context/preview`
+    messages: list[ExplainedMessage]  # those that are sent, oldest first
+    repairs: list[str]  # what a provider would refuse and how it is repaired, for people
+    cut: ExplainedCut | None = None  # absent: all messages fit
+    # who chose the model: the user, for the `session` or last in this `folder`; absent: the request or the
+    # settings
+    picked_for: Annotated[str | None, OneOf("session", "folder")] = None
 
 
 class Preview(Wire, frozen=True):

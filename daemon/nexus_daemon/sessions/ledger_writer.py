@@ -68,7 +68,7 @@ class LedgerWriter:
     The callbacks run in the writer's thread: `on_change` for each change of a session, `on_message` with the
     workspace and the agent of a direct message, `on_options` with a workspace in which the options of a
     conversation changed, or what its next request begins with. `on_event` gets the workspace and each event
-    of the bus, in the publisher's thread.
+    of the bus, in the publisher's thread. Unless it `creates` one, a ledger that is not there is in memory.
 
     `heads` are the sessions as last reported, by workspace and name. Only the writer's thread changes them,
     so that nothing this process writes is taken for another's.
@@ -81,6 +81,8 @@ class LedgerWriter:
         on_message: Callable[[str, str], None] = lambda *_: None,
         on_options: Callable[[str], None] = lambda _: None,
         on_event: "Callable[[str, Event], None]" = lambda *_: None,
+        *,
+        creates: bool = True,
     ) -> None:
         self.store: Ledger | None = None
         self.options = OptionsCache(on_options)
@@ -89,6 +91,7 @@ class LedgerWriter:
         self._levels: Levels | None = None
         self._bus: EventBus | None = None
         self._environ = environ
+        self._creates = creates
         self._on_change = on_change
         self._on_event = on_event
         # number of the newest direct message that was published or there before; None: not read yet
@@ -139,7 +142,11 @@ class LedgerWriter:
         """The ledger of a folder, opened if it is not open yet. In the writer's thread only."""
         refuse_url(url)
         if self.store is None:
-            self.store = ledgers.open_ledger(path, environ=self._environ)
+            opening = lazy.opening
+            is_stored = self._creates or opening.is_there(path, self._environ)
+            self.store = (
+                ledgers.open_ledger(path, environ=self._environ) if is_stored else opening.in_memory()
+            )
             with suppress(LedgerError):  # the conversations may be sound
                 self._messages = self.store.messages.newest()
         workspace = "" if folder is None else lazy.opening.workspace_of(folder)
@@ -153,6 +160,10 @@ class LedgerWriter:
         if self.store is None and url is None and not lazy.opening.is_there(path, self._environ):
             return None
         return self.open(folder, path=path, url=url)
+
+    def apart(self, folder: str) -> "FolderLedger":
+        """An empty ledger in memory, for a conversation of the folder that nobody stores."""
+        return FolderLedger(self, lazy.opening.in_memory(), lazy.opening.workspace_of(folder))
 
     def levels(self, ledger: "Ledger") -> "Levels":
         """The memory of the ledger's sessions, shared by all requests. In a thread that may block."""

@@ -31,7 +31,7 @@ from nexus_context.layers.agent_definitions import MAIN
 from nexus_context.ledger.records import TurnFacts
 from nexus_context.prefix import compare
 from nexus_daemon import protocol, results, tracing
-from nexus_daemon.sessions import next_request, sync, turn_memory, usage
+from nexus_daemon.sessions import dry_runs, next_request, sync, turn_memory, usage
 from nexus_daemon.sessions.attachments import (
     NO_ATTACHMENTS,
     Attachments,
@@ -86,6 +86,20 @@ async def assemble_with(
     return await turn.scope.work(_assemble_after, turn, context, compaction)
 
 
+async def dry_run(
+    scope: SessionScope, params: protocol.AssembleParams, messages: Sequence[Message] | None
+) -> protocol.AssembledContext:
+    """What `assemble` would answer, with an explanation. Nothing changes.
+
+    The conversation has these `messages`; None: those in the ledger.
+    """
+    params = msgspec.structs.replace(params, session=scope.conversation.session)
+    inputs = await _collect_inputs(scope, request_of(params), params)
+    if messages is not None:
+        scope.conversation.manager.add(messages)
+    return await scope.work(_assemble_dry, params, inputs, messages is None)
+
+
 async def predict_usage(
     scope: SessionScope, next_turn: protocol.NextTurnParams, *, agent: str | None
 ) -> protocol.TokenUsage:
@@ -134,7 +148,7 @@ async def _collect_inputs(
 ) -> TurnInputs:
     """Read the inputs of a turn; `params` are those of `request`."""
     passages, git, attachments = await asyncio.gather(
-        _search_knowledge(scope, request),
+        _search_knowledge(scope, request, remembers=_remembers(params)),
         _read_git(scope, request),
         _read_attachments(scope, params.attachments, params.files),
     )
@@ -149,9 +163,16 @@ async def _collect_inputs(
     )
 
 
-async def _search_knowledge(scope: SessionScope, request: assembly.Request) -> "Sequence[Passage]":
+def _remembers(params: protocol.AssembleParams) -> bool:
+    """Whether what is remembered goes before the message of the turn."""
+    return params.dry_run is None or params.dry_run.memory
+
+
+async def _search_knowledge(
+    scope: SessionScope, request: assembly.Request, *, remembers: bool
+) -> "Sequence[Passage]":
     text = "" if request.message is None else text_of(request.message)
-    if not text or not takes_memory(request):
+    if not text or not takes_memory(request) or not remembers:
         return ()
     _, counter = assembly.model_of(scope.snapshot, request.options.model)
     with scope.client.daemon.workers.counting():
@@ -193,6 +214,28 @@ def _assemble_unless_due(
     return result, turn, context
 
 
+def _assemble_dry(
+    scope: SessionScope, params: protocol.AssembleParams, inputs: TurnInputs, is_stored: bool
+) -> protocol.AssembledContext:
+    turn = _begin(scope, params, inputs, is_dry=True, is_stored=is_stored)
+    context = _assemble(turn)
+    result = _result(turn, context)
+    conversation, model = scope.conversation, turn.request.options.model
+    return msgspec.structs.replace(
+        result,
+        agent=None if scope.agent is None else scope.agent.id,
+        request_id=None,
+        explanation=dry_runs.explain(
+            context.assembled,
+            scope.snapshot,
+            turn_memory.locator_of(scope.locate, context.memory.items),
+            model=model,
+            positions=conversation.positions,
+            is_own=scope.ledger.session_options(conversation.session) is not None,
+        ),
+    )
+
+
 def _assemble_after(
     scope: SessionScope, turn: _Turn, context: _Context, compaction: TurnCompaction
 ) -> protocol.AssembledContext:
@@ -207,11 +250,21 @@ def _assemble_after(
     return _result(turn, context, compaction=report)
 
 
-def _begin(scope: SessionScope, params: protocol.AssembleParams, inputs: TurnInputs) -> _Turn:
-    """Take over what the request picks, and read what other windows wrote."""
+def _begin(
+    scope: SessionScope,
+    params: protocol.AssembleParams,
+    inputs: TurnInputs,
+    *,
+    is_dry: bool = False,
+    is_stored: bool = True,
+) -> _Turn:
+    """Take over what the request picks, and read what other windows wrote.
+
+    A dry run picks nothing; a conversation that is not stored has no other windows.
+    """
     began, now = time.perf_counter(), scope.client.now()
     request = request_of(params, inputs.git, {} if scope.agent is None else scope.agent.parameters)
-    if request.message is not None:
+    if request.message is not None and not is_dry:
         snapshot = next_request.snapshot_for_turn(scope, request.options)
         scope = msgspec.structs.replace(scope, snapshot=snapshot)
     request = next_request.without_repetition(request, scope.snapshot)
@@ -224,7 +277,12 @@ def _begin(scope: SessionScope, params: protocol.AssembleParams, inputs: TurnInp
         max_tokens=options.max_context_tokens,
         reserve=options.reserve_tokens,
     )
-    sync.follow(scope.conversation, scope.ledger, scope.snapshot, tokens=tokens)
+    if is_stored:
+        sync.follow(scope.conversation, scope.ledger, scope.snapshot, tokens=tokens)
+    frozen = scope.conversation.manager.frozen
+    if is_dry and frozen is not None and not options.additional_tools:  # those of the last request
+        options = msgspec.structs.replace(options, additional_tools=frozen.latest.tools)
+        request = msgspec.structs.replace(request, options=options)
     request = msgspec.structs.replace(request, session_parameters=scope.conversation.state.parameters)
     return _Turn(scope, params, inputs, request, now=now, began=began)
 
@@ -232,10 +290,11 @@ def _begin(scope: SessionScope, params: protocol.AssembleParams, inputs: TurnInp
 def _assemble(turn: _Turn) -> _Context:
     snapshot, conversation, request = turn.scope.snapshot, turn.scope.conversation, turn.request
     messages = conversation.stored
-    if takes_memory(request):
+    is_dry = turn.params.dry_run is not None
+    if takes_memory(request) and not is_dry:
         sync.open_conversation(conversation, turn.now)
         messages = conversation.manager
-    memory = turn_memory.gather(turn.scope, request, turn.inputs)
+    memory = turn_memory.gather(turn.scope, request, turn.inputs) if _remembers(turn.params) else TurnMemory()
     revision = conversation.manager.revision
     with tracing.span("assemble"):
         assembled, cached = assembly.assemble_cached(
@@ -278,19 +337,47 @@ def _goes_on(request: assembly.Request, conversation: Conversation) -> bool:
 def _result(
     turn: _Turn, context: _Context, *, compaction: dict[str, Any] | None = None
 ) -> protocol.AssembledContext:
-    """The result of the request. What was sent is recorded for the next turn."""
+    """The result of the request. Unless it is a dry run, what was sent is recorded for the next turn."""
     scope, request, inputs, memory = turn.scope, turn.request, turn.inputs, context.memory
     conversation, assembled = scope.conversation, context.assembled
     memory_report = assembled.metadata.get("memory", {})
     attachments = report_attachments(inputs.attachments, memory_report)
-    if memory.searched or memory.events:
-        sent = memory_report.get("messages", ())
-        turn_memory.hand_out(conversation, inputs.agent, sent, memory.events)
     locate = turn_memory.locator_of(scope.locate, memory.items)
     counter = models.model_of(scope.snapshot, request.options.model)[1]
     cache = compare(conversation.last_prefix, assembled.prefix, counter)
     attached = [*attachments.get("instructions", ()), *attachments.get("attachments", ())]
     record = context_json(scope.snapshot, assembled, request, now=turn.now, attachments=attached)
+    if turn.params.dry_run is None:
+        _record(turn, context, record)
+    metadata = dict(assembled.metadata)
+    if compaction is not None:
+        metadata["compaction"] = compaction
+    metadata |= {"cache": results.cache_report(cache, scope.locate), "cached": context.cached}
+    metadata |= attachments
+    if memory.failures:
+        metadata["memory"] = memory_report | {"failures": list(memory.failures)}
+    metadata["contextJson"] = record
+    if turn.params.dry_run is None:  # two dry runs of the same turn are equal
+        metadata["assemblyMs"] = round((time.perf_counter() - turn.began) * 1000, 3)
+    result = results.assembled(
+        assembled,
+        scope.snapshot,
+        turn.params,
+        locate,
+        folder=scope.folder.uri,
+        metadata=metadata,
+        positions=conversation.positions,
+    )
+    return msgspec.structs.replace(result, parent_turn=conversation.last_turn)
+
+
+def _record(turn: _Turn, context: _Context, record: Any) -> None:
+    """Keep what was sent, for the next turn and for the append of this one; `record` is stored with it."""
+    scope, request, inputs, memory = turn.scope, turn.request, turn.inputs, context.memory
+    conversation, assembled = scope.conversation, context.assembled
+    if memory.searched or memory.events:
+        sent = assembled.metadata.get("memory", {}).get("messages", ())
+        turn_memory.hand_out(conversation, inputs.agent, sent, memory.events)
     if request.message is not None or takes_memory(request):
         options = next_request.without_turn_tools(request.options, inputs.tools)
         conversation.last_prefix, conversation.last_options = assembled.prefix, options
@@ -308,22 +395,3 @@ def _result(
             context=record,
         )
         conversation.note_facts(assembled.sent_request.id, RequestFacts(facts, Estimate(family, total)))
-    metadata = dict(assembled.metadata)
-    if compaction is not None:
-        metadata["compaction"] = compaction
-    metadata |= {"cache": results.cache_report(cache, scope.locate), "cached": context.cached}
-    metadata |= attachments
-    if memory.failures:
-        metadata["memory"] = memory_report | {"failures": list(memory.failures)}
-    metadata["contextJson"] = record
-    metadata["assemblyMs"] = round((time.perf_counter() - turn.began) * 1000, 3)
-    result = results.assembled(
-        assembled,
-        scope.snapshot,
-        turn.params,
-        locate,
-        folder=scope.folder.uri,
-        metadata=metadata,
-        positions=conversation.positions,
-    )
-    return msgspec.structs.replace(result, parent_turn=conversation.last_turn)

@@ -46,6 +46,7 @@ class WorkingTrees:
     """The git working trees of all folders. Lives on the event loop; files are read in `executor`."""
 
     def __init__(self, executor: Executor) -> None:
+        self.patience_s = PATIENCE_S
         self._executor = executor
         self._gits = ThreadPoolExecutor(MOST_AT_ONCE, thread_name_prefix="nexus-git")
         self._cache: OrderedDict[_Key, _Cached] = OrderedDict()
@@ -68,7 +69,7 @@ class WorkingTrees:
             look = partial(_look, folder, environ=environ, stopped=self._stop.is_set)
             running = self._runs[key] = asyncio.get_running_loop().run_in_executor(self._gits, look)
             running.add_done_callback(partial(self._on_state, key))
-        await asyncio.wait([running], timeout=PATIENCE_S)
+        await asyncio.wait([running], timeout=self.patience_s)
         if running.done():
             return running.result()
         return _while_slow(await self._read(folder), cached)

@@ -228,7 +228,7 @@ def test_what_was_known_is_told_while_git_is_looking(tmp_path: Path, monkeypatch
         Path(desk.tree.path("/a/new.md")).unlink()
         assert await said(desk, talk, 2) == NEW  # asked a moment ago
         monkeypatch.setattr(working_trees, "FRESH_S", 0.0)
-        monkeypatch.setattr(working_trees, "PATIENCE_S", 0.01)
+        desk.daemon.git.patience_s = 0.01
         slow.write_text("#!/bin/sh\nexec sleep 600\n")
         slow.chmod(0o755)
         assert await said(desk, talk, 3) == NEW  # the best that is known

@@ -907,6 +907,8 @@ export interface AssembleParams extends ConversationParams {
    * unless `nextTurn` names them
    */
   turnTools?: Record<string, Json>[];
+  /** null: the turn is about to be sent */
+  dryRun?: DryRun | null;
 }
 
 /** One assembled turn. */
@@ -962,6 +964,8 @@ export interface AssembledContext {
   sourceEvent?: string;
   /** where to send it; absent with the providers `editor`, whose model the client asks itself, and `none` */
   endpoint?: Endpoint;
+  /** of a dry run: the sources of its parts, and what becomes of the messages */
+  explanation?: Explanation;
 }
 
 /** An instruction file that the editor attaches to a turn automatically. */
@@ -1010,6 +1014,18 @@ export interface ConversationParams extends FolderParams {
   agent?: string | null;
 }
 
+/** What a turn would be. It picks no model, compacts nothing, and messages for the agent keep waiting. */
+export interface DryRun {
+  /** instead of `agent`: an agent that is not started */
+  viewAs?: ViewAs | null;
+  /** false: nothing that is remembered goes before the message */
+  memory?: boolean;
+  /** instead of a conversation in the ledger: these messages, for the model last picked in the folder */
+  messages?: Message[] | null;
+  /** with `messages`: instead of the prompt of the folder */
+  systemPrompt?: string | null;
+}
+
 /** Where the client sends a request, by the settings of `provider`, without values of headers and keys. */
 export interface Endpoint {
   /** whether the environment variable with the API key is set in the client's environment */
@@ -1023,6 +1039,59 @@ export interface Endpoint {
   headers?: string[];
   /** the variable with the API key, `provider.api_key_env` */
   keyVariable?: string;
+}
+
+/** The place of a dry run at which messages are left out, because not all fit. */
+export interface ExplainedCut {
+  /** the number of the message in `messages` before which they are missing */
+  at: number;
+  /** number of messages that are left out */
+  messages: number;
+  /** their tokens */
+  tokens: number;
+  /** the tokens of the whole request with them */
+  wholeTokens: number;
+  /** whether the first message behind the cut begins a turn */
+  startsTurn: boolean;
+  /** what to cut first, as in `options.truncationStrategy` */
+  strategy: string;
+  /** the share of what is available that a cut aims at */
+  target: number;
+}
+
+/** A message of a dry run, and what becomes of it. */
+export interface ExplainedMessage {
+  /** `system`, `user`, `assistant` or `tool` */
+  role: "system" | "user" | "assistant" | "tool";
+  /** its beginning in one line, with its tool calls, for people */
+  text: string;
+  /** as it is sent */
+  tokens: number;
+  /**
+   * `sent`; `pinned` or `kept`, before a cut; `note`, which has names and values of what a cut leaves out; `anchor`,
+   * how the turn in which the cut is began; `left-out`, which no provider takes; `current`
+   */
+  state?: "sent" | "pinned" | "kept" | "note" | "anchor" | "left-out" | "current" | (string & {});
+  /** number of the message in the conversation, from 0 */
+  position?: number;
+  /** of a shortened one: its tokens as it is stored */
+  wholeTokens?: number;
+  /** those of the facts and the memory that were sent before its text */
+  preambleTokens?: number;
+}
+
+/** Where the parts of a dry run come from, and what becomes of the messages. */
+export interface Explanation {
+  /** of the system prompt, as in `nexus/context/preview` */
+  fragments: Fragment[];
+  /** those that are sent, oldest first */
+  messages: ExplainedMessage[];
+  /** what a provider would refuse and how it is repaired, for people */
+  repairs: string[];
+  /** absent: all messages fit */
+  cut?: ExplainedCut;
+  /** who chose the model: the user, for the `session` or last in this `folder`; absent: the request or the settings */
+  pickedFor?: "session" | "folder";
 }
 
 /** A run of the prompt's text and its source. */
@@ -1110,10 +1179,12 @@ export interface LayerFile {
   description?: string;
 }
 
-/** A folder, from the point of view of one of its agents or of another assistant. */
+/** A folder, as another assistant sees it, or an agent that is live or could be started. */
 export interface LayersParams extends AgentViewParams {
   /** instead of `agent`: `claude-code`, `codex`, `opencode`, `gemini`, `copilot` or `cursor` */
   assistant?: "claude-code" | "codex" | "opencode" | "gemini" | "copilot" | "cursor" | (string & {}) | null;
+  /** instead of `agent`: an agent that is not started */
+  viewAs?: ViewAs | null;
 }
 
 /** The layers of a folder's context. */
@@ -1168,8 +1239,6 @@ export interface Preview {
 
 /** A folder, as another assistant sees it, or an agent that is live or could be started. */
 export interface PreviewParams extends LayersParams {
-  /** instead of `agent`: an agent that is not started */
-  viewAs?: ViewAs | null;
 }
 
 /** A directory or file that was left out. */

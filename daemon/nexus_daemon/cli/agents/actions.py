@@ -10,8 +10,8 @@ from nexus_context.visible import visible_line
 from nexus_daemon import protocol
 from nexus_daemon.api import agent as handlers
 from nexus_daemon.cli import output
+from nexus_daemon.cli.asking import answer
 from nexus_daemon.cli.folder import absolute, short_path
-from nexus_daemon.cli.local_daemon import answer
 from nexus_daemon.cli.tables import LEAST_PATH, Column, print_columns
 
 

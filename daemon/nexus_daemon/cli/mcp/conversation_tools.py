@@ -24,7 +24,7 @@ from nexus_daemon.cli.folder import short_path
 from nexus_daemon.cli.mcp.answer_call import CallScope
 from nexus_daemon.cli.mcp.pages import ToolAnswer
 from nexus_daemon.cli.memory import NOTES
-from nexus_daemon.cli.sessions.open_session import (
+from nexus_daemon.cli.open_session import (
     ledger_for,
     load_folder,
     sessions_that_begin,
@@ -81,7 +81,7 @@ def add_memory(scope: CallScope) -> ToolAnswer:
     """Add a note, as `nexus memory add` does."""
     from nexus_daemon import protocol
     from nexus_daemon.api import session
-    from nexus_daemon.cli.local_daemon import answer
+    from nexus_daemon.cli.asking import answer
 
     note = Message("user", scope.arguments["text"], meta={"pinned": True})
     appended = answer(

@@ -9,7 +9,7 @@ from nexus_context.redact import redact
 from nexus_context.visible import visible_line
 from nexus_daemon.cli import output
 from nexus_daemon.cli.folder import load_inputs, short_path
-from nexus_daemon.cli.sessions.open_session import note, workspace_of
+from nexus_daemon.cli.open_session import note, workspace_of
 from nexus_daemon.cli.tables import Column, print_columns
 
 UNSTATED = "–"

@@ -8,7 +8,7 @@ from nexus_context.ledger.records import Session
 from nexus_context.ledger.store import Ledger
 from nexus_context.visible import visible_line
 from nexus_daemon.cli import output
-from nexus_daemon.cli.sessions.open_session import find_session, ledger_for, load_folder, note, workspace_of
+from nexus_daemon.cli.open_session import find_session, ledger_for, load_folder, note, workspace_of
 
 
 def run_fork(options: argparse.Namespace) -> int:

@@ -9,8 +9,8 @@ from nexus_context.errors import Severity
 from nexus_daemon import protocol
 from nexus_daemon.api import session as handlers
 from nexus_daemon.cli import output
-from nexus_daemon.cli.local_daemon import answer
-from nexus_daemon.cli.sessions.open_session import find_session, ledger_for, load_folder, note, workspace_of
+from nexus_daemon.cli.asking import answer
+from nexus_daemon.cli.open_session import find_session, ledger_for, load_folder, note, workspace_of
 from nexus_daemon.cli.sessions.transfer import read_contents
 
 MOST_LOST = 5

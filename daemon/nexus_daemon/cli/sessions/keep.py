@@ -11,7 +11,7 @@ from nexus_context.mirror import FileOutcome, MirrorSummary, mirror_files
 from nexus_context.visible import visible_line
 from nexus_daemon.cli import output
 from nexus_daemon.cli.folder import absolute, load_inputs
-from nexus_daemon.cli.sessions.open_session import ledger_for, load_folder, note, workspace_of
+from nexus_daemon.cli.open_session import ledger_for, load_folder, note, workspace_of
 
 LONG = 16 << 20
 """Bytes from which on progress is shown."""

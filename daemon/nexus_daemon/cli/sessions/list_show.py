@@ -21,7 +21,7 @@ from nexus_context.tokens import SimpleTokenCounter
 from nexus_context.visible import visible_line
 from nexus_daemon.cli import output
 from nexus_daemon.cli.folder import absolute, short_path
-from nexus_daemon.cli.sessions.open_session import (
+from nexus_daemon.cli.open_session import (
     BEGINS_SESSIONS,
     find_session,
     ledger_for,

@@ -9,7 +9,7 @@ from nexus_context.ledger.records import Verification, Verified
 from nexus_context.ledger.salvage import salvage
 from nexus_daemon.cli import output
 from nexus_daemon.cli.folder import absolute
-from nexus_daemon.cli.sessions.open_session import accept, ledger_for, load_folder, note, workspace_of
+from nexus_daemon.cli.open_session import accept, ledger_for, load_folder, note, workspace_of
 
 
 def run_verify(options: argparse.Namespace) -> int:

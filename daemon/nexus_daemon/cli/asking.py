@@ -1,0 +1,130 @@
+"""Ask a daemon in this process about a folder: commands use the handlers that editors use.
+
+1. The daemon lives as long as its command. It shares the ledger with all running daemons, which notice what
+   it writes within a second.
+2. `writing` never writes to a ledger that does not persist, or that may not be the right one: LedgerError.
+   `reading` creates no ledger.
+3. No client is connected: notifications are dropped, and a compaction's summary is extracted.
+4. A command that a running daemon executes for another process asks a daemon beside that one, with the
+   environment of the other process.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from nexus_context.errors import RequestError
+from nexus_context.files import is_dir
+from nexus_context.ledger.errors import LedgerError
+from nexus_daemon import protocol
+from nexus_daemon.api.resolve import folder_ledger
+from nexus_daemon.cli import output
+from nexus_daemon.cli.folder import absolute, load_inputs, read
+from nexus_daemon.cli.open_session import check_settings, find_session
+from nexus_daemon.connection import Connection
+from nexus_daemon.lsp import convert
+from nexus_daemon.lsp.dispatch import NexusServer
+from nexus_daemon.sessions.ledger_writer import FolderLedger
+from nexus_daemon.state import Daemon
+
+P = TypeVar("P", bound=protocol.Params)
+R = TypeVar("R", bound=protocol.Wire)
+T = TypeVar("T")
+
+GIT_S = 5.0
+"""Seconds that git may take: nobody types meanwhile."""
+
+
+class _NoEditor(NexusServer):
+    """The server of a connection without a client."""
+
+    def notify(self, method: str, params: Any = None) -> None:
+        pass
+
+
+class FolderClient:
+    """The client of a daemon with one folder; `uri` is that of the folder."""
+
+    def __init__(self, runner: asyncio.Runner, connection: Connection, uri: str) -> None:
+        self.uri = uri
+        self._runner = runner
+        self._connection = connection
+
+    def ask(self, handler: Callable[[Connection, P], Awaitable[R]], params: P) -> R:
+        """The handler's answer; RequestError as the handler raises it."""
+        return self._runner.run(_awaited(handler(self._connection, params)))
+
+    def session_named(self, name: str) -> str:
+        """The name of the session that is called or begins so; RequestError for none, and for several."""
+        ledger = self._runner.run(_ledger_of(self._connection, self.uri))
+        if not ledger.store.location:
+            raise RequestError(
+                f"There is no session {name!r}: no conversation is stored yet.", code="unknown-session"
+            )
+        return find_session(ledger.store, ledger.workspace, name).name
+
+    def ledger_notice(self) -> str | None:
+        """What users are told about the ledger; LedgerError if what is written does not persist."""
+        store = self._runner.run(_ledger_of(self._connection, self.uri)).store
+        if not store.persists:
+            raise LedgerError(f"Nothing was done. {store.notice}", code="ledger-read-only")
+        return store.notice
+
+
+@contextmanager
+def reading(folder: Path) -> Iterator[FolderClient]:
+    """A client of a daemon with the folder, to read what the daemon knows."""
+    with _running(folder, creates_ledger=False) as client:
+        yield client
+
+
+def answer(
+    command: str, folder: str, handler: Callable[[Connection, P], Awaitable[R]], params: Callable[[str], P]
+) -> R:
+    """The answer of a handler that writes. `params` makes its parameters from the URI of `folder`, a path.
+
+    RequestError as the handler raises it, and LedgerError by rule 2. `command` is named in notices.
+    """
+    path = absolute(folder)
+    if not is_dir(str(path)):
+        raise LedgerError(f"{folder} is not a folder.", code="unknown-folder")
+    check_settings(read(path), writes=True)
+    with _running(path, creates_ledger=True) as client:
+        notice = client.ledger_notice()
+        if notice is not None:
+            output.complain(command, notice)
+        return client.ask(handler, params(client.uri))
+
+
+@contextmanager
+def _running(folder: Path, *, creates_ledger: bool) -> Iterator[FolderClient]:
+    uri = convert.path_to_uri(str(folder))
+    with asyncio.Runner() as runner:
+        daemon = Daemon(load_inputs(), creates_ledger=creates_ledger)
+        daemon.git.patience_s = GIT_S
+        connection = Connection(_NoEditor(), lambda: daemon)
+        try:
+            runner.run(_join(connection, daemon, uri))
+            yield FolderClient(runner, connection, uri)
+        finally:
+            runner.run(_leave(connection, daemon))
+
+
+async def _join(connection: Connection, daemon: Daemon, uri: str) -> None:
+    connection.start()
+    daemon.add_folder(connection, uri, name="", listed=True)
+
+
+async def _leave(connection: Connection, daemon: Daemon) -> None:
+    connection.end()
+    await daemon.close()
+
+
+async def _ledger_of(connection: Connection, uri: str) -> FolderLedger:
+    return await folder_ledger(connection, uri)
+
+
+async def _awaited(awaitable: Awaitable[T]) -> T:
+    return await awaitable
