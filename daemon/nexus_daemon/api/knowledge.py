@@ -49,6 +49,7 @@ async def status(client: "Connection", params: protocol.FolderParams) -> protoco
         paths=list(state.paths),
         files=state.files,
         passages=state.passages,
+        index=state.index,
         updating=folder.knowledge.is_updating,
         model=state.model,
         vectors=None if state.model is None else state.vectors,

@@ -5,31 +5,20 @@ the same index.
 """
 
 import argparse
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from nexus_context.errors import Problem, RequestError
-from nexus_context.files import real_path
-from nexus_context.layers.walk import user_home
-from nexus_daemon.cli import invocation, output
-from nexus_daemon.cli.folder import absolute, folder_of, read
-from nexus_daemon.lsp.convert import Locator
-from nexus_daemon.lsp.lsp_types import DEFAULT_ENCODING
+from nexus_context.errors import RequestError
+from nexus_daemon import protocol
+from nexus_daemon.cli import output
+from nexus_daemon.cli.folder import absolute, folder_of
+from nexus_daemon.lsp.convert import uri_to_path
 
 if TYPE_CHECKING:
-    from nexus_context.memory.knowledge import (
-        EmbeddingSettings,
-        KnowledgeIndex,
-        Passage,
-        Settings,
-        Vectors,
-    )
-    from nexus_context.snapshot import Snapshot
-    from nexus_context.tokens import TokenCounter
+    from nexus_daemon.cli.asking import FolderClient
 
+LOOK_S = 0.05  # between two looks at an index that is being updated
 EPILOG = """\
 examples:
   nexus knowledge query When is a rollback possible?
@@ -79,140 +68,90 @@ def run(options: argparse.Namespace) -> int:
     if folder is None:
         output.complain("knowledge", f"{options.folder} does not exist.")
         return 2
-    snapshot = read(folder)
-    actions: dict[str, Callable[[FolderKnowledge, Snapshot, argparse.Namespace], None]]
+    from nexus_daemon.cli.asking import reading  # the daemon, which the options of a command do not need
+
+    actions: dict[str, Callable[[FolderClient, protocol.KnowledgeStatusResult, argparse.Namespace], None]]
     actions = {"query": _print_passages, "status": _print_status}
     try:
-        with open_knowledge("knowledge", str(folder), snapshot) as knowledge:
-            if knowledge is None:
-                output.complain("knowledge", _nothing(snapshot))
+        with reading(folder) as client:
+            status = settled_status(client)
+            if not status.paths:
+                place = "memory.knowledge.paths of .nexus3/config.json (docs/memory.md)"
+                output.complain("knowledge", f"{folder} has no knowledge base; name its files in {place}.")
                 return 1
-            actions[options.action](knowledge, snapshot, options)
+            actions[options.action](client, status, options)
     except RequestError as error:
         output.complain("knowledge", str(error))
         return 1
     return 0
 
 
-# ---------------------------------------------------------------- the knowledge base
+def settled_status(client: "FolderClient") -> protocol.KnowledgeStatusResult:
+    """What is indexed, once the index is up to date. RequestError if it cannot be read."""
+    from nexus_daemon.api import knowledge
 
-
-class FolderKnowledge(msgspec.Struct, frozen=True):
-    """The knowledge base of a folder, up to date. `problems` are those of its paths."""
-
-    settings: "Settings"
-    index: "KnowledgeIndex"
-    vectors: "Vectors | None"
-    problems: tuple[Problem, ...]
-
-    def passages(
-        self, text: str, counter: "TokenCounter", *, top_k: int | None = None, max_tokens: int | None = None
-    ) -> "list[Passage]":
-        """The passages that match a text; the limits default to the settings."""
-        from nexus_context.memory import knowledge
-
-        return knowledge.query(
-            self.index,
-            text,
-            counter,
-            top_k=self.settings.top_k if top_k is None else top_k,
-            max_tokens=self.settings.max_tokens if max_tokens is None else max_tokens,
-            accepts=self.settings.covers,
-            vectors=self.vectors,
-        )
-
-
-@contextmanager
-def open_knowledge(command: str, folder: str, snapshot: "Snapshot") -> "Iterator[FolderKnowledge | None]":
-    """The knowledge base of a folder, brought up to date; None if the settings name no path.
-
-    `command` is named in warnings. RequestError if the index cannot be used.
-    """
-    from nexus_context.memory import knowledge
-
-    settings, problems = knowledge.settings_of(snapshot.layers, user_home(invocation.current().environ))
-    if not settings.places:
-        yield None
-        return
-    index = knowledge.KnowledgeIndex(knowledge.index_path(real_path(folder), invocation.current().environ))
-    try:
-        refreshed = knowledge.refresh(index, settings)
-        vectors = None if settings.embeddings is None else _vectors(command, index, settings.embeddings)
-        yield FolderKnowledge(settings, index, vectors, (*problems, *refreshed.problems))
-    except (knowledge.IndexBusyError, knowledge.IndexLostError) as error:
-        raise RequestError(f"{error}", code="knowledge") from None
-    finally:
-        index.close()
-
-
-def _vectors(command: str, index: "KnowledgeIndex", embeddings: "EmbeddingSettings") -> "Vectors | None":
-    from nexus_context.memory import knowledge
-
-    try:
-        model = knowledge.load_model(knowledge.find_model(embeddings.model))
-        vectors = knowledge.Vectors(index, model, min_similarity=embeddings.min_similarity)
-        vectors.refresh()
-    except knowledge.EmbeddingError as error:
-        output.complain(command, f"files are searched by words only: {error}")
-        return None
-    return vectors
-
-
-def _nothing(snapshot: "Snapshot") -> str:
-    place = "memory.knowledge.paths of .nexus3/config.json (docs/memory.md)"
-    return f"{snapshot.folder} has no knowledge base; name its files in {place}."
+    while (status := client.ask(knowledge.status, protocol.FolderParams(client.uri))).updating:
+        time.sleep(LOOK_S)
+    return status
 
 
 # ---------------------------------------------------------------- actions
 
 
-def _print_passages(knowledge: FolderKnowledge, snapshot: "Snapshot", options: argparse.Namespace) -> None:
-    from nexus_context import assembly
-    from nexus_daemon.api.knowledge import passage_results
+def _print_passages(
+    client: "FolderClient", status: protocol.KnowledgeStatusResult, options: argparse.Namespace
+) -> None:
+    from nexus_daemon.api import knowledge
+    from nexus_daemon.workspace.knowledge import WORDS_ONLY
 
-    _, counter = assembly.model_of(snapshot, None)
-    text = " ".join(options.text)
-    passages = knowledge.passages(text, counter, top_k=options.limit, max_tokens=options.max_tokens)
-    answer = passage_results(passages, Locator(snapshot.layers, DEFAULT_ENCODING))
+    params = protocol.KnowledgeQueryParams(
+        client.uri, query=" ".join(options.text), limit=options.limit, max_tokens=options.max_tokens
+    )
+    passages = client.ask(knowledge.query, params).passages
+    for problem in status.problems:
+        if problem.message.startswith(WORDS_ONLY):
+            output.complain("knowledge", problem.message)
     if options.json:
-        output.json_value({"passages": answer})
+        output.json_value({"passages": passages})
         return
     if not passages:
         output.complain("knowledge", "no passage matches.")
-    for passage, result in zip(passages, answer, strict=True):
-        title = f"{passage.path}:{result.range.start.line + 1}"
+    for passage in passages:
+        path = uri_to_path(passage.uri) or passage.uri
         heading = f" › {passage.heading}" if passage.heading else ""
         meaning = f" (by {' and '.join(passage.matched_by)})" if "meaning" in passage.matched_by else ""
-        output.line(f"{title}{heading}{meaning}")
+        output.line(f"{path}:{passage.range.start.line + 1}{heading}{meaning}")
         output.page(f"\n{passage.text.strip()}\n\n")
 
 
-def _print_status(knowledge: FolderKnowledge, _: "Snapshot", options: argparse.Namespace) -> None:
-    files, passages = knowledge.index.totals()
-    vectors = knowledge.vectors
-    state: dict[str, Any] = {
-        "paths": [place.selection for place in knowledge.settings.places],
-        "files": files,
-        "passages": passages,
-        "model": None if vectors is None else vectors.embedder.name,
-        "vectors": None if vectors is None else vectors.count,
-        "index": knowledge.index.location,
-        "problems": [problem.message for problem in knowledge.problems],
-    }
+def _print_status(
+    _: "FolderClient", status: protocol.KnowledgeStatusResult, options: argparse.Namespace
+) -> None:
+    problems = [problem.message for problem in status.problems]
     if options.json:
-        output.json_value(state)
+        output.json_value(
+            {
+                "paths": status.paths,
+                "files": status.files,
+                "passages": status.passages,
+                "model": status.model,
+                "vectors": status.vectors,
+                "index": status.index,
+                "problems": problems,
+            }
+        )
         return
-    for path in state["paths"]:
+    for path in status.paths:
         output.line(f"path         {path}")
-    output.line(f"files        {files:,}")
-    output.line(f"passages     {passages:,}")
-    output.line(f"searched by  {_search(state)}")
-    output.line(f"index        {state['index']}")
-    for message in state["problems"]:
+    output.line(f"files        {status.files:,}")
+    output.line(f"passages     {status.passages:,}")
+    output.line(f"searched by  {_search(status)}")
+    output.line(f"index        {status.index}")
+    for message in problems:
         output.complain("knowledge", message)
 
 
-def _search(state: dict[str, Any]) -> str:
-    if state["model"] is None:
+def _search(status: protocol.KnowledgeStatusResult) -> str:
+    if status.model is None:
         return "words"
-    return f"words and meaning ({state['model']}: {output.counted(state['vectors'], 'vector')})"
+    return f"words and meaning ({status.model}: {output.counted(status.vectors or 0, 'vector')})"

@@ -11,6 +11,7 @@ provider.
 import argparse
 import shlex
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -163,6 +164,11 @@ def _show(client: FolderClient, folder: Path, options: argparse.Namespace) -> in
     opened = None if options.messages is None else _open_transcript(options)
     if opened is None and options.layers and not options.tokens and options.format == "text":
         return _print_layers(client, folder, view)
+    if options.memory:
+        from nexus_daemon.cli.knowledge import settled_status
+
+        with suppress(RequestError):  # what fails is told with the turn
+            settled_status(client)
     request = _request(client, options, view, event=event, tools=tools, opened=opened)
     assembled = client.ask(context.assemble, request)
     _warn(client, assembled, options)
@@ -288,6 +294,8 @@ def _budget(text: str) -> int:
 
 def _warn(client: FolderClient, assembled: protocol.AssembledContext, options: argparse.Namespace) -> None:
     """Tell whom the model was picked for, and what makes the figures doubtful."""
+    for failure in assembled.metadata.get("memory", {}).get("failures", ()):
+        output.complain("show", f"not all is remembered: {failure}")
     explanation = assembled.explanation
     if explanation is not None and explanation.picked_for is not None:
         is_own = explanation.picked_for == "session" and options.session is not None

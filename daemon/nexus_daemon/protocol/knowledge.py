@@ -42,6 +42,7 @@ class KnowledgeStatusResult(Sparse, frozen=True, kw_only=True):
     paths: list[str]  # the paths and patterns of the settings, absolute; none: there is no knowledge base
     files: int  # files in the index
     passages: int  # passages of these files
+    index: str | None = None  # path of the index; absent if there is no knowledge base
     updating: bool = False  # true: files are being indexed or embedded
     model: str | None = None  # the model that searches by meaning; absent: only words are searched
     vectors: int | None = None  # different passages that the model has embedded, if there is one

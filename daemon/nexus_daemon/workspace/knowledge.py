@@ -50,6 +50,7 @@ logger = logging.getLogger(__name__)
 
 PATIENCE_S = 0.1
 MODEL_PATIENCE_S = 0.25
+WORDS_ONLY = "Files are searched by words only"  # how the problem of a model that cannot be used begins
 QUIET_S = 0.03
 MOST_WATCHED = 2_000
 RESCAN_S = 30.0
@@ -65,12 +66,15 @@ class _Look(NamedTuple):
 
 
 class KnowledgeState(msgspec.Struct, frozen=True, kw_only=True):
-    """What is indexed. `paths` are absolute, `files` and `passages` numbers; `model` searches by meaning.
+    """What is indexed. `paths` and `index` are absolute, `files` and `passages` numbers.
+
+    `model` searches by meaning.
 
     `vectors` is the number of different passages that the model has embedded.
     """
 
     paths: tuple[str, ...] = ()
+    index: str | None = None
     files: int = 0
     passages: int = 0
     model: str | None = None
@@ -315,7 +319,7 @@ class Knowledge:
                 return (_model_problem(embeddings, message),)
         except lazy.knowledge.EmbeddingError as error:
             self._vectors = None
-            return (_model_problem(embeddings, f"Files are searched by words only: {error}."),)
+            return (_model_problem(embeddings, f"{WORDS_ONLY}: {error}."),)
         except (lazy.knowledge.IndexLostError, lazy.knowledge.IndexBusyError) as error:
             logger.debug("%s", error)
             self._looked = None  # the next query scans again
@@ -394,10 +398,12 @@ class Knowledge:
         settings, _ = lazy.knowledge.settings_of(layers, self._user_home)
         if not settings.places:
             return KnowledgeState()
-        files, passages = self._opened().totals()
+        index = self._opened()
+        files, passages = index.totals()
         vectors = self._vectors
         return KnowledgeState(
             paths=tuple(place.selection for place in settings.places),
+            index=index.location,
             files=files,
             passages=passages,
             model=None if vectors is None else vectors[1].embedder.name,

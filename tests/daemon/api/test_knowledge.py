@@ -74,7 +74,8 @@ def test_status_says_what_is_indexed(tmp_path: Path) -> None:
         assert not Path(desk.tree.path("/state/knowledge")).exists()
         configure(desk, ask, "docs", "notes/*.md", "../x")
         status = await settled(ask)
-        problems = status.pop("problems")
+        problems, index = status.pop("problems"), status.pop("index")
+        assert Path(index).parent == Path(desk.tree.path("/state/knowledge"))
         paths = [desk.tree.path("/a/docs"), desk.tree.path("/a/notes/*.md")]
         assert status == {"paths": paths, "files": 2, "passages": 3}
         assert [one["code"] for one in problems] == ["config.scope", "config.knowledge"]

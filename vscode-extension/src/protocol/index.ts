@@ -1391,6 +1391,8 @@ export interface KnowledgeStatusResult {
   files: number;
   /** passages of these files */
   passages: number;
+  /** path of the index; absent if there is no knowledge base */
+  index?: string;
   /** true: files are being indexed or embedded */
   updating?: boolean;
   /** the model that searches by meaning; absent: only words are searched */

@@ -2,15 +2,13 @@
 
 from pathlib import Path
 
-from nexus_context import assembly
 from nexus_context.errors import RequestError
-from nexus_context.files import PROMPT_LIMIT, read_text
-from nexus_context.lines import LineIndex
-from nexus_context.memory.knowledge import Passage
-from nexus_daemon.cli.folder import read, short_path
-from nexus_daemon.cli.knowledge import open_knowledge
+from nexus_daemon import protocol
+from nexus_daemon.cli.folder import short_path
+from nexus_daemon.cli.knowledge import settled_status
 from nexus_daemon.cli.mcp.answer_call import CallScope
 from nexus_daemon.cli.mcp.pages import ToolAnswer
+from nexus_daemon.lsp.convert import uri_to_path
 
 MOST_PASSAGES = 40
 MOST_TOKENS = 20_000
@@ -22,13 +20,16 @@ _NOTHING = (
 
 def search_knowledge(scope: CallScope) -> ToolAnswer:
     """The answer: passages, best first."""
-    query = scope.arguments["query"]
-    snapshot = read(Path(scope.folder))
-    _, counter = assembly.model_of(snapshot, None)
-    with open_knowledge("knowledge", scope.folder, snapshot) as knowledge:
-        if knowledge is None:
+    from nexus_daemon.api import knowledge  # the daemon, which other tools do not need
+    from nexus_daemon.cli.asking import reading
+
+    with reading(Path(scope.folder)) as client:
+        if not settled_status(client).paths:
             raise RequestError(_NOTHING, code="knowledge")
-        passages = knowledge.passages(query, counter, top_k=MOST_PASSAGES, max_tokens=MOST_TOKENS)
+        params = protocol.KnowledgeQueryParams(
+            client.uri, query=scope.arguments["query"], limit=MOST_PASSAGES, max_tokens=MOST_TOKENS
+        )
+        passages = client.ask(knowledge.query, params).passages
     if not passages:
         return ToolAnswer("No passage of the knowledge base matches. Try fewer or other words.")
     return ToolAnswer(
@@ -36,8 +37,7 @@ def search_knowledge(scope: CallScope) -> ToolAnswer:
     )
 
 
-def _passage(passage: Passage, scope: CallScope) -> str:
-    text = read_text(passage.path, limit=PROMPT_LIMIT).text
-    line = "" if text is None else f":{LineIndex(text).position(passage.span.start)[0] + 1}"
+def _passage(passage: protocol.KnowledgePassage, scope: CallScope) -> str:
+    path = short_path(uri_to_path(passage.uri) or passage.uri, scope.folder)
     heading = f" › {passage.heading}" if passage.heading else ""
-    return f"\n{short_path(passage.path, scope.folder)}{line}{heading}\n{passage.text.strip()}"
+    return f"\n{path}:{passage.range.start.line + 1}{heading}\n{passage.text.strip()}"
