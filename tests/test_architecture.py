@@ -122,6 +122,7 @@ DAEMON_ORDER = [
     "folder_agents",
     "state",
     "hooks",
+    "client_documents",
     "connection",
     "api",
     "methods",

@@ -138,7 +138,7 @@ class LiveFolder(Folder):
         reason = announcement.reason
         names = announcement.sessions if reason in ("session", "compaction") else ()
         session = next(iter(names)) if len(names) == 1 else None
-        locate = Locator(snapshot.layers, client.position_encoding)
+        locate = Locator(snapshot.layers, client.capabilities.position_encoding)
         if not is_prepared():
             await self._workers.run(prepare)
         async with self.conversations.using("main", by=client) as conversation:

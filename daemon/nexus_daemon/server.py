@@ -9,9 +9,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from nexus_context.errors import Span
+from nexus_context.errors import Problem, Span
 from nexus_daemon import api, features
-from nexus_daemon.connection import Connection, View
+from nexus_daemon.connection import Connection
 from nexus_daemon.lsp import convert, lsp_types
 from nexus_daemon.lsp.initialize import FOR_PEOPLE, SHOW_IN_CONTEXT
 from nexus_daemon.methods import FEATURES, METHODS, Handler, Method
@@ -20,6 +20,7 @@ from nexus_daemon.version import __version__, describe_mismatch
 from nexus_daemon.workspace.fair_threads import WorkOwner, work_for
 
 if TYPE_CHECKING:
+    from nexus_daemon.client_documents import View
     from nexus_daemon.client_process import ClientProcess
     from nexus_daemon.lsp.dispatch import NexusServer
     from nexus_daemon.state import Daemon
@@ -64,12 +65,12 @@ def build(
     """
     connection = Connection(server, start, process)
     server.version = __version__
-    server.describe_problem = connection.describe_problem
+    server.describe_problem = partial(_describe_problem, connection)
     server.ended = connection.end
-    for name, handler in {**_lifecycle(connection), **_documents(connection)}.items():
+    for name, handler in {**_lifecycle(connection, server), **_documents(connection)}.items():
         server.feature(name, FEATURES[name])(handler)
     imports = _Imports(connection)
-    server.only_folder = connection.only_folder
+    server.only_folder = partial(_only_folder, connection)
     server.show_answer = partial(_show_answer, connection)
     server.command(SHOW_IN_CONTEXT, lambda: api.editor_answers.LensTarget)(
         partial(_show_in_context, connection)
@@ -79,9 +80,28 @@ def build(
         custom(partial(_answer, imports, name, method))
 
 
+def _describe_problem(connection: Connection, problem: Problem) -> Any:
+    """A problem in the data of a failed request, in the client's positions."""
+    read_by = (folder.snapshot for folder in connection.folders.reading(problem.path))
+    snapshot = next((snapshot for snapshot in read_by if snapshot is not None), None)
+    texts: convert.HasTexts = convert.Texts() if snapshot is None else snapshot.layers
+    from nexus_daemon import results  # most requests succeed
+
+    locate = convert.Locator(texts, connection.capabilities.position_encoding)
+    return results.problems(locate, [problem])[0]
+
+
+def _only_folder(connection: Connection) -> str | None:
+    """The URI of the client's folder, if it has one alone; without any, that of its only lone file."""
+    connection.start()
+    folders = list(connection.folders)
+    listed = [folder for folder in folders if folder.is_listed] or folders
+    return listed[0].uri if len(listed) == 1 else None
+
+
 def _show_answer(connection: Connection, command: str, params: Any, outcome: Any) -> Any:
     """The outcome of a command; where the client would do nothing with it, it is shown, too."""
-    is_shown = command in FOR_PEOPLE and command != SHOW_IN_CONTEXT and not connection.is_ours
+    is_shown = command in FOR_PEOPLE and command != SHOW_IN_CONTEXT and not connection.capabilities.is_ours
     return _and_show(connection, getattr(params, "workspace_folder", ""), outcome) if is_shown else outcome
 
 
@@ -151,12 +171,12 @@ class _Imports:
             self._last = None
 
 
-def _lifecycle(connection: Connection) -> dict[str, Callable[[Any], Any]]:
+def _lifecycle(connection: Connection, server: "NexusServer") -> dict[str, Callable[[Any], Any]]:
     def initialize(params: lsp_types.InitializeParams) -> None:
         connection.initialize(params)
 
     def initialized(_: lsp_types.InitializedParams) -> None:
-        params = connection.server.client
+        params = server.client
         assert params is not None  # noqa: S101 - no notification comes before `initialize`
         editor = "this editor" if params.client_info is None else params.client_info.name
         message = describe_mismatch(params.capability("experimental.nexus.protocol"), editor)
@@ -167,7 +187,10 @@ def _lifecycle(connection: Connection) -> dict[str, Callable[[Any], Any]]:
         connection.change_folders(params.event)
 
     def watched(params: lsp_types.DidChangeWatchedFilesParams) -> None:
-        connection.files_changed(change.uri for change in params.changes)
+        """Take in what the client's file watcher saw; ours does not see changes on every file system."""
+        paths = [path for change in params.changes if (path := convert.uri_to_path(change.uri)) is not None]
+        connection.start()
+        connection.folders.changed(paths)
 
     def shutdown(_: None) -> None:
         connection.silence()
@@ -183,35 +206,36 @@ def _lifecycle(connection: Connection) -> dict[str, Callable[[Any], Any]]:
 
 def _documents(connection: Connection) -> dict[str, Callable[[Any], Any]]:
     def changed(params: lsp_types.DidOpenParams | lsp_types.DidChangeParams) -> None:
-        connection.document_changed(params.text_document.uri)
+        connection.documents.changed(params.text_document.uri)
 
     def opened(params: lsp_types.DidOpenParams) -> None:
         changed(params)
 
     def closed(params: lsp_types.DidCloseParams) -> None:
-        connection.document_closed(params.text_document.uri)
+        connection.documents.closed(params.text_document.uri)
 
     async def code_action(params: lsp_types.CodeActionParams) -> list[dict[str, Any]]:
         uri = params.text_document.uri
         only = params.context.only
         if only is not None and not any(kind in ("", "quickfix") for kind in only):
             return []  # fix-on-save asks for source actions
-        snapshot, path = await connection.snapshot_of(uri)
-        if snapshot is None or path is None:
+        view = await connection.documents.view_of(uri)
+        if view is None:
             return []
-        locate = convert.Locator(snapshot.layers, connection.position_encoding, connection.folders.overlays)
+        snapshot, path, encoding = view.snapshot, view.path, connection.capabilities.position_encoding
+        locate = convert.Locator(snapshot.layers, encoding, connection.folders.overlays)
         span = Span(locate.offset(path, params.range.start), locate.offset(path, params.range.end))
         actions = features.code_actions.code_actions  # with all layers, which are imported by now
-        return actions(snapshot, path, span, locate=locate, editing=connection.editing())
+        return actions(snapshot, path, span, locate=locate, editing=connection.documents.editing())
 
     async def code_lens(params: lsp_types.CodeLensParams) -> list[dict[str, Any]]:
         uri = params.text_document.uri
-        view = await connection.lens_view(uri)
+        view = await connection.documents.lens_view(uri)
         if view is None:
             return []
         connection.lenses.lenses_requested()
         work_for(WorkOwner(connection, view.folder))
-        return await connection.work(_lenses, view, connection.position_encoding)
+        return await connection.work(_lenses, view, connection.capabilities.position_encoding)
 
     return {
         "textDocument/didOpen": opened,
@@ -222,7 +246,7 @@ def _documents(connection: Connection) -> dict[str, Callable[[Any], Any]]:
     }
 
 
-def _lenses(view: View, encoding: str) -> list[dict[str, Any]]:
+def _lenses(view: "View", encoding: str) -> list[dict[str, Any]]:
     """`code_lenses`, in a thread: even its import takes longer than the loop may wait."""
     return features.code_lens.code_lenses(
         view.snapshot, view.path, encoding, folder=view.folder, agent=view.agent, is_live=view.is_live

@@ -136,7 +136,7 @@ class Daemon:
             self._close_folder(folder)
         if folders:
             self.watcher.refresh()
-        if client.wants_assistant_sessions:
+        if client.capabilities.wants_assistant_sessions:
             self.assistant_watch.look()
 
     def add_folder(
@@ -153,7 +153,7 @@ class Daemon:
             self.ledgers.follow_choice(folder)
         if any(window.agents is not None for window in others):
             self.agents.open_later(folder)
-        if client.wants_assistant_sessions:
+        if client.capabilities.wants_assistant_sessions:
             self.assistant_watch.look()
 
     def remove_folder(self, client: Client, uri: str) -> None:
@@ -216,7 +216,9 @@ class Daemon:
     # ------------------------------------------------------------ events of folders and watchers
 
     def _swapped(self, folder: LiveFolder, swap: Swap) -> None:
-        folder.client.swapped(folder, swap)
+        folder.client.swap(folder, folder.snapshot)
+        if swap.moves_files:
+            folder.client.documents.adopt()
         self.vocabularies.swapped(folder, swap)
         if swap.moves_files:
             self.watcher.refresh()
@@ -272,13 +274,13 @@ class Daemon:
     def _assistant_folders(self) -> Iterator[WatchedFolder]:
         """The folders of clients that want to know of sessions of other assistants."""
         for client, table in self.windows.tables.items():
-            if client.wants_assistant_sessions:
+            if client.capabilities.wants_assistant_sessions:
                 inputs = table.load_inputs
                 yield from (WatchedFolder.of(folder.uri, folder.path, inputs) for folder in table)
 
     def _session_of_assistant_changed(self, change: SessionChange) -> None:
         for folder in self.windows.folders:
-            if folder.uri == change.folder.uri and folder.client.wants_assistant_sessions:
+            if folder.uri == change.folder.uri and folder.client.capabilities.wants_assistant_sessions:
                 folder.client.notify(
                     "nexus/assistant/didChange",
                     protocol.AssistantDidChange(folder.uri, change.assistant, change.id, change.reason),

@@ -99,7 +99,7 @@ def test_an_open_window_follows_the_list(tmp_path: Path, monkeypatch: pytest.Mon
         talk = await desk.client()
 
         async def is_trusted(trusted: bool) -> None:
-            await wait_until(lambda: desk.connection(talk).trusts(desk.tree.path("/a")) is trusted)
+            await wait_until(lambda: desk.connection(talk).folders.trusts(desk.tree.path("/a")) is trusted)
 
         await is_trusted(False)
         assert main(["trust", desk.tree.path("/a")]) == 0

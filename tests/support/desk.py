@@ -11,6 +11,7 @@ from typing import Any
 from nexus_daemon.client_process import ClientProcess
 from nexus_daemon.connection import Connection
 from nexus_daemon.live_folder import LiveFolder
+from nexus_daemon.lsp.client_capabilities import ClientCapabilities
 from nexus_daemon.lsp.convert import path_to_uri
 from nexus_daemon.methods import METHODS
 from nexus_daemon.server import build
@@ -30,12 +31,17 @@ TIMEOUT_S = 10.0
 Story = Callable[["Desk"], Awaitable[None]]
 
 
+class NoDocuments:
+    def adopt(self) -> None:
+        pass
+
+
 class Nobody:
     """A client that listens to nothing."""
 
     name = "nobody"
-    position_encoding = "utf-16"
-    wants_assistant_sessions = False
+    capabilities = ClientCapabilities()
+    documents = NoDocuments()
     listens = True
     running = unread = 0
 
@@ -45,13 +51,10 @@ class Nobody:
     def swap(self, *_: object) -> None:
         pass
 
-    swapped = swap_agent = notify = swap
+    swap_agent = notify = swap
 
     def show_work(self, _: str) -> Any:
         return nullcontext()
-
-    def adopt(self) -> None:
-        pass
 
 
 class Desk:

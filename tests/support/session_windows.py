@@ -15,6 +15,7 @@ from nexus_context.conversation.message import Message
 from nexus_context.conversation.times import local_time
 from nexus_context.snapshot import Snapshot
 from nexus_daemon import protocol
+from nexus_daemon.lsp.client_capabilities import ClientCapabilities
 from nexus_daemon.lsp.convert import Locator
 from nexus_daemon.sessions import compaction, operations, turns
 from nexus_daemon.sessions.conversations import Conversation
@@ -67,7 +68,7 @@ class Window:
     @property
     def scope(self) -> SessionScope:
         client: Any = SimpleNamespace(
-            has_model=False, daemon=SimpleNamespace(workers=Inline()), now=local_time
+            capabilities=ClientCapabilities(), daemon=SimpleNamespace(workers=Inline()), now=local_time
         )
         folder: Any = SimpleNamespace(
             uri="file:///a", number=1, reload=SimpleNamespace(request=lambda _: None)

@@ -273,7 +273,7 @@ class AgentRegistry:
         before = folder.watched_by_agents, folder.read_by_agents
         folder.watched_by_agents, folder.read_by_agents = outcome.watched, outcome.read
         if before != (outcome.watched, outcome.read):
-            self._services.client.adopt()
+            self._services.client.documents.adopt()
             self._services.refresh_watches()
         if outcome.disposed or outcome.spawned:
             self._services.report((*outcome.disposed, *outcome.spawned))

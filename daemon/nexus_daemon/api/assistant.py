@@ -82,7 +82,7 @@ async def _of_profile(
         message = f"There is no assistant {name!r}. There are: {names}."
         raise RequestError(message, code="unknown-assistant")
     surroundings, disk = _surroundings(client, workspace_folder)
-    encoding = client.position_encoding
+    encoding = client.capabilities.position_encoding
 
     def run() -> T:
         profile = read_profile(name, surroundings, disk=disk)

@@ -153,7 +153,7 @@ def _refuse_agent_beside_view(params: protocol.LayersParams) -> None:
 
 
 def _locator(client: "Connection", snapshot: Snapshot) -> Locator:
-    return Locator(snapshot.layers, client.position_encoding)
+    return Locator(snapshot.layers, client.capabilities.position_encoding)
 
 
 def build_preview(snapshot: Snapshot, locate: Locator, now: datetime) -> protocol.Preview:

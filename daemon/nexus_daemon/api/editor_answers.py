@@ -74,7 +74,7 @@ async def show_context(
     params = {"uri": path_to_uri(path), "takeFocus": True}
     if place is not None:
         params["selection"] = place
-    if client.can_show_documents:
+    if client.capabilities.shows_documents:
         try:
             reply = await client.ask("window/showDocument", params, Any, timeout_s=REPLY_S)
         except (ClientError, DisconnectedError, TimeoutError):

@@ -31,7 +31,7 @@ async def query(client: "Connection", params: protocol.KnowledgeQueryParams) -> 
         passages = await folder.knowledge.query(
             params.query, counter, top_k=params.limit, max_tokens=params.max_tokens
         )
-    locate = Locator(snapshot.layers, client.position_encoding)
+    locate = Locator(snapshot.layers, client.capabilities.position_encoding)
     answer = await client.read(passage_results, passages, locate)
     return protocol.KnowledgeQueryResult(answer, updating=folder.knowledge.is_updating)
 
@@ -44,7 +44,7 @@ async def status(client: "Connection", params: protocol.FolderParams) -> protoco
         state = await folder.knowledge.state()
     except (lazy.knowledge.IndexBusyError, lazy.knowledge.IndexLostError) as error:
         raise RequestError(f"The index cannot be read now: {error}. Try again.", code="knowledge") from None
-    locate = Locator(snapshot.layers, client.position_encoding)
+    locate = Locator(snapshot.layers, client.capabilities.position_encoding)
     return protocol.KnowledgeStatusResult(
         paths=list(state.paths),
         files=state.files,

@@ -113,7 +113,7 @@ async def scope_of(
         conversation=conversation,
         snapshot=snapshot,
         ledger=ledger if agent is None else ledger.for_agents(lineage_of(agent)),
-        locate=convert.Locator(snapshot.layers, client.position_encoding),
+        locate=convert.Locator(snapshot.layers, client.capabilities.position_encoding),
         agent=agent,
     )
 
@@ -241,7 +241,7 @@ async def _scope_apart(
         conversation=await client.work(Conversation, session),
         snapshot=snapshot,
         ledger=ledger,
-        locate=convert.Locator(snapshot.layers, client.position_encoding),
+        locate=convert.Locator(snapshot.layers, client.capabilities.position_encoding),
         agent=agent,
     )
 

@@ -19,7 +19,7 @@ DEFAULT_ENCODING = "o200k_base"
 async def count(client: "Connection", params: protocol.CountParams) -> protocol.CountResult:
     """Count the tokens of texts and files. Nothing is sent anywhere."""
     overlays = dict(client.folders.overlays)
-    return await client.read(count_texts, params, overlays, client.position_encoding)
+    return await client.read(count_texts, params, overlays, client.capabilities.position_encoding)
 
 
 def count_texts(

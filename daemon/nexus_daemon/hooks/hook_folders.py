@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nexus_context import files
+from nexus_daemon.lsp.client_capabilities import ClientCapabilities
 from nexus_daemon.lsp.convert import path_to_uri
 from nexus_daemon.workspace.inputs import load_inputs
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:  # most hooks need no folder
     from nexus_daemon.sessions.ledger_writer import FolderLedger
     from nexus_daemon.state import Daemon
     from nexus_daemon.workspace.folders import Folder
-    from nexus_daemon.workspace.reload import Swap
 
 MOST_FOLDERS = 8
 PATIENCE_S = 10.0  # for a folder that takes long to load
@@ -32,12 +32,16 @@ _Key = tuple[str, frozenset[tuple[str, str]]]
 """A folder's path and the environment that it is loaded with."""
 
 
+class _NoDocuments:
+    def adopt(self) -> None: ...
+
+
 class HookClient:
     """Has a folder loaded in the daemon; nothing is shown to it."""
 
     name = "hooks"
-    position_encoding = "utf-16"
-    wants_assistant_sessions = False
+    capabilities = ClientCapabilities()
+    documents = _NoDocuments()
     listens = False
     running = unread = 0
 
@@ -46,15 +50,11 @@ class HookClient:
 
     def swap(self, folder: "Folder", snapshot: "Snapshot | None") -> None: ...
 
-    def swapped(self, folder: "Folder", swap: "Swap") -> None: ...
-
     def swap_agent(
         self, folder: "Folder", agent: str, snapshot: "Snapshot | None", overlays: Mapping[str, str]
     ) -> None: ...
 
     def notify(self, method: str, params: Any) -> None: ...
-
-    def adopt(self) -> None: ...
 
     def show_work(self, _: str) -> AbstractContextManager[Any]:
         return nullcontext()

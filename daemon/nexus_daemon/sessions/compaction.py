@@ -185,7 +185,8 @@ async def _summary(scope: SessionScope, draft: Draft, seconds: float) -> "AsyncI
     The conversation is unlocked while the model writes. Until the block ends, nobody else requests a summary
     of it.
     """
-    if not (scope.client.has_model and scope.snapshot.effective.get("/provider/name") == "editor"):
+    provider = scope.snapshot.effective.get("/provider/name")
+    if not (scope.client.capabilities.has_model and provider == "editor"):
         yield None
         return
     conversation = scope.conversation

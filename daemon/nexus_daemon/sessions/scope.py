@@ -14,6 +14,7 @@ from nexus_daemon.sessions.ledger_writer import FolderLedger
 
 if TYPE_CHECKING:  # most conversations belong to no agent
     from nexus_context.agents import Agent
+    from nexus_daemon.lsp.client_capabilities import ClientCapabilities
     from nexus_daemon.workspace.folders import Folder, FolderTable
     from nexus_daemon.workspace.git_state import WorkingTrees
     from nexus_daemon.workspace.workers import Workers
@@ -38,9 +39,7 @@ class Requester(Protocol):
     def folders(self) -> "FolderTable[Any]": ...
 
     @property
-    def has_model(self) -> bool: ...
-
-    def trusts(self, directory: str) -> bool: ...
+    def capabilities(self) -> "ClientCapabilities": ...
 
     def now(self) -> datetime: ...
 

@@ -186,7 +186,7 @@ async def _read_git(scope: SessionScope, request: assembly.Request) -> "GitState
         return None
     folder = scope.snapshot.folder
     return await scope.client.daemon.git.state(
-        folder, trusted=scope.client.trusts(folder), environ=scope.client.folders.load_inputs.environ
+        folder, trusted=scope.client.folders.trusts(folder), environ=scope.client.folders.load_inputs.environ
     )
 
 
@@ -352,12 +352,13 @@ def _result(
     metadata = dict(assembled.metadata)
     if compaction is not None:
         metadata["compaction"] = compaction
-    metadata |= {"cache": results.cache_report(cache, scope.locate), "cached": context.cached}
+    metadata["cache"] = results.cache_report(cache, scope.locate)
     metadata |= attachments
     if memory.failures:
         metadata["memory"] = memory_report | {"failures": list(memory.failures)}
     metadata["contextJson"] = record
     if turn.params.dry_run is None:  # two dry runs of the same turn are equal
+        metadata["cached"] = context.cached
         metadata["assemblyMs"] = round((time.perf_counter() - turn.began) * 1000, 3)
     result = results.assembled(
         assembled,

@@ -275,6 +275,16 @@ class FolderTable(Generic[F]):
         folders = [folder for folder in self._folders.values() if within(path, folder.path)]
         return max(folders, key=lambda folder: len(folder.path)) if folders else None
 
+    def trusts(self, directory: str) -> bool:
+        """Whether the user trusts the folder of a directory, as the client or else `nexus trust` says.
+
+        `initializationOptions.trusted` applies to the folders that `initialize` lists; a folder that is added
+        later has a `trusted` of its own. Of nested folders the innermost one counts.
+        """
+        folder = self.containing(directory)
+        snapshot = None if folder is None else folder.snapshot
+        return snapshot is not None and snapshot.contents.trusted is True
+
     def problems_inside(self, folder: F) -> list[Problem]:
         """The problems of a folder, without those of files that belong to a folder further inside."""
         snapshot = folder.snapshot

@@ -27,12 +27,12 @@ from nexus_context.errors import Problem
 from nexus_context.layers.walk import within
 from nexus_daemon.features.diagnostics import diagnostics
 from nexus_daemon.lsp import convert, framing
+from nexus_daemon.lsp.client_capabilities import ClientCapabilities
 from nexus_daemon.lsp.documents import Document, OpenDocuments
 
 if TYPE_CHECKING:
     from nexus_context.snapshot import Snapshot
     from nexus_daemon.workspace.folders import Folder
-    from nexus_daemon.workspace.reload import Swap
 
 PUBLISH = "textDocument/publishDiagnostics"
 
@@ -65,12 +65,10 @@ class Client(Protocol):
         ...
 
     @property
-    def position_encoding(self) -> str: ...
+    def capabilities(self) -> ClientCapabilities: ...
 
     @property
-    def wants_assistant_sessions(self) -> bool:
-        """Whether to notify it of changed sessions of other assistants."""
-        ...
+    def documents(self) -> "Documents": ...
 
     def now(self) -> datetime:
         """The client's local time, with its zone."""
@@ -80,18 +78,10 @@ class Client(Protocol):
         """Publish the diagnostics of a folder's new snapshot; None: the folder is removed."""
         ...
 
-    def swapped(self, folder: "Folder", swap: "Swap") -> None:
-        """Publish a folder's new snapshot, and look again for documents that no folder reads."""
-        ...
-
     def swap_agent(
         self, folder: "Folder", agent: str, snapshot: "Snapshot | None", overlays: Mapping[str, str]
     ) -> None:
         """As `swap`, for the snapshot of an agent of the folder."""
-        ...
-
-    def adopt(self) -> None:
-        """Check open documents that no folder reads any more, or stop checking them."""
         ...
 
     def show_work(self, title: str, /) -> AbstractContextManager[object]:
@@ -100,6 +90,14 @@ class Client(Protocol):
 
     def notify(self, method: str, params: Any) -> None:
         """Send a notification."""
+        ...
+
+
+class Documents(Protocol):
+    """The documents of a client; `client_documents` implements it."""
+
+    def adopt(self) -> None:
+        """Check open documents that no folder reads any more, or stop checking them."""
         ...
 
 

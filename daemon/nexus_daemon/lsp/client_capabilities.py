@@ -1,0 +1,41 @@
+"""What a client says of itself in `initialize`, as far as Nexus depends on it."""
+
+import msgspec
+
+from nexus_daemon.lsp.initialize import choose_encoding, is_ours
+from nexus_daemon.lsp.lsp_types import DEFAULT_ENCODING, InitializeParams
+
+
+class ClientCapabilities(msgspec.Struct, frozen=True, kw_only=True):
+    """What a client can do and wants; by default nothing beyond LSP.
+
+    `has_model`: it answers `nexus/model/complete`. `wants_assistant_sessions`: it takes
+    `nexus/assistant/didChange`. `is_ours`: it knows Nexus, and shows what our commands answer.
+    `shows_documents`: it opens a document for us. Of edits it takes those that create files
+    (`creates_files`), and those that name the versions of documents (`takes_versions`). `refreshes_lenses`:
+    it requests its lenses again when it is asked to.
+    """
+
+    position_encoding: str = DEFAULT_ENCODING
+    has_model: bool = False
+    wants_assistant_sessions: bool = False
+    is_ours: bool = False
+    shows_documents: bool = False
+    creates_files: bool = False
+    takes_versions: bool = False
+    refreshes_lenses: bool = False
+
+
+def capabilities_of(client: InitializeParams) -> ClientCapabilities:
+    """What a client says of itself."""
+    kinds = client.capability("workspace.workspaceEdit.resourceOperations")
+    return ClientCapabilities(
+        position_encoding=choose_encoding(client),
+        has_model=client.capability("experimental.nexus.modelComplete") is True,
+        wants_assistant_sessions=client.capability("experimental.nexus.assistantSessions") is True,
+        is_ours=is_ours(client),
+        shows_documents=client.capability("window.showDocument.support") is True,
+        creates_files=isinstance(kinds, list | tuple) and "create" in kinds,
+        takes_versions=client.capability("workspace.workspaceEdit.documentChanges") is True,
+        refreshes_lenses=client.capability("workspace.codeLens.refreshSupport") is True,
+    )
