@@ -34,7 +34,6 @@ use_ram_disk()
 STATE = tempfile.mkdtemp(prefix="nexus-tests-")
 atexit.register(shutil.rmtree, STATE, ignore_errors=True)
 LOGS = os.environ["NEXUS_LOG"] = os.path.join(STATE, "logs")
-os.environ["NEXUS_DEBUG"] = "stalls"
 for name in ("NEXUS_STATE", "XDG_STATE_HOME"):  # the second where a test hands on no variables of its own
     os.environ[name] = STATE
 
@@ -53,13 +52,12 @@ settings.load_profile("ci" if os.environ.get("CI") else "default")
 pytest_plugins = ["support.fuzzing"]
 
 
-from nexus_daemon.logs.read_log import Follower  # noqa: E402 - with the variables above
-from nexus_daemon.lsp import client_log  # noqa: E402
+from nexus_daemon.lsp import client_log  # noqa: E402 - with the variables above
 from support import stall_rule  # noqa: E402
 
 stall_rule.watch_loops()
-_log = Follower(LOGS)
-atexit.register(_log.close)
+_reports = stall_rule.ReportFile(os.path.join(STATE, "stalls"))
+os.environ.update(_reports.variables(os.environ))
 
 
 def pytest_collection_finish() -> None:
@@ -77,10 +75,10 @@ def no_clients_left() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def no_stalls() -> Iterator[None]:
+def stall_reports() -> Iterator[stall_rule.ReportFile]:
     """Fail a test that blocked an event loop of the daemon (`support/stall_rule.py`)."""
-    list(stall_rule.stalls_in(_log))
-    yield
-    blocked = list(stall_rule.stalls_in(_log))
+    list(stall_rule.stalls_in(_reports))
+    yield _reports
+    blocked = list(stall_rule.stalls_in(_reports))
     if blocked:
         pytest.fail("\n".join(blocked), pytrace=False)

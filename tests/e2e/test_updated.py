@@ -1,5 +1,6 @@
 """Nexus is updated while its daemon runs: what needs a module that is gone says so, a new daemon goes on."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -19,7 +20,7 @@ def test_an_update_is_said_and_a_new_daemon_takes_over(tmp_path: Path) -> None:
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(source, code / source.name, ignore=ignored)
     with shared_home(tmp_path / "home") as home:
-        home.variables["PYTHONPATH"] = str(code)
+        home.variables["PYTHONPATH"] = os.pathsep.join([str(code), os.environ["PYTHONPATH"]])
         with home.window() as window:
             root = window.tree("//- /AGENTS.md\nUse tabs.\n").root
             window.hello(root)

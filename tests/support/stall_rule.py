@@ -1,7 +1,8 @@
 """The rule that no test may block an event loop of the daemon: what counts, and whose fault it is.
 
-1. Every loop of this process is watched, and every daemon that a test starts as a process (`NEXUS_DEBUG`),
-   whose stalls are read from the log when the test ends.
+1. Every loop of this process is watched, and every daemon that a test starts as a process: it inherits
+   `variables`, by which it watches itself (`stalls_at_start/sitecustomize.py`) and appends its stalls to a
+   file, which is read when the test ends. A daemon that ignores PYTHONPATH (`python -I`) is not watched.
 2. A stall fails the test if the loop's thread computed for 50 ms (`busy`), or waited for a system call
    (`blocked`) or a lock (`locked`). On a busy machine threads wait for the interpreter or the processor:
    that is `starved`, and fails nothing. So does a collection of garbage, of which tests make more than
@@ -14,18 +15,19 @@
 """
 
 import asyncio
+import json
 import os
-import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from nexus_daemon.logs import stalls
 from nexus_daemon.logs.log_line import short_path
-from nexus_daemon.logs.read_log import Follower
+from support.stalls_at_start.stall_watchdog import Stall, watch
 
+AT_START = str(Path(__file__).parent / "stalls_at_start")
+"""The directory from which Python imports `sitecustomize` in a process that tests start."""
 FAILS_MS = 150
-_TIMES = re.compile(r"(\d+) ms \((\w+); (\d+) ms computing")
 COUNTED = ("busy", "blocked", "locked")
 ALLOWED = {
     "Writer.messages": "the client of a test in process reads its frames on the daemon's loop",
@@ -34,7 +36,7 @@ ALLOWED = {
 }
 _FROM_TESTS = ("tests/", "support/")
 
-_stalls: list[stalls.Stall] = []
+_stalls: list[Stall] = []
 
 
 def watch_loops() -> None:
@@ -43,7 +45,7 @@ def watch_loops() -> None:
 
     def new_watched_loop() -> asyncio.AbstractEventLoop:
         loop = new_event_loop()
-        stop, close = stalls.watch(loop, _stalls.append), loop.close
+        stop, close = watch(loop, _stalls.append), loop.close
 
         def close_watched() -> None:
             stop()
@@ -55,20 +57,61 @@ def watch_loops() -> None:
     asyncio.events.new_event_loop = new_watched_loop
 
 
-def stalls_in(follower: Follower) -> Iterator[str]:
+class ReportFile:
+    """The file to which processes that tests start append their stalls; it need not exist yet."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._offset = 0
+
+    def variables(self, environ: Mapping[str, str]) -> dict[str, str]:
+        """The variables with which a process watches itself; its PYTHONPATH goes on as in `environ`."""
+        paths = [path for path in environ.get("PYTHONPATH", "").split(os.pathsep) if path != AT_START]
+        return {
+            "NEXUS_STALLS": self.path,
+            "PYTHONPATH": os.pathsep.join([AT_START, *filter(None, paths)]),
+        }
+
+    def read(self) -> Iterator[tuple[str, Stall]]:
+        """The stalls that were appended since the last call, each with the process that it is of."""
+        try:
+            with open(self.path, "rb") as file:
+                file.seek(self._offset)
+                lines = file.read()
+        except FileNotFoundError:
+            return
+        lines = lines[: lines.rfind(b"\n") + 1]
+        self._offset += len(lines)
+        for line in lines.splitlines():
+            process, *fields = json.loads(line)
+            stall = Stall(*fields)
+            yield process, stall._replace(stack=tuple((file, row, name) for file, row, name in stall.stack))
+
+
+def stalls_in(reports: ReportFile) -> Iterator[str]:
     """The stalls of the daemon since the last call, in this process and in others, in words."""
     own, _stalls[:] = list(_stalls), []
     if sys.gettrace() is None:  # coverage takes time, too
-        long = (stall for stall in own if is_long(stall.kind, stall.ms, stall.cpu_ms))
-        yield from (stalls.describe(stall) for stall in long if is_fault(stall.kind, _frames(stall)))
-    for line in follower.read():
-        if line["message"].startswith("stall: "):
-            head, *frames = line["message"].split("\n")
-            places = [tuple(frame.strip().split(" ", 1)) for frame in frames]
-            times = _TIMES.search(head)
-            counts = times is None or is_long(times[2], float(times[1]), float(times[3]))
-            if counts and is_fault(head.partition("(")[2].partition(";")[0], places):
-                yield f"{line['process']}: {line['message']}"
+        yield from (describe(stall) for stall in own if fails(stall))
+    yield from (f"{process}: {describe(stall)}" for process, stall in reports.read() if fails(stall))
+
+
+def fails(stall: Stall) -> bool:
+    """Whether a stall fails the test in which it was reported."""
+    frames = [(f"{_place(file)}:{line}", function) for file, line, function in stall.stack]
+    return is_long(stall.kind, stall.ms, stall.cpu_ms) and is_fault(stall.kind, frames)
+
+
+def describe(stall: Stall) -> str:
+    """A stall in words, with its stack: a line for each frame, innermost first."""
+    state = "was blocked for" if stall.is_over else "is still blocked after"
+    times = f"{stall.cpu_ms:.0f} ms computing, {stall.gc_ms:.0f} ms collecting garbage"
+    lines = [
+        f"stall: the event loop {state} {stall.ms:.0f} ms ({stall.kind}; {times}; {stall.samples} samples)"
+    ]
+    return "\n".join(
+        (*lines, *(f"  {short_path(file)}:{line} {function}" for file, line, function in stall.stack))
+    )
 
 
 def is_long(kind: str, ms: float, cpu_ms: float) -> bool:
@@ -86,10 +129,6 @@ def is_fault(kind: str, frames: Sequence[Sequence[str]]) -> bool:
         if place.startswith("nexus_daemon/"):
             return True
     return False
-
-
-def _frames(stall: stalls.Stall) -> list[tuple[str, str]]:
-    return [(f"{_place(file)}:{line}", function) for file, line, function in stall.stack]
 
 
 def _place(file: str) -> Any:

@@ -9,7 +9,6 @@
    `$/setTrace` verbose (`want_debug`).
 """
 
-import asyncio
 import logging
 import os
 import sys
@@ -37,9 +36,8 @@ LOGGERS = ("nexus_daemon", "nexus_context")
 
 logger = logging.getLogger(__name__)
 
-NOT_IN_FILE = {"where": "others"}
-ONLY_IN_FILE = {"where": "file"}
-"""`extra` of a record that only some handlers take."""
+NOT_IN_FILE = {"is_for_file": False}
+"""`extra` of a record that the file does not get."""
 
 Concerned = Callable[[], int | None]
 
@@ -61,7 +59,7 @@ class FileHandler(logging.Handler):
         )
 
     def emit(self, record: logging.LogRecord) -> None:
-        if getattr(record, "where", "file") == "file":
+        if getattr(record, "is_for_file", True):
             from nexus_daemon.logs.log_line import entry_of
 
             self._sink.put(entry_of(record, self._concerned()))
@@ -131,8 +129,6 @@ class StderrHandler(logging.Handler):
         self._sink: Sink[logging.LogRecord] = Sink("nexus-stderr", self._write)
 
     def emit(self, record: logging.LogRecord) -> None:
-        if not for_others(record):
-            return
         text = record.getMessage()  # now: arguments may change
         record = logging.makeLogRecord(record.__dict__)
         record.msg, record.args = text, None
@@ -159,11 +155,6 @@ class StderrHandler(logging.Handler):
             pass  # closed, or none at all: there is nobody to tell
 
 
-def for_others(record: logging.LogRecord) -> bool:
-    """Whether other handlers than the file's take a record."""
-    return getattr(record, "where", "others") == "others"
-
-
 _debuggers: set[object] = set()
 
 
@@ -187,8 +178,7 @@ def logging_process(
 ) -> Iterator[None]:
     """Log what this process does, a daemon of this role, during the block, on the event loop.
 
-    `concerned` tells the number of the connection that the running code works for. `others` get all records
-    that are not for the file only. With `NEXUS_DEBUG=stalls` the loop is watched (`stalls`).
+    `concerned` tells the number of the connection that the running code works for. `others` get all records.
     """
     stderr = (StderrHandler(),) if to_stderr else ()
     handlers = (FileHandler(role, os.environ, concerned), *stderr, *others)
@@ -196,27 +186,10 @@ def logging_process(
     for handler in handlers:
         root.addHandler(handler)
     apply_levels()
-    stop_watching = _watch_loop(os.environ)
     try:
         yield
     finally:
-        stop_watching()
         for handler in handlers:
             root.removeHandler(handler)
             handler.close()
         _debuggers.clear()
-
-
-def _watch_loop(environ: Mapping[str, str]) -> Callable[[], None]:
-    if "NEXUS_DEBUG" not in environ:
-        return lambda: None
-    from nexus_daemon.logs import stalls  # rarely wanted
-
-    limit = stalls.limit_of(environ)
-    if limit is None:
-        return lambda: None
-
-    def report(stall: stalls.Stall) -> None:
-        logger.warning("%s", stalls.describe(stall), extra=ONLY_IN_FILE)
-
-    return stalls.watch(asyncio.get_running_loop(), report, limit_ms=limit)

@@ -10,7 +10,7 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from nexus_daemon.logs.process_log import for_others, want_debug
+from nexus_daemon.logs.process_log import want_debug
 from nexus_daemon.lsp import lsp_types, serving
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class ClientLog(logging.Handler):
         self._busy = threading.local()
 
     def emit(self, record: logging.LogRecord) -> None:
-        if getattr(self._busy, "now", False) or not for_others(record):
+        if getattr(self._busy, "now", False):
             return
         self._busy.now = True
         try:

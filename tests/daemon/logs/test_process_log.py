@@ -1,6 +1,5 @@
 """The log of a process: written by threads, for all levels that are wanted, and harmless when it fails."""
 
-import asyncio
 import io
 import logging
 import os
@@ -18,7 +17,6 @@ from nexus_daemon.logs.process_log import (
     FileHandler,
     StderrHandler,
     apply_levels,
-    logging_process,
     want_debug,
 )
 from nexus_daemon.logs.read_log import Follower
@@ -44,8 +42,7 @@ class Others(logging.Handler):
         self.messages: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        if process_log.for_others(record):
-            self.messages.append(record.getMessage())
+        self.messages.append(record.getMessage())
 
 
 @contextmanager
@@ -191,31 +188,6 @@ def test_what_is_too_much_is_counted() -> None:
     assert sink.close(10)
     assert sum(items + dropped for items, dropped in batches) == MOST + 5_000
     assert sum(dropped for _, dropped in batches) >= 4_000
-
-
-def test_stalls_are_in_the_file_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NEXUS_LOG", str(tmp_path))
-    monkeypatch.setenv("NEXUS_DEBUG", "stalls=5")
-    others = Others()
-
-    async def run() -> None:
-        with logging_process("test", lambda: None, others):
-            await asyncio.sleep(0)
-            _spin()
-            await asyncio.sleep(0)
-
-    asyncio.run(run())
-    assert others.messages == []
-    (line,) = messages(tmp_path)
-    assert line.startswith("WARNING stall: the event loop was blocked for ")
-
-
-def _spin() -> None:
-    from time import thread_time
-
-    until = thread_time() + 0.05
-    while thread_time() < until:
-        pass
 
 
 def test_every_process_logs_its_own_number(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The stall watchdog: reports when the event loop was blocked, and by what. On with `NEXUS_DEBUG=stalls`.
+"""The stall watchdog: reports when an event loop was blocked, and by what.
 
 1. A turn of the loop lasts from the return of `select` to its next call. A turn longer than the limit is a
    stall. Nothing is added to a turn but looks at two clocks: about 6 µs.
@@ -10,6 +10,7 @@
    Python in most samples; `collecting`, the garbage collector ran in it; `starved`, none of these: another
    thread or process had the interpreter or the processor.
 4. A turn that does not end is reported when it has lasted `STUCK_S`, and again at its end.
+5. Daemons import this module, too, by `sitecustomize` beside it: it imports nothing but Python's own modules.
 """
 
 import gc
@@ -22,11 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import FrameType
-from typing import Any, Literal
-
-import msgspec
-
-from nexus_daemon.logs.log_line import short_path
+from typing import Any, Literal, NamedTuple
 
 LIMIT_MS = 50.0
 STUCK_S = 5.0
@@ -45,7 +42,7 @@ Place = tuple[str, int, str]
 """A frame: its file, line and function."""
 
 
-class Stall(msgspec.Struct, frozen=True):
+class Stall(NamedTuple):
     """A turn of the loop that was too long; times in ms. `stack` is the most frequent, innermost first."""
 
     kind: Kind
@@ -186,17 +183,6 @@ class _Watchdog:
 _watchdog = _Watchdog()
 
 
-def limit_of(environ: Mapping[str, str]) -> float | None:
-    """The limit in ms that `NEXUS_DEBUG` asks for (`stalls`, `stalls=100`), among others in a list."""
-    for option in environ.get("NEXUS_DEBUG", "").split(","):
-        name, _, value = option.strip().partition("=")
-        if name == "stalls":
-            with suppress(ValueError):
-                return max(float(value), 1.0)
-            return LIMIT_MS
-    return None
-
-
 def watch(loop: AbstractEventLoop, report: Report, *, limit_ms: float = LIMIT_MS) -> Callable[[], None]:
     """Report the stalls of a loop from now on; returns what ends it. Called in the loop's thread.
 
@@ -213,18 +199,6 @@ def watch(loop: AbstractEventLoop, report: Report, *, limit_ms: float = LIMIT_MS
         _watchdog.remove(loop_watch)
 
     return stop
-
-
-def describe(stall: Stall) -> str:
-    """A stall in words, with its stack: a line for each frame, innermost first."""
-    state = "was blocked for" if stall.is_over else "is still blocked after"
-    times = f"{stall.cpu_ms:.0f} ms computing, {stall.gc_ms:.0f} ms collecting garbage"
-    lines = [
-        f"stall: the event loop {state} {stall.ms:.0f} ms ({stall.kind}; {times}; {stall.samples} samples)"
-    ]
-    return "\n".join(
-        (*lines, *(f"  {short_path(file)}:{line} {function}" for file, line, function in stall.stack))
-    )
 
 
 def _stall(

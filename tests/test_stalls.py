@@ -1,17 +1,36 @@
 """The stall watchdog: what blocked the loop, for how long, and whose fault it is."""
 
 import asyncio
+import os
+import shutil
+import signal
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from nexus_daemon.logs.stalls import LIMIT_MS, Stall, describe, limit_of, watch
-from support.stall_rule import is_fault, is_long
-from support.waiting import wait_until
+import nexus_context
+import nexus_daemon
+from support.editor import Editor
+from support.shared import shared_home
+from support.stall_rule import ReportFile, describe, is_fault, is_long, stalls_in
+from support.stalls_at_start import stall_watchdog
+from support.stalls_at_start.stall_watchdog import Stall, watch
+from support.waiting import block_until, wait_until
 
 SHORT_MS = 20.0
+BLOCKED = """
+import time
+from nexus_daemon.lsp.documents import OpenDocuments
+open_document = OpenDocuments.open
+def block_and_open(*arguments):
+    time.sleep(0.5)
+    return open_document(*arguments)
+OpenDocuments.open = block_and_open
+"""
+"""Has a daemon block its loop when a client opens a document."""
 
 
 def check(block: Callable[[], object], *, limit_ms: float = SHORT_MS) -> list[Stall]:
@@ -74,7 +93,7 @@ def test_waiting_is_not_blocking() -> None:
 
 
 def test_a_loop_that_hangs_is_reported_while_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nexus_daemon.logs.stalls.STUCK_S", 0.05)
+    monkeypatch.setattr(stall_watchdog, "STUCK_S", 0.05)
     is_reported = threading.Event()
 
     def report(stall: Stall) -> None:
@@ -116,7 +135,7 @@ def test_two_loops_are_watched_at_once() -> None:
 
 def test_an_idle_loop_costs_nothing() -> None:
     """The watchdog's thread waits while the loop waits: it takes no samples of an idle process."""
-    from nexus_daemon.logs.stalls import _watchdog
+    watchdog = stall_watchdog._watchdog  # noqa: SLF001
 
     async def run() -> None:
         stop = watch(asyncio.get_running_loop(), lambda _: None, limit_ms=SHORT_MS)
@@ -129,27 +148,63 @@ def test_an_idle_loop_costs_nothing() -> None:
 
     def is_asleep() -> bool:
         until = time.monotonic() + 10
-        while not _watchdog.is_asleep and time.monotonic() < until:
+        while not watchdog.is_asleep and time.monotonic() < until:
             time.sleep(0.001)
-        return _watchdog.is_asleep
+        return watchdog.is_asleep
 
     asyncio.run(run())
 
 
-@pytest.mark.parametrize(
-    ("value", "limit"),
-    [
-        ("", None),
-        ("other", None),
-        ("stalls", LIMIT_MS),
-        ("stalls=100", 100.0),
-        ("other, stalls=7.5", 7.5),
-        ("stalls=x", LIMIT_MS),
-        ("stalls=0", 1.0),
-    ],
-)
-def test_the_limit_that_the_environment_asks_for(value: str, limit: float | None) -> None:
-    assert limit_of({"NEXUS_DEBUG": value}) == limit
+def test_a_daemon_that_a_test_starts_is_watched(tmp_path: Path, stall_reports: ReportFile) -> None:
+    with Editor(tmp_path, before=BLOCKED) as editor:
+        editor.hello()
+        editor.open(tmp_path / "a.json", "{}")
+        editor.goodbye()
+    check_reported(list(stalls_in(stall_reports)), editor.process.pid)
+
+
+def test_a_daemon_without_the_fault_reports_nothing(tmp_path: Path, stall_reports: ReportFile) -> None:
+    with Editor(tmp_path) as editor:
+        editor.hello()
+        editor.open(tmp_path / "a.json", "{}")
+        editor.goodbye()
+    assert list(stalls_in(stall_reports)) == []
+
+
+def test_a_shared_daemon_is_watched_until_it_is_killed(tmp_path: Path, stall_reports: ReportFile) -> None:
+    """What it reported before the kill is there, also if its log is its own."""
+    code = tmp_path / "code"
+    for package in (nexus_context, nexus_daemon):
+        source, ignored = Path(str(package.__file__)).parent, shutil.ignore_patterns("__pycache__")
+        shutil.copytree(source, code / source.name, ignore=ignored)
+    dispatch = code / "nexus_daemon" / "lsp" / "dispatch.py"
+    opens = "        self._server.documents.open(params.text_document)\n"
+    blocks = (
+        "        def block_and_open():\n            __import__('time').sleep(0.5)\n        block_and_open()\n"
+    )
+    text = dispatch.read_text(encoding="utf-8")
+    assert opens in text
+    dispatch.write_text(text.replace(opens, blocks + opens), encoding="utf-8")
+    with shared_home(tmp_path / "home", has_own_log=True) as home:
+        home.variables["PYTHONPATH"] = os.pathsep.join([str(code), os.environ["PYTHONPATH"]])
+        with home.window() as window:
+            window.hello()
+            pid = home.pid()
+            assert pid not in (None, window.process.pid)
+            window.open(tmp_path / "a.json", "{}")
+            reports = block_until(lambda: list(stalls_in(stall_reports)))
+            home.end(signal.SIGKILL)
+        check_reported(reports, pid)
+
+
+def check_reported(reports: list[str], pid: int | None) -> None:
+    """There is one report: of this process, with what blocked it and who called that."""
+    (report,) = reports
+    head, blocking, calling, *_ = report.split("\n")
+    assert head.startswith(f"{pid}: ")
+    assert "(blocked; " in head
+    assert blocking.endswith("block_and_open")
+    assert "nexus_daemon/lsp/dispatch.py:" in calling
 
 
 def test_a_stall_in_words() -> None:
