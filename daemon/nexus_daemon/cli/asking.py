@@ -65,6 +65,11 @@ class FolderClient:
             )
         return find_session(ledger.store, ledger.workspace, name).name
 
+    def turn_id(self, session: str, last: int) -> str:
+        """The id of the turn that begins the `last` turns of a session."""
+        ledger = self._runner.run(_ledger_of(self._connection, self.uri))
+        return next(iter(ledger.store.turns(ledger.workspace, session, last=last))).id
+
     def ledger_notice(self) -> str | None:
         """What users are told about the ledger; LedgerError if what is written does not persist."""
         store = self._runner.run(_ledger_of(self._connection, self.uri)).store
@@ -87,15 +92,25 @@ def answer(
 
     RequestError as the handler raises it, and LedgerError by rule 2. `command` is named in notices.
     """
-    path = absolute(folder)
-    if not is_dir(str(path)):
+    if not is_dir(str(absolute(folder))):
         raise LedgerError(f"{folder} is not a folder.", code="unknown-folder")
+    with writing(command, folder) as client:
+        return client.ask(handler, params(client.uri))
+
+
+@contextmanager
+def writing(command: str, folder: str) -> Iterator[FolderClient]:
+    """A client of a daemon with the folder, which may be gone, to change its conversations: rule 2.
+
+    `command` is named in notices.
+    """
+    path = absolute(folder)
     check_settings(read(path), writes=True)
     with _running(path, creates_ledger=True) as client:
         notice = client.ledger_notice()
         if notice is not None:
             output.complain(command, notice)
-        return client.ask(handler, params(client.uri))
+        yield client
 
 
 @contextmanager
