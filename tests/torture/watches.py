@@ -48,7 +48,10 @@ def run(edits: int, seed: int = 1) -> Outcome:
     watch = Watch()
     done = subprocess.run(
         [*_namespace(), sys.executable, "-m", "torture.watches", str(edits), str(seed)],
-        env={**os.environ, "PYTHONPATH": str(TESTS)},
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([os.environ.get("PYTHONPATH", ""), str(TESTS)]).lstrip(os.pathsep),
+        },
         capture_output=True,
         check=False,
     )
