@@ -516,17 +516,20 @@ def test_wrong_usage(arguments: list[str]) -> None:
 def test_a_broken_ledger_is_salvaged_into_the_one_in_use(chat: Place, tmp_path: Path) -> None:
     state = tmp_path / "state"
     broken = tmp_path / "ledger.db.broken-1"
-    data = bytearray((state / "ledger.db").read_bytes())
-    data[:100] = bytes(100)  # no header any more
-    broken.write_bytes(data)
-    chat.run("delete", "chat", "--yes")
+    chat.run("fork", "chat", "fork")
+    chat.run("append", "fork", "Is it empty?")
+    with closing(sqlite3.connect(state / "ledger.db")) as ledger, ledger:
+        ledger.execute("UPDATE message SET tokens = 99 WHERE id = (SELECT max(id) FROM message)")
+    broken.write_bytes((state / "ledger.db").read_bytes())
+    chat.run("delete", "chat", "fork", "--yes")
     out, err = chat.run("salvage", str(broken))
     assert out == snapshot("""\
-1 session with 2 turns recovered.
+2 sessions with 4 turns recovered.
+fork, /project: broken at turn 3 (the message 4 is not what was written); 1 turn could not be read.
 /ledger.db.broken-1 is unchanged; nexus sessions list --all shows the recovered sessions.
 """)
     assert err == ""
-    assert [one["session"] for one in chat.json("list")["sessions"]] == ["chat"]
+    assert {one["session"] for one in chat.json("list")["sessions"]} == {"chat", "fork"}
     assert [turn["messages"][0]["role"] for turn in chat.json("show", "chat")["turns"]] == ["user", "user"]
 
 

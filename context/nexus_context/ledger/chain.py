@@ -43,7 +43,10 @@ SELECT turn.id, type, first, messages, before, turn.tokens, in_force, undone, un
 FROM turn LEFT JOIN compaction ON compaction.turn = turn.id
 WHERE turn.id >= ? AND turn.id < ? ORDER BY turn.id
 """
-_SESSIONS = "SELECT workspace, name, thread FROM session ORDER BY changed DESC"
+_SESSIONS = """
+SELECT workspace, name, thread, ifnull(thread.seq, 0)
+FROM session LEFT JOIN thread ON thread.id = session.thread ORDER BY changed DESC
+"""
 
 
 class MessageColumns(NamedTuple):
@@ -96,15 +99,24 @@ def turn_sum(
 
 def verify(connection: apsw.Connection) -> Iterator[Verified]:
     """Walk the chain of every thread and yield the result for each session, newest first."""
-    threads: dict[int, _Thread] = {}
-    for thread in map(_Thread._make, connection.execute(_THREADS).fetchall()):
-        threads[thread.id] = thread
-    breaks = {number: _break(connection, thread) for number, thread in threads.items()}
+    breaks = find_breaks(connection)
     sessions: list[tuple[Any, ...]] = connection.execute(_SESSIONS).fetchall()
-    for workspace, name, number in sessions:
-        first = _first_break(threads, breaks, number)
-        turns = threads[number].seq if number in threads else 0
+    for workspace, name, thread, turns in sessions:
+        first = breaks.get(thread, _NO_THREAD)
         yield Verified(workspace, name, turns, *((first.seq, first.reason) if first else (None, None)))
+
+
+def find_breaks(
+    connection: apsw.Connection, *, unreadable: type[Exception] = LookupError
+) -> dict[int, ChainBreak | None]:
+    """The first break of each thread, in itself or in what it shares with those that it was forked from.
+
+    `unreadable`: an error of SQLite that breaks only the thread in which it occurs.
+    """
+    rows = connection.execute(_THREADS).fetchall()
+    threads = {thread.id: thread for thread in map(_Thread._make, rows)}
+    own = {number: _break(connection, thread, unreadable) for number, thread in threads.items()}
+    return {number: _first_break(threads, own, number) for number in threads}
 
 
 def unchained(connection: apsw.Connection) -> int:
@@ -150,33 +162,37 @@ class _Thread(NamedTuple):
     shared_tokens: int | None
 
 
+_NO_THREAD = ChainBreak(1, "the thread that it continues is missing")
+
+
 def _first_break(
     threads: dict[int, _Thread], breaks: dict[int, ChainBreak | None], number: int
 ) -> ChainBreak | None:
     """The earliest break of a thread, in itself or in what it shares with its ancestors."""
     first: ChainBreak | None = None
     at: int | None = number
-    until = _MASK
+    until, newest = _MASK, number
     while at is not None:
-        if at not in threads:
-            return ChainBreak(1, "the thread that it continues is missing")
+        if at not in threads or at > newest:  # a parent is older: damage cannot make them a circle
+            return _NO_THREAD
         own_break = breaks[at]
         if own_break is not None and own_break.seq <= until:
             first = own_break
-        until, at = threads[at].base_seq, threads[at].parent
+        until, newest, at = threads[at].base_seq, at - 1, threads[at].parent
     return first
 
 
-def _break(connection: apsw.Connection, thread: _Thread) -> ChainBreak | None:
+def _break(connection: apsw.Connection, thread: _Thread, unreadable: type[Exception]) -> ChainBreak | None:
     """The first break in the thread's own turns."""
     shared = (thread.shared_messages, thread.shared_tokens)
     if thread.parent is not None and shared != (thread.base_messages, thread.base_tokens):
         return ChainBreak(thread.base_seq, "the turn that it was forked from is missing or different")
-    walk = _Walk(connection, thread)
+    walk = None
     try:
+        walk = _Walk(connection, thread)
         return walk.end(thread) if (wrong := walk.turns(thread.seq)) is None else wrong
-    except (ValueError, LookupError, TypeError) as error:
-        return ChainBreak(walk.seq + 1, str(error))
+    except (ValueError, LookupError, TypeError, unreadable) as error:
+        return ChainBreak((thread.base_seq if walk is None else walk.seq) + 1, str(error))
 
 
 class _Walk:

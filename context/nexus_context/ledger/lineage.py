@@ -1,7 +1,7 @@
 """Where the turns and messages of a thread are: ranges of ids in it and in the threads it was forked from.
 
 A forked thread adds a segment where its parent's share ends. Finding the segments costs one look-up per fork,
-however many turns there are.
+however many turns there are. A thread is newer than its parent: damage cannot make them a circle.
 """
 
 from typing import NamedTuple
@@ -18,7 +18,7 @@ WITH RECURSIVE way (depth, id, key, parent, base_seq, base_messages, end_seq, en
     UNION ALL
     SELECT depth + 1, thread.id, thread.key, thread.parent, thread.base_seq, thread.base_messages,
         way.base_seq, way.base_messages
-    FROM way JOIN thread ON thread.id = way.parent
+    FROM way JOIN thread ON thread.id = way.parent AND thread.id < way.id
 )
 SELECT id, key, base_seq, base_messages, end_seq, end_messages FROM way ORDER BY depth DESC
 """

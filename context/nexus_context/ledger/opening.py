@@ -469,7 +469,7 @@ def copy_to_memory(path: str, into: apsw.Connection) -> str | None:
             f"Its content ({size >> 20:,} MB) is not shown: at most {COPIED >> 20} MB are read into memory."
         )
     try:
-        _copy(path, into)
+        copy_database(path, into)
     except (apsw.Error, OSError) as error:
         return f"Its content cannot be read ({error})."
     try:
@@ -482,7 +482,8 @@ def copy_to_memory(path: str, into: apsw.Connection) -> str | None:
     return "Its content can be read."
 
 
-def _copy(path: str, into: apsw.Connection) -> None:
+def copy_database(path: str, into: apsw.Connection) -> None:
+    """Copy a ledger, with its log, into an empty database; LedgerError for a newer or another program's."""
     try:
         source = apsw.Connection(f"file:{quote(path)}?mode=ro", flags=_URI)
         _backup(path, source, into)

@@ -16,7 +16,6 @@ from inline_snapshot import snapshot
 from nexus_context.ledger import integrity, open_ledger, opening, rows, witness
 from nexus_context.ledger.connections import identity
 from nexus_context.ledger.errors import LedgerError
-from nexus_context.ledger.salvage import salvage
 from nexus_context.ledger.witness import Mark, Witness
 from support.ledgers import FOLDER, append, history, ledger_in, make_old, turn
 
@@ -167,20 +166,6 @@ def test_a_ledger_of_an_older_version_is_older(path: Path) -> None:
 )
 def test_no_false_alarms(path: Path, contents: Callable[[Moments], Files]) -> None:
     check(path, contents(Moments(path)), None)
-
-
-def test_what_was_set_aside_is_salvaged_from_its_log(path: Path) -> None:
-    ledger = open_ledger(str(path))
-    for number in range(50):
-        append(ledger, f"u{number}")
-    left = files(path)
-    ledger.close()
-    put(path, left | {"": b""})
-    with ledger_in(path) as ledger:
-        (aside,) = path.parent.glob("*.broken-*Z")
-        assert salvage(str(aside), ledger).turns == 50
-        assert history(ledger) == " ".join(f"u{number}" for number in range(50))
-        assert ledger.upkeep.verify().sound
 
 
 def test_what_is_emptied_while_it_is_open_is_set_aside(path: Path) -> None:

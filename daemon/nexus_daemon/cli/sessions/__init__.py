@@ -110,7 +110,10 @@ verified before it gets its name, only you can read it, and an existing file is 
 code is also 1 if the ledger had to be set aside when it was opened: the copy is then that of the new one.
 """
 
-SALVAGE = "Copies what can still be read of a ledger that was set aside as broken into the ledger in use."
+SALVAGE = """\
+Copies what SQLite can still read of a ledger that was set aside into the ledger in use, as separate sessions
+with a new chain: sessions that are intact as they were, of others the turns whose messages are.
+"""
 
 
 def _list(command: argparse.ArgumentParser) -> None:

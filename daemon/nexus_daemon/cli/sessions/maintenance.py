@@ -61,23 +61,27 @@ def run_salvage(options: argparse.Namespace) -> int:
             )
             return 2
         saved = salvage(str(path), ledger, only=only)
-    if not saved.turns and not saved.direct:
+    copied = [session for session in saved.sessions if session.turns]
+    if not copied and not saved.direct:
         names = ", ".join(repr(name) for _, name in sorted(only or ()))
         what = f"{names} of {workspace}" if only else "a session"
         note(f"{options.broken} has nothing that can be read as turns of {what}.")
         return 1
-    output.line(
-        f"{output.counted(saved.sessions, 'session')} with {output.counted(saved.turns, 'turn')} recovered."
-    )
-    if saved.damaged:
-        output.line(f"{output.counted(saved.damaged, 'message')} of them recovered in part only.")
-    if saved.lost:
-        output.line(f"{output.counted(saved.lost, 'message')} could not be read.")
+    turns = output.counted(sum(session.turns for session in copied), "turn")
+    output.line(f"{output.counted(len(copied), 'session')} with {turns} recovered.")
+    for session in saved.sessions:
+        if session.broken is not None:
+            output.line(
+                f"{session.session}, {session.workspace}: broken at turn {session.broken.seq:,} "
+                f"({session.broken.reason}); {output.counted(session.lost, 'turn')} could not be read."
+            )
     output.line(f"{options.broken} is unchanged; nexus sessions list --all shows the recovered sessions.")
-    missing = 0 if only is None else len(only) - saved.sessions
-    if missing > 0:
-        note(f"{output.counted(missing, 'session')} of {workspace} that you named cannot be found there.")
-    return 1 if missing > 0 else 0
+    missing = (only or set()) - {(session.workspace, session.session) for session in saved.sessions}
+    if missing:
+        note(
+            f"{output.counted(len(missing), 'session')} of {workspace} that you named cannot be found there."
+        )
+    return 1 if missing else 0
 
 
 def _print(verification: Verification) -> None:
