@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import logging
 import threading
+import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 POLL_S = 1.0  # between two polls of the ledger for writes of other processes
+BACKUP_AFTER_S = 300.0  # from the first use of the ledger to the first look whether a backup is due
+BACKUP_EVERY_S = 3_600.0
 
 L = TypeVar("L", FolderLedger, FolderLedger | None)
 
@@ -55,12 +58,15 @@ class FolderLedgers:
         self._newest_events: dict[str, str] = {}  # ids to announce, by workspace
         self._announcing_events = threading.Lock()
         self._polling: asyncio.Task[None] | None = None
+        self._next_backup = 0.0  # by the monotonic clock
+        self._backup: asyncio.Task[str | None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def stop(self) -> None:
         """Look for nothing more."""
-        if self._polling is not None:
-            self._polling.cancel()
+        for task in (self._polling, self._backup):
+            if task is not None:
+                task.cancel()
 
     async def of(
         self, snapshot: Snapshot, folder: LiveFolder | None = None, *, since: float | None = None
@@ -99,6 +105,7 @@ class FolderLedgers:
             window.ledger = ledger
             self.follow_choice(window)
         if self._polling is None:
+            self._next_backup = time.monotonic() + BACKUP_AFTER_S
             self._polling = asyncio.get_running_loop().create_task(self._poll_ledger())
             self._show_notice()
         if windows and "main" in self.writer.names(ledger.workspace):
@@ -147,12 +154,20 @@ class FolderLedgers:
                 polls = [
                     folder.agents.catch_up for folder in self._windows.folders if folder.agents is not None
                 ]
+                if time.monotonic() >= self._next_backup and (self._backup is None or self._backup.done()):
+                    self._next_backup = time.monotonic() + BACKUP_EVERY_S
+                    self._backup = asyncio.create_task(self._poll_safely(self._back_up, logged))
                 failures = [await self._poll_safely(poll, logged) for poll in (self._poll_sessions, *polls)]
                 logged = {failure for failure in failures if failure is not None}
                 self._show_notice()  # a damaged file may have been set aside since
 
     async def _poll_sessions(self) -> None:
         await self._workers.result_of(self.writer.submit(self.writer.look))
+
+    async def _back_up(self) -> None:
+        """Make today's backup if it is due, in a thread that only reads the ledger."""
+        if self.writer.store is not None:
+            await self._workers.read(self.writer.store.upkeep.back_up_daily)
 
     async def _poll_safely(self, poll: Callable[[], Awaitable[None]], logged: set[str]) -> str | None:
         """Poll, and log a failure unless it was logged before; it does not end other polls."""

@@ -188,6 +188,20 @@ def test_a_locked_ledger(places: Places, monkeypatch: pytest.MonkeyPatch) -> Non
         assert check(places, "write lock", "integrity") == {"write lock": "fix", "integrity": "ok"}
 
 
+def test_the_newest_backup(places: Places) -> None:
+    ledger = open_ledger(environ=os.environ)
+    assert check(places, "backups") == {"backups": "info"}
+    ledger.create("/work", "main")
+    made = ledger.upkeep.back_up_daily()
+    assert made is not None
+    assert check(places, "backups") == {"backups": "ok"}
+    assert text_of(places, "backups") == f"1 backup, the newest of {made[-13:-3]}"
+    week_ago = os.stat(places["state"] / "ledger.db").st_mtime - storage.BACKUP_AGE_S - 60
+    os.utime(made, (week_ago, week_ago))
+    assert check(places, "backups") == {"backups": "warning"}
+    ledger.close()
+
+
 def test_nothing_is_changed(places: Places) -> None:
     """The ledger is damaged, and stays for `nexus sessions salvage`."""
     break_ledger(places)

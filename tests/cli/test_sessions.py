@@ -39,7 +39,7 @@ class Place:
 
     def run(self, *arguments: str, code: int = 0) -> tuple[str, str]:
         """Standard output and error of `nexus sessions`; times and the test's own folder left out."""
-        whole = arguments[0] in ("salvage", "verify", "backup")  # of all folders
+        whole = arguments[0] in ("salvage", "verify", "backup", "restore")  # of all folders
         place = [] if whole or "--folder" in arguments else ["--folder", str(self.folder)]
         assert main(["sessions", *arguments, *place]) == code
         shown = self._capsys.readouterr()
@@ -614,6 +614,39 @@ nexus sessions: /state/ledger.db is now accepted as complete.
 nexus sessions: The previous ledger is now /state/ledger.db.replaced-<stamp>.
 """)
     assert not target.exists()
+
+
+def test_a_daily_backup_is_restored_and_what_it_lacks_is_told(chat: Place, tmp_path: Path) -> None:
+    assert chat.run("restore", code=1)[1] == snapshot(
+        "nexus sessions: There is no backup in /state/ledger.db.backups.\n"
+    )
+    ledger = open_ledger(str(tmp_path / "state" / "ledger.db"))
+    made = ledger.upkeep.back_up_daily()
+    assert made is not None
+    ledger.close()
+    day = Path(made).stem
+    chat.run("append", "chat", "And now?")
+    chat.run("append", "chat", "And then?")
+    chat.run("append", "later", "Hello.")
+    assert chat.json("restore", "--list") == [{"day": day, "path": made.replace(str(tmp_path), "")}]
+    assert chat.run("restore", "--list")[0] == f"{day}  {made.replace(str(tmp_path), '')}\n"
+    out, err = chat.run("restore", day)
+    assert out.replace(day, "<day>") == snapshot("""\
+1 session restored from /state/ledger.db.backups/<day>.db.
+later, /project: 1 turn is missing in the backup, or cut (1).
+chat, /project: 2 turns are missing in the backup, or cut (3–4).
+""")
+    assert err == snapshot(
+        "nexus sessions: The previous ledger is now /state/ledger.db.replaced-<stamp>; "
+        "nexus sessions salvage copies what it holds.\n"
+    )
+    assert chat.json("list")["sessions"][0]["session"] == "chat"
+    assert Path(made).exists()
+    restored = chat.json("restore", made)
+    assert (restored["missing"], restored["unread"]) == ([], [])
+    assert chat.run("restore", "2020-01-01", code=1)[1].replace(day, "<day>") == snapshot(
+        "nexus sessions: There is no backup 2020-01-01. The backups are: <day>.\n"
+    )
 
 
 def test_a_backup_of_a_ledger_that_lost_something_does_not_end_well(chat: Place, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,10 +12,13 @@ import pytest
 
 from nexus_context.conversation.message import text_of
 from nexus_context.ledger import open_ledger
+from nexus_context.ledger.daily_backups import list_backups
 from nexus_context.ledger.opening import RETRY_S
+from nexus_context.ledger.restore import restore
 from support.client import ReplyError
 from support.editor import Editor, uri_of
 from support.ledgers import DISK
+from support.waiting import block_until
 
 FOLDER = """
 //- /a/NEXUS.md
@@ -321,6 +324,47 @@ def test_a_ledger_that_lost_turns_is_set_aside_and_told(tmp_path: Path) -> None:
         assert held(editor, folder)[1:] == ["again"]
         assert shown(editor) == []
         editor.goodbye()
+
+
+BACKING_UP = """
+from nexus_daemon import folder_ledgers
+from nexus_context.ledger import daily_backups
+folder_ledgers.BACKUP_AFTER_S = 0.0
+folder_ledgers.BACKUP_EVERY_S = folder_ledgers.POLL_S = 0.1
+"""
+
+
+def test_a_backup_is_made_and_restored_while_two_daemons_run(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with Editor(home, before=BACKING_UP) as one, Editor(home, before=BACKING_UP) as two:
+        folder = one.tree(FOLDER).path("/a")
+        for editor in (one, two):
+            editor.hello(folder)
+        say(one, folder, "saved")
+        say(two, folder, "saved, too")
+        path = home / "state" / "ledger.db"
+        block_until(lambda: list_backups(str(path)))
+        for number in range(10):
+            say(one, folder, f"one {number}")
+            say(two, folder, f"two {number}")
+        before = held(one, folder)
+        restored = restore(str(path), {})
+        assert [(turns.session, turns.last) for turns in restored.missing] == [("main", 22)]
+        (turns,) = restored.missing
+        kept = before[: turns.first]  # the first message is the system prompt
+        for editor in (one, two):
+            assert held(editor, folder) == kept
+        say(two, folder, "after")
+        assert held(one, folder) == [*kept, "after"]
+        assert shown(one) == shown(two) == []
+        one.goodbye()
+        two.goodbye()
+    assert restored.previous is not None
+    with closing(open_ledger(str(path))) as ledger, closing(open_ledger(restored.previous)) as previous:
+        assert (ledger.notice, previous.notice) == (None, None)
+        assert ledger.upkeep.verify().sound and previous.upkeep.verify().sound
+        (session,) = previous.sessions()
+        assert session.head.seq == 22
 
 
 def test_a_ledger_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:

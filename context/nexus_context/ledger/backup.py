@@ -7,10 +7,12 @@
 
 import os
 import secrets
+from collections.abc import Callable
 from contextlib import suppress
 
 import apsw
 
+from nexus_context import cancellation
 from nexus_context.ledger import chain, witness
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.sqlite_errors import failure
@@ -19,14 +21,19 @@ _PAGES = 4_000
 """Pages per step: other threads run between two steps."""
 
 
-def write(connection: apsw.Connection, path: str) -> int:
-    """Copy what the connection reads; see `Upkeep.backup`."""
+def write(
+    connection: apsw.Connection, path: str, prepare: Callable[[apsw.Connection], object] = lambda _: None
+) -> int:
+    """Copy what the connection reads; see `Upkeep.backup`.
+
+    `prepare` changes the copy before it is verified.
+    """
     if os.path.lexists(path):
         raise FileExistsError(path)
     fresh = f"{path}.{os.getpid()}-{secrets.token_hex(4)}.new"
     os.close(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     try:
-        sessions = _copy(connection, fresh, path)
+        sessions = _copy(connection, fresh, path, prepare)
         _sync(fresh)
         witness.link(fresh, path)
         return sessions
@@ -38,15 +45,20 @@ def write(connection: apsw.Connection, path: str) -> int:
                 os.unlink(fresh + end)
 
 
-def _copy(connection: apsw.Connection, fresh: str, path: str) -> int:
+def _copy(
+    connection: apsw.Connection, fresh: str, path: str, prepare: Callable[[apsw.Connection], object]
+) -> int:
     """Copy and verify; returns the number of sessions."""
     copy = apsw.Connection(fresh)
     try:
         with copy.backup("main", connection, "main") as backup:
             while not backup.done:
+                cancellation.check()
                 backup.step(_PAGES)
         copy.pragma("journal_mode", "delete")
-        result = chain.verify_ledger(copy)
+        prepare(copy)
+        with cancellation.interrupting(copy):
+            result = chain.verify_ledger(copy)
     finally:
         copy.close()
     if result.sound:

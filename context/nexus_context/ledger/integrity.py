@@ -15,7 +15,7 @@ from pathlib import Path
 
 import apsw
 
-from nexus_context.ledger import part_index, witness
+from nexus_context.ledger import daily_backups, part_index, witness
 from nexus_context.ledger.connections import File, connect, identity, leave
 from nexus_context.ledger.migrations import APPLICATION, VERSION, migrate, version_of
 from nexus_context.ledger.sqlite_errors import foreign, is_corrupt, newer
@@ -131,15 +131,18 @@ def accept(path: str, replacement: str | None = None) -> str | None:
 
 def _set_aside(path: str, reason: str | None = None) -> str:
     target = _move(path, _free(path, "broken"))
+    backups = daily_backups.list_backups(path)
+    recover = f"Recover what can be read: nexus sessions salvage {target}"
+    if backups:
+        recover = f"Restore the backup of {backups[0].day}: nexus sessions restore. {recover}"
     if reason is None:
         return (
-            f"The ledger {path} was damaged: it was set aside as {target}; a new one was started. "
-            f"Recover what can be read: nexus sessions salvage {target}"
+            f"The ledger {path} was damaged: it was set aside as {target}; a new one was started. {recover}"
         )
     return (
         f"The ledger {path} lacks acknowledged writes ({reason}): it was set aside as {target}, and a new "
-        f"one begun. Recover what can be read: nexus sessions salvage {target}. If you put it there "
-        f"yourself, for example from a backup: nexus sessions verify --accept {target}"
+        f"one begun. {recover}. If you put it there yourself, for example from a backup: nexus sessions "
+        f"verify --accept {target}"
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from nexus_context import cancellation
 from nexus_context.ledger import (
     compacted_turn,
+    daily_backups,
     forks,
     read_history,
     sessions,
@@ -134,8 +135,15 @@ class SqliteLedger:
             return sessions.read_existing(connection, workspace, to)
 
     def delete(self, workspace: str, session: str) -> None:
+        path = self._database.connections.path
+        with self._database.reading() as connection:
+            threads = daily_backups.threads_of_session(connection, workspace, session)
+        if path is not None:
+            daily_backups.forget(path, threads)
         with self._database.writing() as connection:
             sessions.delete(connection, workspace, session)
+        if path is not None:
+            daily_backups.forget(path, threads)  # one may have been made meanwhile
         first = more = True
         while more:  # each step is a transaction: other writers run in between
             with self._database.writing() as connection:

@@ -10,6 +10,7 @@ from nexus_context.ledger import (
     agents,
     backup,
     chain,
+    daily_backups,
     direct_messages,
     mirrors,
     part_index,
@@ -145,6 +146,19 @@ class FileUpkeep(_Tables):
     def backup(self, path: str) -> int:
         with self._database.reading() as connection:
             return backup.write(connection, path)
+
+    def back_up_daily(self) -> str | None:
+        ledger = self._database.connections.path
+        if ledger is None:
+            return None
+        with self._database.reading(fresh=True) as connection:
+            written = (
+                daily_backups.write(connection, ledger) if daily_backups.is_due(connection, ledger) else None
+            )
+        if written is not None:
+            with self._database.reading() as connection:
+                daily_backups.settle(connection, ledger, written)
+        return written
 
 
 class MessageTable(_Tables):

@@ -136,6 +136,13 @@ class Upkeep(Protocol):
         """
         ...
 
+    def back_up_daily(self) -> str | None:
+        """Make today's backup beside the ledger if it is due (`daily_backups`); returns its path.
+
+        Raises as `backup`; the earlier backups then stay.
+        """
+        ...
+
 
 class MessageStore(Protocol):
     """Direct messages between agents."""

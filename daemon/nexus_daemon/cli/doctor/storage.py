@@ -29,6 +29,7 @@ LOOK_S = 5.0
 HELD_MS = 2_000
 _STEPS = 10_000  # of SQLite's virtual machine between two looks at the clock
 _PAUSE_S = 0.05
+BACKUP_AGE_S = 7 * 86_400.0
 _FLOCK = "hhqqi4x"  # `struct flock` of Linux
 _WRITE_LOCK = 120  # WAL_WRITE_LOCK, as https://sqlite.org/walformat.html describes
 _MB = 1024 * 1024
@@ -126,6 +127,25 @@ def ledger() -> Iterator[Check]:
         yield Check("ledger", "integrity", "fix", "it is not a regular file", advice="Remove or rename it.")
         return
     yield from _integrity(path)
+    yield from _backups(path)
+
+
+def _backups(path: str) -> Iterator[Check]:
+    """The newest daily backup; a warning if it is old and the ledger has changed since."""
+    from nexus_context.ledger import daily_backups
+
+    backups = daily_backups.list_backups(path)
+    if not backups:
+        yield Check("ledger", "backups", "info", "none yet: a daemon makes one while an editor is open")
+        return
+    text = f"{output.counted(len(backups), 'backup')}, the newest of {backups[0].day}"
+    with contextlib.suppress(FileNotFoundError):
+        made, changed = (os.stat(each).st_mtime for each in (backups[0].path, path))
+        if changed - made > BACKUP_AGE_S:
+            advice = "`nexus logs` may say why none was made; `nexus sessions backup FILE` makes one."
+            yield Check("ledger", "backups", "warning", text, advice=advice)
+            return
+    yield Check("ledger", "backups", "ok", text)
 
 
 def _integrity(path: str) -> Iterator[Check]:
@@ -143,7 +163,7 @@ def _integrity(path: str) -> Iterator[Check]:
         advice = "Another program holds it. End it: `nexus stop`, or close the program that has it open."
         yield Check("ledger", "lock", "fix", f"locked for more than {HELD_MS / 1000:g} s", advice=advice)
     except apsw.Error as error:
-        advice = "Nexus sets a damaged ledger aside when it opens it; `nexus sessions salvage` recovers it."
+        advice = "Nexus sets a damaged ledger aside when it opens it; `nexus sessions restore` has a backup."
         if isinstance(error, apsw.CantOpenError | apsw.PermissionsError):
             advice = "Give this user permission to read and write it."
         yield Check("ledger", "integrity", "fix", f"it cannot be read: {type(error).__name__}", advice=advice)
@@ -201,7 +221,7 @@ def _quick_check(connection: "apsw.Connection") -> Check:
         connection.set_progress_handler(None)
     if outcome == "ok":
         return Check("ledger", "integrity", "ok", "quick check passed")
-    advice = "Run `nexus sessions verify`; `nexus sessions salvage` recovers what can be read."
+    advice = "Run `nexus sessions verify`; `nexus sessions restore` puts a backup in its place."
     return Check("ledger", "integrity", "fix", "it is damaged", advice=advice)
 
 

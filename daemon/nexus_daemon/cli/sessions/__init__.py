@@ -28,6 +28,7 @@ examples:
   nexus sessions fork main second-try --turn 12
   nexus sessions verify
   nexus sessions backup ~/backups/ledger-today.db
+  nexus sessions restore
 
 The ledger is $NEXUS_STATE/ledger.db, else ledger.db in the user's state directory, else the file that
 ledger.path of the global config.json names.
@@ -98,16 +99,21 @@ Each turn has a checksum over its content and the turn before it. This command c
 sessions of all folders, and the database file itself. Exit code 1 if anything was changed or lost.
 
 A small file beside the ledger, ledger.db.witness, records the last acknowledged write. A ledger without that
-write was cut, replaced or restored from an older copy; it is set aside when opened. To restore a backup:
-  cp ledger-today.db ~/.local/state/nexus/restored.db
-  nexus sessions verify --accept ~/.local/state/nexus/restored.db
-The second command moves that file to the ledger's place, and sets aside the ledger that was there.
+write was cut, replaced or restored from an older copy; it is set aside when opened. If you put it there
+yourself, --accept with the name that it was given puts it back. nexus sessions restore restores a backup.
 """
 
 BACKUP = """\
 Copies a consistent state of the ledger into one file, even while other programs write to it. The copy is
 verified before it gets its name, only you can read it, and an existing file is never overwritten. The exit
 code is also 1 if the ledger had to be set aside when it was opened: the copy is then that of the new one.
+"""
+
+RESTORE = """\
+While an editor is open, its daemon copies the ledger once a day and verifies the copy; three stay, in
+ledger.db.backups. This command puts a copy of one in the ledger's place, by default the newest intact one,
+moves the ledger that was there beside it, and prints which turns the backup does not have. Editors may stay
+open.
 """
 
 SALVAGE = """\
@@ -253,6 +259,14 @@ def _backup(command: argparse.ArgumentParser) -> None:
     command.add_argument("file", metavar="FILE", help="the file to write; it must not exist")
 
 
+def _restore(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "backup", nargs="?", metavar="BACKUP", help="its day, as 2026-11-28, or a file (default: the newest)"
+    )
+    command.add_argument("--list", action="store_true", help="only list the daily backups")
+    _json(command)
+
+
 def _salvage(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "broken", metavar="FILE", help="the ledger that was set aside, named ledger.db.broken-…"
@@ -323,6 +337,7 @@ ACTIONS = {
     "delete": _Action("change", _delete, "remove sessions for good"),
     "verify": _Action("maintenance", _verify, "check that no turn was changed or lost", VERIFY),
     "backup": _Action("maintenance", _backup, "copy the ledger while it is in use", BACKUP),
+    "restore": _Action("maintenance", _restore, "put a backup in the ledger's place", RESTORE),
     "salvage": _Action("maintenance", _salvage, "recover what a broken ledger still holds", SALVAGE),
 }
 
@@ -334,7 +349,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
         parser = actions.add_parser(name, help=action.help, epilog=action.epilog, formatter_class=form)
         parser.description = f"{action.help[:1].upper()}{action.help[1:]}."
         action.options(parser)
-        if name not in ("salvage", "verify", "backup", "keep"):
+        if name not in ("salvage", "verify", "backup", "restore", "keep"):
             parser.add_argument(
                 "--folder", default=".", metavar="PATH", help="the folder of the session (default: .)"
             )

@@ -1,15 +1,27 @@
-"""`nexus sessions verify`, `backup` and `salvage`: keep the ledger whole."""
+"""`nexus sessions verify`, `backup`, `restore` and `salvage`: keep the ledger whole."""
 
 import argparse
+import re
 
 import msgspec
 
 from nexus_context import files
+from nexus_context.ledger import daily_backups, opening
 from nexus_context.ledger.records import Verification, Verified
+from nexus_context.ledger.restore import restore
 from nexus_context.ledger.salvage import salvage
-from nexus_daemon.cli import output
+from nexus_daemon.cli import invocation, output
 from nexus_daemon.cli.folder import absolute
-from nexus_daemon.cli.open_session import accept, ledger_for, load_folder, note, workspace_of
+from nexus_daemon.cli.open_session import (
+    accept,
+    check_settings,
+    ledger_for,
+    load_folder,
+    note,
+    workspace_of,
+)
+
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 def run_verify(options: argparse.Namespace) -> int:
@@ -44,6 +56,43 @@ def run_backup(options: argparse.Namespace) -> int:
             return 1
     output.line(f"{output.counted(sessions, 'session')} written to {options.file} and verified.")
     return 0 if whole else 1
+
+
+def run_restore(options: argparse.Namespace) -> int:
+    snapshot = load_folder(".")
+    check_settings(snapshot, writes=True)
+    path, environ = snapshot.effective.get("/ledger/path"), invocation.current().environ
+    if options.list:
+        backups = daily_backups.list_backups(opening.place(path, environ))
+        if options.json:
+            output.json_value([each._asdict() for each in backups])
+        else:
+            for each in backups:
+                output.line(f"{each.day}  {each.path}")
+        return 0
+    chosen = options.backup
+    if chosen is not None and not _DAY.fullmatch(chosen):
+        chosen = str(absolute(chosen))
+    restored = restore(path, environ, chosen)
+    if options.json:
+        output.json_value(msgspec.to_builtins(restored))
+        return 0
+    output.line(f"{output.counted(restored.sessions, 'session')} restored from {restored.backup}.")
+    for turns in restored.missing:
+        count = turns.last - turns.first + 1
+        which = f"{turns.first:,}–{turns.last:,}" if count > 1 else f"{turns.first:,}"
+        are = "turns are" if count > 1 else "turn is"
+        output.line(
+            f"{turns.session}, {turns.workspace}: {count:,} {are} missing in the backup, or cut ({which})."
+        )
+    for ledger, writes in restored.unread:
+        later = "" if writes is None else f"; {output.counted(writes, 'write')} came after the backup"
+        output.line(f"{ledger} could not be read{later}.")
+    if not restored.missing and not restored.unread:
+        output.line("No turn is missing.")
+    if restored.previous is not None:
+        note(f"The previous ledger is now {restored.previous}; nexus sessions salvage copies what it holds.")
+    return 0
 
 
 def run_salvage(options: argparse.Namespace) -> int:

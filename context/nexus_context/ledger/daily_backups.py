@@ -1,0 +1,186 @@
+"""Verified copies of a ledger, one a day (UTC), in the directory `<ledger>.backups` of its user alone.
+
+1. A backup is made if the ledger has changed since the newest one, by `backup.write`: it is verified and
+   synced before it gets its name, the day. If several processes make the same one, the first to finish wins.
+2. After that, KEPT backups of the ledger in use stay, and the newest one of other ledgers: a ledger that is
+   begun anew after damage does not push out the last backup of the one that was set aside.
+3. None is made of a ledger above LARGEST bytes, nor without room for twice its size and RESERVE bytes more,
+   nor of a damaged ledger.
+4. A backup that holds a deleted session is removed, and another one is made soon. It is not edited: it would
+   be something that nobody has verified, and its journal would hold the text once more.
+5. Such backups are removed before the session and again after it. If the process ends in between, the session
+   is there to be deleted again; a backup that was being made meanwhile goes, too (`settle`).
+"""
+
+import os
+import shutil
+import time
+from contextlib import closing, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import apsw
+
+from nexus_context.ledger import backup
+
+KEPT = 3
+LARGEST = 1 << 30
+"""Bytes of the largest ledger of which backups are made."""
+
+RESERVE = 256 << 20
+"""Bytes that a backup leaves free."""
+
+_END = ".db"
+_UNFINISHED = ".new"
+_ABANDONED_S = 3600.0
+"""Age of an unfinished copy whose process has ended."""
+
+_STATE = (
+    "SELECT ledger.id, ifnull(max(mark.number), 0), mark.token FROM ledger LEFT JOIN mark GROUP BY ledger.id"
+)
+_KEYS = "SELECT key FROM thread"
+_SESSION_KEYS = """
+SELECT key FROM thread JOIN session ON session.id = thread.session
+WHERE session.workspace = ? AND session.name = ?
+"""
+
+
+class DailyBackup(NamedTuple):
+    """A backup: its day, `2026-11-28`, and its path."""
+
+    day: str
+    path: str
+
+
+def directory_of(ledger: str) -> str:
+    return f"{ledger}.backups"
+
+
+def list_backups(ledger: str) -> list[DailyBackup]:
+    """The backups of the ledger at a path, the newest first."""
+    directory = directory_of(ledger)
+    names = [name for name in _names(directory) if name.endswith(_END)]
+    return [
+        DailyBackup(name.removesuffix(_END), os.path.join(directory, name))
+        for name in sorted(names, reverse=True)
+    ]
+
+
+def open_backup(path: str) -> apsw.Connection:
+    """A connection that only reads a file in which nothing changes; nothing is created beside it."""
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    return apsw.Connection(f"{Path(path).absolute().as_uri()}?immutable=1", flags=flags)
+
+
+def is_due(connection: apsw.Connection, ledger: str) -> bool:
+    """Whether to make a backup of what a connection reads now."""
+    size = int(connection.pragma("page_count")) * int(connection.pragma("page_size"))
+    if size > LARGEST or shutil.disk_usage(os.path.dirname(ledger)).free < 2 * size + RESERVE:
+        return False
+    if not connection.execute("SELECT EXISTS (SELECT 1 FROM session)").get:
+        return False
+    backups = list_backups(ledger)
+    if _is_being_made(directory_of(ledger)) or (backups and backups[0].day >= _today()):
+        return False
+    return not backups or _read(backups[0].path, _STATE) != connection.execute(_STATE).fetchall()
+
+
+def write(connection: apsw.Connection, ledger: str) -> str | None:
+    """Write today's backup of what a connection reads; returns its path, or None if another process has it.
+
+    Raises as `backup.write`. `settle` has to follow.
+    """
+    directory = directory_of(ledger)
+    with suppress(FileExistsError):
+        os.mkdir(directory, 0o700)
+    path = os.path.join(directory, f"{_today()}{_END}")
+    try:
+        backup.write(connection, path)
+    except (
+        FileExistsError,
+        FileNotFoundError,
+    ):  # another process made it, or a session was deleted meanwhile
+        return None
+    return path
+
+
+def settle(connection: apsw.Connection, ledger: str, path: str) -> None:
+    """Remove the new backup if a session of it was deleted meanwhile, else the ones that are too old.
+
+    `connection` reads what is there after the backup was made.
+    """
+    identity = connection.execute(_STATE).fetchall()[0][:1]
+    keys = set(connection.execute(_KEYS).fetchall())
+    if _identity(path) == identity and not keys.issuperset(_read(path, _KEYS)):
+        _remove(path)
+        return
+    own, others = 0, 0
+    for each in list_backups(ledger):
+        is_own = _identity(each.path) == identity
+        own, others = own + is_own, others + (not is_own)
+        if own > KEPT if is_own else others > 1:
+            _remove(each.path)
+    for abandoned in _unfinished(directory_of(ledger)):
+        if _age(abandoned) > _ABANDONED_S:
+            _remove(abandoned)
+
+
+def threads_of_session(connection: apsw.Connection, workspace: str, session: str) -> set[str]:
+    """The public ids of a session's threads, which no other session ever has."""
+    return {key for (key,) in connection.execute(_SESSION_KEYS, (workspace, session))}
+
+
+def forget(ledger: str, threads: set[str]) -> None:
+    """Remove the backups that hold one of these threads or cannot be read, and copies that are being made."""
+    for path in _unfinished(directory_of(ledger)):
+        _remove(path)
+    for each in list_backups(ledger):  # after those: one may have got its name meanwhile
+        keys = _read(each.path, _KEYS)
+        if keys is None or not threads.isdisjoint(key for (key,) in keys):
+            _remove(each.path)
+
+
+def _read(path: str, statement: str) -> Any:
+    """The rows of a backup; None if it cannot be read."""
+    try:
+        with closing(open_backup(path)) as connection:
+            return connection.execute(statement).fetchall()
+    except apsw.Error:
+        return None
+
+
+def _identity(path: str) -> Any:
+    rows = _read(path, _STATE)
+    return rows[0][:1] if rows else None
+
+
+def _today() -> str:
+    return f"{datetime.now(UTC):%Y-%m-%d}"
+
+
+def _names(directory: str) -> list[str]:
+    try:
+        return os.listdir(directory)
+    except OSError:
+        return []
+
+
+def _unfinished(directory: str) -> list[str]:
+    return [os.path.join(directory, name) for name in _names(directory) if _UNFINISHED in name]
+
+
+def _is_being_made(directory: str) -> bool:
+    return any(_age(path) < _ABANDONED_S for path in _unfinished(directory))
+
+
+def _age(path: str) -> float:
+    try:
+        return time.time() - os.path.getmtime(path)
+    except OSError:
+        return 0.0
+
+
+def _remove(path: str) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(path)

@@ -1,0 +1,192 @@
+"""Puts a backup in the ledger's place, and says which turns it does not have.
+
+1. The backup stays: a verified copy of it is put in place (`opening.accept`), and the ledger that was there
+   is moved, whole, beside it. Processes that have the ledger open notice that and reopen it.
+2. The copy counts its writes from beyond the last acknowledged one, so that a witness that another process
+   writes in that moment does not call it older.
+3. What is missing is found by comparing with the ledger in place, and, if that one was begun anew after
+   damage, with the newest one that was set aside; turns are the same if their sums are. Of a ledger that
+   cannot be read, its witness says how many writes it had.
+"""
+
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import closing, suppress
+from glob import escape, glob
+
+import apsw
+import msgspec
+
+from nexus_context.ledger import backup, daily_backups, integrity, migrations, opening, witness
+from nexus_context.ledger.errors import LedgerError
+from nexus_context.ledger.lineage import segments
+from nexus_context.ledger.rows import value
+from nexus_context.ledger.sqlite_errors import refused
+
+_AHEAD = 1 << 20
+"""Writes that processes may acknowledge while a backup is put in place."""
+
+_NUMBER = "SELECT ifnull(max(number), 0) FROM mark"
+_SESSIONS = """
+SELECT workspace, name, thread, thread.seq FROM session JOIN thread ON thread.id = session.thread
+ORDER BY session.changed DESC
+"""
+
+
+class MissingTurns(msgspec.Struct, frozen=True):
+    """Turns of a session, from `first` to `last`, that a backup does not have."""
+
+    workspace: str
+    session: str
+    first: int
+    last: int
+
+
+class Restored(msgspec.Struct, frozen=True):
+    """What was restored, where the ledger before it was moved to, and what of it the backup does not have.
+
+    `unread` are ledgers that could not be compared, each with the number of writes that were acknowledged
+    since the backup; None if that is unknown.
+    """
+
+    location: str
+    backup: str
+    sessions: int
+    previous: str | None
+    missing: tuple[MissingTurns, ...] = ()
+    unread: tuple[tuple[str, int | None], ...] = ()
+
+
+def restore(path: str | None, environ: Mapping[str, str], chosen: str | None = None) -> Restored:
+    """Restore a backup: that of the day `chosen`, the file at that absolute path, or the newest intact one.
+
+    LedgerError if there is none, it is damaged, or it cannot be put in place; then nothing was changed.
+    """
+    location = opening.place(path, environ)
+    fresh = f"{location}.restoring-{os.getpid()}-{secrets.token_hex(4)}"
+    damage: LedgerError | None = None
+    try:
+        for source in _sources(location, chosen):
+            try:
+                sessions = _copy(source, fresh, location)
+            except LedgerError as error:
+                if error.code != "ledger-corrupt":
+                    raise
+                damage = LedgerError(
+                    f"The backup {source} is damaged; nothing was changed.", code="ledger-corrupt"
+                )
+                continue
+            missing, unread = _compare(fresh, location)
+            _, previous = opening.accept(path, environ, fresh)
+            return Restored(location, source, sessions, previous, missing=missing, unread=unread)
+    except OSError as error:
+        raise refused(error, location) from error
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(fresh)
+    raise damage or LedgerError(
+        f"There is no backup in {daily_backups.directory_of(location)}.", code="ledger-foreign"
+    )
+
+
+def _sources(location: str, chosen: str | None) -> list[str]:
+    backups = daily_backups.list_backups(location)
+    if chosen is None:
+        return [each.path for each in backups]
+    for each in backups:
+        if each.day == chosen:
+            return [each.path]
+    if os.path.isabs(chosen) and os.path.isfile(chosen):
+        return [chosen]
+    days = ", ".join(each.day for each in backups) or "none"
+    raise LedgerError(f"There is no backup {chosen}. The backups are: {days}.", code="ledger-foreign")
+
+
+def _copy(source: str, fresh: str, location: str) -> int:
+    """Copy and verify a backup; returns its number of sessions."""
+    claim = witness.claim(location)
+    acknowledged = 0 if claim is None else claim.mark.number
+
+    def prepare(copy: apsw.Connection) -> None:
+        migrations.migrate(copy)
+        number = max(acknowledged, int(copy.execute(_NUMBER).get)) + _AHEAD
+        copy.execute(
+            "INSERT OR REPLACE INTO mark VALUES (?, ?, ?)",
+            (number % witness.SLOTS, number, secrets.randbits(63)),
+        )
+
+    try:
+        integrity.check_header(source)
+        with closing(daily_backups.open_backup(source)) as connection:
+            return backup.write(connection, fresh, prepare)
+    except apsw.Error as error:
+        raise LedgerError(f"{source} is damaged ({error}).", code="ledger-corrupt") from error
+
+
+# ---------------------------------------------------------------- what is missing
+
+
+def _compare(
+    fresh: str, location: str
+) -> tuple[tuple[MissingTurns, ...], tuple[tuple[str, int | None], ...]]:
+    """The turns of other ledgers that the copy of a backup does not have; the ledgers without an answer."""
+    missing: dict[MissingTurns, None] = {}
+    unread: list[tuple[str, int | None]] = []
+    with closing(daily_backups.open_backup(fresh)) as copy:
+        identity = value(copy, "SELECT id FROM ledger")
+        # the newest number is that of the copy itself
+        backed_up = int(
+            value(copy, "SELECT ifnull((SELECT number FROM mark ORDER BY number DESC LIMIT 1, 1), 0)")
+        )
+        for path in (location, *_set_aside(location, identity)):
+            if not os.path.lexists(path):
+                continue
+            try:
+                with closing(apsw.Connection(":memory:")) as other:
+                    if os.path.getsize(path):
+                        opening.copy_database(path, other)
+                    missing |= dict.fromkeys(_missing(other, copy))
+            except (apsw.Error, LedgerError, ValueError, LookupError, TypeError):
+                claim = witness.claim(path)
+                of_it = claim is not None and claim.ledger == identity
+                unread.append((path, max(0, claim.mark.number - backed_up) if claim and of_it else None))
+    return tuple(missing), tuple(unread)
+
+
+def _set_aside(location: str, identity: object) -> list[str]:
+    """The newest ledger that was set aside and of which this is a backup, by its witness."""
+    paths = sorted(glob(f"{escape(location)}.broken-*{witness.END}"), reverse=True)
+    claims = [
+        (path.removesuffix(witness.END), witness.claim(path.removesuffix(witness.END))) for path in paths
+    ]
+    return [path for path, claim in claims if claim is not None and claim.ledger == identity][:1]
+
+
+def _missing(other: apsw.Connection, copy: apsw.Connection) -> Iterator[MissingTurns]:
+    """The turns of another ledger that the copy does not have."""
+    rows = other.execute(_SESSIONS).fetchall()
+    for workspace, session, thread, last in rows:
+        reached = _reached(other, copy, int(str(thread)))
+        if reached < int(str(last)):
+            yield MissingTurns(str(workspace), str(session), reached + 1, int(str(last)))
+
+
+def _reached(other: apsw.Connection, copy: apsw.Connection, thread: int) -> int:
+    """Up to which turn the copy has the thread of another ledger."""
+    reached = 0
+    for part in segments(other, thread):
+        sql = "SELECT seq FROM thread WHERE key = ?"
+        there = min(value(copy, sql, part.key) or part.base_seq, part.end_seq)
+        while there > part.base_seq and not _is_same_turn(other, copy, part.key, seq=there):
+            there -= 1  # the last turn was extended since
+        reached = there
+        if there < part.end_seq:
+            break
+    return reached
+
+
+def _is_same_turn(other: apsw.Connection, copy: apsw.Connection, key: str, *, seq: int) -> bool:
+    sql = "SELECT turn.sum FROM thread JOIN turn ON turn.id = (thread.id << 32) + ? WHERE thread.key = ?"
+    sum_there = value(copy, sql, seq, key)
+    return bool(sum_there is None or sum_there == value(other, sql, seq, key))
