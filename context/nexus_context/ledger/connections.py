@@ -176,7 +176,7 @@ class Connections:
             except BaseException:
                 self._undo(connection)
                 raise
-            if self._witness is not None:
+            if self._witness is not None and identity(self.path) == self._file:  # not moved meanwhile
                 self._witness.record(ledger, mark)
 
     @contextmanager
@@ -278,7 +278,8 @@ class Connections:
         return connection
 
     def _undo(self, connection: apsw.Connection) -> None:
-        if not _ended(connection) and self.path is not None:
+        # another one, or none, if the file was replaced meanwhile: this one is closed
+        if connection is self._writer and not _ended(connection) and self.path is not None:
             connection.close()
             self._writer = None
 
@@ -341,6 +342,8 @@ class Connections:
             self._on_damage(damaged)
             untouched = identity(self.path) == damaged
             self._open_anew()
+            if self._witness is not None:
+                self._witness.close()  # the error says that the file was replaced; the next write goes on
         return not (untouched and isinstance(error, apsw.SQLError))
 
     def _check_mark(self, ledger: bytes, mark: witness.Mark) -> None:

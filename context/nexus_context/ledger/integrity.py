@@ -94,6 +94,13 @@ def set_aside_remains(path: str) -> str | None:
         return _set_aside(path, "its file is empty or gone") if witness.emptied(path) else None
 
 
+def wait_for_move(path: str) -> None:
+    """Wait while another process has moved a ledger away to put another one in its place."""
+    if os.path.lexists(f"{path}.lock") and not os.path.lexists(path):
+        with _alone(path):
+            pass
+
+
 def damage_of(path: str) -> str | None:
     """The damage of a database without a log, such as a backup; None if intact."""
     if any(os.path.lexists(path + end) for end in BESIDE):

@@ -72,13 +72,14 @@ class _Opening:
         for last in (False, True):
             file = identity(self.path)
             try:
+                integrity.wait_for_move(self.path)
                 if witness.emptied(self.path):
                     self.notice = integrity.set_aside_remains(self.path) or self.notice
                 _make(self.path)
                 file = identity(self.path)
                 claim = witness.claim(self.path)  # read before the ledger: others may write in between
                 integrity.check_header(self.path)
-                return self._prepared(claim)
+                return self._prepared(claim, file)
             except OSError as error:
                 raise refused(error, self.path) from error
             except apsw.Error as error:
@@ -87,14 +88,15 @@ class _Opening:
                 self._put_right(file, error)
         raise AssertionError
 
-    def _prepared(self, claim: witness.Claim | None) -> apsw.Connection:
+    def _prepared(self, claim: witness.Claim | None, file: File | None) -> apsw.Connection:
         """A writer for a ledger that has all that its witness claims."""
         changed = claim is not None and not witness.unchanged(self.path, claim.mark)
         connection = _connected(self.path, claim)
         try:
             if changed:
                 self._look_through(connection)
-            _catch_up(self.path, connection, claim, changed=changed)
+            if identity(self.path) == file:  # not replaced meanwhile
+                _catch_up(self.path, connection, claim, changed=changed)
             if not part_index.is_whole(connection):
                 part_index.fill_for(INDEX, lambda: _fill(connection))
         except BaseException:

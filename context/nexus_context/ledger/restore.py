@@ -19,6 +19,7 @@ import apsw
 import msgspec
 
 from nexus_context.ledger import backup, daily_backups, integrity, migrations, opening, witness
+from nexus_context.ledger.connections import Patience
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.lineage import segments
 from nexus_context.ledger.rows import value
@@ -105,12 +106,11 @@ def _sources(location: str, chosen: str | None) -> list[str]:
 
 def _copy(source: str, fresh: str, location: str) -> int:
     """Copy and verify a backup; returns its number of sessions."""
-    claim = witness.claim(location)
-    acknowledged = 0 if claim is None else claim.mark.number
+    written = _newest_write(location)
 
     def prepare(copy: apsw.Connection) -> None:
         migrations.migrate(copy)
-        number = max(acknowledged, int(copy.execute(_NUMBER).get)) + _AHEAD
+        number = max(written, int(value(copy, _NUMBER))) + _AHEAD + secrets.randbelow(_AHEAD)
         copy.execute(
             "INSERT OR REPLACE INTO mark VALUES (?, ?, ?)",
             (number % witness.SLOTS, number, secrets.randbits(63)),
@@ -122,6 +122,19 @@ def _copy(source: str, fresh: str, location: str) -> int:
             return backup.write(connection, fresh, prepare)
     except apsw.Error as error:
         raise LedgerError(f"{source} is damaged ({error}).", code="ledger-corrupt") from error
+
+
+def _newest_write(location: str) -> int:
+    """The number of the newest write to the ledger in place, as far as it or its witness says."""
+    claim = witness.claim(location)
+    number = 0 if claim is None else claim.mark.number
+    if not witness.emptied(location):
+        with suppress(apsw.Error, LedgerError):
+            flags = apsw.SQLITE_OPEN_READONLY
+            with closing(apsw.Connection(location, flags=flags)) as connection:
+                connection.set_busy_handler(Patience(location))
+                number = max(number, int(value(connection, _NUMBER)))
+    return number
 
 
 # ---------------------------------------------------------------- what is missing
@@ -143,7 +156,7 @@ def _compare(
             if not os.path.lexists(path):
                 continue
             try:
-                with closing(apsw.Connection(":memory:")) as other:
+                with closing(apsw.Connection("")) as other:
                     if os.path.getsize(path):
                         opening.copy_database(path, other)
                     missing |= dict.fromkeys(_missing(other, copy))

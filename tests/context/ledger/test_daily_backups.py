@@ -1,6 +1,9 @@
 """Daily backups: when one is made, which stay, what a deletion removes, and what restoring one says."""
 
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,7 +13,9 @@ import pytest
 from nexus_context.ledger import daily_backups, open_ledger
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.restore import MissingTurns, restore
+from nexus_context.ledger.store import Ledger
 from support.ledgers import FOLDER, append, history, ledger_in, ledger_in_memory
+from support.waiting import block_until
 
 
 @pytest.fixture
@@ -166,6 +171,34 @@ def test_restoring_says_what_is_missing_while_others_have_the_ledger_open(path: 
     assert len(days(path)) == 1
     with ledger_in(path) as ledger:
         assert (ledger.notice, history(ledger)) == (None, "u1 a1 u2 u7")
+
+
+def test_restoring_again_and_again_raises_no_alarm_while_others_write(path: Path) -> None:
+    with ledger_in(path) as ledger:
+        append(ledger, "u1")
+        ledger.upkeep.back_up_daily()
+    ended, written = threading.Event(), {"one": 0, "two": 0}
+    with ledger_in(path) as one, ledger_in(path) as two:
+
+        def write(ledger: Ledger, session: str) -> None:
+            while not ended.is_set():
+                with suppress(LedgerError):  # the file was replaced: nothing was written
+                    append(ledger, "u2", session)
+                    written[session] += 1
+
+        with ThreadPoolExecutor(2) as threads:
+            writers = [threads.submit(write, each, name) for each, name in ((one, "one"), (two, "two"))]
+            for _ in range(20):
+                restore(str(path), {})
+                for name in written:
+                    written[name] = 0
+                block_until(lambda: min(written.values()) > 1)
+            ended.set()
+        assert [each.result() for each in writers] == [None, None]
+        append(one, "a1")
+        assert (one.notice, two.notice, history(two)) == (None, None, "u1 a1")
+        assert two.upkeep.verify().sound
+    assert list(path.parent.glob("*.broken-*")) == []
 
 
 def test_a_witness_that_is_written_late_does_not_call_the_backup_older(path: Path) -> None:
