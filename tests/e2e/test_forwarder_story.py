@@ -308,6 +308,7 @@ def story(transport: str) -> Iterator[Story]:
 @given(st.sampled_from(TRANSPORTS), st.lists(STEPS, min_size=6, max_size=20))
 @example("", [HANGS, *ASKED])
 @example("tcp", [*ASKED, KILLED, *ASKED, KILLED, *ASKED])
+@example("tcp", [*ASKED, HANGS, *ASKED])
 @example("", [HANGS, Typing(0, "x" * 70_000), Leave(0, "pipe closed"), HANGS, *ASKED, Leave(1, "killed")])
 def test_every_request_has_one_reply_and_no_process_outlives_its_editor(
     transport: str, steps: list[Any]

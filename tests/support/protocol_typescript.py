@@ -113,11 +113,14 @@ def _interface(kind: StructType, is_sent: bool) -> str:
     extends = f" extends {', '.join(base.__name__ for base in bases)}" if bases else ""
     inherited = {field.name for base in bases for field in msgspec.structs.fields(base)}
     lines = _comment(inspect.cleandoc(kind.__doc__ or ""), "")
-    lines.append(f"export interface {kind.__name__}{extends} {{")
-    for field in msgspec.structs.fields(kind):
-        if field.name not in inherited:
-            lines += _comment(meaning(kind, field.name), "  ")
-            lines += _property(kind, field, is_sent)
+    head = f"export interface {kind.__name__}{extends} {{"
+    fields = [field for field in msgspec.structs.fields(kind) if field.name not in inherited]
+    if not fields:
+        return "\n".join([*lines, f"{head}}}\n"])
+    lines.append(head)
+    for field in fields:
+        lines += _comment(meaning(kind, field.name), "  ")
+        lines += _property(kind, field, is_sent)
     return "\n".join([*lines, "}\n"])
 
 

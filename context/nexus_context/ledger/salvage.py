@@ -81,7 +81,8 @@ def salvage(
     `only`: copy just these sessions, by workspace and name; then `target` may be the ledger at `broken`
     itself. Raises LedgerError if the file is of a newer version or of another program, or cannot be read.
     """
-    with tempfile.TemporaryDirectory(prefix="nexus-") as directory:
+    beside = os.path.dirname(target.location) or None  # what people said stays where it was
+    with tempfile.TemporaryDirectory(prefix="nexus-", dir=beside) as directory:
         copy = os.path.join(directory, opening.NAME)
         try:
             _copy(broken, copy, in_use=_is_file(broken, target.location))

@@ -195,7 +195,7 @@ def _greet(place: Place, fields: "Fields", timeout_s: float) -> Greeted:
         raise NotReadyError from error
     except TimeoutError as error:
         connected.close()
-        raise NoSharedDaemonError(f"the daemon did not answer within {timeout_s:g} s") from error
+        raise _does_not_answer(timeout_s) from error
     except (hello.HelloError, OSError) as error:
         connected.close()
         raise NoSharedDaemonError(f"the daemon did not answer as one: {error}") from error
@@ -203,6 +203,10 @@ def _greet(place: Place, fields: "Fields", timeout_s: float) -> Greeted:
         connected.close()
         raise
     return Greeted(connected, reply)
+
+
+def _does_not_answer(timeout_s: float) -> NoSharedDaemonError:
+    return NoSharedDaemonError(f"the daemon did not answer within {timeout_s:g} s")
 
 
 def read_token(place: Place) -> tuple[int, str]:
@@ -243,6 +247,7 @@ def open_loopback(place: Place, timeout_s: float) -> "Socket":
     """A connection to the daemon of this place on its port, each side having proved that it knows the token.
 
     NotReadyError if it does not run, or if somebody else listens there: anybody may, once it is dead.
+    NoSharedDaemonError if it does not answer.
     """
     import socket
 
@@ -252,12 +257,17 @@ def open_loopback(place: Place, timeout_s: float) -> "Socket":
     try:
         port, token = read_token(place)
         connected = socket.create_connection((LOOPBACK, port), timeout=timeout_s)
+    except TimeoutError as error:
+        raise _does_not_answer(timeout_s) from error
     except (OSError, ValueError) as error:
         raise NotReadyError from error
     try:
         _prove(connected, token, deadline)
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connected.settimeout(timeout_s)
+    except TimeoutError as error:  # it runs, and hangs
+        connected.close()
+        raise _does_not_answer(timeout_s) from error
     except (EOFError, OSError) as error:
         connected.close()
         raise NotReadyError from error

@@ -1238,8 +1238,7 @@ export interface Preview {
 }
 
 /** A folder, as another assistant sees it, or an agent that is live or could be started. */
-export interface PreviewParams extends LayersParams {
-}
+export interface PreviewParams extends LayersParams {}
 
 /** A directory or file that was left out. */
 export interface SkippedLayer {
