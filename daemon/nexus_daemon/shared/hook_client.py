@@ -113,10 +113,11 @@ def _send(place: "Place", message: bytes, *, is_answered: bool) -> bool:
             return True
     else:
         from nexus_daemon.shared.client import NotReadyError, open_loopback
+        from nexus_daemon.shared.identity import NoSharedDaemonError
 
         try:
             connected = open_loopback(place, LIMIT_S)
-        except NotReadyError:
+        except (NotReadyError, NoSharedDaemonError):
             return False
     connected.sendall(message)
     if is_answered:
