@@ -129,6 +129,8 @@ class FolderLedgers:
 
     async def find_choice(self, folder: LiveFolder, snapshot: Snapshot) -> None:
         """Read which model was picked for a folder, without creating a ledger."""
+        if snapshot.effective.get("/ledger/url") is not None:
+            return  # requests for a conversation report it
         try:
             ledger = await self._open_ledger(self.writer.find, snapshot, folder)
         except RequestError as error:  # requests for a conversation report it

@@ -13,6 +13,7 @@
 """
 
 import os
+import re
 import shutil
 import time
 from contextlib import closing, suppress
@@ -32,6 +33,7 @@ RESERVE = 256 << 20
 """Bytes that a backup leaves free."""
 
 _END = ".db"
+_DAY = re.compile(r"\d{4}-\d\d-\d\d\.db")
 _UNFINISHED = ".new"
 _ABANDONED_S = 3600.0
 """Age of an unfinished copy whose process has ended."""
@@ -60,7 +62,7 @@ def directory_of(ledger: str) -> str:
 def list_backups(ledger: str) -> list[DailyBackup]:
     """The backups of the ledger at a path, the newest first."""
     directory = directory_of(ledger)
-    names = [name for name in _names(directory) if name.endswith(_END)]
+    names = [name for name in _names(directory) if _DAY.fullmatch(name)]  # a user may put others there
     return [
         DailyBackup(name.removesuffix(_END), os.path.join(directory, name))
         for name in sorted(names, reverse=True)
@@ -81,7 +83,7 @@ def is_due(connection: apsw.Connection, ledger: str) -> bool:
     if not connection.execute("SELECT EXISTS (SELECT 1 FROM session)").get:
         return False
     backups = list_backups(ledger)
-    if _is_being_made(directory_of(ledger)) or (backups and backups[0].day >= _today()):
+    if _is_being_made(directory_of(ledger)) or any(each.day == _today() for each in backups):
         return False
     return not backups or _read(backups[0].path, _STATE) != connection.execute(_STATE).fetchall()
 

@@ -10,7 +10,7 @@
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -27,8 +27,8 @@ from nexus_context.ledger import (
     sessions,
 )
 from nexus_context.ledger.lineage import segments
-from nexus_context.ledger.records import Turn
-from nexus_context.ledger.sqlite_errors import refused
+from nexus_context.ledger.records import DirectMessage, Turn
+from nexus_context.ledger.sqlite_errors import failure, is_corrupt, refused
 from nexus_context.ledger.store import Ledger
 
 _UNREADABLE = (apsw.Error, ValueError, LookupError, TypeError)
@@ -89,12 +89,12 @@ def salvage(
             connection = _opened(copy)
         except OSError as error:
             raise refused(error, broken) from error
-        except apsw.Error:
-            return Salvaged()
+        except apsw.Error as error:
+            if is_corrupt(error):
+                return Salvaged()
+            raise failure(error, broken, "it was not read") or error from error
         try:
             return _copy_sessions(connection, target, only, on_progress)
-        except apsw.Error:  # not even its sessions can be listed
-            return Salvaged()
         finally:
             connection.close()
 
@@ -140,7 +140,9 @@ def _copy_sessions(
         breaks = chain.find_breaks(connection, unreadable=apsw.Error)
     most = int(connection.pragma("page_count")) * _PER_PAGE
     copied: list[SalvagedSession] = []
-    threads: list[tuple[Any, ...]] = connection.execute(_THREADS).fetchall()
+    threads: list[tuple[Any, ...]] = []
+    with suppress(apsw.Error):  # not even its sessions can be listed
+        threads = connection.execute(_THREADS).fetchall()
     for workspace, session, thread, last, is_current in threads:
         if only is not None and (workspace, session) not in only:
             continue
@@ -157,7 +159,10 @@ def _copy_sessions(
         if turns or broken is None:
             target.import_turns(workspace, name, turns, parameters=parameters, on_progress=on_progress)
         copied.append(SalvagedSession(workspace, session, name, len(turns), lost=lost, broken=broken))
-    waiting = [] if only is not None else direct_messages.since(connection, 0, limit=-1)
+    waiting: Sequence[DirectMessage] = ()
+    if only is None:
+        with suppress(*_UNREADABLE):
+            waiting = direct_messages.since(connection, 0, limit=-1)
     for message in waiting:
         target.messages.send(message)
     return Salvaged(tuple(copied), len(waiting))

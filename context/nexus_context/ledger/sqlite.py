@@ -139,7 +139,14 @@ class SqliteLedger:
         with self._database.reading() as connection:
             threads = daily_backups.threads_of_session(connection, workspace, session)
         if path is not None:
-            daily_backups.forget(path, threads)
+            try:
+                daily_backups.forget(path, threads)
+            except OSError as error:
+                raise LedgerError(
+                    f"Nothing was deleted: a backup that holds {session!r} cannot be removed from "
+                    f"{daily_backups.directory_of(path)} ({error.strerror or error}).",
+                    code="ledger-read-only",
+                ) from error
         with self._database.writing() as connection:
             sessions.delete(connection, workspace, session)
         if path is not None:

@@ -59,9 +59,9 @@ async def assemble(client: "Connection", params: protocol.AssembleParams) -> pro
     Whatever does not fit is cut from the history for this request. An unknown format, a parameter that does
     not exist or is out of range, and a body that would not fit the model are errors.
 
-    With `dryRun` nothing changes at all, whatever the settings say: the result is what a turn would get, with
-    an `explanation` of its parts. It may be for an agent that is not started, or for messages that no
-    conversation has.
+    With `dryRun` no conversation changes: the result is what a turn would get, before a compaction that is
+    due, with an `explanation` of its parts. It may be for an agent that is not started, or for messages that
+    no conversation has.
     """
     if params.dry_run is not None:
         async with resolve.using_dry_run(client, params, params.dry_run) as scope:

@@ -21,6 +21,7 @@ import msgspec
 
 from nexus_context.errors import RequestError
 from nexus_context.layers.agent_definitions import MAIN
+from nexus_context.ledger.errors import LedgerError
 from nexus_context.snapshot import Snapshot, for_choice
 from nexus_daemon import protocol
 from nexus_daemon.lsp import convert
@@ -205,10 +206,11 @@ async def using_dry_run(
         yield await _scope_apart(client, folder, agent, params=params, dry_run=dry_run)
     elif viewed is None:
         async with using_agent_session(client, params) as scope:
-            yield scope
+            yield await _without_effect(client, scope)
     else:
         about = protocol.SessionParams(params.workspace_folder, params.session or viewed.session)
-        async with using(client, about) as scope:
+        async with using(client, about) as held:
+            scope = await _without_effect(client, held)
             yield await scope_of(
                 client,
                 scope.conversation,
@@ -217,6 +219,13 @@ async def using_dry_run(
                 snapshot=viewed.snapshot,
                 agent=viewed,
             )
+
+
+async def _without_effect(client: "Connection", scope: SessionScope) -> SessionScope:
+    """The scope with a conversation of its own: nothing of a dry run stays in that of the windows."""
+    conversation = await client.work(Conversation, scope.conversation.session)
+    conversation.last_event = scope.conversation.last_event
+    return msgspec.structs.replace(scope, conversation=conversation)
 
 
 async def _scope_apart(
@@ -248,7 +257,13 @@ async def _scope_apart(
 
 async def view_as(client: "Connection", folder: "LiveFolder", view: protocol.ViewAs) -> "Agent":
     """The agent that a view describes, which is not started. RequestError as for `spawn`."""
-    agents = await client.daemon.agents.of(folder)
+    try:
+        agents = await client.daemon.agents.of(folder)
+    except LedgerError:  # then no agent is live, and those of the settings need none
+        from nexus_context.agents import AgentPool
+
+        pool = AgentPool(await folder.current(), client.folders.load_inputs)
+        return await client.work(partial(pool.view_as, **spawn_options(view)))
     return await agents.view_as(spawn_options(view))
 
 

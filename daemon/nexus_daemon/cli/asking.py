@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from nexus_context.errors import RequestError
 from nexus_context.files import is_dir
@@ -28,6 +28,9 @@ from nexus_daemon.lsp import convert
 from nexus_daemon.lsp.dispatch import NexusServer
 from nexus_daemon.sessions.ledger_writer import FolderLedger
 from nexus_daemon.state import Daemon
+
+if TYPE_CHECKING:
+    from nexus_context.ledger.store import Ledger
 
 P = TypeVar("P", bound=protocol.Params)
 R = TypeVar("R", bound=protocol.Wire)
@@ -70,6 +73,11 @@ class FolderClient:
         ledger = self._runner.run(_ledger_of(self._connection, self.uri))
         return next(iter(ledger.store.turns(ledger.workspace, session, last=last))).id
 
+    @property
+    def opened_ledger(self) -> "Ledger | None":
+        """The ledger, if a request has opened one."""
+        return self._connection.daemon.ledgers.writer.store
+
     def ledger_notice(self) -> str | None:
         """What users are told about the ledger; LedgerError if what is written does not persist."""
         store = self._runner.run(_ledger_of(self._connection, self.uri)).store
@@ -79,10 +87,18 @@ class FolderClient:
 
 
 @contextmanager
-def reading(folder: Path) -> Iterator[FolderClient]:
-    """A client of a daemon with the folder, to read what the daemon knows."""
+def reading(command: str, folder: Path) -> Iterator[FolderClient]:
+    """A client of a daemon with the folder, to read what the daemon knows.
+
+    What the user has to know of the ledger is told at the end, in the name of the `command`.
+    """
     with _running(folder, creates_ledger=False) as client:
-        yield client
+        try:
+            yield client
+        finally:
+            store = client.opened_ledger
+            if store is not None and store.persists and store.notice is not None:
+                output.complain(command, store.notice)
 
 
 def answer(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from nexus_daemon.cli.asking import FolderClient
 
 LOOK_S = 0.05  # between two looks at an index that is being updated
+MOST_S = 45.0  # that a command waits for it
 EPILOG = """\
 examples:
   nexus knowledge query When is a rollback possible?
@@ -73,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
     actions: dict[str, Callable[[FolderClient, protocol.KnowledgeStatusResult, argparse.Namespace], None]]
     actions = {"query": _print_passages, "status": _print_status}
     try:
-        with reading(folder) as client:
+        with reading("knowledge", folder) as client:
             status = settled_status(client)
             if not status.paths:
                 place = "memory.knowledge.paths of .nexus3/config.json (docs/memory.md)"
@@ -87,12 +88,20 @@ def run(options: argparse.Namespace) -> int:
 
 
 def settled_status(client: "FolderClient") -> protocol.KnowledgeStatusResult:
-    """What is indexed, once the index is up to date. RequestError if it cannot be read."""
+    """What is indexed, once the index is up to date, or after MOST_S. RequestError if it cannot be read."""
     from nexus_daemon.api import knowledge
 
-    while (status := client.ask(knowledge.status, protocol.FolderParams(client.uri))).updating:
+    until = time.monotonic() + MOST_S
+    while True:
+        status = client.ask(knowledge.status, protocol.FolderParams(client.uri))
+        if not status.updating:
+            return status
+        if time.monotonic() > until:
+            output.complain(
+                "knowledge", "the index is still being updated: it may lack files, or another process has it."
+            )
+            return status
         time.sleep(LOOK_S)
-    return status
 
 
 # ---------------------------------------------------------------- actions

@@ -132,7 +132,7 @@ def run(options: argparse.Namespace) -> int:
 
         return show_assistant(folder, options)
     try:
-        with reading(folder) as client:
+        with reading("show", folder) as client:
             return _show(client, folder, options)
     except _UnreadableError:
         return 1
@@ -162,8 +162,6 @@ def _show(client: FolderClient, folder: Path, options: argparse.Namespace) -> in
         return _compare(client, options, view)
     event, tools = show_turn.event_of(options.event), show_turn.tools_of(options.tools)
     opened = None if options.messages is None else _open_transcript(options)
-    if opened is None and options.layers and not options.tokens and options.format == "text":
-        return _print_layers(client, folder, view)
     if options.memory:
         from nexus_daemon.cli.knowledge import settled_status
 

@@ -163,7 +163,8 @@ class LedgerWriter:
 
     def apart(self, folder: str) -> "FolderLedger":
         """An empty ledger in memory, for a conversation of the folder that nobody stores."""
-        return FolderLedger(self, lazy.opening.in_memory(), lazy.opening.workspace_of(folder))
+        writer = LedgerWriter(self._environ, lambda _: None, creates=False)
+        return FolderLedger(writer, lazy.opening.in_memory(), lazy.opening.workspace_of(folder))
 
     def levels(self, ledger: "Ledger") -> "Levels":
         """The memory of the ledger's sessions, shared by all requests. In a thread that may block."""

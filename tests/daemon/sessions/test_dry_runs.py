@@ -41,6 +41,43 @@ def test_a_dry_run_is_the_turn_and_changes_nothing(tmp_path: Path) -> None:
     tell_story(tmp_path, story)
 
 
+def test_the_next_turn_is_as_without_the_dry_runs_before_it(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        talk = await desk.client()
+        await desk.ask(talk, 1, "nexus/session/append", session="main", messages=CHAT)
+        real = await assembled(desk, talk, 2, message="Real?")
+        for number in range(3, 13):
+            await assembled(desk, talk, number, message="Dry?", dryRun={})
+        about = {"source": "auth", "target": "main", "content": "The tests pass."}
+        await desk.ask(talk, 13, "nexus/agent/message", **about)
+        await assembled(desk, talk, 14, message="Why?", dryRun={})
+        turn = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "Because."}]
+        await desk.ask(talk, 15, "nexus/session/append", session="main", messages=turn)
+        stored = (await desk.ask(talk, 16, "nexus/session/messages", session="main"))["messages"]
+        assert "preamble" not in stored[-2]
+        conversation = next(iter(desk.folders)).conversations.peek("main")
+        assert real["requestId"] in conversation.manager.requests
+        after = await assembled(desk, talk, 17, message="And now?")
+        assert "The tests pass." in after["currentMessage"]["content"]
+
+    tell_story(tmp_path, story)
+
+
+def test_an_agent_is_sent_its_own_prompt_after_a_view_of_it(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        talk = await desk.client()
+        await desk.ask(talk, 1, "nexus/session/append", session="main", messages=CHAT)
+        for number, task in ((2, "AAA"), (3, "BBB")):
+            view = {"viewAs": {"agentId": "api", "task": task}}
+            seen = await assembled(desk, talk, number, session="main", message="Go.", dryRun=view)
+            assert task in seen["systemPrompt"]
+        await desk.ask(talk, 4, "nexus/agent/spawn", agentId="api", task="CCC")
+        sent = await assembled(desk, talk, 5, agent="api", session="main", message="Go.")
+        assert "CCC" in sent["systemPrompt"]
+
+    tell_story(tmp_path, story)
+
+
 def test_messages_of_no_conversation(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
         talk = await desk.client()

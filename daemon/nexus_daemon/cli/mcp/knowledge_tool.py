@@ -23,7 +23,7 @@ def search_knowledge(scope: CallScope) -> ToolAnswer:
     from nexus_daemon.api import knowledge  # the daemon, which other tools do not need
     from nexus_daemon.cli.asking import reading
 
-    with reading(Path(scope.folder)) as client:
+    with reading("mcp", Path(scope.folder)) as client:
         if not settled_status(client).paths:
             raise RequestError(_NOTHING, code="knowledge")
         params = protocol.KnowledgeQueryParams(
