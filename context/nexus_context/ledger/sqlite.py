@@ -7,6 +7,7 @@ The work of a method is a function of a connection, in `sessions`, `turn_writer`
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from nexus_context import cancellation
@@ -150,7 +151,8 @@ class SqliteLedger:
         with self._database.writing() as connection:
             sessions.delete(connection, workspace, session)
         if path is not None:
-            daily_backups.forget(path, threads)  # one may have been made meanwhile
+            with suppress(OSError):  # one may have been made meanwhile; `settle` looks at it, too
+                daily_backups.forget(path, threads)
         first = more = True
         while more:  # each step is a transaction: other writers run in between
             with self._database.writing() as connection:

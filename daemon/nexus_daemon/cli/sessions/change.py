@@ -20,7 +20,8 @@ def run_fork(options: argparse.Namespace) -> int:
         if turn is not None and turn.isascii() and turn.isdecimal():
             if not 1 <= int(turn) <= turns:
                 raise LedgerError(
-                    f"The session {name!r} has {turns:,} turns; there is no turn {turn}.", code="unknown-turn"
+                    f"The session {name!r} has {output.counted(turns, 'turn')}; there is no turn {turn}.",
+                    code="unknown-turn",
                 )
             turn = client.turn_id(name, turns - int(turn) + 1)
         client.ask(handlers.fork, protocol.ForkParams(client.uri, name, to=options.to, turn=turn))
