@@ -4,7 +4,8 @@
 2. A reader sees one moment, whatever is written meanwhile.
 3. If another process holds the database, a connection waits in short random steps: HELD seconds while nothing
    is written (the holder hangs or left it locked), and at most WAIT seconds while others take turns.
-4. A file that was moved or removed while open is no longer written: the one in its place is.
+4. A file that was moved or removed while open is no longer written: the one in its place is. A write that
+   the move overtook fails, so that nobody takes it for stored.
 5. After each commit the witness is told first.
 """
 
@@ -176,7 +177,8 @@ class Connections:
             except BaseException:
                 self._undo(connection)
                 raise
-            if self._witness is not None and identity(self.path) == self._file:  # not moved meanwhile
+            if self._witness is not None:
+                self._check_not_moved()
                 self._witness.record(ledger, mark)
 
     @contextmanager
@@ -254,6 +256,14 @@ class Connections:
             self._check_open()
             if self._writer is None or identity(self.path) != self._file:
                 self._open_anew()
+
+    def _check_not_moved(self) -> None:
+        if identity(self.path) != self._file:
+            raise LedgerError(
+                f"The ledger {self.path} was moved or replaced while this was written: the one that was "
+                "moved has it. Try again.",
+                code="ledger-busy",
+            )
 
     def _open_anew(self) -> None:
         self._shut()

@@ -4,16 +4,17 @@
    is moved, whole, beside it. Processes that have the ledger open notice that and reopen it.
 2. The copy counts its writes from beyond the last acknowledged one, so that a witness that another process
    writes in that moment does not call it older.
-3. What is missing is found by comparing with the ledger in place, and, if that one was begun anew after
-   damage, with the newest one that was set aside; turns are the same if their sums are. Of a ledger that
-   cannot be read, its witness says how many writes it had.
+3. What is missing is found by comparing with the ledger that was there, once it is moved and nobody writes to
+   it any more, and, if that one was begun anew after damage, with the newest one that was set aside; turns
+   are the same if their sums are. Of a ledger that cannot be read, its witness says how many writes it had.
 """
 
 import os
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from glob import escape, glob
+from typing import NamedTuple
 
 import apsw
 import msgspec
@@ -59,6 +60,14 @@ class Restored(msgspec.Struct, frozen=True):
     unread: tuple[tuple[str, int | None], ...] = ()
 
 
+class _Copied(NamedTuple):
+    """What a backup holds: its number of sessions, the ledger's id, and the number of its last write."""
+
+    sessions: int
+    identity: object
+    written: int
+
+
 def restore(path: str | None, environ: Mapping[str, str], chosen: str | None = None) -> Restored:
     """Restore a backup: that of the day `chosen`, the file at that absolute path, or the newest intact one.
 
@@ -70,7 +79,7 @@ def restore(path: str | None, environ: Mapping[str, str], chosen: str | None = N
     try:
         for source in _sources(location, chosen):
             try:
-                sessions = _copy(source, fresh, location)
+                copied = _copy(source, fresh, location)
             except LedgerError as error:
                 if error.code != "ledger-corrupt":
                     raise
@@ -78,9 +87,11 @@ def restore(path: str | None, environ: Mapping[str, str], chosen: str | None = N
                     f"The backup {source} is damaged; nothing was changed.", code="ledger-corrupt"
                 )
                 continue
-            missing, unread = _compare(fresh, location)
+            set_aside = _set_aside(location, copied.identity)
             _, previous = opening.accept(path, environ, fresh)
-            return Restored(location, source, sessions, previous, missing=missing, unread=unread)
+            others = [each for each in (previous, *set_aside) if each is not None]
+            missing, unread = _compare(location, others, copied)
+            return Restored(location, source, copied.sessions, previous, missing=missing, unread=unread)
     except OSError as error:
         raise refused(error, location) from error
     finally:
@@ -104,13 +115,13 @@ def _sources(location: str, chosen: str | None) -> list[str]:
     raise LedgerError(f"There is no backup {chosen}. The backups are: {days}.", code="ledger-foreign")
 
 
-def _copy(source: str, fresh: str, location: str) -> int:
-    """Copy and verify a backup; returns its number of sessions."""
-    written = _newest_write(location)
+def _copy(source: str, fresh: str, location: str) -> _Copied:
+    """Copy and verify a backup."""
+    newest = _newest_write(location)
 
     def prepare(copy: apsw.Connection) -> None:
         migrations.migrate(copy)
-        number = max(written, int(value(copy, _NUMBER))) + _AHEAD + secrets.randbelow(_AHEAD)
+        number = max(newest, int(value(copy, _NUMBER))) + _AHEAD + secrets.randbelow(_AHEAD)
         copy.execute(
             "INSERT OR REPLACE INTO mark VALUES (?, ?, ?)",
             (number % witness.SLOTS, number, secrets.randbits(63)),
@@ -119,7 +130,8 @@ def _copy(source: str, fresh: str, location: str) -> int:
     try:
         integrity.check_header(source)
         with closing(daily_backups.open_backup(source)) as connection:
-            return backup.write(connection, fresh, prepare)
+            identity, written = value(connection, "SELECT id FROM ledger"), int(value(connection, _NUMBER))
+            return _Copied(backup.write(connection, fresh, prepare), identity, written)
     except apsw.Error as error:
         raise LedgerError(f"{source} is damaged ({error}).", code="ledger-corrupt") from error
 
@@ -141,30 +153,30 @@ def _newest_write(location: str) -> int:
 
 
 def _compare(
-    fresh: str, location: str
+    location: str, others: Iterable[str], copied: _Copied
 ) -> tuple[tuple[MissingTurns, ...], tuple[tuple[str, int | None], ...]]:
-    """The turns of other ledgers that the copy of a backup does not have; the ledgers without an answer."""
+    """The turns of other ledgers that the restored one does not have; the ledgers without an answer."""
     missing: dict[MissingTurns, None] = {}
     unread: list[tuple[str, int | None]] = []
-    with closing(daily_backups.open_backup(fresh)) as copy:
-        identity = value(copy, "SELECT id FROM ledger")
-        # the newest number is that of the copy itself
-        backed_up = int(
-            value(copy, "SELECT ifnull((SELECT number FROM mark ORDER BY number DESC LIMIT 1, 1), 0)")
-        )
-        for path in (location, *_set_aside(location, identity)):
-            if not os.path.lexists(path):
-                continue
-            try:
-                with closing(apsw.Connection("")) as other:
-                    if os.path.getsize(path):
-                        opening.copy_database(path, other)
-                    missing |= dict.fromkeys(_missing(other, copy))
-            except (apsw.Error, LedgerError, ValueError, LookupError, TypeError):
-                claim = witness.claim(path)
-                of_it = claim is not None and claim.ledger == identity
-                unread.append((path, max(0, claim.mark.number - backed_up) if claim and of_it else None))
+    for path in others:
+        try:
+            with closing(apsw.Connection("")) as other, closing(_open_restored(location)) as restored:
+                if os.path.getsize(path):
+                    opening.copy_database(path, other)
+                missing |= dict.fromkeys(_missing(other, restored))
+        except (apsw.Error, LedgerError, OSError, ValueError, LookupError, TypeError):
+            claim = witness.claim(path)
+            of_it = claim is not None and claim.ledger == copied.identity
+            unread.append((path, max(0, claim.mark.number - copied.written) if claim and of_it else None))
     return tuple(missing), tuple(unread)
+
+
+def _open_restored(location: str) -> apsw.Connection:
+    """A connection that reads one moment of the restored ledger, which others may write to already."""
+    connection = apsw.Connection(location, flags=apsw.SQLITE_OPEN_READONLY)
+    connection.set_busy_handler(Patience(location))
+    connection.execute("BEGIN")
+    return connection
 
 
 def _set_aside(location: str, identity: object) -> list[str]:
@@ -176,22 +188,22 @@ def _set_aside(location: str, identity: object) -> list[str]:
     return [path for path, claim in claims if claim is not None and claim.ledger == identity][:1]
 
 
-def _missing(other: apsw.Connection, copy: apsw.Connection) -> Iterator[MissingTurns]:
-    """The turns of another ledger that the copy does not have."""
+def _missing(other: apsw.Connection, restored: apsw.Connection) -> Iterator[MissingTurns]:
+    """The turns of another ledger that the restored one does not have."""
     rows = other.execute(_SESSIONS).fetchall()
     for workspace, session, thread, last in rows:
-        reached = _reached(other, copy, int(str(thread)))
+        reached = _reached(other, restored, int(str(thread)))
         if reached < int(str(last)):
             yield MissingTurns(str(workspace), str(session), reached + 1, int(str(last)))
 
 
-def _reached(other: apsw.Connection, copy: apsw.Connection, thread: int) -> int:
-    """Up to which turn the copy has the thread of another ledger."""
+def _reached(other: apsw.Connection, restored: apsw.Connection, thread: int) -> int:
+    """Up to which turn the restored ledger has the thread of another ledger."""
     reached = 0
     for part in segments(other, thread):
         sql = "SELECT seq FROM thread WHERE key = ?"
-        there = min(value(copy, sql, part.key) or part.base_seq, part.end_seq)
-        while there > part.base_seq and not _is_same_turn(other, copy, part.key, seq=there):
+        there = min(value(restored, sql, part.key) or part.base_seq, part.end_seq)
+        while there > part.base_seq and not _is_same_turn(other, restored, part.key, seq=there):
             there -= 1  # the last turn was extended since
         reached = there
         if there < part.end_seq:
@@ -199,7 +211,7 @@ def _reached(other: apsw.Connection, copy: apsw.Connection, thread: int) -> int:
     return reached
 
 
-def _is_same_turn(other: apsw.Connection, copy: apsw.Connection, key: str, *, seq: int) -> bool:
+def _is_same_turn(other: apsw.Connection, restored: apsw.Connection, key: str, *, seq: int) -> bool:
     sql = "SELECT turn.sum FROM thread JOIN turn ON turn.id = (thread.id << 32) + ? WHERE thread.key = ?"
-    sum_there = value(copy, sql, seq, key)
+    sum_there = value(restored, sql, seq, key)
     return bool(sum_there is None or sum_there == value(other, sql, seq, key))

@@ -177,24 +177,29 @@ def test_restoring_again_and_again_raises_no_alarm_while_others_write(path: Path
     with ledger_in(path) as ledger:
         append(ledger, "u1")
         ledger.upkeep.back_up_daily()
-    ended, written = threading.Event(), {"one": 0, "two": 0}
+    ended, written, named = threading.Event(), {"one": 0, "two": 0}, 0
+    stored = dict(written)
     with ledger_in(path) as one, ledger_in(path) as two:
 
         def write(ledger: Ledger, session: str) -> None:
             while not ended.is_set():
-                with suppress(LedgerError):  # the file was replaced: nothing was written
+                with suppress(LedgerError):  # the file was replaced
                     append(ledger, "u2", session)
                     written[session] += 1
+                    stored[session] += 1
 
         with ThreadPoolExecutor(2) as threads:
             writers = [threads.submit(write, each, name) for each, name in ((one, "one"), (two, "two"))]
             for _ in range(20):
-                restore(str(path), {})
+                missing = restore(str(path), {}).missing
+                named += sum(each.last - each.first + 1 for each in missing)
                 for name in written:
                     written[name] = 0
                 block_until(lambda: min(written.values()) > 1)
             ended.set()
         assert [each.result() for each in writers] == [None, None]
+        named += sum(each.head.seq for each in one.sessions() if each.name in stored)
+        assert named >= sum(stored.values())  # each turn is there, or it was named as missing
         append(one, "a1")
         assert (one.notice, two.notice, history(two)) == (None, None, "u1 a1")
         assert two.upkeep.verify().sound
