@@ -66,7 +66,7 @@ WINDOWS = 8
     *("add", "prune_unpaired_tool_results", "fix_orphaned_tool_calls", "ensure_assistant_after_tool_results"),
     *("clear_messages", "restore", "build_messages", "get_token_usage", "is_over_budget", "compact", "apply"),
     "append_stored",
-    *("plan_compaction", "apply_compaction", "undo_compaction", "view", "history_tokens", "encoded"),
+    *("plan_compaction", "apply_compaction", "undo_compaction", "view"),
     *("set_system_prompt", "set_tool_definitions"),
 )
 class ContextManager(MessageMethods):
@@ -137,11 +137,6 @@ class ContextManager(MessageMethods):
     def counter(self) -> TokenCounter:
         """Counts the tokens of this conversation."""
         return self._counter
-
-    @property
-    def gap(self) -> tuple[int, int]:
-        """The number of messages that are not loaded (`restore`), and their tokens."""
-        return self.history.gap[1:]
 
     @property
     def revision(self) -> tuple[int, int]:
@@ -468,14 +463,6 @@ class ContextManager(MessageMethods):
         if len(self._windows) > WINDOWS:
             del self._windows[next(iter(self._windows))]
         return (window.look if looking else window.fit)(budget, shape=shape)
-
-    def history_tokens(self, counter: TokenCounter) -> int:
-        """Tokens of all messages. Only messages that are new to this counter are counted."""
-        return self.history.tokens(counter)
-
-    def encoded(self) -> list[msgspec.Raw]:
-        """All messages as JSON, oldest first. Each is encoded once: a long history is sent often."""
-        return self.history.encoded()
 
     # ------------------------------------------------------------ inside
 

@@ -197,7 +197,12 @@ def test_clearing_keeps_prompt_and_tools() -> None:
     before = made.revision
     made.clear_messages()
     check(made, "s1")
-    assert (len(made), made.compactions, made.history_tokens(Letters()), made.encoded()) == (0, [], 0, [])
+    assert (len(made), made.compactions, made.history.tokens(Letters()), made.history.encoded()) == (
+        0,
+        [],
+        0,
+        [],
+    )
     assert (made.get_tool_definitions(), made.revision != before) == (TOOLS, True)
 
 
@@ -462,7 +467,7 @@ def test_what_is_pinned_stays() -> None:
     receipt = made.compact(made_at=NOW, pins=["Never push to main.", 1])
     assert kept in made.messages
     assert "Never push to main." in str(made.messages[0].content)
-    assert receipt.tokens_after == made.history_tokens(Letters()) < receipt.tokens_before
+    assert receipt.tokens_after == made.history.tokens(Letters()) < receipt.tokens_before
 
 
 def test_each_model_window_has_its_own_cut() -> None:

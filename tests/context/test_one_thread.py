@@ -98,7 +98,7 @@ def test_six_threads_lose_no_token_in_silence() -> None:
     for thread in threads:
         thread.join()
     assert len(chat) == len(added)
-    assert chat.history_tokens(chat.counter) == Letters().count_messages(chat.messages)
+    assert chat.history.tokens(chat.counter) == Letters().count_messages(chat.messages)
 
 
 def test_threads_that_take_turns_do_not_notice() -> None:

@@ -67,7 +67,7 @@ def test_a_cancelled_request_keeps_its_session_until_its_thread_has_ended(
         folder = desk.folders.at(desk.uri("/a"))
         manager = folder.conversations.peek("main").manager
         _, counter = models.model_of(await folder.current(), None)
-        assert (len(manager.history.sums(counter)), len(manager.encoded())) == (52, 51)
+        assert (len(manager.history.sums(counter)), len(manager.history.encoded())) == (52, 51)
 
     check(tmp_path, story)
 

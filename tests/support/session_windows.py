@@ -135,7 +135,7 @@ def check(window: Window) -> None:
         assert replace(mine.state, loaded=None) == replace(theirs.state, loaded=None)
         assert len(mine.positions) == len(mine.manager) == len(held)
         counter = model_of(window.snapshot, None)[1]
-        assert mine.manager.history_tokens(counter) == theirs.manager.history_tokens(counter)
+        assert mine.manager.history.tokens(counter) == theirs.manager.history.tokens(counter)
     finally:
         fresh.close()
 

@@ -36,7 +36,7 @@ class Nexus:
 
     def count(self) -> int:
         """The tokens of the history: only what is new is counted."""
-        return self._manager.history_tokens(self._counter)
+        return self._manager.history.tokens(self._counter)
 
     def build(self) -> list[Message]:
         """What is sent."""
@@ -50,4 +50,4 @@ class Nexus:
 
     def encode(self) -> bytes:
         """The messages as a reply of the daemon holds them."""
-        return msgspec.json.encode({"messages": self._manager.encoded()})
+        return msgspec.json.encode({"messages": self._manager.history.encoded()})

@@ -176,7 +176,7 @@ def _is_short(
     frozen = conversation.frozen
     assert frozen is not None  # noqa: S101 - only called with one
     tokens = _tokens_from_change(frozen.sent, candidate.rendered, counter)
-    tokens += conversation.history_tokens(counter)
+    tokens += conversation.history.tokens(counter)
     return tokens * (write - read) <= counter.count(note_of(untold)) * write
 
 

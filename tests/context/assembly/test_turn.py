@@ -296,9 +296,9 @@ def test_a_cleared_conversation_costs_nothing() -> None:
     counter = SimpleTokenCounter()
     manager = ContextManager(started=NOW)
     manager.add([Message("user", "Why?")])
-    assert (len(manager), manager.history_tokens(counter) > 0, len(manager.encoded())) == (2, True, 2)
+    assert (len(manager), manager.history.tokens(counter) > 0, len(manager.history.encoded())) == (2, True, 2)
     manager.clear_messages()
-    assert (manager.messages, manager.history_tokens(counter), manager.encoded()) == ([], 0, [])
+    assert (manager.messages, manager.history.tokens(counter), manager.history.encoded()) == ([], 0, [])
 
 
 @pytest.mark.parametrize(

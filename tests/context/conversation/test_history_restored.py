@@ -176,9 +176,9 @@ def test_what_is_sent(text: str, lead: int, sent: str) -> None:
     made = manager(text, lead=lead)
     assert shown(made.build_messages()) == sent
     assert shown(made.messages) == text  # as far as it is loaded
-    assert made.gap == (3, 30)
+    assert made.history.gap[1:] == (3, 30)
     assert len(made) == len(text.split()) + 3
-    assert made.history_tokens(Letters()) == 10 * len(made)
+    assert made.history.tokens(Letters()) == 10 * len(made)
     assert not made.is_over_budget()  # after the cut
     assert made.get_token_usage().total == 10 * len(made.build_messages())
 
@@ -204,7 +204,7 @@ Files: src/app.py\
 @pytest.mark.parametrize(
     "use",
     [
-        lambda made: made.encoded(),
+        lambda made: made.history.encoded(),
         lambda made: made.history.encoded_in_pieces(),
         lambda made: made.plan_compaction(Letters(), Budget(50, 0), settings=CompactionSettings(), pins=[2]),
         lambda made: made.view(Letters(), Policy("middle_out"), Budget(50, 0), limit=50),
@@ -228,7 +228,7 @@ def test_a_compaction_replaces_what_is_not_loaded_and_says_so() -> None:
     assert plan.messages[plan.pinned[0]] == made.history.messages[2]
     replaced = plan.start - len(plan.pinned)
     assert (plan.replaced_count, plan.unread, len(plan.replaced)) == (replaced + 3, 3, replaced)
-    assert plan.tokens_before == made.history_tokens(Letters())
+    assert plan.tokens_before == made.history.tokens(Letters())
 
 
 @given(histories(SOUND, most=40), st.integers(0, 60), BUDGETS)
@@ -257,8 +257,13 @@ def test_a_compaction_with_a_gap_keeps_what_one_of_the_whole_keeps(
 def test_a_whole_history_is_restored() -> None:
     made = manager("u1 a1 u2 a2", lead=0, gap=0)
     assert shown(made.build_messages()) == "u1 a1 u2 a2"
-    assert (made.gap, len(made), made.compactions, made.is_over_budget()) == ((0, 0), 4, [], False)
-    assert list(map(bytes, made.encoded())) == [msgspec.json.encode(each) for each in made.messages]
+    assert (made.history.gap[1:], len(made), made.compactions, made.is_over_budget()) == (
+        (0, 0),
+        4,
+        [],
+        False,
+    )
+    assert list(map(bytes, made.history.encoded())) == [msgspec.json.encode(each) for each in made.messages]
     made.restore([], tokens=[], counter="letters")
     assert made.build_messages() == []
 

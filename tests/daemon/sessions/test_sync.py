@@ -343,17 +343,17 @@ def test_of_a_long_history_only_what_can_be_sent_is_read(monkeypatch: pytest.Mon
     with windows(2) as (one, two):
         long_talk(one, 60, words=60)
         spent = usage.read_usage(two.scope)
-        gap = two.conversation.manager.gap
-        assert gap[0] > 50
+        gap = two.conversation.manager.history.gap
+        assert gap.messages > 50
         assert len(two.conversation.manager) == len(one.conversation.manager) == 121
         assert spent.total <= spent.available
         appended = operations.append(two.scope, TurnInput(AgentResult([Message("user", "more")])))[1]
         assert appended is not None
         assert appended.count == 122
         assert page_of(two, 3) == page_of(one, 3)
-        assert two.conversation.manager.gap == gap
+        assert two.conversation.manager.history.gap == gap
         assert two.assemble(strategy="middle_out").usage.total <= spent.available
-        assert two.conversation.manager.gap == (0, 0)
+        assert two.conversation.manager.history.gap == (0, 0, 0)
         check(two)
 
 
@@ -389,7 +389,11 @@ def test_what_is_sent_of_a_part_is_what_would_be_sent_of_all(
                 operations.append(writer.scope, TurnInput(AgentResult([step])))
         whole.scope.follow_all()
         sent = [window.assemble(strategy="oldest_first") for window in (part, whole)]
-        assert part.conversation.manager.gap[0] > 0 == whole.conversation.manager.gap[0]
+        assert (
+            part.conversation.manager.history.gap.messages
+            > 0
+            == whole.conversation.manager.history.gap.messages
+        )
         part_sent, whole_sent = (msgspec.json.encode(one.history) for one in sent)
         assert part_sent == whole_sent
         assert sent[0].usage == sent[1].usage
@@ -431,7 +435,7 @@ def test_pages_together_are_the_whole(limit: int, compacted: bool, monkeypatch: 
                 if before is None:
                     break
             fresh.held()
-            assert pages == list(fresh.conversation.manager.encoded())
+            assert pages == list(fresh.conversation.manager.history.encoded())
             assert page_of(fresh, limit, fresh.conversation.positions[0]) == ([], None)
         finally:
             fresh.close()
