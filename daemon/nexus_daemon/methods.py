@@ -67,7 +67,13 @@ METHODS: dict[str, Method] = {
         lambda: api.session.set_parameters,
     ),
     "nexus/session/list": _method(
-        lambda: (protocol.FolderParams, protocol.ListResult), lambda: api.session.list_sessions
+        lambda: (protocol.ListParams, protocol.ListResult), lambda: api.stored_sessions.list_sessions
+    ),
+    "nexus/session/find": _method(
+        lambda: (protocol.FindParams, protocol.SessionInfo), lambda: api.stored_sessions.find
+    ),
+    "nexus/session/turns": _method(
+        lambda: (protocol.TurnsParams, protocol.TurnsResult), lambda: api.stored_sessions.turns
     ),
     "nexus/session/append": _method(
         lambda: (protocol.AppendParams, protocol.AppendResult), lambda: api.session.append
@@ -100,13 +106,13 @@ METHODS: dict[str, Method] = {
         lambda: (protocol.SessionParams, protocol.RebaseResult), lambda: api.session.rebase
     ),
     "nexus/session/receipt": _method(
-        lambda: (protocol.ReceiptParams, protocol.ReceiptResult), lambda: api.session.receipt
+        lambda: (protocol.ReceiptParams, protocol.ReceiptResult), lambda: api.stored_sessions.receipt
     ),
     "nexus/session/export": _method(
         lambda: (protocol.ExportParams, protocol.ExportResult), lambda: api.session.export
     ),
     "nexus/session/search": _method(
-        lambda: (protocol.SearchParams, protocol.SearchResult), lambda: api.session.search
+        lambda: (protocol.SearchParams, protocol.SearchResult), lambda: api.stored_sessions.search
     ),
     "nexus/session/focus": _method(
         lambda: (protocol.SessionParams, protocol.FocusResult), lambda: api.session.focus
@@ -114,6 +120,9 @@ METHODS: dict[str, Method] = {
     "nexus/model/pick": _method(lambda: (protocol.PickParams, protocol.PickResult), lambda: api.model.pick),
     "nexus/memory/query": _method(
         lambda: (protocol.MemoryQueryParams, protocol.MemoryQueryResult), lambda: api.memory.query
+    ),
+    "nexus/memory/list": _method(
+        lambda: (protocol.MemoryListParams, protocol.MemoryListResult), lambda: api.memory.list_entries
     ),
     "nexus/knowledge/query": _method(
         lambda: (protocol.KnowledgeQueryParams, protocol.KnowledgeQueryResult), lambda: api.knowledge.query

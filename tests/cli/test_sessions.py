@@ -423,6 +423,8 @@ def test_with_broken_settings_nothing_is_written(chat: Place, tmp_path: Path, ac
 def test_the_path_of_the_ledger(chat: Place, tmp_path: Path) -> None:
     settings(tmp_path, '{"ledger": {"path": "~/mine/ledger.db"}}')
     assert chat.run("list")[1] == f"nexus sessions: There are no sessions yet. {BEGINS_SESSIONS}\n"
+    assert not (tmp_path / "home/mine/ledger.db").exists()
+    chat.run("append", "main", "Deploy.")
     assert (tmp_path / "home/mine/ledger.db").is_file()
     settings(tmp_path, '{"ledger": {"path": "mine/ledger.db"}}')
     assert chat.run("list", code=1)[1] == snapshot(

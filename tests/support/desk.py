@@ -107,6 +107,12 @@ class Desk:
         talk.send(call(message_id, method, params))
         return (await self.reply(talk, message_id)).get("result")
 
+    async def refusal(self, talk: Talk, message_id: int, method: str, **params: object) -> tuple[str, str]:
+        """The code and the message of the error that answers a request."""
+        assert await self.ask(talk, message_id, method, **params) is None
+        error = (await self.reply(talk, message_id))["error"]
+        return error["data"]["code"], error["message"]
+
     async def reply(self, talk: Talk, message_id: int) -> Message:
         return (await wait_until(partial(replies, talk, message_id)))[-1]
 

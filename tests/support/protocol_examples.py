@@ -249,6 +249,7 @@ class _Recorder:
         self.ask("nexus/agent/dispose", {**folder, "agentId": "planner"})
         call = {"tool": "query_l4_memory", "arguments": {"query": "callers of sign"}}
         self.ask("nexus/memory/query", {**folder, "session": "review", **call})
+        self.ask("nexus/memory/list", {**folder, "limit": 2})
         self.ask("nexus/skill/read", {**folder, "arguments": {"name": "rotate-key"}})
         self.ask("nexus/assistant/list", {})
         self.ask("nexus/assistant/context", {**folder, "assistant": "codex"})
@@ -290,6 +291,8 @@ class _Recorder:
         self.ask("nexus/session/fork", {**plan, "turn": made["turn"], "to": "another plan"})
         self.ask("nexus/session/rename", {**folder, "session": "another plan", "to": "plan B"})
         self.ask("nexus/session/list", folder)
+        self.ask("nexus/session/find", {**folder, "session": "plan B"})
+        self.ask("nexus/session/turns", {**plan, "last": 1})
         self.ask("nexus/session/export", {**plan, "format": "markdown"})
         self.ask("nexus/session/search", {**folder, "query": "callers -nobody"})
         self.ask("nexus/session/delete", {**folder, "session": "plan B"})

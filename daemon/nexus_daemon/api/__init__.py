@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from nexus_daemon.api import session as session
     from nexus_daemon.api import skill as skill
     from nexus_daemon.api import status as status
+    from nexus_daemon.api import stored_sessions as stored_sessions
     from nexus_daemon.api import tokens as tokens
     from nexus_daemon.api import workspace as workspace
 else:  # 100 ms that the reply to `initialize` must not wait for
@@ -46,6 +47,7 @@ else:  # 100 ms that the reply to `initialize` must not wait for
             "session",
             "skill",
             "status",
+            "stored_sessions",
             "tokens",
             "workspace",
         ),

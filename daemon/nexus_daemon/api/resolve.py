@@ -25,7 +25,7 @@ from nexus_context.ledger.errors import LedgerError
 from nexus_context.snapshot import Snapshot, for_choice
 from nexus_daemon import protocol
 from nexus_daemon.lsp import convert
-from nexus_daemon.sessions import dry_runs, next_request
+from nexus_daemon.sessions import next_request
 from nexus_daemon.sessions.conversations import Conversation
 from nexus_daemon.sessions.ledger_events import SESSION
 from nexus_daemon.sessions.scope import SessionScope
@@ -242,6 +242,8 @@ async def _scope_apart(
     if params.options is None or params.options.model is None:
         snapshot = await client.work(for_choice, snapshot, choice)
     if dry_run.system_prompt is not None:
+        from nexus_daemon.sessions import dry_runs  # most requests are none
+
         snapshot = dry_runs.with_prompt(snapshot, dry_run.system_prompt)
     session = params.session or (MAIN if agent is None else agent.session)
     return SessionScope(

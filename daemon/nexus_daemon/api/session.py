@@ -1,30 +1,23 @@
 """`nexus/session/*`: lock a conversation, sync it, and change it in a worker thread."""
 
-from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nexus_context import assembly
-from nexus_context.config.picked_model import ModelChoice, with_choice
+from nexus_context.config.picked_model import ModelChoice
 from nexus_context.conversation.agent_result import AgentResult, ProviderUsage, TurnOutcome
 from nexus_context.decoding import convert_to
 from nexus_context.errors import RequestError
 from nexus_context.parameters import check as check_parameter
-from nexus_context.snapshot import Snapshot
-from nexus_context.tokens import TokenCounter
 from nexus_daemon import protocol
 from nexus_daemon.api import transcript as pages
-from nexus_daemon.api.resolve import folder_ledger, using
-from nexus_daemon.lsp import convert
+from nexus_daemon.api.resolve import using
 from nexus_daemon.sessions import compaction, operations, usage
 from nexus_daemon.sessions.budget_warning import budget_warning
 from nexus_daemon.sessions.sync import TurnInput
 
 if TYPE_CHECKING:
-    from nexus_context.ledger.records import Hit, Session
     from nexus_daemon.connection import Connection
-    from nexus_daemon.sessions.ledger_writer import FolderLedger
 
 
 async def create(client: "Connection", params: protocol.CreateParams) -> protocol.SessionPlace:
@@ -55,35 +48,6 @@ async def set_parameters(
 def _check_parameters(parameters: dict[str, Any]) -> None:
     for name, value in parameters.items():
         check_parameter(name, value, "session")
-
-
-async def list_sessions(client: "Connection", params: protocol.FolderParams) -> protocol.ListResult:
-    """The conversations of a folder with their totals, the most recently changed first."""
-    folder = client.folders.at(params.workspace_folder)
-    snapshot = await folder.current()
-    ledger = await client.daemon.ledgers.of(snapshot, folder)
-    sessions = await client.read(ledger.store.sessions, ledger.workspace)
-    counter_of = _counters_of(snapshot)
-    return protocol.ListResult(
-        [
-            protocol.SessionInfo(
-                session=one.name,
-                thread=one.head.thread,
-                turns=one.head.seq,
-                messages=one.head.messages,
-                tokens=one.sent_tokens,
-                created=one.created,
-                updated=one.updated,
-                agent=one.agent,
-                forked_from=one.forked_from,
-                model=choice.model,
-                max_context_tokens=choice.max_tokens,
-                parameters=dict(one.parameters),
-                exact=_is_exact(one, counter_of(choice)),
-            )
-            for one, choice in ((one, _own_choice(ledger, one.name)) for one in sessions)
-        ]
-    )
 
 
 async def focus(client: "Connection", params: protocol.SessionParams) -> protocol.FocusResult:
@@ -202,7 +166,7 @@ async def transcript(client: "Connection", params: protocol.TranscriptParams) ->
 async def fork(client: "Connection", params: protocol.ForkParams) -> protocol.SessionPlace:
     """Fork a conversation: the new one shares all turns up to a given one, and nothing is copied."""
     async with using(client, params) as scope:
-        session = await client.work(scope.ledger.fork, params.session, params.to, params.turn)
+        session = await client.work(operations.fork, scope, params.to, params.turn)
     return protocol.SessionPlace(session=session.name, thread=session.head.thread)
 
 
@@ -272,89 +236,8 @@ async def rebase(client: "Connection", params: protocol.SessionParams) -> protoc
     return protocol.RebaseResult(session=params.session, usage=spent)
 
 
-async def receipt(client: "Connection", params: protocol.ReceiptParams) -> protocol.ReceiptResult:
-    """The receipt of a compaction, as it was written, even if the compaction was undone since.
-
-    An id finds the compaction in any conversation of the folder; without an id, the last compaction of the
-    conversation is meant.
-    """
-    ledger = await folder_ledger(client, params.workspace_folder)
-    stored = await client.read(
-        ledger.store.pages.receipt, ledger.workspace, params.session, params.compaction
-    )
-    receipt = convert_to(stored.receipt, protocol.Receipt)
-    return protocol.ReceiptResult(session=stored.session, receipt=receipt, in_force=stored.in_force)
-
-
 async def export(client: "Connection", params: protocol.ExportParams) -> protocol.ExportResult:
     """A whole conversation as text: every turn since it began, with compactions and their receipts."""
     async with using(client, params) as scope:
         text = await client.read(operations.export, scope, params.format)
     return protocol.ExportResult(session=params.session, format=params.format, text=text)
-
-
-async def search(client: "Connection", params: protocol.SearchParams) -> protocol.SearchResult:
-    """Messages that contain all words, best first, in the conversations of one folder or of all.
-
-    Compacted and cleared messages are also found. The search ignores case and accents.
-    """
-    daemon = client.daemon
-    if params.limit < 1:
-        raise RequestError(f"`limit` is {params.limit}: it must be at least 1.", code="bad-option")
-    if params.workspace_folder is None:
-        ledger, workspace = await daemon.ledgers.of(await _some_snapshot(client)), None
-    else:
-        ledger = await folder_ledger(client, params.workspace_folder)
-        workspace = ledger.workspace
-    hits = await client.read(
-        ledger.store.pages.search,
-        params.query,
-        workspace=workspace,
-        session=params.session,
-        limit=params.limit,
-    )
-    uris = {one.ledger.workspace: one.uri for one in client.folders if one.ledger is not None}
-    return protocol.SearchResult([_hit(hit, uris) for hit in hits])
-
-
-async def _some_snapshot(client: "Connection") -> Snapshot:
-    """Any snapshot: the user's own settings are the same in every folder."""
-    for folder in client.folders:
-        return await folder.current()
-    return await client.work(operations.load_user_settings, client.folders.load_inputs)
-
-
-def _hit(hit: "Hit", uris: Mapping[str, str]) -> protocol.SearchHit:
-    return protocol.SearchHit(
-        workspace_folder=uris.get(hit.workspace) or convert.path_to_uri(hit.workspace),
-        session=hit.session,
-        turn=hit.turn,
-        seq=hit.seq,
-        position=hit.position,
-        role=hit.role,
-        snippet=hit.snippet,
-        created=hit.created,
-        thread=hit.turn.rpartition("-")[0],
-    )
-
-
-def _own_choice(ledger: "FolderLedger", session: str) -> ModelChoice:
-    options = ledger.session_options(session)
-    return ModelChoice() if options is None else options.choice
-
-
-def _counters_of(snapshot: Snapshot) -> Callable[[ModelChoice], TokenCounter]:
-    """The counter of each model that was picked, else of the folder's; each is looked up once."""
-    counters: dict[ModelChoice, TokenCounter] = {}
-
-    def counter_of(choice: ModelChoice) -> TokenCounter:
-        if choice not in counters:
-            chosen = None if choice.model is None else choice
-            _, counters[choice] = assembly.model_in(with_choice(snapshot.effective, chosen))
-        return counters[choice]
-
-    return counter_of
-
-
-def _is_exact(session: "Session", counter: TokenCounter) -> bool:
-    return counter.exact and session.counters <= {counter.name}

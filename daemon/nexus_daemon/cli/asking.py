@@ -15,14 +15,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from nexus_context.errors import RequestError
 from nexus_context.files import is_dir
 from nexus_context.ledger.errors import LedgerError
 from nexus_daemon import protocol
+from nexus_daemon.api import stored_sessions
 from nexus_daemon.api.resolve import folder_ledger
 from nexus_daemon.cli import output
 from nexus_daemon.cli.folder import absolute, load_inputs, read
-from nexus_daemon.cli.open_session import check_settings, find_session
+from nexus_daemon.cli.open_session import check_settings
 from nexus_daemon.connection import Connection
 from nexus_daemon.lsp import convert
 from nexus_daemon.lsp.dispatch import NexusServer
@@ -30,7 +30,7 @@ from nexus_daemon.sessions.ledger_writer import FolderLedger
 from nexus_daemon.state import Daemon
 
 if TYPE_CHECKING:
-    from nexus_context.ledger.store import Ledger
+    pass
 
 P = TypeVar("P", bound=protocol.Params)
 R = TypeVar("R", bound=protocol.Wire)
@@ -59,24 +59,22 @@ class FolderClient:
         """The handler's answer; RequestError as the handler raises it."""
         return self._runner.run(_awaited(handler(self._connection, params)))
 
-    def session_named(self, name: str) -> str:
-        """The name of the session that is called or begins so; RequestError for none, and for several."""
-        ledger = self._runner.run(_ledger_of(self._connection, self.uri))
-        if not ledger.store.location:
-            raise RequestError(
-                f"There is no session {name!r}: no conversation is stored yet.", code="unknown-session"
-            )
-        return find_session(ledger.store, ledger.workspace, name).name
+    def find_session(self, name: str) -> protocol.SessionInfo:
+        """The session that is called or begins so; RequestError for none, and for several."""
+        return self.ask(stored_sessions.find, protocol.FindParams(self.uri, session=name))
 
-    def turn_id(self, session: str, last: int) -> str:
-        """The id of the turn that begins the `last` turns of a session."""
-        ledger = self._runner.run(_ledger_of(self._connection, self.uri))
-        return next(iter(ledger.store.turns(ledger.workspace, session, last=last))).id
-
-    @property
-    def opened_ledger(self) -> "Ledger | None":
-        """The ledger, if a request has opened one."""
-        return self._connection.daemon.ledgers.writer.store
+    def tell_notices(self, command: str) -> None:
+        """Print what users have to know of the ledger, if a request has opened one."""
+        store = self._connection.daemon.ledgers.writer.store
+        snapshot = self._connection.folders.at(self.uri).snapshot
+        if store is None or snapshot is None:
+            return
+        broken = check_settings(snapshot, writes=False)
+        if broken is not None:
+            used = store.location or "none"
+            output.complain(command, f"{broken} has errors and is ignored; the ledger in use is {used}.")
+        if store.persists and store.notice is not None:
+            output.complain(command, store.notice)
 
     def ledger_notice(self) -> str | None:
         """What users are told about the ledger; LedgerError if what is written does not persist."""
@@ -96,9 +94,7 @@ def reading(command: str, folder: Path) -> Iterator[FolderClient]:
         try:
             yield client
         finally:
-            store = client.opened_ledger
-            if store is not None and store.persists and store.notice is not None:
-                output.complain(command, store.notice)
+            client.tell_notices(command)
 
 
 def answer(

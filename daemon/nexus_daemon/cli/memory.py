@@ -6,12 +6,17 @@ compactions (L3), and a search across all conversations (L4). These are the quer
 
 import argparse
 from collections.abc import Callable, Sequence
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from nexus_context.errors import RequestError
 from nexus_daemon.cli import output
+from nexus_daemon.cli.folder import absolute
+
+if TYPE_CHECKING:
+    from nexus_daemon.protocol import MemoryEntry
 
 EPILOG = """\
 examples:
@@ -102,72 +107,55 @@ def run(options: argparse.Namespace) -> int:
 
 
 def run_query(options: argparse.Namespace) -> int:
-    from nexus_context.memory import queries
-    from nexus_context.memory.levels import Levels, settings_of
-    from nexus_daemon.cli.open_session import (
-        find_session,
-        ledger_for,
-        load_folder,
-        workspace_of,
-    )
+    from nexus_daemon import protocol
+    from nexus_daemon.api import memory, stored_sessions
+    from nexus_daemon.cli.asking import reading
 
     if options.words and options.level != max(LEVELS):
         output.complain("memory", "only a query of level 4 takes words; leave out --level, or the words.")
         return 2
-    snapshot = load_folder(options.folder)
-    workspace = workspace_of(options.folder)
-    with ledger_for(snapshot) as ledger:
-        if options.session is not None:
-            options.session = find_session(ledger, workspace, options.session).name
-        is_empty = not ledger.sessions(workspace)
-        text = queries.run(
-            f"query_l{options.level}_memory",
-            {
-                "limit": options.limit,
-                **({"session_id": options.session} if options.session else {}),
-                **({"query": " ".join(options.words)} if options.words else {}),
-            },
-            levels=Levels(ledger),
-            workspace=workspace,
-            settings=settings_of(snapshot.effective.get("/memory") or {}),
+    arguments: dict[str, Any] = {"limit": options.limit}
+    if options.words:
+        arguments["query"] = " ".join(options.words)
+    with reading("memory", absolute(options.folder)) as client:
+        if options.session:
+            arguments["session_id"] = client.find_session(options.session).session
+        params = protocol.MemoryQueryParams(
+            client.uri, session=None, tool=f"query_l{options.level}_memory", arguments=arguments
         )
+        text = client.ask(memory.query, params).text
+        is_empty = not client.ask(stored_sessions.list_sessions, protocol.ListParams(client.uri)).sessions
     if options.json:
         output.json_value({"text": text})
     else:
         output.page(text + "\n")
         if is_empty:
-            output.complain("memory", f"nothing is remembered of {workspace} yet. {BEGINS_MEMORY}")
+            output.complain("memory", _nothing(absolute(options.folder)))
     return 0
 
 
 def run_list(options: argparse.Namespace) -> int:
-    from nexus_context.memory.levels import Levels
-    from nexus_daemon.cli.open_session import (
-        find_session,
-        ledger_for,
-        load_folder,
-        workspace_of,
-    )
+    from nexus_daemon import protocol
+    from nexus_daemon.api import memory
+    from nexus_daemon.cli.asking import reading
 
-    workspace = workspace_of(options.folder)
-    with ledger_for(load_folder(options.folder)) as ledger:
-        if options.session is not None:
-            options.session = find_session(ledger, workspace, options.session).name
-        levels = Levels(ledger)
-        important = levels.important(workspace, options.session, limit=options.limit)
-        summaries = levels.summaries(workspace, options.session, limit=options.limit)
+    folder = absolute(options.folder)
+    with reading("memory", folder) as client:
+        session = None if options.session is None else client.find_session(options.session).session
+        params = protocol.MemoryListParams(client.uri, session=session, limit=options.limit)
+        listed = client.ask(memory.list_entries, params)
     if options.json:
-        output.json_value(
-            {"important": msgspec.to_builtins(important), "summaries": msgspec.to_builtins(summaries)}
-        )
+        output.json_value(msgspec.to_builtins(listed))
         return 0
-    if not important and not summaries:
-        output.complain(
-            "memory", f"nothing is remembered of {options.session or workspace} yet. {BEGINS_MEMORY}"
-        )
-    _print("Exchanges that matter (L2)", important)
-    _print("Summaries (L3)", summaries)
+    if not listed.important and not listed.summaries:
+        output.complain("memory", _nothing(session or folder))
+    _print("Exchanges that matter (L2)", listed.important)
+    _print("Summaries (L3)", listed.summaries)
     return 0
+
+
+def _nothing(place: str | Path) -> str:
+    return f"nothing is remembered of {place} yet. {BEGINS_MEMORY}"
 
 
 def run_add(options: argparse.Namespace) -> int:
@@ -193,8 +181,10 @@ def run_add(options: argparse.Namespace) -> int:
     return 0
 
 
-def _print(title: str, entries: Sequence[Any]) -> None:
+def _print(title: str, entries: "Sequence[MemoryEntry]") -> None:
     from nexus_context.memory.queries import rendered
+    from nexus_context.memory.working import Entry
 
     if entries:
-        output.page(f"{title}\n\n{rendered(entries)}\n\n")
+        text = rendered([Entry(**msgspec.structs.asdict(entry)) for entry in entries])
+        output.page(f"{title}\n\n{text}\n\n")

@@ -1,13 +1,11 @@
 """Open the ledger and find the session that a command line names."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from difflib import get_close_matches
 
 from nexus_context.layers.model import GLOBAL
 from nexus_context.ledger import open_ledger, opening
 from nexus_context.ledger.errors import LedgerError
-from nexus_context.ledger.records import Session
 from nexus_context.ledger.store import Ledger
 from nexus_context.snapshot import Snapshot
 from nexus_daemon.cli import invocation, output
@@ -82,54 +80,6 @@ def workspace_of(path: str) -> str:
         raise LedgerError(f"{path!r} cannot be a folder.", code="unknown-session") from None
 
 
-def find_session(ledger: Ledger, workspace: str, name: str) -> Session:
-    """The session of a name or of its beginning; LedgerError, with the names that were meant, if none is."""
-    session = ledger.find(workspace, name)
-    if session is not None:
-        return session
-    begun = sessions_that_begin(ledger.sessions(workspace), name)
-    if len(begun) == 1:
-        return begun[0]
-    names = ", ".join(repr(one.name) for one in begun)
-    near = f"{len(begun):,} begin so: {names}. Write more of it." if begun else _near(ledger, workspace, name)
-    raise LedgerError(f"There is no session {name!r} in {workspace}. {near}", code="unknown-session")
-
-
-def session_name(ledger: Ledger, workspace: str | None, name: str) -> str:
-    """As `find_session`, the name; without a workspace, of a session in any, as it is if none is meant."""
-    if workspace is not None:
-        return find_session(ledger, workspace, name).name
-    sessions = ledger.sessions()
-    if any(one.name == name for one in sessions):
-        return name
-    names = {one.name for one in sessions_that_begin(sessions, name)}
-    return names.pop() if len(names) == 1 else name
-
-
-def sessions_that_begin(sessions: Sequence[Session], beginning: str) -> list[Session]:
-    """The sessions whose name, or id in their program or in the ledger, begins so."""
-    return [
-        one
-        for one in sessions
-        for ids in [(one.name, one.head.thread, one.origin.id if one.origin else "")]
-        if beginning and any(each.startswith(beginning) for each in ids)
-    ]
-
-
 def note(text: str) -> None:
     """Print a line to standard error."""
     output.complain("sessions", text)
-
-
-def _near(ledger: Ledger, workspace: str, name: str) -> str:
-    names = [session.name for session in ledger.sessions(workspace)]
-    if not names:
-        return "That folder has no sessions; nexus sessions list --all lists those of all folders."
-    folded = {one.casefold(): one for one in reversed(names)}
-    near = [folded[one] for one in get_close_matches(name.casefold(), folded, MOST_NAMED, 0.5)]
-    near += [one for one in names if name.casefold() in one.casefold() and one not in near]
-    if near:
-        return f"Did you mean {' or '.join(map(repr, near[:MOST_NAMED]))}?"
-    listed = ", ".join(map(repr, names[:MOST_NAMED]))
-    more = len(names) - MOST_NAMED
-    return f"Its sessions: {listed}" + (f" and {more:,} more: see nexus sessions list." if more > 0 else ".")

@@ -154,7 +154,7 @@ class _UnreadableError(Exception):
 def _show(client: FolderClient, folder: Path, options: argparse.Namespace) -> int:
     """Print what the options request; returns the exit code."""
     if options.session is not None:
-        options.session = client.session_named(options.session)
+        options.session = client.find_session(options.session).session
     view = show_agents.view_of(options)
     if view is not None:
         show_agents.check_agent(client, view)

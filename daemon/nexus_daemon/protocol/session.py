@@ -5,7 +5,16 @@ from typing import Annotated, Any
 import msgspec
 
 from nexus_context.conversation.message import Message
-from nexus_daemon.protocol.shapes import Counter, OneOf, Params, SessionParams, Sparse, TokenUsage, Wire
+from nexus_daemon.protocol.shapes import (
+    Counter,
+    FolderParams,
+    OneOf,
+    Params,
+    SessionParams,
+    Sparse,
+    TokenUsage,
+    Wire,
+)
 
 
 class CreateParams(SessionParams, frozen=True):
@@ -37,6 +46,16 @@ class SessionPlace(Wire, frozen=True):
     thread: str  # id of its line of turns; clearing the conversation starts a new one
 
 
+class SessionOrigin(Sparse, frozen=True):
+    """The session of another assistant that a conversation was kept from."""
+
+    assistant: str  # its program
+    id: str  # the id that its program gave it
+    path: str  # the file that had it
+    parent: str | None = None  # of a sub-agent: the id of the session that started it
+    parent_session: str | None = None  # the conversation that was kept of that one
+
+
 class SessionInfo(Sparse, frozen=True):
     """One conversation. `turns` and `messages` include compacted ones."""
 
@@ -55,7 +74,10 @@ class SessionInfo(Sparse, frozen=True):
     max_context_tokens: int | None = None  # this model's limit according to the editor
     # false: `tokens` are an estimate, or some were counted for another model than the conversation has now
     exact: bool = True
+    estimated: bool = False  # true: some of `tokens` are an estimate
     parameters: dict[str, Any] = {}  # its model parameters
+    origin: SessionOrigin | None = None  # of a conversation that was kept from another assistant
+    workspace_folder: str | None = None  # URI of its folder, in a list of all folders
 
 
 class FocusResult(Sparse, frozen=True):
@@ -66,10 +88,60 @@ class FocusResult(Sparse, frozen=True):
     max_context_tokens: int | None = None  # its limit according to the editor
 
 
+class ListParams(Params, frozen=True):
+    """The conversations to list."""
+
+    workspace_folder: str | None = None  # URI of a workspace folder, or of anything inside one; null: all
+
+
 class ListResult(Wire, frozen=True):
-    """The conversations of a folder."""
+    """Conversations."""
 
     sessions: list[SessionInfo]  # most recently changed first
+
+
+class FindParams(FolderParams, frozen=True, kw_only=True):
+    """A conversation as a person names it."""
+
+    session: str  # its name, its id in its program or its thread; the beginning of one is enough
+
+
+class TurnsParams(SessionParams, frozen=True):
+    """The turns to read."""
+
+    last: int | None = None  # at most this many, the latest; null: all
+
+
+class StoredTurn(Wire, frozen=True):
+    """One turn of a conversation with everything that is stored of it."""
+
+    id: str
+    seq: int  # its number in the conversation, from 1
+    type: Annotated[str, OneOf("query", "compaction", "undo", open=True)]
+    created: str  # when, in ISO 8601
+    tokens: int  # of all its messages
+    messages: list[Message]  # as they were appended; of a compaction the summary
+    first: int  # number, from 0, of its first message
+    parent: str | None  # id of the turn before it
+    compaction: str | None  # id of a compaction, or of the one that an undo took back
+    receipt: Any  # of a compaction
+    kept: list[tuple[int, int]]  # by a compaction: numbers of messages, each pair up to before the second
+    counter: str  # what counted the tokens
+    counts: list[int]  # tokens of each message
+    model: str | None  # the model that answered
+    role: str | None  # of the agent
+    toolset: list[str]  # names of the tools that were offered
+    permissions: Any  # what the agent was granted
+    event: Any  # the cause of the turn
+    context: Any  # what the system prompt and the user's message were made of
+    outcome: Any  # the provider's usage, its reason to stop, or an error
+
+
+class TurnsResult(Wire, frozen=True):
+    """Turns of a conversation."""
+
+    session: str  # the conversation
+    turns: list[StoredTurn]  # oldest first
 
 
 class ProviderUsage(Params, frozen=True):
@@ -140,7 +212,9 @@ class ForkParams(SessionParams, frozen=True, kw_only=True):
     """A conversation to fork."""
 
     to: str  # name of the new conversation
-    turn: str | None = None  # the last turn that both share; null: the last one
+    turn: str | int | None = (
+        None  # id, or number from 1, of the last turn that both share; null: the last one
+    )
 
 
 class RenameParams(SessionParams, frozen=True, kw_only=True):
@@ -176,11 +250,11 @@ class SearchParams(Params, frozen=True, kw_only=True):
     # words that must all occur; `"two words"` is a phrase, `word*` a prefix, `-word` must not occur
     query: str
     workspace_folder: str | None = None  # only in this folder; null: everywhere
-    session: str | None = None  # only in this conversation
+    session: str | None = None  # only in this conversation, named as in `nexus/session/find`
     limit: int = 20  # at most this many hits
 
 
-class SearchHit(Wire, frozen=True):
+class SearchHit(Sparse, frozen=True):
     """A message that matches."""
 
     workspace_folder: str  # URI of its folder
@@ -193,6 +267,7 @@ class SearchHit(Wire, frozen=True):
     created: str  # when, in ISO 8601
     # id of its line of turns, which differs from the present one if the conversation was cleared since
     thread: str
+    assistant: str | None = None  # the program that the conversation was kept from
 
 
 class SearchResult(Wire, frozen=True):

@@ -1,14 +1,13 @@
 """What `nexus/session/*` requests do with a locked conversation. All of it blocks: for worker threads."""
 
 from bisect import bisect_left
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from nexus_context import snapshot as snapshots
 from nexus_context.errors import RequestError
 from nexus_context.ledger import jsonl, markdown
 from nexus_context.ledger.errors import LedgerError
-from nexus_context.snapshot import LoadInputs, Snapshot
 from nexus_daemon import protocol
 from nexus_daemon.sessions import sync, usage
 from nexus_daemon.sessions.budget_warning import threshold_at
@@ -16,6 +15,10 @@ from nexus_daemon.sessions.conversations import Answer, Conversation
 from nexus_daemon.sessions.scope import SessionScope
 from nexus_daemon.sessions.sync import TurnInput
 from nexus_daemon.sessions.usage import Measured
+
+if TYPE_CHECKING:
+    from nexus_context.ledger.records import Session
+    from nexus_daemon.sessions.ledger_writer import FolderLedger
 
 
 def append(scope: SessionScope, turn_input: TurnInput) -> tuple[Answer, Measured | None]:
@@ -79,6 +82,23 @@ def undo_compaction(scope: SessionScope, compaction: str | None) -> protocol.Tok
     return usage.read_usage(scope)
 
 
+def fork(scope: SessionScope, to: str, turn: str | int | None) -> "Session":
+    """A new conversation that shares the turns up to one; RequestError, code unknown-turn, for none."""
+    ledger, session = scope.ledger, scope.conversation.session
+    return ledger.fork(session, to, _turn_id(ledger, session, turn) if isinstance(turn, int) else turn)
+
+
+def _turn_id(ledger: "FolderLedger", session: str, number: int) -> str:
+    head = ledger.store.head(ledger.workspace, session)
+    turns = 0 if head is None else head.seq
+    if not 1 <= number <= turns:
+        count = "1 turn" if turns == 1 else f"{turns:,} turns"
+        raise LedgerError(
+            f"The session {session!r} has {count}; there is no turn {number}.", code="unknown-turn"
+        )
+    return next(iter(ledger.store.turns(ledger.workspace, session, last=turns - number + 1))).id
+
+
 def render_anew(scope: SessionScope) -> protocol.TokenUsage:
     """Let the next request begin with the system prompt and the tools as they are then."""
     scope.ledger.render_anew(scope.conversation.session)
@@ -95,11 +115,6 @@ def export(scope: SessionScope, form: str) -> str:
     if form == "markdown":
         return "".join(markdown.pieces(session, turns))
     return "".join(jsonl.lines(session, turns, ledger.parameters(session)))
-
-
-def load_user_settings(inputs: LoadInputs) -> Snapshot:
-    """The snapshot of the user's own settings, for when no folder is open."""
-    return snapshots.load(inputs.user_home, inputs)
 
 
 def _begin(scope: SessionScope, agent: str) -> None:

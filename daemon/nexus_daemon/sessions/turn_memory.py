@@ -14,7 +14,7 @@ Everything here may block on the disk: for worker threads, while the conversatio
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -27,7 +27,7 @@ from nexus_context.files import read_text
 from nexus_context.layers.agent_definitions import MAIN
 from nexus_context.memory.events import memory_messages
 from nexus_context.memory.item import MemoryItem
-from nexus_context.memory.levels import MemorySettings, settings_of
+from nexus_context.memory.levels import settings_of
 from nexus_daemon import lazy
 from nexus_daemon.lsp.convert import Locator
 from nexus_daemon.sessions.attachments import NO_ATTACHMENTS, Attachments
@@ -127,19 +127,6 @@ def hand_out(conversation: Conversation, agent: str, messages: Sequence[str], ev
         turn.handed_out[agent] = tuple(messages)
     else:
         turn.handed_out.pop(agent, None)
-
-
-def call_tool(scope: SessionScope, tool: str, arguments: Mapping[str, Any] | str | None) -> str:
-    """Run a call of a memory tool. RequestError for a tool or an argument that is not valid."""
-    settings: MemorySettings = settings_of(scope.snapshot.effective.get("/memory") or {})
-    return lazy.memory_queries.run(
-        tool,
-        arguments,
-        levels=scope.ledger.levels,
-        workspace=scope.ledger.workspace,
-        session=scope.conversation.session,
-        settings=settings,
-    )
 
 
 def locator_of(locate: Locator, items: Sequence[MemoryItem]) -> Locator:

@@ -42,12 +42,6 @@ async def waiting(desk: Desk, talk: Talk, number: int, agent: str = "worker", **
     return [one["content"] for one in listed["messages"]]
 
 
-async def code_of(desk: Desk, talk: Talk, number: int, method: str, **params: object) -> tuple[str, str]:
-    assert await desk.ask(talk, number, method, **params) is None
-    error = (await desk.reply(talk, number))["error"]
-    return error["data"]["code"], error["message"]
-
-
 def user(content: str) -> dict[str, str]:
     return {"role": "user", "content": content}
 
@@ -197,7 +191,7 @@ def test_a_message_that_cannot_be_is_refused(params: dict[str, Any], said: str, 
     async def story(desk: Desk) -> None:
         talk = await desk.client()
         message = {"source": "planner", "target": "worker", "content": "hello", **params}
-        code, text = await code_of(desk, talk, 1, "nexus/agent/message", **message)
+        code, text = await desk.refusal(talk, 1, "nexus/agent/message", **message)
         assert code == "bad-message"
         assert said in text
         assert await waiting(desk, talk, 2) == []
@@ -231,7 +225,7 @@ def test_memory_tools_are_offered_and_run(tmp_path: Path) -> None:
             ],
             start=10,
         ):
-            failed = await code_of(desk, talk, number, "nexus/memory/query", tool=tool, arguments=arguments)
+            failed = await desk.refusal(talk, number, "nexus/memory/query", tool=tool, arguments=arguments)
             assert failed[0] == code
 
     tell_story(tmp_path, story)

@@ -18,7 +18,9 @@ export interface Requests {
   "nexus/config/effective": { params: AgentViewParams; result: EffectiveResult };
   "nexus/session/create": { params: CreateParams; result: SessionPlace };
   "nexus/session/setParameters": { params: SetParametersParams; result: SetParametersResult };
-  "nexus/session/list": { params: FolderParams; result: ListResult };
+  "nexus/session/list": { params: ListParams; result: ListResult };
+  "nexus/session/find": { params: FindParams; result: SessionInfo };
+  "nexus/session/turns": { params: TurnsParams; result: TurnsResult };
   "nexus/session/append": { params: AppendParams; result: AppendResult };
   "nexus/session/messages": { params: MessagesParams; result: MessagesResult };
   "nexus/session/transcript": { params: TranscriptParams; result: TranscriptResult };
@@ -35,6 +37,7 @@ export interface Requests {
   "nexus/session/focus": { params: SessionParams; result: FocusResult };
   "nexus/model/pick": { params: PickParams; result: PickResult };
   "nexus/memory/query": { params: MemoryQueryParams; result: MemoryQueryResult };
+  "nexus/memory/list": { params: MemoryListParams; result: MemoryListResult };
   "nexus/knowledge/query": { params: KnowledgeQueryParams; result: KnowledgeQueryResult };
   "nexus/knowledge/status": { params: FolderParams; result: KnowledgeStatusResult };
   "nexus/skill/read": { params: SkillReadParams; result: SkillReadResult };
@@ -1402,8 +1405,40 @@ export interface KnowledgeStatusResult {
   problems?: Problem[];
 }
 
+/** Something that is remembered of a conversation. */
+export interface MemoryEntry {
+  /** the conversation */
+  session: string;
+  /** number of its turn, from 1; 0: of no turn */
+  seq: number;
+  /** when, in ISO 8601 */
+  created: string;
+  /** what is remembered */
+  text: string;
+  /** how much it matters */
+  weight?: number;
+}
+
+/** What to list of memory. */
+export interface MemoryListParams extends FolderParams {
+  /** only of this conversation */
+  session?: string | null;
+  /** at most this many entries of each kind */
+  limit?: number;
+}
+
+/** What the conversations of a folder remember. */
+export interface MemoryListResult {
+  /** L2: the exchanges that matter, oldest first, conversation by conversation */
+  important: MemoryEntry[];
+  /** L3: the newest summaries, oldest first */
+  summaries: MemoryEntry[];
+}
+
 /** A call of a memory tool, as a model made it. */
-export interface MemoryQueryParams extends SessionParams {
+export interface MemoryQueryParams extends FolderParams {
+  /** the conversation that calls; null: none, so all are searched */
+  session?: string | null;
   /** `query_l2_memory`, `query_l3_memory` or `query_l4_memory` */
   tool: string;
   /** the call's arguments, as an object or as JSON text */
@@ -1578,6 +1613,12 @@ export interface ExportResult {
   text: string;
 }
 
+/** A conversation as a person names it. */
+export interface FindParams extends FolderParams {
+  /** its name, its id in its program or its thread; the beginning of one is enough */
+  session: string;
+}
+
 /** The conversation for whose model the folder's figures are counted. */
 export interface FocusResult {
   /** the conversation */
@@ -1592,11 +1633,18 @@ export interface FocusResult {
 export interface ForkParams extends SessionParams {
   /** name of the new conversation */
   to: string;
-  /** the last turn that both share; null: the last one */
-  turn?: string | null;
+  /**
+   */
+  turn?: string | number | null;
 }
 
-/** The conversations of a folder. */
+/** The conversations to list. */
+export interface ListParams {
+  /** URI of a workspace folder, or of anything inside one; null: all */
+  workspaceFolder?: string | null;
+}
+
+/** Conversations. */
 export interface ListResult {
   /** most recently changed first */
   sessions: SessionInfo[];
@@ -1750,6 +1798,8 @@ export interface SearchHit {
   created: string;
   /** id of its line of turns, which differs from the present one if the conversation was cleared since */
   thread: string;
+  /** the program that the conversation was kept from */
+  assistant?: string;
 }
 
 /** A full-text search. */
@@ -1758,7 +1808,7 @@ export interface SearchParams {
   query: string;
   /** only in this folder; null: everywhere */
   workspaceFolder?: string | null;
-  /** only in this conversation */
+  /** only in this conversation, named as in `nexus/session/find` */
   session?: string | null;
   /** at most this many hits */
   limit?: number;
@@ -1828,8 +1878,28 @@ export interface SessionInfo {
   maxContextTokens?: number;
   /** false: `tokens` are an estimate, or some were counted for another model than the conversation has now */
   exact?: boolean;
+  /** true: some of `tokens` are an estimate */
+  estimated?: boolean;
   /** its model parameters */
   parameters?: Record<string, Json>;
+  /** of a conversation that was kept from another assistant */
+  origin?: SessionOrigin;
+  /** URI of its folder, in a list of all folders */
+  workspaceFolder?: string;
+}
+
+/** The session of another assistant that a conversation was kept from. */
+export interface SessionOrigin {
+  /** its program */
+  assistant: string;
+  /** the id that its program gave it */
+  id: string;
+  /** the file that had it */
+  path: string;
+  /** of a sub-agent: the id of the session that started it */
+  parent?: string;
+  /** the conversation that was kept of that one */
+  parentSession?: string;
 }
 
 /** A conversation and its thread. */
@@ -1852,6 +1922,52 @@ export interface SetParametersResult {
   session: string;
   /** model parameters by name */
   parameters: Record<string, Json>;
+}
+
+/** One turn of a conversation with everything that is stored of it. */
+export interface StoredTurn {
+  /**
+   */
+  id: string;
+  /** its number in the conversation, from 1 */
+  seq: number;
+  /**
+   */
+  type: "query" | "compaction" | "undo" | (string & {});
+  /** when, in ISO 8601 */
+  created: string;
+  /** of all its messages */
+  tokens: number;
+  /** as they were appended; of a compaction the summary */
+  messages: Message[];
+  /** number, from 0, of its first message */
+  first: number;
+  /** id of the turn before it */
+  parent: string | null;
+  /** id of a compaction, or of the one that an undo took back */
+  compaction: string | null;
+  /** of a compaction */
+  receipt: Json;
+  /** by a compaction: numbers of messages, each pair up to before the second */
+  kept: [number, number][];
+  /** what counted the tokens */
+  counter: string;
+  /** tokens of each message */
+  counts: number[];
+  /** the model that answered */
+  model: string | null;
+  /** of the agent */
+  role: string | null;
+  /** names of the tools that were offered */
+  toolset: string[];
+  /** what the agent was granted */
+  permissions: Json;
+  /** the cause of the turn */
+  event: Json;
+  /** what the system prompt and the user's message were made of */
+  context: Json;
+  /** the provider's usage, its reason to stop, or an error */
+  outcome: Json;
 }
 
 /** A tool call of an assistant. */
@@ -1972,6 +2088,20 @@ export interface TranscriptTurn {
   leftOut?: string[];
   /** what its system prompt was made of, as `contextJson.system`: the agent's role, files with their hashes */
   context?: Json;
+}
+
+/** The turns to read. */
+export interface TurnsParams extends SessionParams {
+  /** at most this many, the latest; null: all */
+  last?: number | null;
+}
+
+/** Turns of a conversation. */
+export interface TurnsResult {
+  /** the conversation */
+  session: string;
+  /** oldest first */
+  turns: StoredTurn[];
 }
 
 /** A compaction to undo. */

@@ -4,35 +4,28 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from nexus_context.ledger.errors import LedgerError
 from nexus_context.visible import visible_line
 from nexus_daemon import protocol
 from nexus_daemon.api import session as handlers
 from nexus_daemon.cli import output
-from nexus_daemon.cli.asking import FolderClient, writing
+from nexus_daemon.cli.asking import writing
 from nexus_daemon.cli.open_session import note
 
 
 def run_fork(options: argparse.Namespace) -> int:
     with writing("sessions", options.folder) as client:
-        name = client.session_named(options.session)
-        turns, turn = _info(client, name).turns, options.turn
+        name, turn = client.find_session(options.session).session, options.turn
         if turn is not None and turn.isascii() and turn.isdecimal():
-            if not 1 <= int(turn) <= turns:
-                raise LedgerError(
-                    f"The session {name!r} has {output.counted(turns, 'turn')}; there is no turn {turn}.",
-                    code="unknown-turn",
-                )
-            turn = client.turn_id(name, turns - int(turn) + 1)
+            turn = int(turn)
         client.ask(handlers.fork, protocol.ForkParams(client.uri, name, to=options.to, turn=turn))
-        shared = _info(client, options.to).turns
+        shared = client.find_session(options.to).turns
     output.line(f"{options.to!r} shares {output.counted(shared, 'turn')} of {name!r}.")
     return 0
 
 
 def run_rename(options: argparse.Namespace) -> int:
     with writing("sessions", options.folder) as client:
-        name = client.session_named(options.session)
+        name = client.find_session(options.session).session
         client.ask(handlers.rename, protocol.RenameParams(client.uri, name, to=options.to))
     output.line(f"{name!r} is now {options.to!r}.")
     return 0
@@ -40,23 +33,19 @@ def run_rename(options: argparse.Namespace) -> int:
 
 def run_delete(options: argparse.Namespace) -> int:
     with writing("sessions", options.folder) as client:
-        names = dict.fromkeys(client.session_named(name) for name in options.sessions)
+        found = (client.find_session(name) for name in options.sessions)
+        sessions = {session.session: session for session in found}
         if not options.yes:
             if not output.can_ask():
                 note("delete asks for confirmation, which needs a terminal; use --yes to delete without it.")
                 return 2
-            if not _confirmed([_info(client, name) for name in names]):
+            if not _confirmed(list(sessions.values())):
                 note("Nothing was deleted.")
                 return 1
-        for name in names:
+        for name in sessions:
             client.ask(handlers.delete, protocol.SessionParams(client.uri, name))
             output.line(f"{name!r} is deleted.")
     return 0
-
-
-def _info(client: FolderClient, name: str) -> protocol.SessionInfo:
-    listed = client.ask(handlers.list_sessions, protocol.FolderParams(client.uri))
-    return next(one for one in listed.sessions if one.session == name)
 
 
 def _confirmed(sessions: Sequence[protocol.SessionInfo]) -> bool:

@@ -9,8 +9,8 @@ from nexus_context.errors import Severity
 from nexus_daemon import protocol
 from nexus_daemon.api import session as handlers
 from nexus_daemon.cli import output
-from nexus_daemon.cli.asking import answer
-from nexus_daemon.cli.open_session import find_session, ledger_for, load_folder, note, workspace_of
+from nexus_daemon.cli.asking import answer, writing
+from nexus_daemon.cli.open_session import note
 from nexus_daemon.cli.sessions.transfer import read_contents
 
 MOST_LOST = 5
@@ -45,20 +45,19 @@ def run_append(options: argparse.Namespace) -> int:
 
 def run_compact(options: argparse.Namespace) -> int:
     pins = [int(pin) if pin.isascii() and pin.isdecimal() else pin for pin in options.pin]
-    _resolve_name(options)
-    compacted = answer(
-        "sessions",
-        options.folder,
-        handlers.compact,
-        lambda uri: protocol.CompactParams(uri, options.session, pins=pins, overflow=options.overflow),
-    )
+    with writing("sessions", options.folder) as client:
+        name = client.find_session(options.session).session
+        compacted = client.ask(
+            handlers.compact,
+            protocol.CompactParams(client.uri, name, pins=pins, overflow=options.overflow),
+        )
     if options.json:
         output.json_value(msgspec.to_builtins(compacted))
         return 0
     receipt = compacted.receipt
     replaced = output.counted(receipt.replaced_messages, "message")
     output.line(
-        f"{replaced} of {options.session!r} replaced: {receipt.tokens_before:,} tokens before, "
+        f"{replaced} of {name!r} replaced: {receipt.tokens_before:,} tokens before, "
         f"{receipt.tokens_after:,} after. The compaction is {compacted.compaction}."
     )
     if receipt.replaced_opaque:
@@ -68,38 +67,32 @@ def run_compact(options: argparse.Namespace) -> int:
             lost = list(getattr(receipt.lost, kind))[:MOST_LOST]
             more = f" and {count - len(lost):,} more" if count > len(lost) else ""
             output.line(f"lost {kind}: {', '.join(lost)}{more}")
-    output.line(f"nexus sessions undo {options.session} restores them.")
+    output.line(f"nexus sessions undo {name} restores them.")
     return 0
 
 
 def run_undo(options: argparse.Namespace) -> int:
-    _resolve_name(options)
-    undone = answer(
-        "sessions",
-        options.folder,
-        handlers.undo_compaction,
-        lambda uri: protocol.UndoParams(uri, options.session, options.compaction),
-    )
+    with writing("sessions", options.folder) as client:
+        name = client.find_session(options.session).session
+        undone = client.ask(
+            handlers.undo_compaction, protocol.UndoParams(client.uri, name, options.compaction)
+        )
     if options.json:
         output.json_value(msgspec.to_builtins(undone))
         return 0
-    output.line(f"The messages of {options.session!r} are restored: {_tokens(undone.usage)}.")
+    output.line(f"The messages of {name!r} are restored: {_tokens(undone.usage)}.")
     return 0
 
 
 def run_rebase(options: argparse.Namespace) -> int:
-    _resolve_name(options)
-    rebased = answer(
-        "sessions",
-        options.folder,
-        handlers.rebase,
-        lambda uri: protocol.SessionParams(uri, options.session),
-    )
+    with writing("sessions", options.folder) as client:
+        name = client.find_session(options.session).session
+        rebased = client.ask(handlers.rebase, protocol.SessionParams(client.uri, name))
     if options.json:
         output.json_value(msgspec.to_builtins(rebased))
         return 0
     output.line(
-        f"The next request of {options.session!r} begins with the present system prompt and tools: "
+        f"The next request of {name!r} begins with the present system prompt and tools: "
         f"{_tokens(rebased.usage)}."
     )
     return 0
@@ -118,12 +111,6 @@ def _messages(options: argparse.Namespace) -> list[Message] | None:
         note(f"{options.messages} has {number:,} conversations; append takes one. Use nexus sessions import.")
         return None
     return [message for turn in sessions[0].turns for message in turn.messages]
-
-
-def _resolve_name(options: argparse.Namespace) -> None:
-    """Replace the beginning of a name; LedgerError, with similar names, if there is no such session."""
-    with ledger_for(load_folder(options.folder)) as ledger:
-        options.session = find_session(ledger, workspace_of(options.folder), options.session).name
 
 
 def _tokens(usage: protocol.TokenUsage) -> str:

@@ -12,25 +12,20 @@ from nexus_context import files
 from nexus_context.conversation.compaction.receipt import opaque_provider
 from nexus_context.conversation.message import Message, content_of, text_of
 from nexus_context.conversation.summary import readable
-from nexus_context.ledger.records import Hit, Session, SessionOrigin, Turn
 from nexus_context.ledger.rows import json_text
 from nexus_context.ledger.search import AFTER, BEFORE
 from nexus_context.ledger.search_query import expression
 from nexus_context.redact import redact_arguments, redact_message
-from nexus_context.tokens import SimpleTokenCounter
 from nexus_context.visible import visible_line
+from nexus_daemon import protocol
+from nexus_daemon.api import stored_sessions as handlers
 from nexus_daemon.cli import output
+from nexus_daemon.cli.asking import FolderClient, reading
 from nexus_daemon.cli.folder import absolute, short_path
-from nexus_daemon.cli.open_session import (
-    BEGINS_SESSIONS,
-    find_session,
-    ledger_for,
-    load_folder,
-    note,
-    session_name,
-    workspace_of,
-)
+from nexus_daemon.cli.open_session import BEGINS_SESSIONS, note, workspace_of
 from nexus_daemon.cli.tables import ROLE_COLOURS, Column, print_columns, print_sentence
+from nexus_daemon.lsp import convert
+from nexus_daemon.protocol import SessionInfo
 
 LAST_TURNS = 20
 """Turns to print on a terminal without --last."""
@@ -51,18 +46,18 @@ def run_list(options: argparse.Namespace) -> int:
 
         return assistants.run_list(options)
     workspace = workspace_of(options.folder)
-    with ledger_for(load_folder(options.folder)) as ledger:
-        sessions = ledger.sessions(None if options.all else workspace)
+    with reading("sessions", absolute(options.folder)) as client:
+        sessions = _listed(client, None if options.all else client.uri)
         # a deleted folder may still have sessions
         if not (sessions or options.all or files.is_dir(str(absolute(options.folder)))):
             note(f"{options.folder} is not a folder.")
             return 2
         if options.json:
-            output.json_value({"sessions": [_session_values(session) for session in sessions]})
+            output.json_value({"sessions": [_session_values(one, workspace) for one in sessions]})
             return 0
         if not sessions:
             text = f"There are no sessions yet. {BEGINS_SESSIONS}"
-            if not options.all and (others := {one.workspace for one in ledger.sessions()}):
+            if not options.all and (others := {one.workspace_folder for one in _listed(client, None)}):
                 folders = "1 other folder has" if len(others) == 1 else f"{len(others):,} other folders have"
                 text = f"{workspace} has no sessions; {folders}: see nexus sessions list --all."
             note(text)
@@ -71,17 +66,23 @@ def run_list(options: argparse.Namespace) -> int:
     return 0
 
 
-def _print_sessions(sessions: Sequence[Session], *, folders: bool) -> None:
+def _listed(client: FolderClient, uri: str | None) -> Sequence[SessionInfo]:
+    return client.ask(handlers.list_sessions, protocol.ListParams(uri)).sessions
+
+
+def _print_sessions(sessions: Sequence[SessionInfo], *, folders: bool) -> None:
     several = len(sessions) > 1
     name = f"{len(sessions):,} sessions" if several else ""
-    columns = [Column("session", [visible_line(one.name) for one in sessions], least=LEAST_NAME, footer=name)]
+    columns = [
+        Column("session", [visible_line(one.session) for one in sessions], least=LEAST_NAME, footer=name)
+    ]
     if folders:
-        places = [short_path(one.workspace) for one in sessions]
+        places = [short_path(_path(one.workspace_folder or "")) for one in sessions]
         columns.append(Column("folder", places, worth=6, least=LEAST_NAME))
     for title, counts, cells, worth in (
-        ("turns", [one.head.seq for one in sessions], None, 3),
-        ("messages", [one.head.messages for one in sessions], None, 2),
-        ("tokens", [one.sent_tokens for one in sessions], [_tokens(one) for one in sessions], 5),
+        ("turns", [one.turns for one in sessions], None, 3),
+        ("messages", [one.messages for one in sessions], None, 2),
+        ("tokens", [one.tokens for one in sessions], [_tokens(one) for one in sessions], 5),
     ):
         total = f"{sum(counts):,}" if several else ""
         cells = cells or [f"{count:,}" for count in counts]
@@ -96,22 +97,25 @@ def _print_sessions(sessions: Sequence[Session], *, folders: bool) -> None:
     print_columns(columns)
 
 
-def _tokens(session: Session) -> str:
+def _tokens(session: SessionInfo) -> str:
     """What the next request would send, marked ≈ if some of it was not counted by a tokenizer."""
-    mark = "≈" if SimpleTokenCounter.name in session.counters else ""
-    return f"{mark}{session.sent_tokens:,}"
+    return f"{'≈' if session.estimated else ''}{session.tokens:,}"
 
 
-def _session_values(session: Session) -> dict[str, Any]:
-    """As in the result of nexus/session/list, with the folder."""
-    head = session.head
+def _path(uri: str) -> str:
+    return convert.uri_to_path(uri) or uri
+
+
+def _session_values(session: SessionInfo, workspace: str) -> dict[str, Any]:
+    """As in the result of nexus/session/list, with the path of the folder, by default the `workspace`."""
+    uri = session.workspace_folder
     return {
-        "session": session.name,
-        "workspace": session.workspace,
-        "thread": head.thread,
-        "turns": head.seq,
-        "messages": head.messages,
-        "tokens": session.sent_tokens,
+        "session": session.session,
+        "workspace": workspace if uri is None else _path(uri),
+        "thread": session.thread,
+        "turns": session.turns,
+        "messages": session.messages,
+        "tokens": session.tokens,
         "created": session.created,
         "updated": session.updated,
         "agent": session.agent,
@@ -120,7 +124,7 @@ def _session_values(session: Session) -> dict[str, Any]:
     }
 
 
-def _origin_values(origin: SessionOrigin) -> dict[str, str | None]:
+def _origin_values(origin: protocol.SessionOrigin) -> dict[str, str | None]:
     return {
         "assistant": origin.assistant,
         "id": origin.id,
@@ -136,32 +140,28 @@ def _origin_values(origin: SessionOrigin) -> dict[str, str | None]:
 def run_show(options: argparse.Namespace) -> int:
     workspace = workspace_of(options.folder)
     out = output.console()
-    with ledger_for(load_folder(options.folder)) as ledger:
-        session = find_session(ledger, workspace, options.session)
-        if options.json:
-            turns = ledger.turns(workspace, session.name, last=options.last)
-            output.json_value(
-                {"session": _session_values(session), "turns": [_turn_values(turn) for turn in turns]}
-            )
-            return 0
-        last = options.last or (LAST_TURNS if out.is_terminal else None)
-        _print_about(session)
-        hidden = 0 if last is None else max(0, session.head.seq - last)
-        if hidden:
-            print_sentence(
-                out, Text(f"… {output.counted(hidden, 'earlier turn')}: --last N shows more", "dim")
-            )
-        for turn in ledger.turns(workspace, session.name, last=last):
-            _print_turn(turn)
+    last = options.last or (LAST_TURNS if out.is_terminal and not options.json else None)
+    with reading("sessions", absolute(options.folder)) as client:
+        session = client.find_session(options.session)
+        turns = client.ask(handlers.turns, protocol.TurnsParams(client.uri, session.session, last)).turns
+    if options.json:
+        values = [msgspec.to_builtins(turn) for turn in turns]
+        output.json_value({"session": _session_values(session, workspace), "turns": values})
+        return 0
+    _print_about(session)
+    hidden = 0 if last is None else max(0, session.turns - last)
+    if hidden:
+        print_sentence(out, Text(f"… {output.counted(hidden, 'earlier turn')}: --last N shows more", "dim"))
+    for turn in turns:
+        _print_turn(turn)
     return 0
 
 
-def _print_about(session: Session) -> None:
-    head = session.head
+def _print_about(session: SessionInfo) -> None:
     out = output.console()
-    print_sentence(out, Text(visible_line(session.name), "bold"))
-    counts = f"{output.counted(head.seq, 'turn')}, {output.counted(head.messages, 'message')}, "
-    counts += f"{_tokens(session)} {'token' if session.sent_tokens == 1 else 'tokens'}"
+    print_sentence(out, Text(visible_line(session.session), "bold"))
+    counts = f"{output.counted(session.turns, 'turn')}, {output.counted(session.messages, 'message')}, "
+    counts += f"{_tokens(session)} {'token' if session.tokens == 1 else 'tokens'}"
     print_sentence(
         out,
         f"{counts}; begun {output.local_time(session.created)}, changed {output.local_time(session.updated)}",
@@ -173,7 +173,7 @@ def _print_about(session: Session) -> None:
     out.print()
 
 
-def _print_origin(origin: SessionOrigin) -> None:
+def _print_origin(origin: protocol.SessionOrigin) -> None:
     out = output.console()
     print_sentence(out, f"kept from {origin.assistant}: {visible_line(origin.id)}")
     if origin.parent is not None:
@@ -182,12 +182,12 @@ def _print_origin(origin: SessionOrigin) -> None:
     print_sentence(out, Text(visible_line(origin.path), "dim"))
 
 
-def _print_turn(turn: Turn) -> None:
+def _print_turn(turn: protocol.StoredTurn) -> None:
     out = output.console()
     model = f", {visible_line(turn.model)}" if turn.model else ""
     kind = {"query": "", "compaction": _compaction(turn), "undo": ", a compaction undone"}[turn.type]
     print_sentence(out, Text(f"turn {turn.seq:,}, {output.local_time(turn.created)}{model}{kind}", "dim"))
-    counts = turn.counts or (None,) * len(turn.messages)
+    counts: Sequence[int | None] = turn.counts or [None] * len(turn.messages)
     for message, tokens in zip(turn.messages, counts, strict=True):
         line = Text.assemble(
             (f"{message.role:>11}", ROLE_COLOURS[message.role]),
@@ -197,14 +197,9 @@ def _print_turn(turn: Turn) -> None:
         out.print(line, no_wrap=True, overflow="ellipsis", crop=True)
 
 
-def _compaction(turn: Turn) -> str:
+def _compaction(turn: protocol.StoredTurn) -> str:
     provider = opaque_provider(turn.receipt)
     return ", a compaction" if provider is None else f", compacted by {visible_line(provider)}"
-
-
-def _turn_values(turn: Turn) -> dict[str, Any]:
-    values: dict[str, Any] = msgspec.to_builtins(turn)
-    return values
 
 
 def _line(message: Message) -> str:
@@ -231,27 +226,38 @@ def _beginning(text: str) -> str:
 
 
 def run_search(options: argparse.Namespace) -> int:
-    workspace = None if options.all else workspace_of(options.folder)
     query = " ".join(options.query)
     if expression(query) is None:
         note(f"The query {query!r} has no word to search for.")
         return 2
-    with ledger_for(load_folder(options.folder)) as ledger:
-        if options.session is not None:
-            options.session = session_name(ledger, workspace, options.session)
-        hits = ledger.pages.search(query, workspace=workspace, session=options.session, limit=options.limit)
+    with reading("sessions", absolute(options.folder)) as client:
+        session, uri = options.session, None if options.all else client.uri
+        if session is not None and uri is not None:
+            session = client.find_session(session).session
+        params = protocol.SearchParams(
+            query=query, workspace_folder=uri, session=session, limit=options.limit
+        )
+        hits = client.ask(handlers.search, params).hits
     if options.json:
-        output.json_value({"hits": [msgspec.to_builtins(hit) for hit in hits]})
+        output.json_value({"hits": [_hit_values(hit) for hit in hits]})
         return 0
     if not hits:
-        where = "" if options.all else f" in {workspace}; --all searches the sessions of all folders"
+        folder = workspace_of(options.folder)
+        where = "" if options.all else f" in {folder}; --all searches the sessions of all folders"
         note(f"No message matches {query!r}{where}.")
     for hit in hits:
         _print_hit(hit, folder=options.all)
     return 0
 
 
-def _print_hit(hit: Hit, *, folder: bool) -> None:
+def _hit_values(hit: protocol.SearchHit) -> dict[str, Any]:
+    """As in the result of nexus/session/search, with the path of the folder."""
+    values = msgspec.structs.asdict(hit)
+    del values["thread"]
+    return {"workspace": _path(values.pop("workspace_folder")), **values}
+
+
+def _print_hit(hit: protocol.SearchHit, *, folder: bool) -> None:
     out = output.console()
     head = Text.assemble(
         (visible_line(hit.session), "bold"),
@@ -259,7 +265,7 @@ def _print_hit(hit: Hit, *, folder: bool) -> None:
         (hit.role, ROLE_COLOURS.get(hit.role, "")),
         (f", {output.local_time(hit.created)}", "dim"),
         (f", from {visible_line(hit.assistant)}" if hit.assistant else "", "dim"),
-        (f", {visible_line(hit.workspace)}" if folder else "", "dim"),
+        (f", {visible_line(_path(hit.workspace_folder))}" if folder else "", "dim"),
     )
     print_sentence(out, head)
     snippet = visible_line(" ".join(hit.snippet.split()))

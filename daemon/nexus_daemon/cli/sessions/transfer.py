@@ -18,7 +18,8 @@ from nexus_context.ledger.importers import FileContents, Imported
 from nexus_context.visible import visible_line
 from nexus_daemon.cli import invocation, output
 from nexus_daemon.cli.folder import absolute
-from nexus_daemon.cli.open_session import find_session, ledger_for, load_folder, note, workspace_of
+from nexus_daemon.cli.open_session import ledger_for, load_folder, note, workspace_of
+from nexus_daemon.sessions.session_names import find_session
 
 logger = logging.getLogger(__name__)
 

@@ -1,0 +1,197 @@
+"""Conversations as the ledger has them: list, find and search them, without their locks."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from nexus_context import snapshot as snapshots
+from nexus_context.config.picked_model import ModelChoice, with_choice
+from nexus_context.decoding import convert_to
+from nexus_context.errors import RequestError
+from nexus_context.snapshot import Snapshot
+from nexus_context.tokens import SimpleTokenCounter, TokenCounter
+from nexus_daemon import protocol
+from nexus_daemon.api.resolve import folder_ledger
+from nexus_daemon.lsp import convert
+from nexus_daemon.sessions.session_names import find_session, name_of
+
+if TYPE_CHECKING:
+    from nexus_context.ledger.records import Hit, Session
+    from nexus_daemon.connection import Connection
+    from nexus_daemon.sessions.ledger_writer import FolderLedger
+
+
+async def list_sessions(client: "Connection", params: protocol.ListParams) -> protocol.ListResult:
+    """The conversations of a folder, or of all, with their totals, the most recently changed first.
+
+    In a list of all folders, `exact` is only false for estimates, and no picked model is named.
+    """
+    if params.workspace_folder is None:
+        ledger = await client.daemon.ledgers.of(await _some_snapshot(client))
+        sessions = await client.read(ledger.store.sessions)
+        uris = _uris(client)
+        return protocol.ListResult([_foreign_info(one, uris) for one in sessions])
+    infos = await _infos(client, params.workspace_folder)
+    sessions = await client.read(infos.ledger.store.sessions, infos.ledger.workspace)
+    return protocol.ListResult([infos.of(one) for one in sessions])
+
+
+async def find(client: "Connection", params: protocol.FindParams) -> protocol.SessionInfo:
+    """The conversation that a person means: by its name, its id, or the beginning of one.
+
+    An error, with the names that may be meant, if there is none or if several begin so.
+    """
+    infos = await _infos(client, params.workspace_folder)
+    ledger = infos.ledger
+    return infos.of(await client.read(find_session, ledger.store, ledger.workspace, params.session))
+
+
+async def turns(client: "Connection", params: protocol.TurnsParams) -> protocol.TurnsResult:
+    """The turns of a conversation as they are stored, for programs: nothing is covered or shortened.
+
+    `nexus/session/transcript` is for people.
+    """
+    if params.last is not None and params.last < 1:
+        raise RequestError(f"`last` is {params.last}: it must be at least 1.", code="bad-option")
+    ledger = await folder_ledger(client, params.workspace_folder)
+    stored = await client.read(_read_turns, ledger, params.session, params.last)
+    return protocol.TurnsResult(params.session, stored)
+
+
+def _read_turns(ledger: "FolderLedger", session: str, last: int | None) -> list[protocol.StoredTurn]:
+    stored = ledger.store.turns(ledger.workspace, session, last=last)
+    return [convert_to(msgspec.structs.asdict(turn), protocol.StoredTurn) for turn in stored]
+
+
+async def receipt(client: "Connection", params: protocol.ReceiptParams) -> protocol.ReceiptResult:
+    """The receipt of a compaction, as it was written, even if the compaction was undone since.
+
+    An id finds the compaction in any conversation of the folder; without an id, the last compaction of the
+    conversation is meant.
+    """
+    ledger = await folder_ledger(client, params.workspace_folder)
+    stored = await client.read(
+        ledger.store.pages.receipt, ledger.workspace, params.session, params.compaction
+    )
+    receipt = convert_to(stored.receipt, protocol.Receipt)
+    return protocol.ReceiptResult(session=stored.session, receipt=receipt, in_force=stored.in_force)
+
+
+async def search(client: "Connection", params: protocol.SearchParams) -> protocol.SearchResult:
+    """Messages that contain all words, best first, in the conversations of one folder or of all.
+
+    Compacted and cleared messages are also found. The search ignores case and accents.
+    """
+    daemon = client.daemon
+    if params.limit < 1:
+        raise RequestError(f"`limit` is {params.limit}: it must be at least 1.", code="bad-option")
+    if params.workspace_folder is None:
+        ledger, workspace = await daemon.ledgers.of(await _some_snapshot(client)), None
+    else:
+        ledger = await folder_ledger(client, params.workspace_folder)
+        workspace = ledger.workspace
+    session = params.session
+    if session is not None:
+        session = await client.read(name_of, ledger.store, workspace, session)
+    hits = await client.read(
+        ledger.store.pages.search, params.query, workspace=workspace, session=session, limit=params.limit
+    )
+    uris = _uris(client)
+    return protocol.SearchResult([_hit(hit, uris) for hit in hits])
+
+
+async def _some_snapshot(client: "Connection") -> Snapshot:
+    """Any snapshot: the user's own settings are the same in every folder."""
+    for folder in client.folders:
+        return await folder.current()
+    inputs = client.folders.load_inputs
+    return await client.work(snapshots.load, inputs.user_home, inputs)
+
+
+def _hit(hit: "Hit", uris: Mapping[str, str]) -> protocol.SearchHit:
+    return protocol.SearchHit(
+        workspace_folder=_uri(hit.workspace, uris),
+        session=hit.session,
+        turn=hit.turn,
+        seq=hit.seq,
+        position=hit.position,
+        role=hit.role,
+        snippet=hit.snippet,
+        created=hit.created,
+        thread=hit.turn.rpartition("-")[0],
+        assistant=hit.assistant,
+    )
+
+
+class _Infos(msgspec.Struct, frozen=True):
+    """Describes the conversations of a folder."""
+
+    ledger: "FolderLedger"
+    counter_of: Callable[[ModelChoice], TokenCounter]
+
+    def of(self, session: "Session") -> protocol.SessionInfo:
+        options = self.ledger.session_options(session.name)
+        choice = ModelChoice() if options is None else options.choice
+        counter = self.counter_of(choice)
+        return msgspec.structs.replace(
+            _info(session),
+            exact=counter.exact and session.counters <= {counter.name},
+            model=choice.model,
+            max_context_tokens=choice.max_tokens,
+        )
+
+
+async def _infos(client: "Connection", uri: str) -> _Infos:
+    folder = client.folders.at(uri)
+    snapshot = await folder.current()
+    return _Infos(await client.daemon.ledgers.of(snapshot, folder), _counters_of(snapshot))
+
+
+def _foreign_info(session: "Session", uris: Mapping[str, str]) -> protocol.SessionInfo:
+    """A conversation of a folder that may not be open."""
+    info = _info(session)
+    uri = _uri(session.workspace, uris)
+    return msgspec.structs.replace(info, exact=not info.estimated, workspace_folder=uri)
+
+
+def _info(session: "Session") -> protocol.SessionInfo:
+    origin = session.origin
+    return protocol.SessionInfo(
+        session=session.name,
+        thread=session.head.thread,
+        turns=session.head.seq,
+        messages=session.head.messages,
+        tokens=session.sent_tokens,
+        created=session.created,
+        updated=session.updated,
+        agent=session.agent,
+        forked_from=session.forked_from,
+        estimated=SimpleTokenCounter.name in session.counters,
+        parameters=dict(session.parameters),
+        origin=None if origin is None else protocol.SessionOrigin(**msgspec.structs.asdict(origin)),
+    )
+
+
+def _uris(client: "Connection") -> dict[str, str]:
+    """The URIs of this window's folders, by their names in the ledger."""
+    return {one.ledger.workspace: one.uri for one in client.folders if one.ledger is not None}
+
+
+def _uri(workspace: str, uris: Mapping[str, str]) -> str:
+    return uris.get(workspace) or convert.path_to_uri(workspace)
+
+
+def _counters_of(snapshot: Snapshot) -> Callable[[ModelChoice], TokenCounter]:
+    """The counter of each model that was picked, else of the folder's; each is looked up once."""
+    from nexus_context import assembly  # an empty list needs none
+
+    counters: dict[ModelChoice, TokenCounter] = {}
+
+    def counter_of(choice: ModelChoice) -> TokenCounter:
+        if choice not in counters:
+            chosen = None if choice.model is None else choice
+            _, counters[choice] = assembly.model_in(with_choice(snapshot.effective, chosen))
+        return counters[choice]
+
+    return counter_of
