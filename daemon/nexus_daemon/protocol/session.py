@@ -115,8 +115,9 @@ class TurnsParams(SessionParams, frozen=True):
 class StoredTurn(Wire, frozen=True):
     """One turn of a conversation with everything that is stored of it."""
 
-    id: str
+    id: str  # its id
     seq: int  # its number in the conversation, from 1
+    # `query`: messages were appended; `compaction`; `undo`: a compaction was undone
     type: Annotated[str, OneOf("query", "compaction", "undo", open=True)]
     created: str  # when, in ISO 8601
     tokens: int  # of all its messages
@@ -212,9 +213,7 @@ class ForkParams(SessionParams, frozen=True, kw_only=True):
     """A conversation to fork."""
 
     to: str  # name of the new conversation
-    turn: str | int | None = (
-        None  # id, or number from 1, of the last turn that both share; null: the last one
-    )
+    turn: str | int | None = None  # the last turn that both share, its id or number; null: the last one
 
 
 class RenameParams(SessionParams, frozen=True, kw_only=True):

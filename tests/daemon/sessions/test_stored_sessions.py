@@ -62,10 +62,10 @@ def test_turns_are_read_as_they_are_stored(tmp_path: Path) -> None:
         assert turns[1]["parent"] == turns[0]["id"]
         last = (await desk.ask(talk, 5, "nexus/session/turns", session="plan", last=2))["turns"]
         assert last == turns[1:]
-        for number, (wrong, code) in enumerate(
-            (({"last": 0}, "bad-option"), ({"session": "none"}, "unknown-session")), 6
-        ):
-            about = {"session": "plan", **wrong}
+        wrong: list[tuple[dict[str, Any], str]]
+        wrong = [({"last": 0}, "bad-option"), ({"session": "none"}, "unknown-session")]
+        for number, (params, code) in enumerate(wrong, 6):
+            about = {"session": "plan", **params}
             assert (await desk.refusal(talk, number, "nexus/session/turns", **about))[0] == code
 
     tell_story(tmp_path, story)

@@ -1633,8 +1633,7 @@ export interface FocusResult {
 export interface ForkParams extends SessionParams {
   /** name of the new conversation */
   to: string;
-  /**
-   */
+  /** the last turn that both share, its id or number; null: the last one */
   turn?: string | number | null;
 }
 
@@ -1926,13 +1925,11 @@ export interface SetParametersResult {
 
 /** One turn of a conversation with everything that is stored of it. */
 export interface StoredTurn {
-  /**
-   */
+  /** its id */
   id: string;
   /** its number in the conversation, from 1 */
   seq: number;
-  /**
-   */
+  /** `query`: messages were appended; `compaction`; `undo`: a compaction was undone */
   type: "query" | "compaction" | "undo" | (string & {});
   /** when, in ISO 8601 */
   created: string;
