@@ -32,8 +32,8 @@ from benchmarks.servers import SHARED, Lane, install, started
 sys.path.insert(0, str(ROOT / "tests"))
 
 from assistants.programs import cache_directory
-from nexus_context.assistant_sessions import AssistantSession
-from nexus_context.assistant_sessions.follow import SessionFollower
+from nexus_context.assistants.tracking import AssistantSession
+from nexus_context.assistants.tracking.follow import SessionFollower
 from support.assistant_transcripts import Claude, Codex, calls, lines
 
 PACKAGE, VERSION = "ccusage", "20.0.24"

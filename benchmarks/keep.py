@@ -72,8 +72,8 @@ def _run(run: Run, home: Path, *ledger: Path, option: str = "") -> dict[str, flo
 def main(home: str, *arguments: str) -> None:
     """Keep, read or look at the files of a home; print what that took."""
     if arguments and arguments != ("--stat",):
+        from nexus_context.assistants.mirror import mirror_files
         from nexus_context.ledger import open_ledger
-        from nexus_context.mirror import mirror_files
 
         ledger = open_ledger(arguments[0], environ={})
         step: Callable[[], object] = partial(mirror_files, ledger, home, {})

@@ -10,11 +10,11 @@ import msgspec
 import pytest
 
 from nexus_daemon import protocol, server
+from nexus_daemon.api.methods import METHODS
 from nexus_daemon.lsp.dispatch import NexusServer
 from nexus_daemon.lsp.initialize import SHOW_IN_CONTEXT
-from nexus_daemon.methods import METHODS
+from nexus_daemon.process.version import PROTOCOL
 from nexus_daemon.shared.tracker import RESTARTED
-from nexus_daemon.version import PROTOCOL
 from support.protocol_examples import REPOSITORY, Examples, load, record
 from support.protocol_metadata import Metadata
 from support.protocol_page import CODES, MOST_LINES, PAGE, page

@@ -12,7 +12,7 @@ import pytest
 
 import nexus_context
 from nexus_daemon import protocol
-from nexus_daemon.methods import METHODS
+from nexus_daemon.api.methods import METHODS
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "seeds.md").read_text(encoding="utf-8")

@@ -158,6 +158,7 @@ def test_an_idle_loop_costs_nothing() -> None:
 def test_a_daemon_that_a_test_starts_is_watched(tmp_path: Path, stall_reports: ReportFile) -> None:
     with Editor(tmp_path, before=BLOCKED) as editor:
         editor.hello()
+        editor.request("nexus/status", {})  # by then all that a daemon needs is imported
         editor.open(tmp_path / "a.json", "{}")
         editor.goodbye()
     check_reported(list(stalls_in(stall_reports)), editor.process.pid)
@@ -208,19 +209,19 @@ def check_reported(reports: list[str], pid: int | None) -> None:
 
 
 def test_a_stall_in_words() -> None:
-    stack = (("/x/python3.11/time.py", 3, "sleep"), ("/x/nexus_daemon/state.py", 12, "Daemon.join"))
+    stack = (("/x/python3.11/time.py", 3, "sleep"), ("/x/nexus_daemon/windows/daemon.py", 12, "Daemon.join"))
     stall = Stall(kind="blocked", ms=61.4, cpu_ms=1.0, gc_ms=0.0, samples=4, stack=stack)
     assert describe(stall) == (
         "stall: the event loop was blocked for 61 ms (blocked; 1 ms computing, 0 ms collecting garbage; "
-        "4 samples)\n  time.py:3 sleep\n  nexus_daemon/state.py:12 Daemon.join"
+        "4 samples)\n  time.py:3 sleep\n  nexus_daemon/windows/daemon.py:12 Daemon.join"
     )
 
 
-OURS = ("nexus_daemon/state.py:12", "Daemon.join")
-LIBRARY = ("nexus_context/snapshot.py:3", "load")
+OURS = ("nexus_daemon/windows/daemon.py:12", "Daemon.join")
+LIBRARY = ("nexus_context/folder/snapshot.py:3", "load")
 TEST = ("tests/test_state.py:30", "test_join")
 SUPPORT = ("support/talk.py:3", "Talk.send")
-START = ("nexus_daemon/connection.py:62", "Connection.start")
+START = ("nexus_daemon/windows/connection.py:62", "Connection.start")
 
 
 @pytest.mark.parametrize(

@@ -31,10 +31,10 @@ from benchmarks.promises import (
 from benchmarks.servers import NEXUS, Echo, Lane, started
 
 from nexus_context.agents import AgentPool
-from nexus_context.assembly import model_of
-from nexus_context.snapshot import Snapshot
+from nexus_context.folder.snapshot import Snapshot
 from nexus_context.tokens import count_spans
 from nexus_context.tokens.vocabulary import load_encoding
+from nexus_context.turn.models import model_of
 
 READ = "reading its files"
 READ_AND_SYNC = "reading its files and an fdatasync"

@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 
 from nexus_context.agents import AgentPool
-from nexus_context.prompt.environment import Environment
-from nexus_context.snapshot import LoadInputs, Snapshot, load
+from nexus_context.folder.prompt.environment import Environment
+from nexus_context.folder.snapshot import LoadInputs, Snapshot, load
 
 SHARED_SKILLS, OWN_SKILLS = 14, 6
 SHARED_IMPORTS, OWN_IMPORTS = 2, 3

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
         ToolList,
         create_context_assembler,
     )
-    from nexus_context.assembly import AssembledContext, Options, Request, assemble, measure, usage_of
-    from nexus_context.budget import ContextConfig, TokenBudget, TokenUsage, UsageRow
-    from nexus_context.cache import AssemblyCache
+    from nexus_context.assistants.importing import Transcript, read_transcript
+    from nexus_context.config.frames import ConfigError, format_frame
     from nexus_context.config.schema import Config
     from nexus_context.conversation.agent_result import ProviderUsage
+    from nexus_context.conversation.budget import ContextConfig, TokenBudget, TokenUsage, UsageRow
     from nexus_context.conversation.compaction.detection import CompactionSettings
     from nexus_context.conversation.compaction.receipt import CompactionError, Receipt
     from nexus_context.conversation.compaction.run import CompactionResult, select_messages_for_compaction
@@ -35,12 +35,13 @@ if TYPE_CHECKING:
     )
     from nexus_context.conversation.message import Message, ToolCall
     from nexus_context.conversation.summary import create_summary_message
-    from nexus_context.conversation.transcripts import Transcript, read_transcript
     from nexus_context.conversation.window import Budget
     from nexus_context.errors import ContextOverflowError, NexusError, Problem, RequestError, Severity, Span
-    from nexus_context.frames import ConfigError, format_frame
-    from nexus_context.init import InitPlan, plan_init
-    from nexus_context.layers.walk import global_directory, user_home
+    from nexus_context.folder.init import InitPlan, plan_init
+    from nexus_context.folder.layers.walk import global_directory, user_home
+    from nexus_context.folder.prompt.environment import Environment, detect
+    from nexus_context.folder.prompt.render import Fragment, Prompt
+    from nexus_context.folder.snapshot import LoadInputs, Snapshot, load, prompt_for
     from nexus_context.ledger import open_ledger
     from nexus_context.ledger.records import Counted, DirectMessage, NewTurn
     from nexus_context.loader import (
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
         PromptSource,
         get_system_info,
     )
-    from nexus_context.manager import ContextManager
     from nexus_context.memory.bus import EventBus
     from nexus_context.memory.events import Event
     from nexus_context.memory.item import MemoryItem
@@ -76,10 +76,6 @@ if TYPE_CHECKING:
         TaskContextManager,
     )
     from nexus_context.memory.working import Entry, WorkingMemory
-    from nexus_context.prefix import CacheReport, compare
-    from nexus_context.prompt.environment import Environment, detect
-    from nexus_context.prompt.render import Fragment, Prompt
-    from nexus_context.snapshot import LoadInputs, Snapshot, load, prompt_for
     from nexus_context.tokens import (
         MinimalCounter,
         ModelLimits,
@@ -91,6 +87,11 @@ if TYPE_CHECKING:
         get_token_counter,
         supports_feature,
     )
+    from nexus_context.turn.assembly import assemble, measure, usage_of
+    from nexus_context.turn.cache import AssemblyCache
+    from nexus_context.turn.manager import ContextManager
+    from nexus_context.turn.prefix import CacheReport, compare
+    from nexus_context.turn.request import AssembledContext, Options, Request
 
 __all__ = [  # noqa: RUF022 (by module, in reading order)
     "NexusError",
@@ -205,23 +206,23 @@ __all__ = [  # noqa: RUF022 (by module, in reading order)
 
 _MODULES = {
     "errors": "ContextOverflowError NexusError Problem RequestError Severity Span",
-    "frames": "ConfigError format_frame",
+    "config.frames": "ConfigError format_frame",
     "tokens": "MinimalCounter ModelLimits SimpleTokenCounter TiktokenCounter TokenCounter counter_for "
     "get_model_limits get_token_counter supports_feature",
-    "layers.walk": "global_directory user_home",
-    "prompt.environment": "Environment detect",
-    "prompt.render": "Fragment Prompt",
-    "snapshot": "LoadInputs Snapshot load prompt_for",
+    "folder.layers.walk": "global_directory user_home",
+    "folder.prompt.environment": "Environment detect",
+    "folder.prompt.render": "Fragment Prompt",
+    "folder.snapshot": "LoadInputs Snapshot load prompt_for",
     "conversation.message": "Message ToolCall",
     "conversation.compaction.detection": "CompactionSettings",
     "conversation.summary": "create_summary_message",
     "conversation.compaction.run": "CompactionResult select_messages_for_compaction",
     "conversation.agent_result": "ProviderUsage",
-    "conversation.transcripts": "Transcript read_transcript",
+    "assistants.importing": "Transcript read_transcript",
     "conversation.window": "Budget",
     "conversation.compaction.summarizer": "Written build_summarize_prompt first_summary",
     "conversation.compaction.receipt": "CompactionError Receipt",
-    "budget": "ContextConfig TokenBudget TokenUsage UsageRow",
+    "conversation.budget": "ContextConfig TokenBudget TokenUsage UsageRow",
     "ledger": "open_ledger",
     "ledger.records": "Counted DirectMessage NewTurn",
     "memory.bus": "EventBus",
@@ -232,10 +233,11 @@ _MODULES = {
     "memory.task_context": "EventBusContextSource MemoryContextSource MemoryTools Task TaskContextManager",
     "memory.sources": "DirectSource EventSource KnowledgeSource MemorySource",
     "memory.knowledge": "Embedder EmbeddingError KnowledgeIndex KnowledgePath Passage Vectors",
-    "manager": "ContextManager",
-    "prefix": "CacheReport compare",
-    "cache": "AssemblyCache",
-    "assembly": "AssembledContext Options Request assemble measure usage_of",
+    "turn.manager": "ContextManager",
+    "turn.prefix": "CacheReport compare",
+    "turn.cache": "AssemblyCache",
+    "turn.request": "AssembledContext Options Request",
+    "turn.assembly": "assemble measure usage_of",
     "assembler": (
         "ActiveSkill AsyncContextAssembler AsyncSessionStore ContextAssembler FolderSkills LedgerStore"
         " ModelContext SessionStore SkillProvider ToolExecutor ToolList create_context_assembler"
@@ -244,7 +246,7 @@ _MODULES = {
     "config.schema": "Config",
     "loader": "ContextLayer ContextLoader ContextSources FilePromptSource LoadedContext LoadedPrompt "
     "PromptLoader PromptSource get_system_info",
-    "init": "InitPlan plan_init",
+    "folder.init": "InitPlan plan_init",
 }
 
 

@@ -11,20 +11,20 @@ from typing import Any, Protocol
 
 import msgspec
 
+from nexus_context.config.frames import ConfigError
 from nexus_context.config.mcp import McpServer
 from nexus_context.config.schema import Config
+from nexus_context.disk.files import PROMPT_LIMIT, read_text
 from nexus_context.errors import Severity, Span
-from nexus_context.files import PROMPT_LIMIT, read_text
-from nexus_context.frames import ConfigError
-from nexus_context.layers.bootstrap import BOOTSTRAP_KINDS
-from nexus_context.layers.model import ANCESTOR_PREFIX, DEFAULTS, GLOBAL, LOCAL, Layer, Layers
-from nexus_context.layers.read_layers import LayerInputs, open_layers
-from nexus_context.layers.walk import global_directory, user_home
-from nexus_context.prompt import texts
-from nexus_context.prompt.environment import Environment, detect
-from nexus_context.prompt.gather import gather
-from nexus_context.prompt.texts import Piece
-from nexus_context.snapshot import LoadInputs, load
+from nexus_context.folder.layers.bootstrap import BOOTSTRAP_KINDS
+from nexus_context.folder.layers.model import ANCESTOR_PREFIX, DEFAULTS, GLOBAL, LOCAL, Layer, Layers
+from nexus_context.folder.layers.read_layers import LayerInputs, open_layers
+from nexus_context.folder.layers.walk import global_directory, user_home
+from nexus_context.folder.prompt import texts
+from nexus_context.folder.prompt.environment import Environment, detect
+from nexus_context.folder.prompt.gather import gather
+from nexus_context.folder.prompt.texts import Piece
+from nexus_context.folder.snapshot import LoadInputs, load
 
 
 class ContextSources(msgspec.Struct, frozen=True):

@@ -31,7 +31,7 @@ def main() -> int:
 
         os._exit(hook_client.run(sys.argv[2:]))
     if sys.argv[1:] == ["--version"]:
-        from nexus_daemon import version
+        from nexus_daemon.process import version
 
         if version.print_version():
             os._exit(0)
@@ -50,7 +50,7 @@ def main() -> int:
         os._exit(statusline.run())
     if sys.argv[1:] == ["mcp"] and not os.isatty(0):
         from nexus_daemon.cli import mcp
-        from nexus_daemon.mcp_server import process
+        from nexus_daemon.shared.mcp_server import process
 
         process.serve(mcp.run_here)
     import atexit

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 from nexus_context.errors import Problem, Span
 from nexus_daemon import api, features
-from nexus_daemon.connection import Connection
+from nexus_daemon.api.methods import FEATURES, METHODS, Handler, Method
 from nexus_daemon.lsp import convert, lsp_types
 from nexus_daemon.lsp.initialize import FOR_PEOPLE, SHOW_IN_CONTEXT
-from nexus_daemon.methods import FEATURES, METHODS, Handler, Method
+from nexus_daemon.process.version import __version__, describe_mismatch
 from nexus_daemon.protocol.shapes import Wire
-from nexus_daemon.version import __version__, describe_mismatch
+from nexus_daemon.windows.connection import Connection
 from nexus_daemon.workspace.fair_threads import WorkOwner, work_for
 
 if TYPE_CHECKING:
-    from nexus_daemon.client_documents import View
-    from nexus_daemon.client_process import ClientProcess
     from nexus_daemon.lsp.dispatch import NexusServer
-    from nexus_daemon.state import Daemon
+    from nexus_daemon.process.client_process import ClientProcess
+    from nexus_daemon.windows.client_documents import View
+    from nexus_daemon.windows.daemon import Daemon
 
 _TITLES = {
     "nexus/context/assemble": "Preparing the next request",
@@ -85,7 +85,7 @@ def _describe_problem(connection: Connection, problem: Problem) -> Any:
     read_by = (folder.snapshot for folder in connection.folders.reading(problem.path))
     snapshot = next((snapshot for snapshot in read_by if snapshot is not None), None)
     texts: convert.HasTexts = convert.Texts() if snapshot is None else snapshot.layers
-    from nexus_daemon import results  # most requests succeed
+    from nexus_daemon.sessions import results  # most requests succeed
 
     locate = convert.Locator(texts, connection.capabilities.position_encoding)
     return results.problems(locate, [problem])[0]
@@ -154,7 +154,7 @@ class _Imports:
             if before is not None:
                 await asyncio.wait([before])
             if name not in _handlers:
-                from nexus_daemon import tracing  # not before the reply to `initialize`
+                from nexus_daemon.process import tracing  # not before the reply to `initialize`
 
                 with tracing.phase("import"):
                     _handlers[name] = await self.connection.work(method.handler)

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from assistants.case_folders import slug, write_case
 from assistants.cases import Case
 from assistants.extraction import Extract
-from nexus_context.assistants.model import Profile, Surroundings
-from nexus_context.assistants.profile import read_profile
+from nexus_context.assistants.reading.model import Profile, Surroundings
+from nexus_context.assistants.views.profile import read_profile
 from nexus_context.tokens import counter_for
 
 ROOT = "{root}"

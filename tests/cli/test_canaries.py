@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from nexus_context.config.frames import format_frame
 from nexus_context.errors import Problem, Severity, Span
-from nexus_context.frames import format_frame
-from nexus_context.lines import LineIndex
+from nexus_context.text.lines import LineIndex
 from nexus_daemon.cli.folder import read
 from support.canaries import MARK, STATES, WORD, Canary, canaries, commands, leaks, said, states, write
 

@@ -9,7 +9,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from nexus_context.agents import directory_snapshots
-from nexus_context.snapshot import Snapshot, load
+from nexus_context.folder.snapshot import Snapshot, load
 from nexus_daemon.cli import main
 from nexus_daemon.cli.check_agents import MOST_AGENTS
 from support.fixture import Fixture, write_fixture

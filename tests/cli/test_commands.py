@@ -13,7 +13,7 @@ from inline_snapshot import snapshot
 from nexus_daemon.cli import main
 from nexus_daemon.cli.commands import COMMANDS
 from nexus_daemon.cli.folder import read
-from nexus_daemon.version import __version__
+from nexus_daemon.process.version import __version__
 
 NAMES = ["NEXUS.md", "config.json", "mcp.json"]
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from nexus_context import jsontext
-from nexus_context.layers import text_reader
+from nexus_context.folder.layers import text_reader
+from nexus_context.text import json as jsontext
 from nexus_daemon.cli import main
 from support.fixture import Fixture, write_fixture
 

@@ -10,36 +10,27 @@ import pytest
 
 from nexus_daemon.cli import check, reports
 from nexus_daemon.cli.commands import COMMANDS
-from nexus_daemon.version import __version__
+from nexus_daemon.process.version import __version__
 from support.client import Client
 from support.shared import shared_home
 
 CLI = Path(check.__file__).parent
 
 CHECK = """
-msgspec
-nexus_context nexus_context.assistants nexus_context.cancellation nexus_context.config
-nexus_context.containment nexus_context.cover nexus_context.deadline nexus_context.decoding
-nexus_context.errors nexus_context.files nexus_context.frames nexus_context.jsontext nexus_context.layers
-nexus_context.lines nexus_context.opaque nexus_context.ownership nexus_context.prompt nexus_context.redact
-nexus_context.skills nexus_context.snapshot nexus_context.tokens nexus_context.trust nexus_context.user_state
-nexus_context.visible
-nexus_daemon nexus_daemon.agents nexus_daemon.agents.previews nexus_daemon.cli
-nexus_daemon.cli.assistant_option nexus_daemon.cli.check
-nexus_daemon.cli.check_agents nexus_daemon.cli.commands nexus_daemon.cli.folder nexus_daemon.cli.invocation
-nexus_daemon.cli.output nexus_daemon.cli.parser nexus_daemon.lazy nexus_daemon.lean_imports
-nexus_daemon.version
-nexus_daemon.workspace
-nexus_daemon.workspace.agent_documents nexus_daemon.workspace.inputs
+msgspec nexus_context nexus_context.assistants nexus_context.config nexus_context.disk
+nexus_context.errors nexus_context.folder nexus_context.text nexus_context.tokens nexus_daemon
+nexus_daemon.agents nexus_daemon.agents.previews nexus_daemon.cli nexus_daemon.cli.assistant_option
+nexus_daemon.cli.check nexus_daemon.cli.check_agents nexus_daemon.cli.commands nexus_daemon.cli.folder
+nexus_daemon.cli.invocation nexus_daemon.cli.output nexus_daemon.cli.parser nexus_daemon.process
+nexus_daemon.process.lazy nexus_daemon.process.lean_imports nexus_daemon.process.version
+nexus_daemon.workspace nexus_daemon.workspace.agent_documents nexus_daemon.workspace.inputs
 """
 
 SERVE = """
-msgspec
-nexus_context nexus_context.decoding nexus_context.errors nexus_context.visible
-nexus_daemon nexus_daemon.api nexus_daemon.cli nexus_daemon.cli.invocation nexus_daemon.cli.output
-nexus_daemon.cli.serve nexus_daemon.lazy nexus_daemon.lean_imports nexus_daemon.lsp
-nexus_daemon.methods nexus_daemon.protocol
-nexus_daemon.version
+msgspec nexus_context nexus_context.errors nexus_context.text nexus_daemon nexus_daemon.api
+nexus_daemon.cli nexus_daemon.cli.invocation nexus_daemon.cli.output nexus_daemon.cli.serve
+nexus_daemon.lsp nexus_daemon.process nexus_daemon.process.lazy nexus_daemon.process.lean_imports
+nexus_daemon.process.version nexus_daemon.protocol
 """
 
 SLOW = {"asyncio", "concurrent", "inspect", "json", "logging", "pathlib", "socket", "ssl", "subprocess"}
@@ -73,6 +64,10 @@ cli.main(["serve"])
 """
 
 
+BY_MODULE = ("cli", "agents", "workspace", "features", "process", "shared")
+"""Rooms whose modules are listed one by one."""
+
+
 def check_modules(stderr: str, expected: str, slow: str = "") -> None:
     """The modules of others and of Nexus, by package, and those of Python that are slow."""
     names = next(line for line in stderr.splitlines() if line.startswith("modules: ")).split()[1:]
@@ -85,7 +80,7 @@ def _package(name: str) -> str:
     parts = name.split(".")
     if not parts[0].startswith("nexus_"):
         return parts[0]
-    return ".".join(parts[: 3 if parts[1:2] in (["cli"], ["agents"], ["workspace"], ["features"]) else 2])
+    return ".".join(parts[: 3 if parts[1:2] in ([room] for room in BY_MODULE) else 2])
 
 
 def run(*arguments: str) -> str:
@@ -112,7 +107,7 @@ def of_nexus(names: set[str]) -> set[str]:
 def test_the_version() -> None:
     printed, names = imported("--version")
     assert printed == f"nexus {__version__}\n"
-    assert of_nexus(names) == {"nexus_daemon", "nexus_daemon.version"}
+    assert of_nexus(names) == {"nexus_daemon", "nexus_daemon.process", "nexus_daemon.process.version"}
     assert not names & (SLOW | QUICK)
 
 
@@ -125,7 +120,8 @@ def test_a_command_that_the_shared_daemon_runs(tmp_path: Path) -> None:
     assert printed.startswith("No problems in ")
     shared = ("client", "command_client", "hello", "identity")
     assert of_nexus(names) == {
-        *("nexus_daemon", "nexus_daemon.cli", "nexus_daemon.cli.commands", "nexus_daemon.version"),
+        *("nexus_daemon", "nexus_daemon.cli", "nexus_daemon.cli.commands"),
+        *("nexus_daemon.process", "nexus_daemon.process.version"),
         *("nexus_daemon.shared", *(f"nexus_daemon.shared.{name}" for name in shared)),
     }
     assert not names & (SLOW | QUICK)
@@ -147,16 +143,18 @@ def test_the_mcp_server_until_its_list_of_tools() -> None:
             "nexus_daemon",
             "nexus_daemon.cli",
             "nexus_daemon.cli.mcp",
-            "nexus_daemon.version",
+            "nexus_daemon.process",
+            "nexus_daemon.process.version",
+            "nexus_daemon.shared",
         ),
         *(
-            "nexus_daemon.mcp_server",
-            "nexus_daemon.mcp_server.call_runner",
-            "nexus_daemon.mcp_server.clients",
+            "nexus_daemon.shared.mcp_server",
+            "nexus_daemon.shared.mcp_server.call_runner",
+            "nexus_daemon.shared.mcp_server.clients",
         ),
-        *("nexus_daemon.mcp_server.definitions", "nexus_daemon.mcp_server.line_reader"),
-        *("nexus_daemon.mcp_server.process", "nexus_daemon.mcp_server.stdio_server"),
-        "nexus_daemon.mcp_server.workspace_folders",
+        *("nexus_daemon.shared.mcp_server.definitions", "nexus_daemon.shared.mcp_server.line_reader"),
+        *("nexus_daemon.shared.mcp_server.process", "nexus_daemon.shared.mcp_server.stdio_server"),
+        "nexus_daemon.shared.mcp_server.workspace_folders",
     }
     assert not names & (SLOW - {"json"} | {"msgspec", "argparse", "typing", "traceback"})
 
@@ -166,7 +164,7 @@ def test_a_check_of_agents_builds_no_request(tmp_path: Path) -> None:
     (tmp_path / ".nexus3/config.json").write_text('{"agents": {"helper": {"task": "Help."}}}')
     names = run("check", str(tmp_path)).split()
     assert "nexus_context.agents.agent" in names
-    assert "nexus_context.assembly" not in names
+    assert "nexus_context.turn" not in names
 
 
 def test_a_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,7 +205,7 @@ def test_the_formats_of_a_check_are_those_of_its_reports() -> None:
 
 def test_what_msgspec_and_asyncio_do_without_is_there_for_others() -> None:
     source = """
-from nexus_daemon.lean_imports import WITHOUT, import_lean
+from nexus_daemon.process.lean_imports import WITHOUT, import_lean
 import sys
 for package, absent in WITHOUT.items():
     import_lean(package)

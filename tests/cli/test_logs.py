@@ -12,14 +12,14 @@ import pytest
 from inline_snapshot import snapshot
 
 from nexus_daemon.cli import main
-from nexus_daemon.logs.location import recorded_level
-from nexus_daemon.logs.log_file import LogFile
+from nexus_daemon.process.logs.location import recorded_level
+from nexus_daemon.process.logs.log_file import LogFile
 from support.waiting import block_until
 
 LINES = [
     "2026-11-23T13:48:10.123Z INFO stdio-1 [2] nexus_daemon.lsp.dispatch: connection 2: Neovim",
-    "2026-11-23T13:48:11.000Z DEBUG stdio-1 nexus_daemon.state: detail",
-    "2026-11-23T13:48:12.000Z ERROR shared-7 nexus_daemon.state: failed␊ValueError␊  nexus_daemon/a.py:1 f",
+    "2026-11-23T13:48:11.000Z DEBUG stdio-1 nexus_daemon.server: detail",
+    "2026-11-23T13:48:12.000Z ERROR shared-7 nexus_daemon.server: failed␊ValueError␊  nexus_daemon/a.py:1 f",
 ]
 
 
@@ -47,8 +47,8 @@ def test_everything(capsys: pytest.CaptureFixture[str], directory: Path) -> None
             0,
             """\
 2026-11-23T13:48:10.123Z INFO stdio-1 [2] nexus_daemon.lsp.dispatch: connection 2: Neovim
-2026-11-23T13:48:11.000Z DEBUG stdio-1 nexus_daemon.state: detail
-2026-11-23T13:48:12.000Z ERROR shared-7 nexus_daemon.state: failed
+2026-11-23T13:48:11.000Z DEBUG stdio-1 nexus_daemon.server: detail
+2026-11-23T13:48:12.000Z ERROR shared-7 nexus_daemon.server: failed
     ValueError
       nexus_daemon/a.py:1 f
 """,

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from inline_snapshot import snapshot
 
-from nexus_context.assistants.model import Surroundings
-from nexus_context.assistants.profile import read_profile
+from nexus_context.assistants.reading.model import Surroundings
+from nexus_context.assistants.views.profile import read_profile
 from nexus_context.tokens import counter_for
 from nexus_daemon.cli import main
 from nexus_daemon.cli.mcp import cost
 from nexus_daemon.cli.mcp.local_call import run_here
-from nexus_daemon.mcp_server import definitions
+from nexus_daemon.shared.mcp_server import definitions
 from support import hostile
 from support.fixture import Fixture, write_fixture
 

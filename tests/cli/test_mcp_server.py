@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from nexus_daemon.mcp_server import clients, definitions, workspace_folders
-from nexus_daemon.mcp_server.line_reader import read_lines
-from nexus_daemon.mcp_server.stdio_server import (
+from nexus_daemon.shared.mcp_server import clients, definitions, workspace_folders
+from nexus_daemon.shared.mcp_server.line_reader import read_lines
+from nexus_daemon.shared.mcp_server.stdio_server import (
     MODERN,
     VERSIONS,
     WAITING,
@@ -21,7 +21,7 @@ from nexus_daemon.mcp_server.stdio_server import (
     StdioServer,
     ToolRequest,
 )
-from nexus_daemon.mcp_server.workspace_folders import WorkspaceFolders
+from nexus_daemon.shared.mcp_server.workspace_folders import WorkspaceFolders
 from support.waiting import block_until
 
 HERE = ("/work",)

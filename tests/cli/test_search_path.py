@@ -214,7 +214,7 @@ def test_nexus_itself_stays_importable(tmp_path: Path) -> None:
         sys.path = [entry for entry in sys.path if not entry.endswith("daemon")]
         entry.clean_path()
         print(sys.path[-1])
-        import nexus_daemon.version
+        import nexus_daemon.process.version
     """)
     done = subprocess.run([sys.executable, "-c", code], cwd=own, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == str(own)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from inline_snapshot import snapshot
 
-from nexus_context.assistant_setup.programs import PROGRAMS
+from nexus_context.assistants.setup.programs import PROGRAMS
 from nexus_daemon.cli import main, output
 
 CLAUDE = ".claude/settings.json"

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 from inline_snapshot import snapshot
 
+from nexus_daemon.assistants.hooks.loaded_files import LoadedFile, LoadedSession, add_files
 from nexus_daemon.cli import main
-from nexus_daemon.hooks.loaded_files import LoadedFile, LoadedSession, add_files
 from support.fixture import write_fixture
 
 FOLDER = """

@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
-from nexus_context.assembly import Request, assemble
 from nexus_context.config.picked_model import ModelChoice
 from nexus_context.conversation.message import Message
 from nexus_context.ledger import open_ledger
 from nexus_context.ledger.opening import workspace_of
 from nexus_context.ledger.records import Counted, DirectMessage, NewTurn, SessionOptions
-from nexus_context.manager import ContextManager
 from nexus_context.tokens.correction import UsageReport
+from nexus_context.turn.assembly import assemble
+from nexus_context.turn.manager import ContextManager
+from nexus_context.turn.request import Request
 from nexus_daemon.cli import main
 from nexus_daemon.cli.folder import read
 from support.fixture import Fixture, write_fixture

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from nexus_context.trust import trust_file
-from nexus_context.user_state import NoStateDirectoryError
+from nexus_context.disk.user_state import NoStateDirectoryError
+from nexus_context.folder.trust import trust_file
 from nexus_daemon.cli import main
 from nexus_daemon.workspace.inputs import load_inputs
 from support.desk import Desk, tell_story
@@ -78,7 +78,7 @@ def test_no_place_for_the_list(
     def fail(_: object) -> str:
         raise NoStateDirectoryError
 
-    monkeypatch.setattr("nexus_context.trust.state_directory", fail)
+    monkeypatch.setattr("nexus_context.folder.trust.state_directory", fail)
     assert load_inputs(os.environ).trusted is False
     assert "NEXUS_STATE" in check(tree, capsys, "trust", tree.path("/home/a"), code=1)
 

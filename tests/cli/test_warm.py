@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from nexus_context import containment
+from nexus_context.disk import containment
 from nexus_daemon.cli import main, output, tokens, warm
 from nexus_daemon.cli.commands import WARM, may_run_warm
 from nexus_daemon.cli.invocation import current
@@ -269,7 +269,7 @@ def test_a_bug_is_left_to_the_process(tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "NEXUS.md").write_text("Be brief.")
     command = request(tmp_path, plain(tmp_path), ("check",))
     assert run_warm(command).code == 0
-    monkeypatch.setattr("nexus_context.layers.text_reader.Reading.read", None)
+    monkeypatch.setattr("nexus_context.folder.layers.text_reader.Reading.read", None)
     containment.logged_places.clear()
     assert run_warm(command) == (None, b"", b"")
 

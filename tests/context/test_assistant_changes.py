@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from nexus_context.assistant_changes import (
+from nexus_context.assistants import ASSISTANT_NAMES
+from nexus_context.assistants.reading.model import Profile, Surroundings
+from nexus_context.assistants.views.changes import (
     FileChange,
     RevisionChanges,
     RevisionDisk,
     RevisionError,
     compare_with_revision,
 )
-from nexus_context.assistants import ASSISTANT_NAMES
-from nexus_context.assistants.model import Profile, Surroundings
-from nexus_context.assistants.profile import read_profile
+from nexus_context.assistants.views.profile import read_profile
 from support.fixture import write_fixture
 
 FOLDER = """

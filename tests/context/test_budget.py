@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nexus_context.budget import CategoryTokens, TokenBudget, UsageRow, history_rows, usage
+from nexus_context.conversation.budget import CategoryTokens, TokenBudget, UsageRow, history_rows, usage
 from nexus_context.conversation.history import History
 from nexus_context.conversation.truncation import STRATEGIES, Strategy
 from nexus_context.conversation.window import Budget, Policy, Window

@@ -2,7 +2,7 @@
 are counted.
 """
 
-from nexus_context.cache import AssemblyCache, Statistics
+from nexus_context.turn.cache import AssemblyCache, Statistics
 
 
 def check(steps: str, expected: str, *, ttl: float = 60, entries: int = 3) -> None:

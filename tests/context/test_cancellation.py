@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from nexus_context.cancellation import WorkCancelled, cancellable
-from nexus_context.cancellation import check as check_point
+from nexus_context.assistants.importing import jsonl
 from nexus_context.conversation.message import Message
-from nexus_context.ledger import jsonl, open_ledger
+from nexus_context.disk.cancellation import WorkCancelled, cancellable
+from nexus_context.disk.cancellation import check as check_point
+from nexus_context.ledger import open_ledger
 from nexus_context.ledger.records import Counted, NewTurn
 from nexus_context.ledger.store import Ledger
 from nexus_context.tokens import get_token_counter

@@ -11,10 +11,10 @@ from unittest import mock
 
 import pytest
 
-from nexus_context import containment
-from nexus_context.containment import INTERNAL, contained
+from nexus_context.disk import containment
+from nexus_context.disk.containment import INTERNAL, contained
 from nexus_context.errors import NexusError, Problem, Severity, Span
-from nexus_context.snapshot import Snapshot
+from nexus_context.folder.snapshot import Snapshot
 from support.fixture import Fixture, write_fixture
 from support.folders import load_folder
 
@@ -129,61 +129,61 @@ def _is_about(argument: Any, path: str, good: str | None) -> bool:
 
 FILES = [
     # a function, the file that it is about, what is lost of the folder at the first load, who is reported
-    ("files.RealFiles.read", CONFIG, "turns section", CONFIG),
-    ("layers.text_reader.parse", CONFIG, "turns section", CONFIG),
-    ("layers.read_layers.check_settings", CONFIG, "turns section", CONFIG),
-    ("layers.text_reader.check_config", CONFIG, "turns section", CONFIG),
-    ("layers.text_reader.merge", CONFIG, "turns section", CONFIG),
-    ("layers.text_reader.restrict", CONFIG, "turns section", CONFIG),
-    ("files.RealFiles.read", GLOBAL, "reserve", GLOBAL),
-    ("layers.text_reader.parse", GLOBAL, "reserve", GLOBAL),
-    ("layers.text_reader.merge", GLOBAL, "reserve", GLOBAL),
-    ("files.RealFiles.read", MCP, "here", MCP),
-    ("layers.text_reader.parse", MCP, "here", MCP),
-    ("layers.servers.read_servers", MCP, "here", MCP),
-    ("layers.servers.syntax_problems", MCP, "here", MCP),
-    ("layers.servers.read_servers", GLOBAL_MCP, "everywhere", GLOBAL_MCP),
-    ("files.RealFiles.read", NEXUS, "folder more", NEXUS),
+    ("disk.files.RealFiles.read", CONFIG, "turns section", CONFIG),
+    ("folder.layers.text_reader.parse", CONFIG, "turns section", CONFIG),
+    ("folder.layers.read_layers.check_settings", CONFIG, "turns section", CONFIG),
+    ("folder.layers.text_reader.check_config", CONFIG, "turns section", CONFIG),
+    ("folder.layers.text_reader.merge", CONFIG, "turns section", CONFIG),
+    ("folder.layers.text_reader.restrict", CONFIG, "turns section", CONFIG),
+    ("disk.files.RealFiles.read", GLOBAL, "reserve", GLOBAL),
+    ("folder.layers.text_reader.parse", GLOBAL, "reserve", GLOBAL),
+    ("folder.layers.text_reader.merge", GLOBAL, "reserve", GLOBAL),
+    ("disk.files.RealFiles.read", MCP, "here", MCP),
+    ("folder.layers.text_reader.parse", MCP, "here", MCP),
+    ("folder.layers.servers.read_servers", MCP, "here", MCP),
+    ("folder.layers.servers.syntax_problems", MCP, "here", MCP),
+    ("folder.layers.servers.read_servers", GLOBAL_MCP, "everywhere", GLOBAL_MCP),
+    ("disk.files.RealFiles.read", NEXUS, "folder more", NEXUS),
     # what cannot be examined is not read
-    ("layers.text_reader.trusted_read", WORK, "ancestor", WORK),
-    ("layers.text_reader.within", NEXUS, "folder more", NEXUS),
+    ("folder.layers.text_reader.trusted_read", WORK, "ancestor", WORK),
+    ("folder.layers.text_reader.within", NEXUS, "folder more", NEXUS),
     # a file whose imports cannot be followed is in the prompt as it stands
-    ("prompt.imports._pieces", NEXUS, "more", NEXUS),
-    ("prompt.imports.import_tokens", "Rules of the folder.\n@more.md\n", "more", NEXUS),
-    ("prompt.imports._pieces", MORE, "", MORE),
-    ("files.RealFiles.read", MORE, "more", MORE),
-    ("prompt.imports._forbidden", MORE, "more", NEXUS),
-    ("files.RealFiles.read", AGENT, "agent", AGENT),
-    ("layers.bootstrap.LayerFile", AGENT, "agent", AGENT),
-    ("files.RealFiles.read", SKILL, "one", SKILL),
-    ("layers.text_reader.read_skill", SKILL, "one", SKILL),
-    ("layers.skills._file", SKILL, "one", SKILL),
-    ("layers.skills.list_skill_directory", SKILLS, "one two", SKILLS),
-    ("prompt.gather.hidden_text", NEXUS, "", NEXUS),
-    ("prompt.gather.hidden_text", SKILL, "", SKILL),
-    ("prompt.gather._secret_problems", MORE, "", MORE),
-    ("prompt.gather._section_pieces", CONFIG, "section", CONFIG),
-    ("prompt.gather.read_import", SECTION, "section", CONFIG),
+    ("folder.prompt.imports._pieces", NEXUS, "more", NEXUS),
+    ("folder.prompt.imports.import_tokens", "Rules of the folder.\n@more.md\n", "more", NEXUS),
+    ("folder.prompt.imports._pieces", MORE, "", MORE),
+    ("disk.files.RealFiles.read", MORE, "more", MORE),
+    ("folder.prompt.imports._forbidden", MORE, "more", NEXUS),
+    ("disk.files.RealFiles.read", AGENT, "agent", AGENT),
+    ("folder.layers.bootstrap.LayerFile", AGENT, "agent", AGENT),
+    ("disk.files.RealFiles.read", SKILL, "one", SKILL),
+    ("folder.layers.text_reader.read_skill", SKILL, "one", SKILL),
+    ("folder.layers.skills._file", SKILL, "one", SKILL),
+    ("folder.layers.skills.list_skill_directory", SKILLS, "one two", SKILLS),
+    ("folder.prompt.gather.hidden_text", NEXUS, "", NEXUS),
+    ("folder.prompt.gather.hidden_text", SKILL, "", SKILL),
+    ("folder.prompt.gather._secret_problems", MORE, "", MORE),
+    ("folder.prompt.gather._section_pieces", CONFIG, "section", CONFIG),
+    ("folder.prompt.gather.read_import", SECTION, "section", CONFIG),
 ]
 RENDERED = "user ancestor folder more section agent"
 STEPS = [
     # a step that looks at all files, and what is lost at the first load
-    ("layers.read_layers.unknown_model", ""),
-    ("layers.read_layers.agent_problems", ""),
-    ("layers.read_layers.instruction_names", ""),
-    ("layers.read_layers.find_bootstrap", "agent"),
-    ("layers.read_layers.find_servers", "here everywhere"),
-    ("layers.read_layers.find_skills", "one two"),
-    ("layers.skills._configured", ""),
-    ("layers.skills._say_what_is_astray", ""),
-    ("layers.skills._unmatched", ""),
-    ("layers.servers.shadow_hints", ""),
-    ("layers.walk.Walk.above", "ancestor"),
-    ("layers.walk.Walk.opened", " ".join(sorted(EVERYTHING))),
-    ("prompt.size.measure", ""),
-    ("prompt.gather._credentials", ""),
-    ("snapshot.gather", RENDERED),
-    ("snapshot.render", RENDERED),
+    ("folder.layers.read_layers.unknown_model", ""),
+    ("folder.layers.read_layers.agent_problems", ""),
+    ("folder.layers.read_layers.instruction_names", ""),
+    ("folder.layers.read_layers.find_bootstrap", "agent"),
+    ("folder.layers.read_layers.find_servers", "here everywhere"),
+    ("folder.layers.read_layers.find_skills", "one two"),
+    ("folder.layers.skills._configured", ""),
+    ("folder.layers.skills._say_what_is_astray", ""),
+    ("folder.layers.skills._unmatched", ""),
+    ("folder.layers.servers.shadow_hints", ""),
+    ("folder.layers.walk.Walk.above", "ancestor"),
+    ("folder.layers.walk.Walk.opened", " ".join(sorted(EVERYTHING))),
+    ("folder.prompt.size.measure", ""),
+    ("folder.prompt.gather._credentials", ""),
+    ("folder.snapshot.gather", RENDERED),
+    ("folder.snapshot.render", RENDERED),
 ]
 
 
@@ -208,7 +208,7 @@ def check(root: Path, name: str, path: str | None, error: type[Exception]) -> tu
     with broken(name, at, error, tree.files.get(at or "")):
         later = load_folder(tree, FOLDER, overlays=edits, previous=healthy)
     assert served(later) >= served(first)
-    if path in (CONFIG, MCP, GLOBAL, GLOBAL_MCP) and not name.startswith("prompt."):
+    if path in (CONFIG, MCP, GLOBAL, GLOBAL_MCP) and not name.startswith("folder.prompt."):
         assert served(later) == EVERYTHING
     for before in (first, later):
         fixed = load_folder(tree, FOLDER, overlays=edits, previous=before)
@@ -236,7 +236,7 @@ def test_a_bug_in_what_looks_at_all_files(tmp_path: Path, name: str, lost: str) 
     "error", [KeyError, RecursionError, MemoryError, OSError, UnicodeError, AssertionError]
 )
 def test_any_exception(tmp_path: Path, error: type[Exception]) -> None:
-    assert check(tmp_path, "layers.text_reader.parse", MCP, error) == ({"here"}, {MCP})
+    assert check(tmp_path, "folder.layers.text_reader.parse", MCP, error) == ({"here"}, {MCP})
 
 
 def test_a_keystroke_in_a_broken_file(tmp_path: Path) -> None:
@@ -245,12 +245,12 @@ def test_a_keystroke_in_a_broken_file(tmp_path: Path) -> None:
     text, changed = tree.files[tree.path(CONFIG)], frozenset([tree.path(CONFIG)])
     before = load_folder(tree, FOLDER)
     for end in (",", ", ", ",  "):
-        with broken("layers.recheck.parse", tree.path(CONFIG), KeyError):
+        with broken("folder.layers.recheck.parse", tree.path(CONFIG), KeyError):
             before = load_folder(
                 tree, FOLDER, overlays={CONFIG: text + end}, previous=before, changed=changed
             )
         assert (served(before), internal(tree, before)) == (EVERYTHING, set())
-    with broken("layers.text_reader.check_config", tree.path(CONFIG), KeyError):
+    with broken("folder.layers.text_reader.check_config", tree.path(CONFIG), KeyError):
         typed = load_folder(tree, FOLDER, overlays={CONFIG: text + ",x"}, previous=before, changed=changed)
     assert served(typed) == EVERYTHING
     assert internal(tree, typed) == {CONFIG}
@@ -261,7 +261,7 @@ def test_what_is_read_after_a_folder_could_not_be(tmp_path: Path) -> None:
     tree = write_fixture(TREE, tmp_path)
     healthy = load_folder(tree, FOLDER)
     Path(tree.path(NEXUS)).write_text("Rules of tomorrow.\n")
-    with broken("layers.walk.Walk.opened", None, OSError):
+    with broken("folder.layers.walk.Walk.opened", None, OSError):
         failed = load_folder(tree, FOLDER, previous=healthy, changed=frozenset([tree.path(NEXUS)]))
     assert (served(failed), internal(tree, failed)) == (EVERYTHING, {FOLDER})
     later = load_folder(tree, FOLDER, previous=failed, changed=frozenset([tree.path(SKILL)]))
@@ -272,11 +272,11 @@ def test_what_is_read_after_a_folder_could_not_be(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("step", "folder", "agent"),
     [
-        ("layers.walk.Walk.opened", "/home/work", None),
-        ("layers.walk.Walk.opened", FOLDER, "helper"),
-        ("snapshot.gather", "/home/work", None),
-        ("snapshot.gather", FOLDER, "helper"),
-        ("snapshot.render", "/home/work", None),
+        ("folder.layers.walk.Walk.opened", "/home/work", None),
+        ("folder.layers.walk.Walk.opened", FOLDER, "helper"),
+        ("folder.snapshot.gather", "/home/work", None),
+        ("folder.snapshot.gather", FOLDER, "helper"),
+        ("folder.snapshot.render", "/home/work", None),
     ],
 )
 def test_nobody_is_served_what_is_of_another(
@@ -308,7 +308,7 @@ def test_the_problem_as_a_whole(caplog: pytest.LogCaptureFixture) -> None:
         "it, and report it with the stack in the log (`nexus logs`).",
     )
     (record,) = caplog.records
-    assert (record.levelno, record.name) == (logging.ERROR, "nexus_context.containment")
+    assert (record.levelno, record.name) == (logging.ERROR, "nexus_context.disk.containment")
     assert record.getMessage().startswith("a bug met in /a: KeyError\n")
     assert 'raise KeyError("secret")' in record.getMessage().splitlines()[-1]
     assert "KeyError: " not in record.getMessage()

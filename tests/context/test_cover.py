@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nexus_context.config.check import check_config
+from nexus_context.config.frames import format_frame
 from nexus_context.config.mcp import read_servers
 from nexus_context.errors import Problem
-from nexus_context.frames import format_frame
-from nexus_context.jsontext import parse
-from nexus_context.lines import LineIndex
+from nexus_context.text.json import parse
+from nexus_context.text.lines import LineIndex
 
 WORD = "moonlitharbour"
 TEXTS = (

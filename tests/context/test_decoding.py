@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from nexus_context.decoding import convert_to, decode_as
+from nexus_context.text.decoding import convert_to, decode_as
 
 MEET = """
 import sys, threading
-from nexus_context.decoding import convert_to, decode_as
+from nexus_context.text.decoding import convert_to, decode_as
 import msgspec
 
 sys.setswitchinterval(1e-6)

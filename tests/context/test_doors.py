@@ -8,8 +8,8 @@ from google.genai import types as gemini_types
 from openai.types import chat as openai_types
 
 from nexus_context import ContextManager, Message, RequestError, ToolCall
-from nexus_context.conversation import formats
 from nexus_context.conversation.agent_result import ProviderUsage
+from nexus_context.conversation.bodies import formats
 from nexus_context.conversation.message import Role
 
 

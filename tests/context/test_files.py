@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nexus_context import files, ownership
-from nexus_context.files import (
+from nexus_context.disk import files, ownership
+from nexus_context.disk.files import (
     BytesRead,
     FileRead,
     RealFiles,
@@ -26,8 +26,8 @@ from nexus_context.files import (
     real_path,
     which,
 )
-from nexus_context.layers.walk import RealPaths
-from nexus_context.ownership import shared_directory, trusted_directory, trusted_file, trusted_read
+from nexus_context.disk.ownership import shared_directory, trusted_directory, trusted_file, trusted_read
+from nexus_context.folder.layers.walk import RealPaths
 
 LONGEST_S = 0.2
 LIMIT = 1000

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nexus_context.config.frames import MAX_COLUMNS, MAX_FRAMES, ConfigError, format_frame
 from nexus_context.errors import Problem, Severity, Span
-from nexus_context.frames import MAX_COLUMNS, MAX_FRAMES, ConfigError, format_frame
-from nexus_context.redact import without_secrets
+from nexus_context.text.redact import without_secrets
 
 
 def check(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nexus_context.lines import LineIndex
+from nexus_context.text.lines import LineIndex
 
 
 def check(text: str, lines: list[str], positions: list[tuple[int, int]]) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nexus_context.budget import ContextConfig
+from nexus_context.conversation.budget import ContextConfig
 from nexus_context.conversation.compaction.receipt import CompactionError
 from nexus_context.conversation.compaction.run import CompactionResult, select_messages_for_compaction
 from nexus_context.conversation.compaction.summarizer import build_summarize_prompt
@@ -17,8 +17,8 @@ from nexus_context.conversation.summary import create_summary_message
 from nexus_context.conversation.truncation import STRATEGIES
 from nexus_context.conversation.window import Budget, Policy
 from nexus_context.errors import ContextOverflowError, RequestError
-from nexus_context.manager import ContextManager
 from nexus_context.tokens import SimpleTokenCounter
+from nexus_context.turn.manager import ContextManager
 from support.histories import BROKEN, Letters, conversation, histories, pairing_errors, shown
 
 NOW = datetime(2026, 11, 20, 9, 5)

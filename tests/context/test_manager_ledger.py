@@ -7,16 +7,17 @@ from typing import Any
 
 import pytest
 
-from nexus_context.assembly import Options, Request, assemble
-from nexus_context.budget import EARLIER_EVENTS, ContextConfig
 from nexus_context.conversation.agent_result import ProviderUsage
+from nexus_context.conversation.budget import EARLIER_EVENTS, ContextConfig
 from nexus_context.conversation.message import Message, text_of
 from nexus_context.errors import RequestError
 from nexus_context.ledger import open_ledger
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.store import Ledger
-from nexus_context.manager import ContextManager
 from nexus_context.tokens import SimpleTokenCounter
+from nexus_context.turn.assembly import assemble
+from nexus_context.turn.manager import ContextManager
+from nexus_context.turn.request import Options, Request
 
 NOW = datetime(2026, 11, 23, 9, 5, tzinfo=UTC)
 STARTED = "[Session started: 2026-11-23 09:05 (local)]"

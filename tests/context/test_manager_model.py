@@ -13,7 +13,7 @@ from nexus_context.conversation.summary import is_summary
 from nexus_context.conversation.times import is_opening
 from nexus_context.errors import RequestError
 from nexus_context.ledger import open_ledger
-from nexus_context.manager import ContextManager
+from nexus_context.turn.manager import ContextManager
 from support.histories import Letters, conversation
 
 FOLDER = "/work/castle"

@@ -11,7 +11,7 @@ from nexus_context.conversation.message import Message, text_of
 from nexus_context.errors import RequestError
 from nexus_context.ledger import open_ledger
 from nexus_context.ledger.store import Ledger
-from nexus_context.manager import ContextManager
+from nexus_context.turn.manager import ContextManager
 from support.histories import BROKEN, Letters, conversation, histories, pairing_errors, shown
 
 MISSING = "[No result of this call was recorded.]"

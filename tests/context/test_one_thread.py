@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from nexus_context.assembly import Request, assemble
 from nexus_context.conversation.message import Message
 from nexus_context.errors import RequestError
-from nexus_context.manager import ContextManager
+from nexus_context.turn.assembly import assemble
+from nexus_context.turn.manager import ContextManager
+from nexus_context.turn.request import Request
 from support.fixture import write_fixture
 from support.folders import load_folder
 from support.histories import Letters

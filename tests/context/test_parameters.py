@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from nexus_context import parameters
+from nexus_context.config import parameters
 from nexus_context.errors import RequestError
 from support.fixture import write_fixture
 from support.folders import load_folder

@@ -12,10 +12,10 @@ from nexus_context.conversation.message import Message
 from nexus_context.conversation.truncation import STRATEGIES, Strategy
 from nexus_context.conversation.view import View
 from nexus_context.conversation.window import Budget, Policy, Window
-from nexus_context.prefix import CacheBreak, Prefix, compare
-from nexus_context.prompt.render import Prompt
-from nexus_context.prompt.token_attribution import fragment_tokens
+from nexus_context.folder.prompt.render import Prompt
+from nexus_context.folder.prompt.token_attribution import fragment_tokens
 from nexus_context.tokens import Lifetime, get_model_limits
+from nexus_context.turn.prefix import CacheBreak, Prefix, compare
 from support.fixture import write_fixture
 from support.folders import load_folder
 from support.histories import SOUND, Letters, conversation, histories

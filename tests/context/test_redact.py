@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nexus_context import redact as module
-from nexus_context.redact import (
+from nexus_context.text import redact as module
+from nexus_context.text.redact import (
     cover_literals,
     printable_setting,
     redact,

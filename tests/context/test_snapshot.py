@@ -7,10 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from nexus_context.frames import ConfigError
-from nexus_context.init import plan_global_init, plan_init
+from nexus_context.config.frames import ConfigError
+from nexus_context.folder.init import plan_global_init, plan_init
+from nexus_context.folder.snapshot import Snapshot
 from nexus_context.loader import ContextLoader, FilePromptSource, PromptLoader
-from nexus_context.snapshot import Snapshot
 from support.fixture import Fixture, write_fixture
 from support.folders import HOST, load_folder, relative
 

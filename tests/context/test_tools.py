@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nexus_context.conversation.tools import Filter, name_of, select, tool_rows
 from nexus_context.errors import RequestError
 from nexus_context.tokens import SimpleTokenCounter
-from nexus_context.tools import Filter, name_of, select, tool_rows
 
 
 def check(names: list[list[str]], disabled: list[str], expected: list[str]) -> None:

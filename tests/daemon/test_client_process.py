@@ -12,8 +12,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from nexus_context.prompt.environment import detect
-from nexus_daemon.client_process import ClientProcess, zone
+from nexus_context.folder.prompt.environment import detect
+from nexus_daemon.process.client_process import ClientProcess, zone
 from nexus_daemon.workspace.inputs import load_inputs
 from support.asking import Asking, write
 from support.desk import CONFIG, Desk, tell_story

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nexus_context import cancellation
+from nexus_context.disk import cancellation
 from nexus_daemon.api import tokens
 from nexus_daemon.sessions import operations
 from support.desk import TIMEOUT_S, Desk, replies, tell_story

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nexus_daemon.connection import _folders as first_folders
 from nexus_daemon.lsp.framing import encode
 from nexus_daemon.lsp.lsp_types import initialize_params
 from nexus_daemon.shared.tracker import Tracker, frame
+from nexus_daemon.windows.connection import _folders as first_folders
 from support.desk import Desk, tell_story
 from support.talk import tell
 from support.waiting import yield_to_loop

@@ -2,8 +2,8 @@
 
 from typing import Any, cast
 
-from nexus_daemon.live_folder import MOST_AGENT_NEWS, LiveFolder
 from nexus_daemon.sessions.conversations import Conversations
+from nexus_daemon.windows.live_folder import MOST_AGENT_NEWS, LiveFolder
 
 NOBODY = cast(Any, None)
 

@@ -8,9 +8,9 @@ from typing import Any, NoReturn, cast
 import msgspec
 import pytest
 
+from nexus_daemon.api.methods import FEATURES, METHODS
 from nexus_daemon.lsp import lsp_types
 from nexus_daemon.lsp.dispatch import NexusServer
-from nexus_daemon.methods import FEATURES, METHODS
 from nexus_daemon.server import build
 from support.talk import HELLO, Message, Talk, call, tell
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from nexus_context import snapshot as snapshots
-from nexus_daemon import lazy
+from nexus_context.folder import snapshot as snapshots
 from nexus_daemon.lsp import progress
+from nexus_daemon.process import lazy
 from nexus_daemon.server import build
 from nexus_daemon.workspace import vocabulary_loader
 from support.desk import CONFIG, TIMEOUT_S, Desk, tell_story

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from nexus_context import snapshot as snapshots
-from nexus_context.assembly import models
 from nexus_context.errors import RequestError
+from nexus_context.folder import snapshot as snapshots
+from nexus_context.turn import models
 from nexus_daemon.server import build
 from nexus_daemon.sessions import usage
-from nexus_daemon.state import Daemon
+from nexus_daemon.windows.daemon import Daemon
 from support.desk import CONFIG, GOOD, TIMEOUT_S, WRONG, Desk, Story, replies, tell_story
 from support.talk import HELLO, Talk, call, tell
 from support.waiting import wait_until, yield_to_loop
@@ -161,7 +161,7 @@ def test_a_lone_file_is_checked_while_a_folder_is_still_loading(
         assert not folder.endswith("/a") or go_on.wait(TIMEOUT_S)
         return load(folder, *args, **more)
 
-    monkeypatch.setattr("nexus_context.snapshot.load", slow)
+    monkeypatch.setattr("nexus_context.folder.snapshot.load", slow)
 
     async def story(desk: Desk) -> None:
         talk = Talk(partial(build, lambda: desk.daemon))
@@ -197,7 +197,7 @@ def test_of_several_reasons_the_first_is_told_once_it_is_quiet(tmp_path: Path) -
 
 
 def test_who_never_stops_typing_is_told_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nexus_daemon.live_folder.PATIENCE_S", 0.1)
+    monkeypatch.setattr("nexus_daemon.windows.live_folder.PATIENCE_S", 0.1)
 
     async def story(desk: Desk) -> None:
         talk = await desk.client()

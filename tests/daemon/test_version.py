@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from inline_snapshot import snapshot
 
-from nexus_daemon.version import PROTOCOL, __version__, describe_mismatch
+from nexus_daemon.process.version import PROTOCOL, __version__, describe_mismatch
 from support.client import Client
 
 SERVE = [sys.executable, "-m", "nexus_daemon", "serve"]

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from nexus_daemon import folder_ledgers
 from nexus_daemon.server import build
+from nexus_daemon.windows import folder_ledgers
 from support.asking import API, FILES, Asking, write
 from support.desk import CONFIG, GOOD, WRONG, Desk, published, tell_story
 from support.talk import HELLO, Talk, call, tell

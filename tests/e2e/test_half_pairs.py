@@ -15,7 +15,7 @@ import pytest
 from nexus_context.conversation.message import Message, ToolCall
 from nexus_context.ledger import open_ledger
 from nexus_context.ledger.records import Counted, NewTurn
-from nexus_context.manager import ContextManager
+from nexus_context.turn.manager import ContextManager
 from support.editor import Editor, environ
 
 HALF = "\ud83d"

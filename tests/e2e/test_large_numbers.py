@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from nexus_daemon.methods import METHODS
+from nexus_daemon.api.methods import METHODS
 from support.client import ReplyError
 from support.editor import Editor, editor_in
 from support.protocol_examples import RECORDED

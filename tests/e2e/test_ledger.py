@@ -327,7 +327,7 @@ def test_a_ledger_that_lost_turns_is_set_aside_and_told(tmp_path: Path) -> None:
 
 
 BACKING_UP = """
-from nexus_daemon import folder_ledgers
+from nexus_daemon.windows import folder_ledgers
 from nexus_context.ledger import daily_backups
 folder_ledgers.BACKUP_AFTER_S = 0.0
 folder_ledgers.BACKUP_EVERY_S = folder_ledgers.POLL_S = 0.1

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nexus_daemon.logs.read_log import Follower
+from nexus_daemon.process.logs.read_log import Follower
 from support.client import ReplyError
 from support.editor import Editor
 

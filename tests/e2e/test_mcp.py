@@ -16,8 +16,8 @@ import mcp
 import pytest
 from mcp.client.stdio import StdioServerParameters
 
-from nexus_daemon.mcp_server.definitions import NAMES, READING
 from nexus_daemon.shared import client
+from nexus_daemon.shared.mcp_server.definitions import NAMES, READING
 from support.fixture import Fixture, write_fixture
 from support.hostile import on_a_terminal
 from support.shared import SharedHome, shared_home
@@ -265,7 +265,7 @@ def test_the_end_of_the_input_ends_the_server(home: SharedHome, tree: Fixture) -
 
 NOISY = """
 from nexus_daemon.cli import mcp
-from nexus_daemon.mcp_server import definitions, process
+from nexus_daemon.shared.mcp_server import definitions, process
 listed = definitions.definitions
 def noisy(**options):
     print("noise", flush=True)

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from nexus_daemon.process.version import __version__
 from nexus_daemon.shared import client
 from nexus_daemon.shared.identity import find_place
-from nexus_daemon.version import __version__
 from support.shared import own_runtime_directory
 from support.waiting import block_until
 

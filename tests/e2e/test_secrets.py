@@ -14,7 +14,7 @@ from support.editor import Editor, environ, uri_of
 VERBOSE = (
     "import logging, sys; logging.getLogger().setLevel(logging.DEBUG); "
     "logging.Logger.setLevel = lambda *_: None; "
-    "from nexus_daemon.logs import process_log; "
+    "from nexus_daemon.process.logs import process_log; "
     "process_log.DEFAULT_LEVEL = process_log.STDERR_LEVEL = logging.DEBUG; "
     "from nexus_daemon.cli import main; sys.exit(main(['serve']))"
 )

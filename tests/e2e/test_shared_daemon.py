@@ -334,7 +334,7 @@ def test_a_newer_client_replaces_the_daemon_and_no_window_loses_anything(home: S
 
 def test_a_window_of_another_protocol_has_another_daemon(home: SharedHome) -> None:
     """The newer version does not end the windows of the older one, and `nexus stop` ends both."""
-    run = "from nexus_daemon import version; version.PROTOCOL = 2\n"
+    run = "from nexus_daemon.process import version; version.PROTOCOL = 2\n"
     run += "from nexus_daemon.__main__ import main; raise SystemExit(main())"
     with home.window() as window:
         window.hello()

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from nexus_context.errors import Span
-from nexus_context.lines import LineIndex
+from nexus_context.text.lines import LineIndex
 from nexus_daemon.features.code_actions import Editing, code_actions
 from nexus_daemon.lsp.convert import Locator, offset_at
 from support.fixture import Fixture, write_fixture

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nexus_context.assembly import model_of
 from nexus_context.conversation.times import local_time
-from nexus_context.prompt.file_parts import PlacedFile, Share, counted_shares, placed, shares
-from nexus_context.prompt.token_attribution import tokens_by_path
-from nexus_context.snapshot import Snapshot
+from nexus_context.folder.prompt.file_parts import PlacedFile, Share, counted_shares, placed, shares
+from nexus_context.folder.prompt.token_attribution import tokens_by_path
+from nexus_context.folder.snapshot import Snapshot
 from nexus_context.tokens import ScaledCounter, SimpleTokenCounter, TiktokenCounter, TokenCounter
+from nexus_context.turn.models import model_of
 from nexus_daemon.api import context
 from nexus_daemon.features.code_lens import code_lenses, tokens_text
 from nexus_daemon.lsp.convert import Locator, path_to_uri

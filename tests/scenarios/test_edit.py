@@ -12,7 +12,7 @@ The indented lines below a step are what is there afterwards, worked out again a
 
 from pathlib import Path
 
-from nexus_context.snapshot import Snapshot
+from nexus_context.folder.snapshot import Snapshot
 from support.fixture import Fixture, write_fixture
 from support.folders import load_folder, relative
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from nexus_context.assistants import mcp_servers
-from nexus_context.assistants.model import Assistant, Rule
-from nexus_context.assistants.profile import ASSISTANTS
+from nexus_context.assistants.reading.model import Assistant, Rule
+from nexus_context.assistants.views import mcp_servers
+from nexus_context.assistants.views.profile import ASSISTANTS
 from nexus_daemon.cli.mcp import cost
-from nexus_daemon.mcp_server import definitions
+from nexus_daemon.shared.mcp_server import definitions
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "assistants.md"
 RULES = re.compile(r"(?<=<!-- rules -->\n).*?(?=<!-- end of rules -->)", re.DOTALL)

@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from nexus_context.config.frames import ConfigError, format_frame
 from nexus_context.conversation.times import local_time
-from nexus_context.frames import ConfigError, format_frame
-from nexus_context.snapshot import Snapshot
-from nexus_daemon import results
+from nexus_context.folder.snapshot import Snapshot
 from nexus_daemon.api import config, context
 from nexus_daemon.cli import main as nexus
 from nexus_daemon.cli import reports
 from nexus_daemon.cli.folder import read
 from nexus_daemon.features.code_actions import Editing, code_actions
 from nexus_daemon.lsp.convert import Locator, diagnostic
+from nexus_daemon.sessions import results
 
 MARK = "§"
 WORD = "moonlitharbour"

@@ -8,14 +8,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from nexus_daemon.client_process import ClientProcess
-from nexus_daemon.connection import Connection
-from nexus_daemon.live_folder import LiveFolder
+from nexus_daemon.api.methods import METHODS
 from nexus_daemon.lsp.client_capabilities import ClientCapabilities
 from nexus_daemon.lsp.convert import path_to_uri
-from nexus_daemon.methods import METHODS
+from nexus_daemon.process.client_process import ClientProcess
 from nexus_daemon.server import build
-from nexus_daemon.state import Daemon
+from nexus_daemon.windows.connection import Connection
+from nexus_daemon.windows.daemon import Daemon
+from nexus_daemon.windows.live_folder import LiveFolder
 from nexus_daemon.workspace.folders import FolderTable
 from support.fixture import Fixture, write_fixture
 from support.folders import load_inputs

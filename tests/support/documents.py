@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from nexus_context.config.check import check_config
-from nexus_context.jsontext import JsonDocument, Pointer
+from nexus_context.text.json import JsonDocument, Pointer
 
 
 def pointers(value: Any, path: Pointer = ()) -> Iterator[Pointer]:

@@ -5,9 +5,9 @@ from datetime import datetime
 from typing import Any
 
 from nexus_context.config.picked_model import ModelChoice
-from nexus_context.layers import Layers, read_layers
-from nexus_context.prompt.environment import Environment
-from nexus_context.snapshot import LoadInputs, Snapshot, load
+from nexus_context.folder.layers import Layers, read_layers
+from nexus_context.folder.prompt.environment import Environment
+from nexus_context.folder.snapshot import LoadInputs, Snapshot, load
 from support.fixture import Fixture
 
 HOST = Environment(host="box", os="Debian GNU/Linux 12", arch="x86_64", terminal=None, mode="Editor")

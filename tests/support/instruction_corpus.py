@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
-from nexus_context.redact import secrets_in_text
+from nexus_context.text.redact import secrets_in_text
 
 REPOSITORIES = {
     "github/awesome-copilot": "ab7544d03d4c49fdd07f5958e1888ad39c4118e2",

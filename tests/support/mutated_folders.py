@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 
-from nexus_context.snapshot import Snapshot
+from nexus_context.folder.snapshot import Snapshot
 from support.fixture import Fixture, write_fixture
 from support.folders import load_folder
 from support.typing_forms import FOLDER, FORMS, TREE, Form

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from nexus_context.agents import AgentPool
-from nexus_context.snapshot import LoadInputs
+from nexus_context.folder.snapshot import LoadInputs
 from support.fixture import Fixture
 from support.folders import load_folder, load_inputs
 

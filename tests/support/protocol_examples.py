@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import nexus_context
-from nexus_context.assistant_sessions.claude_code import directory_name
+from nexus_context.assistants.claude_code.sessions import directory_name
 from nexus_daemon.lsp.convert import path_to_uri
-from nexus_daemon.version import PROTOCOL, __version__
+from nexus_daemon.process.version import PROTOCOL, __version__
 from support.assistant_transcripts import example_session, write
 from support.client import Client, ReplyError
 from support.waiting import block_until
@@ -72,7 +72,7 @@ WATCHED_S = 10.0
 NOON = "2026-11-20 12:00"
 
 DAEMON = """
-from nexus_context.prompt import environment
+from nexus_context.folder.prompt import environment
 facts = environment.Environment(
     host="workstation", os="Debian GNU/Linux 12", arch="x86_64", terminal=None,
     mode="Editor (language server)",

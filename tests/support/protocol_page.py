@@ -15,11 +15,11 @@ import msgspec
 
 from nexus_context.conversation.message import Message
 from nexus_daemon import protocol
+from nexus_daemon.api.methods import METHODS
 from nexus_daemon.lsp import failures
 from nexus_daemon.lsp.link import Limits
 from nexus_daemon.lsp.outgoing import MOST
-from nexus_daemon.methods import METHODS
-from nexus_daemon.version import PROTOCOL
+from nexus_daemon.process.version import PROTOCOL
 from support import protocol_examples
 from support.protocol_examples import Examples, Json
 from support.protocol_metadata import Metadata

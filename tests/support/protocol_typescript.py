@@ -20,8 +20,8 @@ import msgspec
 
 from nexus_context.conversation.message import Message
 from nexus_daemon import protocol
-from nexus_daemon.methods import METHODS
-from nexus_daemon.version import PROTOCOL
+from nexus_daemon.api.methods import METHODS
+from nexus_daemon.process.version import PROTOCOL
 from support import protocol_examples
 from support.protocol_metadata import Metadata
 from support.protocol_source import StructType, declared_structs, is_struct, meaning, structs_in, values_of

@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from nexus_context.assembly import model_of
 from nexus_context.conversation.agent_result import AgentResult
 from nexus_context.conversation.message import Message
 from nexus_context.conversation.times import local_time
-from nexus_context.snapshot import Snapshot
+from nexus_context.folder.snapshot import Snapshot
+from nexus_context.turn.models import model_of
 from nexus_daemon import protocol
 from nexus_daemon.lsp.client_capabilities import ClientCapabilities
 from nexus_daemon.lsp.convert import Locator

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from nexus_daemon.logs.location import NAME, log_directory
-from nexus_daemon.logs.log_line import LINE
+from nexus_daemon.process.logs.location import NAME, log_directory
+from nexus_daemon.process.logs.log_line import LINE
 from nexus_daemon.shared import client
 from nexus_daemon.shared.identity import Place, find_place
 from support.editor import Editor, environ

@@ -4,9 +4,9 @@ from bisect import bisect_right
 from collections.abc import Mapping
 
 from nexus_context.errors import Span
-from nexus_context.prompt.render import Fragment, Prompt, tiled
-from nexus_context.prompt.sections import skill_bodies
-from nexus_context.snapshot import Snapshot, active_skills
+from nexus_context.folder.prompt.render import Fragment, Prompt, tiled
+from nexus_context.folder.prompt.sections import skill_bodies
+from nexus_context.folder.snapshot import Snapshot, active_skills
 
 
 def skill_texts(snapshot: Snapshot, *names: str) -> Prompt:

@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nexus_daemon.logs.log_line import short_path
+from nexus_daemon.process.logs.log_line import short_path
 from support.stalls_at_start.stall_watchdog import Stall, watch
 
 AT_START = str(Path(__file__).parent / "stalls_at_start")

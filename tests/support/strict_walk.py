@@ -16,16 +16,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nexus_context.assembly import AssembledContext, Format, Options, Request, assemble
-from nexus_context.assembly.git import GitState
 from nexus_context.conversation.message import Message, ToolCall
+from nexus_context.conversation.tools import Tool, name_of, tool_rows
+from nexus_context.folder.snapshot import Snapshot
 from nexus_context.ledger.store import Ledger
-from nexus_context.manager import ContextManager
 from nexus_context.memory.item import MemoryItem
-from nexus_context.prefix import compare
-from nexus_context.snapshot import Snapshot
 from nexus_context.tokens.counter import AdditiveCounter
-from nexus_context.tools import Tool, name_of, tool_rows
+from nexus_context.turn.assembly import assemble
+from nexus_context.turn.git import GitState
+from nexus_context.turn.manager import ContextManager
+from nexus_context.turn.prefix import compare
+from nexus_context.turn.request import AssembledContext, Format, Options, Request
 from support.fixture import write_fixture
 from support.folders import load_folder
 from support.strict_cache import UNLIMITED

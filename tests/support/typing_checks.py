@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from nexus_context.containment import INTERNAL
+from nexus_context.disk.containment import INTERNAL
 from nexus_context.errors import Problem, Severity
-from nexus_context.jsontext import parse
-from nexus_context.layers.text_reader import check_settings
-from nexus_context.snapshot import Snapshot
+from nexus_context.folder.layers.text_reader import check_settings
+from nexus_context.folder.snapshot import Snapshot
+from nexus_context.text.json import parse
 from support.documents import observed
 from support.fixture import Fixture, write_fixture
 from support.folders import load_folder

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from nexus_context.budget import history_rows
+from nexus_context.conversation.budget import history_rows
 from nexus_context.conversation.shortening import LEAST
 from nexus_context.conversation.view import View
 from nexus_context.tokens import TokenCounter

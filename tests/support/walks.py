@@ -78,10 +78,10 @@ def returns_of(modules: list[str]) -> int:
 
 async def walks(recorder: Recorder, root: Path) -> dict[str, list[str]]:
     """The five walks, each taken once before so that nothing is imported meanwhile."""
-    from nexus_context.assistant_sessions.model import AssistantSession
-    from nexus_daemon.hooks.handler import HookHandler
-    from nexus_daemon.hooks.hook_event import HookCall
-    from nexus_daemon.hooks.hook_folders import HookFolders
+    from nexus_context.assistants.sessions.model import AssistantSession
+    from nexus_daemon.assistants.hooks.handler import HookHandler
+    from nexus_daemon.assistants.hooks.hook_event import HookCall
+    from nexus_daemon.assistants.hooks.hook_folders import HookFolders
 
     desk = Desk(write_fixture(FIXTURE, root))
     talk = await desk.client("/a")
@@ -130,7 +130,7 @@ async def walks(recorder: Recorder, root: Path) -> dict[str, list[str]]:
     follower: list[Any] = []
 
     async def transcript_grows() -> None:
-        from nexus_context.assistant_sessions.follow import SessionFollower
+        from nexus_context.assistants.tracking.follow import SessionFollower
 
         if not follower:
             session = AssistantSession(

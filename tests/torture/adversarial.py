@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from nexus_context.snapshot import Snapshot, load
+from nexus_context.folder.snapshot import Snapshot, load
 from support.folders import load_inputs
 from torture.figures import Figure, Outcome, Watch, dice_of, nothing_wrong, p95
 

@@ -14,8 +14,8 @@ from functools import reduce
 from itertools import islice, repeat
 from pathlib import Path
 
+from nexus_context.assistants.importing import importers, jsonl
 from nexus_context.conversation.message import text_of
-from nexus_context.ledger import importers, jsonl
 from nexus_context.ledger.records import Turn
 from nexus_context.ledger.store import Ledger
 from nexus_context.tokens import get_token_counter

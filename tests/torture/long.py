@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from nexus_context.assistants.importing import importers, jsonl
 from nexus_context.conversation.message import Message, ToolCall
-from nexus_context.ledger import importers, jsonl, open_ledger
+from nexus_context.ledger import open_ledger
 from nexus_context.ledger.opening import workspace_of
 from nexus_context.ledger.records import Counted, NewTurn, Turn
 from nexus_context.tokens import get_token_counter

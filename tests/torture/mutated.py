@@ -4,7 +4,7 @@ import logging
 import tempfile
 from pathlib import Path
 
-from nexus_context.snapshot import Snapshot
+from nexus_context.folder.snapshot import Snapshot
 from support.mutated_folders import MutatedFolder
 from support.typing_checks import check_snapshot, internal_problems
 from torture.figures import Figure, Outcome, Watch, nothing_wrong

@@ -14,11 +14,11 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from nexus_context.assembly import git
+from nexus_context.folder.prompt.environment import Environment
+from nexus_context.folder.snapshot import Snapshot, load
 from nexus_context.memory.knowledge import KnowledgeIndex, Settings, query, refresh, settings_of
-from nexus_context.prompt.environment import Environment
-from nexus_context.snapshot import Snapshot, load
 from nexus_context.tokens import SimpleTokenCounter
+from nexus_context.turn import git
 from support.folders import load_inputs
 from torture.children import Voice, children
 from torture.figures import Figure, Outcome, Watch, dice_of, nothing_wrong

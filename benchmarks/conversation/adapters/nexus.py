@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 from benchmarks.conversation.facts import OpenAIMessage, calls_of
 
-from nexus_context.budget import ContextConfig
-from nexus_context.conversation import formats
+from nexus_context.conversation.bodies import formats
+from nexus_context.conversation.budget import ContextConfig
 from nexus_context.conversation.message import Message, ToolCall
-from nexus_context.manager import ContextManager
 from nexus_context.tokens import TiktokenCounter
+from nexus_context.turn.manager import ContextManager
 
 
 class Nexus:

@@ -12,12 +12,12 @@ from benchmarks.conversation.facts import OpenAIMessage, calls_of
 from benchmarks.conversation.turn_facts import START, TurnFacts
 
 from nexus_context import ContextManager, LoadInputs, Message, Options, Request, assemble, detect, load
-from nexus_context.assembly.git import Changes, GitState
-from nexus_context.assembly.request import AssembledContext
-from nexus_context.conversation import formats
+from nexus_context.conversation.bodies import formats
 from nexus_context.conversation.message import ToolCall
 from nexus_context.memory.item import MemoryItem
 from nexus_context.tokens import TiktokenCounter
+from nexus_context.turn.git import Changes, GitState
+from nexus_context.turn.request import AssembledContext
 
 
 def turn_messages(context: AssembledContext) -> list[Message]:

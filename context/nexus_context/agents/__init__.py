@@ -12,6 +12,6 @@ tool_calls           a model's calls of the agent tools
 from nexus_context.agents.agent import ROLES, Agent
 from nexus_context.agents.permissions import AgentPermissions
 from nexus_context.agents.pool import MAX_AGENTS, AgentPool
-from nexus_context.layers.agent_definitions import MAIN, MAX_DEPTH
+from nexus_context.folder.layers.agent_definitions import MAIN, MAX_DEPTH
 
 __all__ = ["MAIN", "MAX_AGENTS", "MAX_DEPTH", "ROLES", "Agent", "AgentPermissions", "AgentPool"]

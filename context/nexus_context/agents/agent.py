@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nexus_context.agents.permissions import AgentPermissions
-from nexus_context.prompt.blocks import MANAGER, UNIFIED, WORKER
-from nexus_context.prompt.render import Prompt
-from nexus_context.snapshot import Snapshot
+from nexus_context.folder.prompt.blocks import MANAGER, UNIFIED, WORKER
+from nexus_context.folder.prompt.render import Prompt
+from nexus_context.folder.snapshot import Snapshot
 from nexus_context.tokens import MinimalCounter, TokenCounter
 
 if TYPE_CHECKING:
     from nexus_context.agents.conversation import AgentConversation
-    from nexus_context.budget import TokenUsage
+    from nexus_context.conversation.budget import TokenUsage
     from nexus_context.ledger.store import Ledger
 
 ROLES = (MANAGER, WORKER, UNIFIED)
@@ -136,11 +136,12 @@ class Agent:
     def usage(
         self, *, counter: MinimalCounter | TokenCounter | None = None, now: datetime | None = None
     ) -> "TokenUsage":
-        """What its next request costs before its own message: see `assembly.usage_of`.
+        """What its next request costs before its own message: see `turn.usage_of`.
 
         The tools of `conversation.set_tool_definitions` are included.
         """
-        from nexus_context.assembly import Request, measure
+        from nexus_context.turn.assembly import measure
+        from nexus_context.turn.request import Request
 
         request = Request(options=self.conversation.options)
         return measure(self.snapshot, self.conversation, request=request, counter=counter, now=now).usage

@@ -9,22 +9,22 @@ from collections.abc import Callable, Iterable
 from copy import deepcopy
 from typing import Any
 
-from nexus_context.assembly import costs, models
-from nexus_context.assembly.costs import FixedPart
-from nexus_context.assembly.request import Options, Request
-from nexus_context.budget import TokenUsage
 from nexus_context.conversation.agent_result import RequestBasis
+from nexus_context.conversation.budget import TokenUsage
 from nexus_context.conversation.compaction.detection import CompactionSettings, settings_of
 from nexus_context.conversation.message import Message
+from nexus_context.conversation.sent_requests import AssembledRequest
+from nexus_context.conversation.tools import name_of
 from nexus_context.conversation.view import View, overflow
 from nexus_context.conversation.window import Budget
 from nexus_context.errors import RequestError
+from nexus_context.folder.snapshot import Snapshot
 from nexus_context.ledger.store import Ledger
-from nexus_context.manager import ContextManager
-from nexus_context.sent_requests import AssembledRequest
-from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import TokenCounter
-from nexus_context.tools import name_of
+from nexus_context.turn import costs, models
+from nexus_context.turn.costs import FixedPart
+from nexus_context.turn.manager import ContextManager
+from nexus_context.turn.request import Options, Request
 
 
 class AgentConversation(ContextManager):

@@ -15,11 +15,11 @@ from nexus_context.agents.agent import Agent, AgentSpec
 from nexus_context.agents.spawn import complete_spec
 from nexus_context.config import fixes
 from nexus_context.errors import RequestError
-from nexus_context.jsontext import pointer_text
-from nexus_context.layers.agent_definitions import MAIN, MAX_DEPTH, configured_directory
-from nexus_context.layers.bootstrap import agent_file
-from nexus_context.layers.model import Layers
-from nexus_context.snapshot import Snapshot
+from nexus_context.folder.layers.agent_definitions import MAIN, MAX_DEPTH, configured_directory
+from nexus_context.folder.layers.bootstrap import agent_file
+from nexus_context.folder.layers.model import Layers
+from nexus_context.folder.snapshot import Snapshot
+from nexus_context.text.json import pointer_text
 
 
 def configured_agents(layers: Layers) -> Mapping[str, Any]:

@@ -22,14 +22,14 @@ from nexus_context.agents.directory_snapshots import (
     work_directory,
 )
 from nexus_context.agents.spawn import check_child, grant_of, remaining_grant
-from nexus_context.deadline import Turns
+from nexus_context.disk.deadline import Turns
+from nexus_context.disk.files import is_dir
 from nexus_context.errors import RequestError
-from nexus_context.files import is_dir
-from nexus_context.layers.agent_definitions import MAIN
-from nexus_context.layers.walk import CONFIG_DIRECTORY
+from nexus_context.folder.layers.agent_definitions import MAIN
+from nexus_context.folder.layers.walk import CONFIG_DIRECTORY
+from nexus_context.folder.prompt.blocks import UNIFIED, WORKER
+from nexus_context.folder.snapshot import LoadInputs, Snapshot, load
 from nexus_context.ledger.store import Ledger
-from nexus_context.prompt.blocks import UNIFIED, WORKER
-from nexus_context.snapshot import LoadInputs, Snapshot, load
 
 MAX_AGENTS = 64
 """How many agents of a workspace folder may live at a time."""

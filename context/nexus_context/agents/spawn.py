@@ -14,21 +14,21 @@ from typing import Any
 
 import msgspec
 
-from nexus_context import parameters as model_parameters
 from nexus_context.agents import permissions
 from nexus_context.agents.agent import ROLES, Agent, AgentSpec
 from nexus_context.agents.permissions import AgentPermissions
 from nexus_context.config import fixes
+from nexus_context.config import parameters as model_parameters
 from nexus_context.config.check import check_value
 from nexus_context.config.mcp import McpServer
 from nexus_context.config.merge import Effective
 from nexus_context.config.patterns import NOTHING, Patterns, servers_named
 from nexus_context.config.picked_model import MAX_TOKENS, without_choice
 from nexus_context.errors import RequestError
-from nexus_context.layers.agent_definitions import MAX_DEPTH
-from nexus_context.prompt.blocks import WORKER, AgentGrant, Generation, blocks_of, paths_of
-from nexus_context.prompt.gather import PromptContents
-from nexus_context.snapshot import Snapshot
+from nexus_context.folder.layers.agent_definitions import MAX_DEPTH
+from nexus_context.folder.prompt.blocks import WORKER, AgentGrant, Generation, blocks_of, paths_of
+from nexus_context.folder.prompt.gather import PromptContents
+from nexus_context.folder.snapshot import Snapshot
 
 
 def complete_spec(spec: AgentSpec, configured: Mapping[str, Any] | None) -> AgentSpec:

@@ -6,13 +6,14 @@ A mistake raises a RequestError that names the argument and says what to give: t
 from collections.abc import Mapping
 from typing import Any
 
-from nexus_context.assembly import Options, offered_agent_tools
 from nexus_context.config import fixes
 from nexus_context.errors import RequestError
+from nexus_context.folder.prompt import texts
+from nexus_context.folder.prompt.agent_tools import NAMES
+from nexus_context.folder.snapshot import Snapshot
 from nexus_context.memory.queries import arguments_of
-from nexus_context.prompt import texts
-from nexus_context.prompt.agent_tools import NAMES
-from nexus_context.snapshot import Snapshot
+from nexus_context.turn.offered_tools import offered_agent_tools
+from nexus_context.turn.request import Options
 
 
 def checked_arguments(

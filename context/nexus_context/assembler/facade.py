@@ -1,6 +1,6 @@
 """`ContextAssembler`: one object that assembles contexts of sessions, for programs that have their own parts.
 
-1. The pipeline is `assembly.assemble`; this object only brings its inputs together.
+1. The pipeline is `turn.assemble`; this object only brings its inputs together.
 2. A folder's files and the session's messages are looked at with every call. A context is reused while
    nothing that it depends on has changed, the minute included, at most `cache.TTL` seconds.
 3. Messages that were counted once are not counted again while the session only grows.
@@ -33,18 +33,20 @@ from nexus_context.assembler.sources import (
     complete_skill,
     is_asynchronous,
 )
-from nexus_context.assembly import AssembledContext, Options, Request, assemble_cached, measure
-from nexus_context.cache import AssemblyCache, Statistics
 from nexus_context.config.fixes import meant
 from nexus_context.conversation.compaction.detection import settings_of
 from nexus_context.conversation.message import Message
+from nexus_context.conversation.tools import Tool
 from nexus_context.errors import RequestError
-from nexus_context.layers.walk import global_directory, user_home
-from nexus_context.manager import ContextManager
-from nexus_context.prompt import texts
-from nexus_context.prompt.environment import detect
-from nexus_context.snapshot import LoadInputs, Snapshot, load
-from nexus_context.tools import Tool
+from nexus_context.folder.layers.walk import global_directory, user_home
+from nexus_context.folder.prompt import texts
+from nexus_context.folder.prompt.environment import detect
+from nexus_context.folder.snapshot import LoadInputs, Snapshot, load
+from nexus_context.turn.assembly import measure
+from nexus_context.turn.cache import AssemblyCache, Statistics
+from nexus_context.turn.manager import ContextManager
+from nexus_context.turn.request import AssembledContext, Options, Request
+from nexus_context.turn.reuse import assemble_cached
 
 _SHORTCUTS = {
     "temperature": ("temperature",),
@@ -186,7 +188,7 @@ class ContextAssembler:
         for parameters: `temperature`, `max_tokens`, `top_p`, `top_k`, `thinking_level`, `thinking_budget`;
         `model_id` and `sandbox_mode` are other names of `model` and `sandbox`.
 
-        Raises RequestError as `assembly.assemble`, and `bad-option` for an option that does not exist.
+        Raises RequestError as `turn.assemble`, and `bad-option` for an option that does not exist.
         """
         began = time.perf_counter()
         snapshot = self.snapshot(agent_id)

@@ -15,8 +15,8 @@ import msgspec
 from nexus_context.conversation import coercion
 from nexus_context.conversation.message import Message, ToolCall
 from nexus_context.conversation.summary import MARKER, as_summary
-from nexus_context.decoding import convert_to
 from nexus_context.errors import RequestError
+from nexus_context.text.decoding import convert_to
 
 _ROLES = ("user", "assistant", "system", "developer", "model", "human", "tool", "function")
 _CALL_ID = ("tool_call_id", "toolCallId", "call_id", "callId", "tool_use_id", "toolUseId", "id")

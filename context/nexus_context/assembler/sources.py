@@ -13,13 +13,13 @@ from typing import Any, Protocol
 
 import msgspec
 
-from nexus_context.assembly import Options
 from nexus_context.conversation.message import Message
+from nexus_context.conversation.tools import Tool
 from nexus_context.errors import RequestError
-from nexus_context.layers.model import LayerSkill
+from nexus_context.folder.layers.model import LayerSkill
+from nexus_context.folder.snapshot import Snapshot, active_skills, skill_text
 from nexus_context.ledger.store import Ledger
-from nexus_context.snapshot import Snapshot, active_skills, skill_text
-from nexus_context.tools import Tool
+from nexus_context.turn.request import Options
 
 
 class SessionStore(Protocol):

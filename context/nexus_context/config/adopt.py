@@ -18,8 +18,8 @@ from nexus_context.config.mcp import McpServer, read_servers
 from nexus_context.config.mcp_checks import ServerText, server_texts, variable_name
 from nexus_context.config.references import references_in
 from nexus_context.errors import Span
-from nexus_context.jsontext import JsonDocument
-from nexus_context.redact import says_secret, secrets_in
+from nexus_context.text.json import JsonDocument
+from nexus_context.text.redact import says_secret, secrets_in
 
 _KEYS = frozenset(
     {"name", "type", "command", "args", "url", "env", "headers", "cwd", "enabled", "disabled", "description"}

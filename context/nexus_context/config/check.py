@@ -24,10 +24,10 @@ import msgspec
 
 from nexus_context.config import fixes, lints
 from nexus_context.config.fast_check import ANYTHING, COMMENT_PREFIX, acceptor, pattern
+from nexus_context.disk.files import JSON_LIMIT, read_text
 from nexus_context.errors import Edit, Fix, NexusError, Problem, Severity, Span
-from nexus_context.files import JSON_LIMIT, read_text
-from nexus_context.jsontext import JsonDocument, parse_pointer
-from nexus_context.redact import is_secret_place
+from nexus_context.text.json import JsonDocument, parse_pointer
+from nexus_context.text.redact import is_secret_place
 
 Node = dict[str, Any]
 Pointer = tuple[str | int, ...]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from nexus_context.errors import Edit, Fix, Span
-from nexus_context.jsontext import JsonDocument
+from nexus_context.text.json import JsonDocument
 
 Pointer = tuple[str | int, ...]
 

@@ -9,8 +9,8 @@ from nexus_context.config.mcp import MOST_SERVERS
 from nexus_context.config.mcp_schema import COMMENTS, mcp_schema
 from nexus_context.config.patterns import MOST_STEPS, WORD
 from nexus_context.config.schema import MAX_NAME, Config
-from nexus_context.deadline import LOAD_S
-from nexus_context.jsontext import parse_pointer
+from nexus_context.disk.deadline import LOAD_S
+from nexus_context.text.json import parse_pointer
 
 Node = dict[str, Any]
 

@@ -14,7 +14,7 @@ import msgspec
 
 from nexus_context.config.merge import Effective, Provenance
 from nexus_context.errors import Problem, Severity
-from nexus_context.jsontext import JsonDocument, Pointer, parse_pointer, pointer_text
+from nexus_context.text.json import JsonDocument, Pointer, parse_pointer, pointer_text
 
 MOST_PATTERNS = 1_000  # in one list
 MOST_PATHS = 100  # and file names, and custom sections: each is searched in each layer

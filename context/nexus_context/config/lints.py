@@ -4,8 +4,8 @@ from typing import Any
 
 from nexus_context.config import fixes
 from nexus_context.errors import Problem, Related, Severity, Span
-from nexus_context.jsontext import JsonDocument
-from nexus_context.redact import secrets_in
+from nexus_context.text.json import JsonDocument
+from nexus_context.text.redact import secrets_in
 
 MOST_NAMES = 20  # of sections that are reported
 

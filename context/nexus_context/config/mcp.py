@@ -29,7 +29,7 @@ from nexus_context.config.check import (
 from nexus_context.config.fast_check import COMMENT_PREFIX
 from nexus_context.config.mcp_checks import FileFacts, check_server
 from nexus_context.errors import Problem, Related, Severity, Span
-from nexus_context.jsontext import JsonDocument, Pointer
+from nexus_context.text.json import JsonDocument, Pointer
 
 Transport = Literal["stdio", "http", "sse"]
 Form = Literal["list", "vscode", "claude"]

@@ -9,8 +9,8 @@ import msgspec
 from nexus_context.config.fast_check import COMMENT_PREFIX
 from nexus_context.config.references import Reference, references_in, without_references
 from nexus_context.errors import Edit, Fix, Problem, Severity, Span
-from nexus_context.jsontext import JsonDocument, Pointer
-from nexus_context.redact import secrets_in
+from nexus_context.text.json import JsonDocument, Pointer
+from nexus_context.text.redact import secrets_in
 
 MOST_REFERENCES = 20  # of one value that are reported
 # Patterns are strings: re compiles and keeps them on first use, not at import.

@@ -18,7 +18,7 @@ import msgspec
 from nexus_context.config.check import CONFIG_SCHEMA, load_schema, schema_text
 from nexus_context.config.fast_check import COMMENT_PREFIX
 from nexus_context.errors import Span
-from nexus_context.jsontext import JsonDocument, Pointer, parse, parse_pointer
+from nexus_context.text.json import JsonDocument, Pointer, parse, parse_pointer
 
 BUILT_IN = "built-in"
 

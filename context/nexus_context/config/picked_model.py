@@ -9,7 +9,7 @@
 import msgspec
 
 from nexus_context.config.merge import Effective, replaced
-from nexus_context.jsontext import parse_pointer
+from nexus_context.text.json import parse_pointer
 
 EDITOR = "editor"
 """The provider whose model the user picks in the editor."""

@@ -34,7 +34,7 @@ from nexus_context.config.fast_check import COMMENT_PREFIX
 from nexus_context.config.merge import ConfigLayer, deep_merge
 from nexus_context.config.patterns import Patterns, servers_named
 from nexus_context.errors import Problem, Severity
-from nexus_context.jsontext import JsonDocument, Pointer
+from nexus_context.text.json import JsonDocument, Pointer
 
 LEVELS = ("worker", "sandboxed", "trusted", "yolo")  # narrowest first
 

@@ -24,7 +24,7 @@ from nexus_context.conversation.message import (
     text_part,
 )
 from nexus_context.conversation.summary import compaction_text
-from nexus_context.prompt import texts
+from nexus_context.folder.prompt import texts
 from nexus_context.tokens import TokenCounter, count_message
 from nexus_context.tokens.estimates import is_opaque
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from nexus_context.conversation.message import Message
-from nexus_context.decoding import convert_to
+from nexus_context.text.decoding import convert_to
 
 _encode = msgspec.json.Encoder().encode
 

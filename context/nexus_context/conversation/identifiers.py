@@ -45,8 +45,8 @@ from typing import Any, Literal, NamedTuple, cast
 import msgspec
 
 from nexus_context.conversation.message import Message, text_of
-from nexus_context.prompt import texts
-from nexus_context.redact import redact_arguments, redact_message
+from nexus_context.folder.prompt import texts
+from nexus_context.text.redact import redact_arguments, redact_message
 from nexus_context.tokens import TokenCounter
 
 Kind = Literal["path", "command", "error", "symbol", "id", "url", "email", "version", "date", "amount"]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import msgspec
 
 from nexus_context.conversation.message import Message, text_of
-from nexus_context.prompt import texts
+from nexus_context.folder.prompt import texts
 from nexus_context.tokens import TokenCounter, count_message
 
 LEAST = 48

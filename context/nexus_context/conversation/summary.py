@@ -29,7 +29,7 @@ from nexus_context.conversation.parts import (
     compaction_in,
     read_part,
 )
-from nexus_context.prompt import texts
+from nexus_context.folder.prompt import texts
 
 MARKER = "[CONTEXT SUMMARY]"
 RULE = "\n---\n"

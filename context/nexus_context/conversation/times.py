@@ -7,7 +7,7 @@ import msgspec
 
 from nexus_context.conversation.message import Message, Preamble
 from nexus_context.conversation.summary import is_summary
-from nexus_context.prompt import texts
+from nexus_context.folder.prompt import texts
 
 TELL_AGAIN = timedelta(hours=1)
 """A loop of tools that goes on so much later is told the time: its user's message says an old one."""

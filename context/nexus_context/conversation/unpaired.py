@@ -1,7 +1,7 @@
 """What is sent for a result without its call, and for a call without its result."""
 
 from nexus_context.conversation.message import Message, ToolCall, content_of, is_error, text_part
-from nexus_context.prompt import texts
+from nexus_context.folder.prompt import texts
 
 LONGEST_LABEL = 60
 """Characters of a tool's name and of an id in the mark."""

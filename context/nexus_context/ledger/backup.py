@@ -12,7 +12,7 @@ from contextlib import suppress
 
 import apsw
 
-from nexus_context import cancellation
+from nexus_context.disk import cancellation
 from nexus_context.ledger import chain, witness
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.sqlite_errors import failure

@@ -19,7 +19,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 import apsw
 import msgspec
 
-from nexus_context import cancellation
+from nexus_context.disk import cancellation
 from nexus_context.ledger import witness
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.migrations import VERSION, version_of

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import apsw
 
-from nexus_context.files import PROMPT_LIMIT, read_text
+from nexus_context.disk.files import PROMPT_LIMIT, read_text
 
 VERSION = 11
 """The newest version that this program supports."""

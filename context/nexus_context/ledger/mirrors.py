@@ -13,11 +13,11 @@ from collections.abc import Iterable, Sequence
 import apsw
 import msgspec
 
-from nexus_context.decoding import decode_as
 from nexus_context.ledger import forks, sessions, turn_writer, usage_reports
 from nexus_context.ledger.errors import HeadMovedError
 from nexus_context.ledger.records import MirroredFile, MirroredSession, MirrorTurns, SessionOrigin
 from nexus_context.ledger.rows import row, value_of
+from nexus_context.text.decoding import decode_as
 
 MUCH = 100_000
 """Tokens from which on rule 4 holds: it makes the index a third faster."""

@@ -21,6 +21,7 @@ from urllib.parse import quote
 
 import apsw
 
+from nexus_context.disk.user_state import NoStateDirectoryError, state_directory
 from nexus_context.ledger import (
     chain,
     forks,
@@ -41,7 +42,6 @@ from nexus_context.ledger.rows import value
 from nexus_context.ledger.sqlite import SqliteLedger
 from nexus_context.ledger.sqlite_errors import failure, is_corrupt, refused
 from nexus_context.ledger.store import Ledger
-from nexus_context.user_state import NoStateDirectoryError, state_directory
 
 NAME = "ledger.db"
 

@@ -19,8 +19,8 @@ import msgspec
 from nexus_context.conversation.agent_result import TurnOutcome
 from nexus_context.conversation.half_pairs import is_whole, whole_message, without_halves
 from nexus_context.conversation.message import Message, text_of
-from nexus_context.decoding import convert_to, decoder_of
 from nexus_context.ledger.records import StoredMessage
+from nexus_context.text.decoding import convert_to, decoder_of
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode

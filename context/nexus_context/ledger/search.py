@@ -20,13 +20,13 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from nexus_context import cancellation
+from nexus_context.disk import cancellation
 from nexus_context.ledger import search_query as queries
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.lineage import SHIFT, Range, message_ranges, segments, turn_name
 from nexus_context.ledger.records import Hit
 from nexus_context.ledger.rows import value
-from nexus_context.redact import redact_message
+from nexus_context.text.redact import redact_message
 
 BEFORE, AFTER = "«", "»"
 """Marks around a match in a snippet."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from nexus_context import cancellation
+from nexus_context.disk import cancellation
 from nexus_context.ledger import (
     compacted_turn,
     daily_backups,

@@ -16,9 +16,9 @@ from nexus_context.conversation.message import Message, text_of
 from nexus_context.conversation.shortening import shorten_text
 from nexus_context.conversation.summary import is_summary
 from nexus_context.errors import RequestError
+from nexus_context.folder.prompt import texts
 from nexus_context.ledger.records import DirectMessage
 from nexus_context.memory.item import line
-from nexus_context.prompt import texts
 from nexus_context.tokens.estimates import json_text
 
 MESSAGE_ACTIONS = ("execute", "thinking", "tool_call", "tool_result")

@@ -7,7 +7,7 @@ import msgspec
 
 from nexus_context.conversation.shortening import shorten_text
 from nexus_context.errors import Span
-from nexus_context.prompt import texts
+from nexus_context.folder.prompt import texts
 
 Source = Literal["instructions", "message", "memory", "event", "knowledge"]
 ORDER: tuple[Source, ...] = Source.__args__  # type: ignore[attr-defined]
@@ -54,5 +54,5 @@ def brief(text: str, most: int = LONGEST_ITEM) -> str:
 
 
 def line(name: str, **values: object) -> str:
-    """A line that a model sees, from `prompt/texts/memory_lines.md`, filled in."""
+    """A line that a model sees, from `folder/prompt/texts/memory_lines.md`, filled in."""
     return texts.table("memory_lines")[name].format(**values)

@@ -23,12 +23,12 @@ import msgspec
 from nexus_context.conversation.compaction.extractive import summary as extractive_summary
 from nexus_context.conversation.message import Message, text_of
 from nexus_context.conversation.summary import is_summary, summary_of
-from nexus_context.decoding import convert_to
 from nexus_context.ledger.records import Head, Hit, Session
 from nexus_context.ledger.store import Ledger
 from nexus_context.memory.events import memory_messages
 from nexus_context.memory.item import brief, line
 from nexus_context.memory.working import Entry, Summary, WorkingMemory
+from nexus_context.text.decoding import convert_to
 from nexus_context.tokens import SimpleTokenCounter
 
 SESSIONS = 5

@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 from nexus_context.errors import RequestError
+from nexus_context.folder.prompt import texts
 from nexus_context.memory.levels import Levels, MemorySettings, session_names
 from nexus_context.memory.working import Entry
-from nexus_context.prompt import texts
 
 NAMES = ("query_l2_memory", "query_l3_memory", "query_l4_memory")
 DEFAULT_LIMIT = 10

@@ -26,6 +26,7 @@ import msgspec
 
 from nexus_context.conversation.message import Message, text_of
 from nexus_context.errors import ContextOverflowError, RequestError
+from nexus_context.folder.prompt import texts
 from nexus_context.ledger.records import DirectMessage
 from nexus_context.memory import node_messages, queries
 from nexus_context.memory.bus import EventBus
@@ -40,7 +41,6 @@ from nexus_context.memory.sources import (
     is_visible,
     passage_items,
 )
-from nexus_context.prompt import texts
 from nexus_context.tokens import MinimalCounter, complete, get_token_counter
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from nexus_context import cancellation
+from nexus_context.disk import cancellation
 from nexus_context.tokens import estimates, families, segments, vocabulary
 from nexus_context.tokens.families import Family
 from nexus_context.tokens.images import image_tokens

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import msgspec
 
 from nexus_context.config.features import FEATURES, Feature
-from nexus_context.decoding import decode_as
+from nexus_context.text.decoding import decode_as
 from nexus_context.tokens.counter import (
     AdditiveCounter,
     ScaledCounter,

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from nexus_context.disk.files import exists
 from nexus_context.errors import Problem, RequestError, Severity, Span
-from nexus_context.files import exists
-from nexus_context.layers.agent_definitions import MAIN
-from nexus_context.layers.bootstrap import AGENT_FILE, agent_file, variant_of
-from nexus_context.layers.walk import CONFIG_DIRECTORY, within
-from nexus_context.snapshot import Snapshot
-from nexus_daemon import lazy
+from nexus_context.folder.layers.agent_definitions import MAIN
+from nexus_context.folder.layers.bootstrap import AGENT_FILE, agent_file, variant_of
+from nexus_context.folder.layers.walk import CONFIG_DIRECTORY, within
+from nexus_context.folder.snapshot import Snapshot
+from nexus_daemon.process import lazy
 from nexus_daemon.workspace.agent_documents import AgentDocument
 
 if TYPE_CHECKING:  # `nexus check` imports this for folders without agents, too

@@ -25,11 +25,11 @@ import msgspec
 
 from nexus_context.agents import MAIN, MAX_AGENTS, Agent, AgentPool
 from nexus_context.agents.agent import AgentSpec
-from nexus_context.decoding import convert_to
 from nexus_context.errors import RequestError
-from nexus_context.layers.walk import within
+from nexus_context.folder.layers.walk import within
+from nexus_context.folder.snapshot import LoadInputs, Snapshot
 from nexus_context.ledger.records import LiveAgent, NewAgent
-from nexus_context.snapshot import LoadInputs, Snapshot
+from nexus_context.text.decoding import convert_to
 from nexus_daemon import protocol
 from nexus_daemon.agents.previews import AgentChecker, PreviewResult
 from nexus_daemon.sessions.ledger_writer import FolderLedger

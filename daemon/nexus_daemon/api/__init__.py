@@ -9,7 +9,7 @@
 
 from typing import TYPE_CHECKING
 
-from nexus_daemon.lazy import submodules
+from nexus_daemon.process.lazy import submodules
 
 if TYPE_CHECKING:
     from nexus_daemon.api import agent as agent

@@ -9,19 +9,20 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_context.errors import RequestError
-from nexus_context.layers.agent_definitions import MAIN
-from nexus_context.prompt.blocks import WORKER
-from nexus_daemon import lazy, protocol, results
+from nexus_context.folder.layers.agent_definitions import MAIN
+from nexus_context.folder.prompt.blocks import WORKER
+from nexus_daemon import protocol
 from nexus_daemon.api import resolve
-from nexus_daemon.sessions import next_request, usage
+from nexus_daemon.process import lazy
+from nexus_daemon.sessions import next_request, results, usage
 
 if TYPE_CHECKING:
     from nexus_context.agents import Agent
     from nexus_context.ledger.records import DirectMessage
     from nexus_daemon.agents.registry import AgentRegistry
-    from nexus_daemon.connection import Connection
-    from nexus_daemon.live_folder import LiveFolder
     from nexus_daemon.sessions.ledger_writer import FolderLedger
+    from nexus_daemon.windows.connection import Connection
+    from nexus_daemon.windows.live_folder import LiveFolder
 
 ANOTHER_NAME = "Start it again, or send the message under another name."
 MOST_LISTED = 200

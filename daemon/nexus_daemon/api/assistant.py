@@ -6,20 +6,20 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from nexus_context.assistants import ASSISTANT_NAMES
-from nexus_context.assistants.disk import Disk
-from nexus_context.assistants.instruction_files import settings_files
-from nexus_context.assistants.model import Profile, Surroundings
-from nexus_context.assistants.profile import ASSISTANTS, COMMANDS, read_profile
-from nexus_context.assistants.readers import who_reads_what
+from nexus_context.assistants.reading.disk import Disk
+from nexus_context.assistants.reading.model import Profile, Surroundings
+from nexus_context.assistants.views.instruction_files import settings_files
+from nexus_context.assistants.views.profile import ASSISTANTS, COMMANDS, read_profile
+from nexus_context.assistants.views.readers import who_reads_what
+from nexus_context.disk.files import which
 from nexus_context.errors import RequestError, Span
-from nexus_context.files import which
-from nexus_context.layers.walk import user_home
+from nexus_context.folder.layers.walk import user_home
 from nexus_daemon import protocol
 from nexus_daemon.api import assistant_views, resolve
 from nexus_daemon.lsp import convert, lsp_types
 
 if TYPE_CHECKING:
-    from nexus_daemon.connection import Connection
+    from nexus_daemon.windows.connection import Connection
 
 T = TypeVar("T")
 

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 import apsw
 
-from nexus_context.assistant_sessions import PROGRAMS, AssistantSession, Usage, find_sessions
-from nexus_context.assistant_sessions.followers import SessionFollowers, is_live
-from nexus_context.assistant_sessions.model import Place, is_within
-from nexus_context.assistant_sessions.report import DroppedItems, ReportedWindow, SessionReport, WindowPart
+from nexus_context.assistants.sessions.model import Place, is_within
+from nexus_context.assistants.sessions.report import DroppedItems, ReportedWindow, SessionReport, WindowPart
+from nexus_context.assistants.tracking import PROGRAMS, AssistantSession, Usage, find_sessions
+from nexus_context.assistants.tracking.followers import SessionFollowers, is_live
 from nexus_context.errors import RequestError
-from nexus_context.redact import redact
+from nexus_context.text.redact import redact
 from nexus_context.tokens.models import UNKNOWN_WINDOW
 from nexus_daemon import protocol
 from nexus_daemon.lsp import convert
 
 if TYPE_CHECKING:
-    from nexus_daemon.connection import Connection
+    from nexus_daemon.windows.connection import Connection
 
 MOST_LISTED = 200
 """Sessions of a folder that are listed, the ones that changed last."""

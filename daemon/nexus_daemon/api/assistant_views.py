@@ -13,13 +13,14 @@ from typing import Literal, get_args
 
 import msgspec
 
-from nexus_context import budget
-from nexus_context.assistants.model import Profile, Scope, SentBlock, SentPart
+from nexus_context.assistants.reading.model import Profile, Scope, SentBlock, SentPart
+from nexus_context.conversation import budget
 from nexus_context.errors import Span
 from nexus_context.tokens import count_spans, counter_for, get_model_limits
-from nexus_daemon import protocol, results
+from nexus_daemon import protocol
 from nexus_daemon.lsp import convert
 from nexus_daemon.lsp.convert import Locator
+from nexus_daemon.sessions import results
 
 PLACES = {"system": "the system prompt", "user": "the first user message", "developer": "a developer message"}
 _KINDS = {"instructions": "instructions", "skills": "skill", "agents": "agent"}

@@ -4,16 +4,16 @@ from typing import TYPE_CHECKING
 
 from nexus_context.config import merge
 from nexus_context.errors import Span
-from nexus_context.jsontext import parse_pointer
-from nexus_context.layers import Layers
-from nexus_context.redact import printable_setting
-from nexus_context.snapshot import Snapshot
+from nexus_context.folder.layers import Layers
+from nexus_context.folder.snapshot import Snapshot
+from nexus_context.text.json import parse_pointer
+from nexus_context.text.redact import printable_setting
 from nexus_daemon import protocol
 from nexus_daemon.api.context import of_snapshot
 from nexus_daemon.lsp.convert import Locator
 
 if TYPE_CHECKING:
-    from nexus_daemon.connection import Connection
+    from nexus_daemon.windows.connection import Connection
 
 
 async def effective(client: "Connection", params: protocol.AgentViewParams) -> protocol.EffectiveResult:

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from nexus_context import assembly
 from nexus_context.errors import RequestError
-from nexus_context.prompt.imports import Import
-from nexus_context.prompt.token_attribution import tokens_by_path
-from nexus_context.snapshot import Snapshot, prompt_for
-from nexus_daemon import api, prompt_sources, protocol, results
+from nexus_context.folder.prompt.imports import Import
+from nexus_context.folder.prompt.token_attribution import tokens_by_path
+from nexus_context.folder.snapshot import Snapshot, prompt_for
+from nexus_context.turn.models import model_of
+from nexus_daemon import api, protocol
 from nexus_daemon.api import resolve
 from nexus_daemon.lsp.convert import Locator
-from nexus_daemon.sessions import turns
+from nexus_daemon.sessions import prompt_sources, results, turns
 from nexus_daemon.sessions import usage as costs
 
 if TYPE_CHECKING:
-    from nexus_daemon.connection import Connection
+    from nexus_daemon.windows.connection import Connection
 
 T = TypeVar("T")
 
@@ -159,7 +159,7 @@ def _locator(client: "Connection", snapshot: Snapshot) -> Locator:
 def build_preview(snapshot: Snapshot, locate: Locator, now: datetime) -> protocol.Preview:
     """The prompt that a request would send now, with the date if the settings ask for it."""
     prompt = prompt_for(snapshot, now=now)
-    _, counter = assembly.model_of(snapshot, None)
+    _, counter = model_of(snapshot, None)
     fragments = prompt_sources.fragments_of(prompt, snapshot, locate, counter)
     return protocol.Preview(
         revision=snapshot.revision,
@@ -170,7 +170,7 @@ def build_preview(snapshot: Snapshot, locate: Locator, now: datetime) -> protoco
 
 
 def build_layers(snapshot: Snapshot, locate: Locator, now: datetime) -> protocol.LayersResult:
-    _, counter = assembly.model_of(snapshot, None)
+    _, counter = model_of(snapshot, None)
     tokens = tokens_by_path(prompt_for(snapshot, now=now), counter)
     by_layer: dict[str | None, int] = {}
     for path, layer_name in prompt_sources.layers_by_path(snapshot).items():

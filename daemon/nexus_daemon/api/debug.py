@@ -4,12 +4,13 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from nexus_context.errors import RequestError
-from nexus_daemon import protocol, tracing
-from nexus_daemon.logs.log_line import shorten_home
-from nexus_daemon.tracing.chrome import chrome_trace
+from nexus_daemon import protocol
+from nexus_daemon.process import tracing
+from nexus_daemon.process.logs.log_line import shorten_home
+from nexus_daemon.process.tracing.chrome import chrome_trace
 
 if TYPE_CHECKING:
-    from nexus_daemon.connection import Connection
+    from nexus_daemon.windows.connection import Connection
 
 LONGEST_S = 600.0
 

@@ -9,16 +9,16 @@ import os
 import re
 from typing import TYPE_CHECKING, Any
 
-from nexus_context.user_state import state_directory
+from nexus_context.disk.user_state import state_directory
 from nexus_daemon import protocol
 from nexus_daemon.api import context
 from nexus_daemon.lsp import lsp_types
 from nexus_daemon.lsp.convert import path_to_uri, uri_to_path
 from nexus_daemon.lsp.failures import ClientError, DisconnectedError
-from nexus_daemon.state_files import make_directory
+from nexus_daemon.process.state_files import make_directory
 
 if TYPE_CHECKING:
-    from nexus_daemon.connection import Connection
+    from nexus_daemon.windows.connection import Connection
 
 DIRECTORY = "contexts"
 REPLY_S = 10.0

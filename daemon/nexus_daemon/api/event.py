@@ -4,14 +4,16 @@ import re
 from typing import TYPE_CHECKING
 
 from nexus_context.errors import RequestError
-from nexus_daemon import lazy, protocol, results
+from nexus_daemon import protocol
 from nexus_daemon.api import resolve
+from nexus_daemon.process import lazy
+from nexus_daemon.sessions import results
 
 if TYPE_CHECKING:
     from nexus_context.memory.bus import EventPage
     from nexus_context.memory.events import Event
-    from nexus_daemon.connection import Connection
     from nexus_daemon.sessions.ledger_writer import FolderLedger
+    from nexus_daemon.windows.connection import Connection
 
 KIND = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,63}")
 RESERVED = {

@@ -3,15 +3,16 @@
 from typing import TYPE_CHECKING
 
 from nexus_context.errors import RequestError
-from nexus_daemon import lazy, protocol, results
+from nexus_daemon import protocol
 from nexus_daemon.lsp.convert import Locator
-from nexus_daemon.sessions import turn_memory
+from nexus_daemon.process import lazy
+from nexus_daemon.sessions import results, turn_memory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nexus_context.memory.knowledge import Passage
-    from nexus_daemon.connection import Connection
+    from nexus_daemon.windows.connection import Connection
 
 MOST_PASSAGES = 100
 
@@ -27,7 +28,7 @@ async def query(client: "Connection", params: protocol.KnowledgeQueryParams) -> 
     folder = client.folders.at(params.workspace_folder)
     snapshot = await folder.current()
     with client.daemon.workers.counting():
-        _, counter = await client.work(lazy.assembly.model_of, snapshot, None)
+        _, counter = await client.work(lazy.models.model_of, snapshot, None)
         passages = await folder.knowledge.query(
             params.query, counter, top_k=params.limit, max_tokens=params.max_tokens
         )

@@ -7,15 +7,16 @@ import msgspec
 from nexus_context.errors import RequestError
 from nexus_context.memory.levels import settings_of
 from nexus_context.memory.working import Entry
-from nexus_daemon import lazy, protocol
+from nexus_daemon import protocol
 from nexus_daemon.api.resolve import folder_ledger, using
+from nexus_daemon.process import lazy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nexus_context.snapshot import Snapshot
-    from nexus_daemon.connection import Connection
+    from nexus_context.folder.snapshot import Snapshot
     from nexus_daemon.sessions.ledger_writer import FolderLedger
+    from nexus_daemon.windows.connection import Connection
 
 
 async def query(client: "Connection", params: protocol.MemoryQueryParams) -> protocol.MemoryQueryResult:

@@ -8,14 +8,14 @@ import msgspec
 
 from nexus_context.config.picked_model import ModelChoice, leaves_model_to_editor
 from nexus_context.errors import RequestError
+from nexus_context.folder.snapshot import Snapshot
 from nexus_context.ledger.records import SessionOptions
-from nexus_context.snapshot import Snapshot
 from nexus_daemon import protocol
 from nexus_daemon.api.resolve import using, with_choice
 from nexus_daemon.sessions import next_request, usage
 
 if TYPE_CHECKING:
-    from nexus_daemon.connection import Connection
+    from nexus_daemon.windows.connection import Connection
 
 LARGEST = (1 << 53) - 1
 """The largest whole number that every reader of JSON reads exactly. The ledger has room for it."""

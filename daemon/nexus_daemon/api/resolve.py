@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nexus_context.errors import RequestError
-from nexus_context.layers.agent_definitions import MAIN
+from nexus_context.folder.layers.agent_definitions import MAIN
+from nexus_context.folder.snapshot import Snapshot, for_choice
 from nexus_context.ledger.errors import LedgerError
-from nexus_context.snapshot import Snapshot, for_choice
 from nexus_daemon import protocol
 from nexus_daemon.lsp import convert
 from nexus_daemon.sessions import next_request
@@ -32,9 +32,9 @@ from nexus_daemon.sessions.scope import SessionScope
 
 if TYPE_CHECKING:  # most requests are for no agent
     from nexus_context.agents import Agent
-    from nexus_daemon.connection import Connection
-    from nexus_daemon.live_folder import LiveFolder
     from nexus_daemon.sessions.ledger_writer import FolderLedger
+    from nexus_daemon.windows.connection import Connection
+    from nexus_daemon.windows.live_folder import LiveFolder
 
 REMEDY = "Leave out `agent` to use the folder's own agent, or start that agent again."
 GO_ON = "Set `agent` to `main` to continue its conversation as the folder's own, or start the agent again."

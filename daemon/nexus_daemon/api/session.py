@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from nexus_context.config.parameters import check as check_parameter
 from nexus_context.config.picked_model import ModelChoice
 from nexus_context.conversation.agent_result import AgentResult, ProviderUsage, TurnOutcome
-from nexus_context.decoding import convert_to
 from nexus_context.errors import RequestError
-from nexus_context.parameters import check as check_parameter
+from nexus_context.text.decoding import convert_to
 from nexus_daemon import protocol
 from nexus_daemon.api import transcript as pages
 from nexus_daemon.api.resolve import using
@@ -17,7 +17,7 @@ from nexus_daemon.sessions.budget_warning import budget_warning
 from nexus_daemon.sessions.sync import TurnInput
 
 if TYPE_CHECKING:
-    from nexus_daemon.connection import Connection
+    from nexus_daemon.windows.connection import Connection
 
 
 async def create(client: "Connection", params: protocol.CreateParams) -> protocol.SessionPlace:

@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from nexus_context.assembly import skill_tool
+from nexus_context.turn import skill_tool
 from nexus_daemon import protocol
 from nexus_daemon.api import resolve
 
 if TYPE_CHECKING:
-    from nexus_daemon.connection import Connection
+    from nexus_daemon.windows.connection import Connection
 
 
 async def read(client: "Connection", params: protocol.SkillReadParams) -> protocol.SkillReadResult:

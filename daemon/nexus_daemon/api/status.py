@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nexus_context.cache import Statistics
 from nexus_context.errors import Problem, Severity
 from nexus_context.tokens import loaded_encodings
-from nexus_daemon import protocol, results
-from nexus_daemon.live_folder import LiveFolder
-from nexus_daemon.state import Daemon
-from nexus_daemon.version import PROTOCOL, __version__
+from nexus_context.turn.cache import Statistics
+from nexus_daemon import protocol
+from nexus_daemon.process.version import PROTOCOL, __version__
+from nexus_daemon.sessions import results
+from nexus_daemon.windows.daemon import Daemon
+from nexus_daemon.windows.live_folder import LiveFolder
 
 if TYPE_CHECKING:
-    from nexus_daemon.connection import Connection
+    from nexus_daemon.windows.connection import Connection
 
 resource: Any = None
 with contextlib.suppress(ImportError):  # Windows has none

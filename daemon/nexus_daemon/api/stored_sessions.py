@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from nexus_context import snapshot as snapshots
 from nexus_context.config.picked_model import ModelChoice, with_choice
-from nexus_context.decoding import convert_to
 from nexus_context.errors import RequestError
-from nexus_context.snapshot import Snapshot
+from nexus_context.folder import snapshot as snapshots
+from nexus_context.folder.snapshot import Snapshot
+from nexus_context.text.decoding import convert_to
 from nexus_context.tokens import SimpleTokenCounter, TokenCounter
 from nexus_daemon import protocol
 from nexus_daemon.api.resolve import folder_ledger
@@ -18,8 +18,8 @@ from nexus_daemon.sessions.session_names import find_session, name_of
 
 if TYPE_CHECKING:
     from nexus_context.ledger.records import Hit, Session
-    from nexus_daemon.connection import Connection
     from nexus_daemon.sessions.ledger_writer import FolderLedger
+    from nexus_daemon.windows.connection import Connection
 
 
 async def list_sessions(client: "Connection", params: protocol.ListParams) -> protocol.ListResult:
@@ -184,14 +184,14 @@ def _uri(workspace: str, uris: Mapping[str, str]) -> str:
 
 def _counters_of(snapshot: Snapshot) -> Callable[[ModelChoice], TokenCounter]:
     """The counter of each model that was picked, else of the folder's; each is looked up once."""
-    from nexus_context import assembly  # an empty list needs none
+    from nexus_context.turn.models import model_in  # an empty list needs none
 
     counters: dict[ModelChoice, TokenCounter] = {}
 
     def counter_of(choice: ModelChoice) -> TokenCounter:
         if choice not in counters:
             chosen = None if choice.model is None else choice
-            _, counters[choice] = assembly.model_in(with_choice(snapshot.effective, chosen))
+            _, counters[choice] = model_in(with_choice(snapshot.effective, chosen))
         return counters[choice]
 
     return counter_of

@@ -3,15 +3,16 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from nexus_context import cancellation, files
+from nexus_context.disk import cancellation, files
 from nexus_context.errors import Problem, RequestError
 from nexus_context.tokens import TokenCounter, counter_for, get_token_counter
 from nexus_context.tokens.vocabulary import ENCODINGS
-from nexus_daemon import protocol, results
+from nexus_daemon import protocol
 from nexus_daemon.lsp import convert
+from nexus_daemon.sessions import results
 
 if TYPE_CHECKING:
-    from nexus_daemon.connection import Connection
+    from nexus_daemon.windows.connection import Connection
 
 DEFAULT_ENCODING = "o200k_base"
 

@@ -14,18 +14,20 @@ from typing import Any
 
 import msgspec
 
-from nexus_context import assembly
-from nexus_context.assembly.context_json import message_contexts
 from nexus_context.conversation import parts
 from nexus_context.conversation.message import Message, ToolCall, content_of, text_of
 from nexus_context.conversation.summary import readable
-from nexus_context.decoding import convert_to
 from nexus_context.ledger.records import ExcerptTurn, StoredMessage
 from nexus_context.ledger.rows import json_text
-from nexus_context.redact import redact
+from nexus_context.text.decoding import convert_to
+from nexus_context.text.redact import redact
+from nexus_context.text.visible import visible, visible_line
 from nexus_context.tokens import TokenCounter, count_message
 from nexus_context.tokens.estimates import is_estimated
-from nexus_context.visible import visible, visible_line
+from nexus_context.turn.assembly import view_of
+from nexus_context.turn.context_json import message_contexts
+from nexus_context.turn.models import model_of
+from nexus_context.turn.request import Options
 from nexus_daemon import protocol
 from nexus_daemon.sessions import next_request, sync
 from nexus_daemon.sessions.conversations import Conversation
@@ -52,7 +54,7 @@ def page(scope: SessionScope, params: protocol.TranscriptParams) -> protocol.Tra
     scope.follow()
     conversation, snapshot = scope.conversation, scope.snapshot
     options = next_request.options_beside(snapshot, conversation, scope.ledger)
-    _, counter = assembly.model_of(snapshot, None)
+    _, counter = model_of(snapshot, None)
     excerpt = scope.ledger.store.pages.excerpt(
         scope.ledger.workspace,
         params.session,
@@ -88,13 +90,13 @@ def page(scope: SessionScope, params: protocol.TranscriptParams) -> protocol.Tra
     )
 
 
-def _sent(scope: SessionScope, options: assembly.Options) -> tuple[list[int], list[int]]:
+def _sent(scope: SessionScope, options: Options) -> tuple[list[int], list[int]]:
     """The ascending positions of the messages that the next request sends, and of the shortened ones."""
     conversation = scope.conversation
     positions = conversation.positions
     if not positions:
         return [], []
-    view = assembly.view_of(scope.snapshot, conversation.manager, options, now=scope.client.now())
+    view = view_of(scope.snapshot, conversation.manager, options, now=scope.client.now())
     sent = sorted(positions[index] for index in view.sent_indexes())
     return sent, sorted(positions[index] for index in view.shortened)
 

@@ -3,13 +3,13 @@
 from typing import TYPE_CHECKING
 
 from nexus_context.errors import RequestError
-from nexus_context.init import InitPlan, plan_init
+from nexus_context.folder.init import InitPlan, plan_init
 from nexus_daemon import protocol
 from nexus_daemon.lsp import convert
 from nexus_daemon.workspace.scaffold import Scaffolded, scaffold
 
 if TYPE_CHECKING:
-    from nexus_daemon.connection import Connection
+    from nexus_daemon.windows.connection import Connection
 
 
 async def init(client: "Connection", params: protocol.InitParams) -> protocol.InitResult:

@@ -30,7 +30,7 @@ def run_warm(arguments: list[str]) -> int | None:
 
 def run_here(arguments: list[str]) -> int:
     """Run a command in this process."""
-    from nexus_daemon.lean_imports import import_lean
+    from nexus_daemon.process.lean_imports import import_lean
 
     import_lean("msgspec")  # which nearly every command needs
     from nexus_daemon.cli import output
@@ -69,7 +69,7 @@ def _run(command: str, options: "argparse.Namespace | None" = None) -> int:
     try:
         code: int = module.run(options)
     except OSError as error:
-        from nexus_context.user_state import NoStateDirectoryError
+        from nexus_context.disk.user_state import NoStateDirectoryError
         from nexus_daemon.cli import output
 
         if not isinstance(error, NoStateDirectoryError):

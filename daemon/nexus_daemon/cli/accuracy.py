@@ -9,8 +9,8 @@ from rich.table import Table
 
 from nexus_context.conversation.reported_usage import LEAST_GROWTH
 from nexus_context.ledger.errors import LedgerError
+from nexus_context.text.visible import visible_line
 from nexus_context.tokens.accuracy import Errors, FamilyAccuracy, measure_accuracy
-from nexus_context.visible import visible_line
 from nexus_daemon.cli import output
 from nexus_daemon.cli.open_session import ledger_for, load_folder
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from nexus_context.files import is_dir
+from nexus_context.disk.files import is_dir
 from nexus_context.ledger.errors import LedgerError
 from nexus_daemon import protocol
 from nexus_daemon.api import stored_sessions
@@ -23,11 +23,11 @@ from nexus_daemon.api.resolve import folder_ledger
 from nexus_daemon.cli import output
 from nexus_daemon.cli.folder import absolute, load_inputs, read
 from nexus_daemon.cli.open_session import check_settings
-from nexus_daemon.connection import Connection
 from nexus_daemon.lsp import convert
 from nexus_daemon.lsp.dispatch import NexusServer
 from nexus_daemon.sessions.ledger_writer import FolderLedger
-from nexus_daemon.state import Daemon
+from nexus_daemon.windows.connection import Connection
+from nexus_daemon.windows.daemon import Daemon
 
 if TYPE_CHECKING:
     pass

@@ -9,16 +9,16 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from nexus_context.assistant_sessions import PROGRAMS
-from nexus_context.assistant_sessions.report import (
+from nexus_context.assistants.sessions.report import (
     CacheMiss,
     CompactionReport,
     DroppedItems,
     SessionReport,
     WindowPart,
 )
-from nexus_context.redact import redact
-from nexus_context.visible import visible_line
+from nexus_context.assistants.tracking import PROGRAMS
+from nexus_context.text.redact import redact
+from nexus_context.text.visible import visible_line
 from nexus_daemon.cli import output
 from nexus_daemon.cli.output import counted
 

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nexus_context.config.frames import format_frame
+from nexus_context.disk.files import is_dir
 from nexus_context.errors import Problem, RequestError, Severity
-from nexus_context.files import is_dir
-from nexus_context.frames import format_frame
-from nexus_context.snapshot import Snapshot
-from nexus_context.visible import visible_line
+from nexus_context.folder.snapshot import Snapshot
+from nexus_context.text.visible import visible_line
 from nexus_daemon.cli import assistant_option, check_agents, output
 from nexus_daemon.cli.folder import absolute, folder_of, is_read, load_inputs, read
 

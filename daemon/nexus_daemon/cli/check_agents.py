@@ -15,12 +15,12 @@ from typing import NamedTuple
 import msgspec
 
 from nexus_context.config import fixes
+from nexus_context.disk.files import list_directory
 from nexus_context.errors import Problem, RequestError, Span
-from nexus_context.files import list_directory
-from nexus_context.layers.agent_definitions import MAIN
-from nexus_context.layers.bootstrap import AGENT_FILE, agent_file, variant_of
-from nexus_context.layers.model import DEFAULTS, Layer, LayerFile
-from nexus_context.snapshot import LoadInputs, Snapshot, load
+from nexus_context.folder.layers.agent_definitions import MAIN
+from nexus_context.folder.layers.bootstrap import AGENT_FILE, agent_file, variant_of
+from nexus_context.folder.layers.model import DEFAULTS, Layer, LayerFile
+from nexus_context.folder.snapshot import LoadInputs, Snapshot, load
 from nexus_daemon.agents import previews
 
 MOST_AGENTS = 64

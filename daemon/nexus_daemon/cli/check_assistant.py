@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from nexus_context.assistants import ASSISTANT_NAMES
-from nexus_context.assistants.model import Assistant, Profile
-from nexus_context.assistants.profile import read_profile
+from nexus_context.assistants.reading.model import Assistant, Profile
+from nexus_context.assistants.views.profile import read_profile
 from nexus_context.errors import Problem
 from nexus_daemon.cli import output
 from nexus_daemon.cli.assistant_option import ALL
@@ -54,7 +54,7 @@ def check_assistant(folder: Path, name: str) -> AssistantCheck:
 def check_budget(folder: Path, checked: AssistantCheck, options: argparse.Namespace) -> int:
     """Complain about each assistant that reads more than it may, or grew by more; the exit code."""
     if options.since is not None:
-        from nexus_context.assistant_changes import RevisionError, compare_with_revision
+        from nexus_context.assistants.views.changes import RevisionError, compare_with_revision
         from nexus_daemon.cli.diff import report_growth
 
         names = [profile.assistant.name for profile in checked.profiles]

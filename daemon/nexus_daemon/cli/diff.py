@@ -9,14 +9,14 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from nexus_context.assistant_changes import (
+from nexus_context.assistants import ASSISTANT_NAMES
+from nexus_context.assistants.views.changes import (
     AssistantChange,
     RevisionChanges,
     RevisionError,
     compare_with_revision,
 )
-from nexus_context.assistants import ASSISTANT_NAMES
-from nexus_context.visible import visible_line
+from nexus_context.text.visible import visible_line
 from nexus_daemon.cli import assistant_option, output
 from nexus_daemon.cli.assistant_option import ALL
 from nexus_daemon.cli.folder import absolute, folder_of

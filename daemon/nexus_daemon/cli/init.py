@@ -7,10 +7,10 @@ one that is still the template) takes over the MCP servers of other programs; se
 import argparse
 from pathlib import Path
 
+from nexus_context.disk.user_state import has_home_directory
 from nexus_context.errors import RequestError
-from nexus_context.init import InitPlan, plan_global_init, plan_init
-from nexus_context.layers.walk import global_directory
-from nexus_context.user_state import has_home_directory
+from nexus_context.folder.init import InitPlan, plan_global_init, plan_init
+from nexus_context.folder.layers.walk import global_directory
 from nexus_daemon.cli import invocation, output
 from nexus_daemon.workspace.scaffold import Scaffolded, scaffold
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TextIO
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from nexus_context.deadline import Deadline, Turns
+    from nexus_context.disk.deadline import Deadline, Turns
     from nexus_daemon.cli.output import Guard
 
 
@@ -106,7 +106,7 @@ class RemoteInvocation(Invocation):
         return self._terminal_size
 
     def deadline(self) -> "AbstractContextManager[Deadline | None]":
-        from nexus_context.deadline import Deadline
+        from nexus_context.disk.deadline import Deadline
 
         return Deadline(math.inf, self._turns)
 

@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 from nexus_daemon.cli import output
 from nexus_daemon.cli.invocation import current
-from nexus_daemon.logs.location import LEVELS, log_directory, record_level, recorded_level
-from nexus_daemon.logs.log_line import describe_exception, shorten_home
-from nexus_daemon.logs.read_log import Follower, Line, last_lines
+from nexus_daemon.process.logs.location import LEVELS, log_directory, record_level, recorded_level
+from nexus_daemon.process.logs.log_line import describe_exception, shorten_home
+from nexus_daemon.process.logs.read_log import Follower, Line, last_lines
 
 EPILOG = """\
 examples:

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from nexus_context.layers.model import GLOBAL
+from nexus_context.folder.layers.model import GLOBAL
+from nexus_context.folder.snapshot import Snapshot
 from nexus_context.ledger import open_ledger, opening
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.store import Ledger
-from nexus_context.snapshot import Snapshot
 from nexus_daemon.cli import invocation, output
 from nexus_daemon.cli.folder import absolute, read
 from nexus_daemon.sessions.ledger_writer import refuse_url

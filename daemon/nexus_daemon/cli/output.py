@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from nexus_context.visible import visible, visible_json, visible_line
+from nexus_context.text.visible import visible, visible_json, visible_line
 from nexus_daemon.cli.invocation import current
 
 if TYPE_CHECKING:

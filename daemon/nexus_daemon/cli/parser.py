@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from nexus_daemon.cli.commands import COMMANDS
 from nexus_daemon.cli.invocation import LocalOnlyError, RemoteInvocation, current
-from nexus_daemon.version import __version__
+from nexus_daemon.process.version import __version__
 
 _EPILOG = """\
 Start with `nexus check` in a project, then `nexus show --tokens`.

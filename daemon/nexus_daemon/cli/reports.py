@@ -7,12 +7,12 @@ from typing import Any, Protocol
 import msgspec
 
 from nexus_context.errors import Problem, Severity
-from nexus_context.lines import LineIndex
-from nexus_context.visible import visible
-from nexus_daemon import results
+from nexus_context.text.lines import LineIndex
+from nexus_context.text.visible import visible
 from nexus_daemon.cli import invocation
 from nexus_daemon.lsp.convert import HasTexts, Locator, path_to_uri
-from nexus_daemon.version import __version__
+from nexus_daemon.process.version import __version__
+from nexus_daemon.sessions import results
 
 
 class Checked(Protocol):

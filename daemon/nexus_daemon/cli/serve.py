@@ -9,13 +9,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
 from nexus_daemon.cli import output
-from nexus_daemon.lean_imports import import_lean
+from nexus_daemon.process.lean_imports import import_lean
 
 if TYPE_CHECKING:
     import argparse
 
     from nexus_daemon.lsp.first_message import Opening
-    from nexus_daemon.state import Daemon
+    from nexus_daemon.windows.daemon import Daemon
 
 
 SWITCH_S = 0.000_5
@@ -73,8 +73,8 @@ def _serve_stdio() -> NoReturn:
         output.beside(
             "nexus serve reads LSP messages from standard input; editors start it. Ctrl-C ends it.\n"
         )
+    from nexus_daemon.api.methods import OFFER
     from nexus_daemon.lsp.first_message import answer_first_message, take_stdio
-    from nexus_daemon.methods import OFFER
 
     streams = take_stdio()
     opening = answer_first_message(OFFER, *streams)
@@ -102,7 +102,7 @@ async def _serve(streams: tuple[int, int], opening: "Opening") -> int:
 
     def start() -> "Daemon":
         from nexus_daemon.cli.folder import load_inputs
-        from nexus_daemon.state import Daemon
+        from nexus_daemon.windows.daemon import Daemon
 
         started.append(Daemon(load_inputs()))
         return started[-1]

@@ -12,13 +12,18 @@ import sys
 
 import msgspec
 
-from nexus_context.assistant_setup.model import FileRecord, SettingsError
-from nexus_context.assistant_setup.plan import PresentFile, SettingsChange, plan_setup, plan_undo
-from nexus_context.assistant_setup.programs import PROGRAMS, SetupChoices, SetupPlace
-from nexus_context.layers.walk import user_home
-from nexus_context.redact import redact
+from nexus_context.assistants.setup.model import FileRecord, SettingsError
+from nexus_context.assistants.setup.plan import PresentFile, SettingsChange, plan_setup, plan_undo
+from nexus_context.assistants.setup.programs import PROGRAMS, SetupChoices, SetupPlace
+from nexus_context.folder.layers.walk import user_home
+from nexus_context.text.redact import redact
+from nexus_daemon.assistants.settings_writer import (
+    SetupRecords,
+    missing_directories,
+    read_settings,
+    write_change,
+)
 from nexus_daemon.cli import invocation, output
-from nexus_daemon.settings_writer import SetupRecords, missing_directories, read_settings, write_change
 
 EPILOG = """\
 Files, with --scope user and --scope project:

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nexus_context import assembly
 from nexus_context.config import fixes
 from nexus_context.conversation.message import Message, text_of
 from nexus_context.conversation.truncation import STRATEGIES
 from nexus_context.errors import RequestError, Severity
+from nexus_context.text.visible import visible_line
 from nexus_context.tokens.models import get_model_limits, model_names
-from nexus_context.visible import visible_line
+from nexus_context.turn.request import FORMATS
 from nexus_daemon import protocol
 from nexus_daemon.api import config, context
 from nexus_daemon.cli import assistant_option, output, show_agents, show_turn
@@ -84,7 +84,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--format",
-        choices=("text", "json", *(form for form in assembly.FORMATS if form != "neutral")),
+        choices=("text", "json", *(form for form in FORMATS if form != "neutral")),
         default="text",
         help="json: the result of nexus/context/assemble; openai (chat completions), openai-responses, "
         "anthropic, gemini: a request body (default: text)",

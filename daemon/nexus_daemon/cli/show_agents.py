@@ -9,9 +9,9 @@ import msgspec
 
 from nexus_context.agents import MAIN, ROLES
 from nexus_context.errors import RequestError
-from nexus_context.layers.bootstrap import agent_file
-from nexus_context.lines import LineIndex
-from nexus_context.prompt.blocks import OWN_TEXTS
+from nexus_context.folder.layers.bootstrap import agent_file
+from nexus_context.folder.prompt.blocks import OWN_TEXTS
+from nexus_context.text.lines import LineIndex
 from nexus_daemon import protocol
 from nexus_daemon.api import config, context
 from nexus_daemon.cli import output

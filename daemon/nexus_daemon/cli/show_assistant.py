@@ -10,19 +10,19 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from nexus_context.assistants.mcp_servers import STARTS
-from nexus_context.assistants.model import LISTED, Profile, SentBlock, SentPart, Surroundings
-from nexus_context.assistants.profile import read_profile
-from nexus_context.assistants.readers import AssistantUse, WhoReadsWhat, who_reads_what
+from nexus_context.assistants.reading.model import LISTED, Profile, SentBlock, SentPart, Surroundings
+from nexus_context.assistants.views.mcp_servers import STARTS
+from nexus_context.assistants.views.profile import read_profile
+from nexus_context.assistants.views.readers import AssistantUse, WhoReadsWhat, who_reads_what
 from nexus_context.errors import Severity
-from nexus_context.layers.walk import user_home
-from nexus_context.lines import LineIndex
-from nexus_context.visible import visible_line
+from nexus_context.folder.layers.walk import user_home
+from nexus_context.text.lines import LineIndex
+from nexus_context.text.visible import visible_line
 from nexus_daemon.api.assistant import build_context
+from nexus_daemon.assistants.hooks import loaded_files
 from nexus_daemon.cli import invocation, output, tables
 from nexus_daemon.cli.assistant_option import ALL
 from nexus_daemon.cli.tables import LEAST_PATH, Column
-from nexus_daemon.hooks import loaded_files
 
 PLACES = {"system": "system prompt", "user": "first user message", "developer": "developer message"}
 FIRST_FILES = {"claude-code": "CLAUDE.md", "gemini": "GEMINI.md"}

@@ -13,11 +13,10 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.text import Text
 
-from nexus_context import files
-from nexus_context.conversation import transcripts
-from nexus_context.conversation.transcripts import Conversation, Transcript
+from nexus_context.assistants.importing import LIMIT, Conversation, Transcript, joined, read_transcript
+from nexus_context.disk import files
 from nexus_context.errors import Severity
-from nexus_context.visible import visible_line
+from nexus_context.text.visible import visible_line
 from nexus_daemon import protocol
 from nexus_daemon.cli import invocation, output
 from nexus_daemon.cli.tables import ROLE_COLOURS, print_sentence
@@ -68,9 +67,9 @@ def open_transcript(name: str, choice: str | None) -> Opened | None:
     """
     label = "standard input" if name == "-" else name
     if name == "-":
-        data = sys.stdin.buffer.read(transcripts.LIMIT + 1)
+        data = sys.stdin.buffer.read(LIMIT + 1)
     else:
-        read = files.read_bytes(invocation.current().absolute(name), limit=transcripts.LIMIT)
+        read = files.read_bytes(invocation.current().absolute(name), limit=LIMIT)
         if read.status == "missing":
             raise WrongUsage(f"{name} does not exist.")
         if any(problem.code == "layer.not-a-file" for problem in read.problems):
@@ -83,7 +82,7 @@ def open_transcript(name: str, choice: str | None) -> Opened | None:
         if read.data is None:
             return None
         data = read.data
-    transcript = transcripts.read_transcript(data, label)
+    transcript = read_transcript(data, label)
     _print_problems(label, transcript)
     if not transcript.conversations:
         return None
@@ -172,7 +171,7 @@ def _choose(conversations: Sequence[Conversation], choice: str | None) -> tuple[
     if choice == "all":
         if count == 1:
             return conversations[0], ""
-        return transcripts.joined(conversations), f", {count:,} conversations as one"
+        return joined(conversations), f", {count:,} conversations as one"
     number = 1 if choice is None else int(choice) if choice.isascii() and choice.isdecimal() else 0
     if not 1 <= number <= count:
         raise WrongUsage(

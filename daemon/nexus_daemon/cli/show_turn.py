@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
+from nexus_context.conversation.tools import check_tool
+from nexus_context.disk.files import read_text
 from nexus_context.errors import RequestError
-from nexus_context.files import read_text
-from nexus_context.tools import check_tool
 from nexus_daemon.cli import invocation
 from nexus_daemon.sessions.ledger_events import SESSION
 

@@ -6,15 +6,15 @@ from typing import Any
 
 import msgspec
 
-from nexus_context import assembly
+from nexus_context.config.frames import format_frame
 from nexus_context.errors import Problem, RequestError, Severity
-from nexus_context.frames import format_frame
-from nexus_context.layers.model import LayerSkill
-from nexus_context.prompt.sections import skill_bodies
-from nexus_context.skills import read_skill
-from nexus_context.snapshot import Snapshot, active_skills
+from nexus_context.folder.layers.model import LayerSkill
+from nexus_context.folder.prompt.sections import skill_bodies
+from nexus_context.folder.skills import read_skill
+from nexus_context.folder.snapshot import Snapshot, active_skills
+from nexus_context.text.visible import visible_line
 from nexus_context.tokens import TokenCounter
-from nexus_context.visible import visible_line
+from nexus_context.turn.models import model_of
 from nexus_daemon.cli import output
 from nexus_daemon.cli.folder import absolute, folder_of, read
 from nexus_daemon.cli.tables import LEAST_PATH, Column, print_columns
@@ -87,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
 
 def listed_skills(snapshot: Snapshot) -> Iterator[ListedSkill]:
     """Every SKILL.md of a folder, those in use first."""
-    _, counter = assembly.model_of(snapshot, None)
+    _, counter = model_of(snapshot, None)
     used = {one.skill.path: one for one in snapshot.layers.skills}
     for one in snapshot.layers.skills:
         problems = _problems(snapshot, one.skill.path)
@@ -194,7 +194,7 @@ def _use(snapshot: Snapshot, options: argparse.Namespace) -> int:
         output.complain("skill", f"the skill {options.name!r} has no text.")
         return 1
     if options.json:
-        _, counter = assembly.model_of(snapshot, None)
+        _, counter = model_of(snapshot, None)
         output.json_value({"name": options.name, "text": text, "tokens": counter.count(text)})
     else:
         output.data(text + "\n")

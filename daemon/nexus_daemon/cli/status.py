@@ -11,21 +11,21 @@ from typing import Any
 
 import msgspec
 
-from nexus_context import assembly
-from nexus_context.assembly.endpoint import endpoint_of
+from nexus_context.disk.files import exists
 from nexus_context.errors import RequestError, Severity
-from nexus_context.files import exists
+from nexus_context.folder.snapshot import Snapshot
 from nexus_context.ledger import open_ledger
 from nexus_context.ledger.opening import place, workspace_of
-from nexus_context.manager import ContextManager
-from nexus_context.snapshot import Snapshot
 from nexus_context.tokens.vocabulary import ENCODINGS
+from nexus_context.turn.assembly import usage_of
+from nexus_context.turn.endpoint import endpoint_of
+from nexus_context.turn.manager import ContextManager
 from nexus_daemon.cli import invocation, output
 from nexus_daemon.cli.folder import absolute, folder_of, read
+from nexus_daemon.process.version import PROTOCOL, __version__
 from nexus_daemon.sessions.ledger_writer import refuse_url
 from nexus_daemon.shared import client
 from nexus_daemon.shared.identity import NoSharedDaemonError, Place
-from nexus_daemon.version import PROTOCOL, __version__
 
 ANSWER_S = 2.0  # that a daemon may take
 _ERROR, _WARNING = Severity.ERROR, Severity.WARNING
@@ -102,7 +102,7 @@ def _describe_daemon(state: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _state(snapshot: Snapshot) -> dict[str, Any]:
     layers = [one for one in snapshot.layers.layers if any(file.status != "missing" for file in one.files)]
-    spent = assembly.usage_of(snapshot, ContextManager())
+    spent = usage_of(snapshot, ContextManager())
     counts = [sum(one.severity == level for one in snapshot.problems) for level in (_ERROR, _WARNING)]
     return {
         "version": __version__,

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from nexus_context.visible import visible_line
+from nexus_context.text.visible import visible_line
 from nexus_daemon import protocol
 from nexus_daemon.cli.output import console
 

@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Iterator
 
-from nexus_context import files
+from nexus_context.disk import files
 from nexus_context.tokens import counter_for, get_token_counter
 from nexus_daemon.api.tokens import not_utf8
 from nexus_daemon.cli import invocation, output

@@ -7,13 +7,13 @@ folder takes no trust. An editor with a trust of its own, such as VS Code, decid
 
 import argparse
 
+from nexus_context.disk.files import is_dir, real_path
 from nexus_context.errors import NexusError
-from nexus_context.files import is_dir, real_path
-from nexus_context.trust import covers
+from nexus_context.folder.trust import covers
 from nexus_daemon.cli import output
 from nexus_daemon.cli.folder import absolute, short_path
 from nexus_daemon.cli.invocation import current
-from nexus_daemon.trusted_folders import read_trusted_folders, set_trust
+from nexus_daemon.workspace.trusted_folders import read_trusted_folders, set_trust
 
 EPILOG = """\
 examples:

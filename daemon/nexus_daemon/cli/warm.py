@@ -15,8 +15,8 @@ import sys
 import time
 from typing import cast
 
-from nexus_context import containment
-from nexus_context.deadline import Turns
+from nexus_context.disk import containment
+from nexus_context.disk.deadline import Turns
 from nexus_daemon.cli import output
 from nexus_daemon.cli.commands import may_run_warm
 from nexus_daemon.cli.invocation import LocalOnlyError, RemoteInvocation, running

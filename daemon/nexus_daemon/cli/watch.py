@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import apsw
 import msgspec
 
-from nexus_context import files
-from nexus_context.assistant_sessions import PROGRAMS, AssistantSession, find_sessions
-from nexus_context.assistant_sessions.followers import SessionFollowers
-from nexus_context.assistant_sessions.model import Place
-from nexus_context.assistant_sessions.report import SessionReport
+from nexus_context.assistants.sessions.model import Place
+from nexus_context.assistants.sessions.report import SessionReport
+from nexus_context.assistants.tracking import PROGRAMS, AssistantSession, find_sessions
+from nexus_context.assistants.tracking.followers import SessionFollowers
+from nexus_context.disk import files
 from nexus_daemon.cli import output
 from nexus_daemon.cli.folder import absolute, load_inputs
 

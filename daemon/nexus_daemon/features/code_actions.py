@@ -4,12 +4,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_context.errors import Edit, Fix, Problem, Span
-from nexus_context.layers.unread import edits_of, title_of
-from nexus_context.layers.walk import CONFIG_DIRECTORY
+from nexus_context.folder.layers.unread import edits_of, title_of
+from nexus_context.folder.layers.walk import CONFIG_DIRECTORY
 from nexus_daemon.lsp.convert import Locator, diagnostic, visible_span
 
 if TYPE_CHECKING:
-    from nexus_context.snapshot import Snapshot
+    from nexus_context.folder.snapshot import Snapshot
 
 
 class Editing(NamedTuple):

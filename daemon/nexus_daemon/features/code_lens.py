@@ -17,17 +17,17 @@ The first count of a long text is slow: call this in a worker thread.
 from os.path import basename, curdir, dirname, pardir, relpath, sep, split
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nexus_context import assembly
 from nexus_context.errors import Span
-from nexus_context.layers.model import LayerFile
-from nexus_context.layers.walk import ASSISTANT_DIRECTORIES
-from nexus_context.prompt.file_parts import PlacedFile, alone, counted_shares, placed
-from nexus_context.prompt.token_attribution import tokens_by_path
+from nexus_context.folder.layers.model import LayerFile
+from nexus_context.folder.layers.walk import ASSISTANT_DIRECTORIES
+from nexus_context.folder.prompt.file_parts import PlacedFile, alone, counted_shares, placed
+from nexus_context.folder.prompt.token_attribution import tokens_by_path
 from nexus_context.tokens import TokenCounter
+from nexus_context.turn.models import model_of
 from nexus_daemon.lsp.convert import Locator
 
 if TYPE_CHECKING:
-    from nexus_context.snapshot import Snapshot
+    from nexus_context.folder.snapshot import Snapshot
 
 MOST = 500  # headings and imports of a file that have a lens
 NOT_SENT = {
@@ -100,7 +100,7 @@ def code_lenses(
 
 
 def _lenses(snapshot: "Snapshot", path: str) -> list[_Lens]:
-    counter = assembly.model_of(snapshot, None)[1]
+    counter = model_of(snapshot, None)[1]
     text = snapshot.layers.texts.get(path)
     place = None if text is None else placed(snapshot.prompt, snapshot.contents, path, snapshot.layers.texts)
     skill = next((one.skill for one in snapshot.layers.skills if one.skill.path == path), None)
@@ -155,7 +155,7 @@ def _cost_when_sent(snapshot: "Snapshot", path: str, where: PlacedFile | None, c
     imported = sum(by_path.get(each, 0) for each in where.through) if where is not None else 0
     tokens = by_path.get(path, 0) + imported
     get = snapshot.effective.get
-    limits, most = assembly.model_of(snapshot, None)[0], get("/context/max_tokens")
+    limits, most = model_of(snapshot, None)[0], get("/context/max_tokens")
     available = limits.available(most, get("/context/reserve_tokens") + get("/context/reserve_tool_tokens"))
     share = 100 * tokens / available if available else 100
     percent = f"{share:.1f} %" if share >= 0.05 or not tokens else "< 0.1 %"

@@ -10,8 +10,8 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from nexus_daemon.logs.process_log import want_debug
 from nexus_daemon.lsp import lsp_types, serving
+from nexus_daemon.process.logs.process_log import want_debug
 
 if TYPE_CHECKING:
     from nexus_daemon.lsp.dispatch import NexusServer

@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote_to_bytes
 import msgspec
 
 from nexus_context.errors import Problem, Span
-from nexus_context.lines import LineIndex
+from nexus_context.text.lines import LineIndex
 from nexus_daemon.protocol.shapes import Location, Position, Range
 
 SOURCE = "nexus"

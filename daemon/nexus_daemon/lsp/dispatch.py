@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 import msgspec
 
 from nexus_context.errors import Problem
-from nexus_daemon import tracing
 from nexus_daemon.lsp import client_log, failures, framing, lsp_types, serving
 from nexus_daemon.lsp.documents import OpenDocuments
 from nexus_daemon.lsp.envelope import (
@@ -48,6 +47,7 @@ from nexus_daemon.lsp.lsp_types import DEFAULT_ENCODING, NOTIFICATIONS, Initiali
 from nexus_daemon.lsp.outgoing import Outbox, OutgoingRequests
 from nexus_daemon.lsp.progress import ClientProgress, WorkProgress, set_work, token_of
 from nexus_daemon.lsp.serving import Serving
+from nexus_daemon.process import tracing
 
 if TYPE_CHECKING:
     from nexus_daemon.lsp.link import StreamLink

@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
-from nexus_context.decoding import convert_to, decoder_of
 from nexus_context.errors import NexusError
+from nexus_context.text.decoding import convert_to, decoder_of
 
 HEADER_LIMIT = 8 * 1024  # bytes
 BODY_LIMIT = 32 * 1024 * 1024  # bytes

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from nexus_daemon.lsp.lsp_types import DEFAULT_ENCODING, ENCODINGS, InitializeParams
-from nexus_daemon.version import PROTOCOL
+from nexus_daemon.process.version import PROTOCOL
 
 _PROVIDERS = {
     "textDocument/codeAction": "codeActionProvider",

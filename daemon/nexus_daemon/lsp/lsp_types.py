@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from nexus_context.decoding import convert_to
+from nexus_context.text.decoding import convert_to
 from nexus_daemon.lsp import framing
 from nexus_daemon.protocol.shapes import Range
 

@@ -16,7 +16,7 @@ from typing import Any, Literal, Self
 
 import msgspec
 
-from nexus_context.decoding import decode_as
+from nexus_context.text.decoding import decode_as
 from nexus_daemon.lsp.failures import ClientError, DisconnectedError
 
 DELAY_S = 0.5

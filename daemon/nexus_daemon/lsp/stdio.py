@@ -48,8 +48,8 @@ async def serve_stdio(
 
         def build_logged(server: NexusServer) -> None:
             # after the reply to `initialize`; what is logged before goes to standard error
-            from nexus_daemon.logs.process_log import logging_process
             from nexus_daemon.lsp.client_log import ClientLog
+            from nexus_daemon.process.logs.process_log import logging_process
 
             log.enter_context(logging_process("stdio", serving.current_number, ClientLog()))
             build(server)

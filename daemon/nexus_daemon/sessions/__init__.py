@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from nexus_daemon.lazy import submodules
+from nexus_daemon.process.lazy import submodules
 
 if TYPE_CHECKING:
     from nexus_daemon.sessions import usage as usage

@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from nexus_context.config.globs import Globs
+from nexus_context.disk.files import PROMPT_LIMIT, RealFiles, read_text, real_path
 from nexus_context.errors import Span
-from nexus_context.files import PROMPT_LIMIT, RealFiles, read_text, real_path
-from nexus_context.layers.text_reader import forbidden_link
-from nexus_context.layers.walk import within
+from nexus_context.folder.layers.text_reader import forbidden_link
+from nexus_context.folder.layers.walk import within
+from nexus_context.folder.prompt.blocks import Conditional
+from nexus_context.folder.snapshot import Snapshot
 from nexus_context.memory.item import BASE, MemoryItem
-from nexus_context.prompt.blocks import Conditional
-from nexus_context.snapshot import Snapshot
 from nexus_daemon import protocol
 from nexus_daemon.lsp import convert
 

@@ -21,18 +21,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from nexus_context import assembly
-from nexus_context.assembly import AssembledContext, costs, models
 from nexus_context.conversation.compaction.detection import settings_of
 from nexus_context.conversation.compaction.receipt import CompactionError, Receipt
 from nexus_context.conversation.message import content_of
 from nexus_context.conversation.window import Budget
 from nexus_context.errors import RequestError
+from nexus_context.folder.prompt import texts
 from nexus_context.ledger.errors import HeadMovedError, LedgerError
 from nexus_context.ledger.records import Counted, NewCompaction
-from nexus_context.prompt import texts
 from nexus_context.tokens import TokenCounter, count_message, family_of_counter
-from nexus_daemon import lazy, protocol
+from nexus_context.turn import costs, models
+from nexus_context.turn.request import AssembledContext, Request
+from nexus_daemon import protocol
+from nexus_daemon.process import lazy
 from nexus_daemon.sessions import model_summarizer, next_request, sync, usage
 from nexus_daemon.sessions.conversations import Conversation
 from nexus_daemon.sessions.model_summarizer import SummaryTask
@@ -112,7 +113,7 @@ def plan(scope: SessionScope, params: protocol.CompactParams) -> Draft:
     scope.follow_to_compact()
     options = next_request.options_beside(snapshot, conversation, ledger)
     now = scope.client.now()
-    request = assembly.Request(options=options)
+    request = Request(options=options)
     fixed, view, spent = costs.fitted_part(snapshot, conversation.manager, request, now=now, looking=True)
     compaction_plan = conversation.manager.plan_compaction(
         fixed.counter,

@@ -21,20 +21,20 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from nexus_context.cache import AssemblyCache, Statistics
 from nexus_context.ledger.errors import key_reused
-from nexus_daemon import lazy
+from nexus_context.turn.cache import AssemblyCache, Statistics
+from nexus_daemon.process import lazy
 
 if TYPE_CHECKING:  # the first diagnostics need not wait for it
-    from nexus_context.assembly import AssembledContext, Options
     from nexus_context.conversation.message import Message
     from nexus_context.conversation.reported_usage import Estimate
+    from nexus_context.conversation.sent_requests import SentRequests
+    from nexus_context.folder.snapshot import Snapshot
     from nexus_context.ledger.records import Head, SessionOptions, TurnFacts
-    from nexus_context.manager import ContextManager
-    from nexus_context.prefix import Prefix
-    from nexus_context.sent_requests import SentRequests
-    from nexus_context.snapshot import Snapshot
     from nexus_context.tokens.correction import UsageReport
+    from nexus_context.turn.manager import ContextManager
+    from nexus_context.turn.prefix import Prefix
+    from nexus_context.turn.request import AssembledContext, Options
 
 MOST_KEYS = 1_000
 """Idempotency keys of a conversation that are in memory; the ledger has all."""

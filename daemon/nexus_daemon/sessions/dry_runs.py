@@ -12,19 +12,21 @@ from typing import Any
 
 import msgspec
 
-from nexus_context.assembly import AssembledContext, models
 from nexus_context.config.merge import deep_merge
 from nexus_context.conversation.message import Message, content_of, sent_content, text_of, without_preamble
 from nexus_context.conversation.repair import Repair
 from nexus_context.conversation.view import View
 from nexus_context.errors import Span
+from nexus_context.folder.prompt.render import Fragment, Prompt
+from nexus_context.folder.snapshot import Snapshot
 from nexus_context.ledger.rows import json_text
-from nexus_context.prompt.render import Fragment, Prompt
-from nexus_context.snapshot import Snapshot
+from nexus_context.text.visible import visible_line
 from nexus_context.tokens import TokenCounter, count_message
-from nexus_context.visible import visible_line
-from nexus_daemon import prompt_sources, protocol
+from nexus_context.turn import models
+from nexus_context.turn.request import AssembledContext
+from nexus_daemon import protocol
 from nexus_daemon.lsp.convert import Locator
+from nexus_daemon.sessions import prompt_sources
 
 MOST_TEXT = 200
 """Code points of a message's beginning."""

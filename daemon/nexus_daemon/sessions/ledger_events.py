@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from nexus_context.layers.agent_definitions import MAIN
-from nexus_daemon import lazy
+from nexus_context.folder.layers.agent_definitions import MAIN
+from nexus_daemon.process import lazy
 
 if TYPE_CHECKING:
     from nexus_context.conversation.message import Message

@@ -27,9 +27,9 @@ import msgspec
 
 from nexus_context import ledger as ledgers
 from nexus_context.errors import RequestError
-from nexus_context.layers.agent_definitions import MAIN
+from nexus_context.folder.layers.agent_definitions import MAIN
 from nexus_context.ledger.errors import LedgerError
-from nexus_daemon import lazy, tracing
+from nexus_daemon.process import lazy, tracing
 from nexus_daemon.sessions import ledger_events
 from nexus_daemon.sessions.correction_cache import CorrectionCache
 from nexus_daemon.sessions.ledger_events import Reason

@@ -17,8 +17,9 @@ from nexus_context.conversation.summary import readable
 from nexus_context.conversation.view import View
 from nexus_context.errors import NexusError
 from nexus_context.tokens import TokenCounter, count_message
-from nexus_daemon import lazy, protocol
+from nexus_daemon import protocol
 from nexus_daemon.lsp import framing, progress
+from nexus_daemon.process import lazy
 from nexus_daemon.sessions.scope import SessionScope
 
 if TYPE_CHECKING:

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nexus_context.assembly import Options, Request
 from nexus_context.config.picked_model import ModelChoice, leaves_model_to_editor
-from nexus_context.decoding import convert_to
+from nexus_context.conversation.tools import name_of
 from nexus_context.errors import RequestError
+from nexus_context.folder.snapshot import Snapshot, for_choice
 from nexus_context.ledger.records import SessionOptions
-from nexus_context.snapshot import Snapshot, for_choice
-from nexus_context.tools import name_of
-from nexus_daemon import lazy
+from nexus_context.text.decoding import convert_to
+from nexus_context.turn.request import Options, Request
+from nexus_daemon.process import lazy
 from nexus_daemon.sessions.conversations import Conversation
 from nexus_daemon.sessions.ledger_writer import FolderLedger
 

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from nexus_context.assistants.importing import jsonl
 from nexus_context.errors import RequestError
-from nexus_context.ledger import jsonl, markdown
+from nexus_context.ledger import markdown
 from nexus_context.ledger.errors import LedgerError
 from nexus_daemon import protocol
 from nexus_daemon.sessions import sync, usage

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
-from nexus_context.snapshot import Snapshot
+from nexus_context.folder.snapshot import Snapshot
 from nexus_daemon.lsp.convert import Locator
 from nexus_daemon.sessions import sync
 from nexus_daemon.sessions.conversations import Conversation

@@ -30,18 +30,19 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from nexus_context.assembly import Options, models, offered_tools
-from nexus_context.budget import usage
 from nexus_context.conversation.agent_result import AgentResult, TurnOutcome
+from nexus_context.conversation.budget import usage
 from nexus_context.conversation.compaction.detection import READ_TOKENS
 from nexus_context.conversation.compaction.server import SplitTurn
+from nexus_context.conversation.frozen import frozen_of, frozen_text, settled
 from nexus_context.conversation.half_pairs import whole_message
 from nexus_context.conversation.history import NO_GAP, History
 from nexus_context.conversation.message import Message, sent_content
 from nexus_context.conversation.reported_usage import Estimate, report_of
+from nexus_context.conversation.sent_requests import AssembledRequest
 from nexus_context.conversation.times import opening_message
 from nexus_context.conversation.window import LARGEST_NEW
-from nexus_context.frozen import frozen_of, frozen_text, settled
+from nexus_context.folder.snapshot import Snapshot
 from nexus_context.ledger import records
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.records import (
@@ -56,11 +57,11 @@ from nexus_context.ledger.records import (
     TurnFacts,
     turn_facts,
 )
-from nexus_context.sent_requests import AssembledRequest
-from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import TokenCounter, count_message
 from nexus_context.tokens.correction import UsageReport
-from nexus_daemon import lazy
+from nexus_context.turn import models, offered_tools
+from nexus_context.turn.request import Options
+from nexus_daemon.process import lazy
 from nexus_daemon.sessions.conversations import Answer, Conversation, RequestFacts
 from nexus_daemon.sessions.ledger_writer import FolderLedger
 

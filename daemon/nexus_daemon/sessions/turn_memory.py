@@ -19,26 +19,26 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nexus_context.assembly import Request
-from nexus_context.assembly.last_message import takes_memory
 from nexus_context.conversation.message import Message, text_of
+from nexus_context.disk.files import read_text
 from nexus_context.errors import RequestError
-from nexus_context.files import read_text
-from nexus_context.layers.agent_definitions import MAIN
+from nexus_context.folder.layers.agent_definitions import MAIN
 from nexus_context.memory.events import memory_messages
 from nexus_context.memory.item import MemoryItem
 from nexus_context.memory.levels import settings_of
-from nexus_daemon import lazy
+from nexus_context.turn.last_message import takes_memory
+from nexus_context.turn.request import Request
 from nexus_daemon.lsp.convert import Locator
+from nexus_daemon.process import lazy
 from nexus_daemon.sessions.attachments import NO_ATTACHMENTS, Attachments
 from nexus_daemon.sessions.conversations import Conversation
 from nexus_daemon.sessions.ledger_writer import FolderLedger
 from nexus_daemon.sessions.scope import SessionScope
 
 if TYPE_CHECKING:  # most turns have no memory
-    from nexus_context.assembly.git import GitState
     from nexus_context.memory.knowledge import Passage
     from nexus_context.memory.sources import Source
+    from nexus_context.turn.git import GitState
 
 logger = logging.getLogger(__name__)
 

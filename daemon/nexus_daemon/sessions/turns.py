@@ -20,18 +20,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from nexus_context import assembly
-from nexus_context.assembly import AssembledContext, models
-from nexus_context.assembly.context_json import context_json
-from nexus_context.assembly.last_message import takes_memory
 from nexus_context.conversation.message import Message, text_of
 from nexus_context.conversation.reported_usage import Estimate
 from nexus_context.conversation.tool_pairs import ends_with_result
-from nexus_context.layers.agent_definitions import MAIN
+from nexus_context.folder.layers.agent_definitions import MAIN
 from nexus_context.ledger.records import TurnFacts
-from nexus_context.prefix import compare
-from nexus_daemon import protocol, results, tracing
-from nexus_daemon.sessions import dry_runs, next_request, sync, turn_memory, usage
+from nexus_context.turn import models
+from nexus_context.turn.context_json import context_json
+from nexus_context.turn.last_message import takes_memory
+from nexus_context.turn.models import model_of
+from nexus_context.turn.prefix import compare
+from nexus_context.turn.request import AssembledContext, Options, Request
+from nexus_context.turn.reuse import assemble_cached
+from nexus_daemon import protocol
+from nexus_daemon.process import tracing
+from nexus_daemon.sessions import dry_runs, next_request, results, sync, turn_memory, usage
 from nexus_daemon.sessions.attachments import (
     NO_ATTACHMENTS,
     Attachments,
@@ -44,8 +47,8 @@ from nexus_daemon.sessions.scope import SessionScope
 from nexus_daemon.sessions.turn_memory import TurnInputs, TurnMemory
 
 if TYPE_CHECKING:
-    from nexus_context.assembly.git import GitState
     from nexus_context.memory.knowledge import Passage
+    from nexus_context.turn.git import GitState
 
 
 class _Turn(NamedTuple):
@@ -54,7 +57,7 @@ class _Turn(NamedTuple):
     scope: SessionScope
     params: protocol.AssembleParams
     inputs: TurnInputs
-    request: assembly.Request
+    request: Request
     now: datetime
     began: float
 
@@ -123,19 +126,19 @@ def request_of(
     params: protocol.AssembleParams,
     git: "GitState | None" = None,
     agent_parameters: Mapping[str, Any] = {},
-) -> assembly.Request:
+) -> Request:
     """The library's request for these parameters."""
     options = params.options or protocol.AssembleOptions()
     message = params.message
     if message is not None and not isinstance(message, Message):
         message = Message("user", message)
-    return assembly.Request(
+    return Request(
         message=message,
         event=params.event,
         format=params.format,
         session=params.session or "main",
         agent_parameters=agent_parameters,
-        options=assembly.Options(**msgspec.structs.asdict(options)),
+        options=Options(**msgspec.structs.asdict(options)),
         git=git,
     )
 
@@ -144,7 +147,7 @@ def request_of(
 
 
 async def _collect_inputs(
-    scope: SessionScope, request: assembly.Request, params: protocol.AssembleParams
+    scope: SessionScope, request: Request, params: protocol.AssembleParams
 ) -> TurnInputs:
     """Read the inputs of a turn; `params` are those of `request`."""
     passages, git, attachments = await asyncio.gather(
@@ -168,18 +171,16 @@ def _remembers(params: protocol.AssembleParams) -> bool:
     return params.dry_run is None or params.dry_run.memory
 
 
-async def _search_knowledge(
-    scope: SessionScope, request: assembly.Request, *, remembers: bool
-) -> "Sequence[Passage]":
+async def _search_knowledge(scope: SessionScope, request: Request, *, remembers: bool) -> "Sequence[Passage]":
     text = "" if request.message is None else text_of(request.message)
     if not text or not takes_memory(request) or not remembers:
         return ()
-    _, counter = assembly.model_of(scope.snapshot, request.options.model)
+    _, counter = model_of(scope.snapshot, request.options.model)
     with scope.client.daemon.workers.counting():
         return await scope.folder.knowledge.query(text, counter)
 
 
-async def _read_git(scope: SessionScope, request: assembly.Request) -> "GitState | None":
+async def _read_git(scope: SessionScope, request: Request) -> "GitState | None":
     """The state of the folder's working tree, unless the turn does not report it."""
     reports_git = takes_memory(request) and "git" not in (request.event or {})
     if not reports_git or not scope.snapshot.effective.get("/context/git"):
@@ -297,7 +298,7 @@ def _assemble(turn: _Turn) -> _Context:
     memory = turn_memory.gather(turn.scope, request, turn.inputs) if _remembers(turn.params) else TurnMemory()
     revision = conversation.manager.revision
     with tracing.span("assemble"):
-        assembled, cached = assembly.assemble_cached(
+        assembled, cached = assemble_cached(
             conversation.assembled,
             snapshot,
             messages,
@@ -323,13 +324,13 @@ def _is_due(turn: _Turn, context: AssembledContext) -> bool:
     return not conversation.futile and not conversation.state.undone
 
 
-def _is_turn(request: assembly.Request, conversation: Conversation) -> bool:
+def _is_turn(request: Request, conversation: Conversation) -> bool:
     """Whether a model is to answer the request: it has a message, or a body behind a tool's result."""
     goes_on = request.format != "neutral" and _goes_on(request, conversation)
     return request.message is not None or goes_on
 
 
-def _goes_on(request: assembly.Request, conversation: Conversation) -> bool:
+def _goes_on(request: Request, conversation: Conversation) -> bool:
     """Whether the request is behind a tool's result."""
     return request.message is None and ends_with_result(conversation.manager.history.messages)
 

@@ -7,17 +7,19 @@ from typing import Any
 
 import msgspec
 
-from nexus_context import assembly
 from nexus_context.conversation.reported_usage import Estimate
 from nexus_context.errors import RequestError
-from nexus_context.manager import ContextManager
+from nexus_context.folder.snapshot import Snapshot
 from nexus_context.memory.item import MemoryItem
-from nexus_context.prefix import compare
-from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import get_token_counter, is_loaded
-from nexus_daemon import protocol, results
+from nexus_context.turn import assembly
+from nexus_context.turn.manager import ContextManager
+from nexus_context.turn.models import model_of
+from nexus_context.turn.prefix import compare
+from nexus_context.turn.request import Request
+from nexus_daemon import protocol
 from nexus_daemon.lsp.convert import Locator
-from nexus_daemon.sessions import next_request, sync, turn_memory
+from nexus_daemon.sessions import next_request, results, sync, turn_memory
 from nexus_daemon.sessions.conversations import Conversation
 from nexus_daemon.sessions.ledger_writer import FolderLedger
 from nexus_daemon.sessions.scope import SessionScope
@@ -44,13 +46,13 @@ def measure_scope(scope: SessionScope) -> Measured:
     conversation = scope.conversation
     options = next_request.options_of_look(scope.snapshot, conversation, scope.ledger)
     messages = conversation.stored
-    spent, percent = _measure(scope, assembly.Request(options=options), scope.locate, messages)
+    spent, percent = _measure(scope, Request(options=options), scope.locate, messages)
     return Measured(len(messages), spent, percent)
 
 
 def estimate_request(scope: SessionScope) -> Estimate:
     """The estimate of a conversation's request, for a turn that was assembled elsewhere."""
-    family = assembly.model_of(scope.snapshot, None)[0].family.name
+    family = model_of(scope.snapshot, None)[0].family.name
     return Estimate(family, measure_scope(scope).usage.total, begun=True)
 
 
@@ -61,7 +63,7 @@ def read_usage(scope: SessionScope) -> protocol.TokenUsage:
 
 
 def read_next_usage(
-    scope: SessionScope, request: assembly.Request, inputs: turn_memory.TurnInputs
+    scope: SessionScope, request: Request, inputs: turn_memory.TurnInputs
 ) -> protocol.TokenUsage:
     """What the next turn costs with all that is sent beside the user's message.
 
@@ -101,9 +103,9 @@ def current_usage(
         except RequestError as error:  # the usage is then that of the messages in memory
             logger.warning("%s", error)
     options = next_request.options_of_look(snapshot, conversation, ledger)
-    limits, _ = assembly.model_of(snapshot, None)
+    limits, _ = model_of(snapshot, None)
     counter = None if is_loaded(limits.encoding) else get_token_counter(use_tiktoken=False)
-    request = assembly.Request(options=options)
+    request = Request(options=options)
     measured = assembly.measure(snapshot, conversation.stored, request=request, counter=counter, now=now)
     spent = results.measured(measured, locate, conversation.positions)
     return with_cache(spent, snapshot, conversation, locate, now=now)
@@ -133,13 +135,13 @@ def with_cache(
         prefix = assembly.prefix_of(snapshot, conversation.manager, options, now=now, form=form)
     except RequestError:  # a skill that the request named is gone
         return usage
-    report = compare(before, prefix, assembly.model_of(snapshot, options.model)[1])
+    report = compare(before, prefix, model_of(snapshot, options.model)[1])
     return msgspec.structs.replace(usage, cache=results.cache_report(report, locate))
 
 
 def _measure(
     scope: SessionScope,
-    request: assembly.Request,
+    request: Request,
     locate: Locator,
     messages: ContextManager,
     *,

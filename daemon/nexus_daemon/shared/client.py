@@ -17,9 +17,9 @@ import os
 import sys
 import time
 
+from nexus_daemon.process.version import PROTOCOL, __version__
 from nexus_daemon.shared import hello
 from nexus_daemon.shared.identity import DirectPlace, NoSharedDaemonError, Place, find_place
-from nexus_daemon.version import PROTOCOL, __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@
 import os
 import sys
 
+from nexus_daemon.process.version import __version__
 from nexus_daemon.shared.identity import NoSharedDaemonError, find_place
-from nexus_daemon.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ def main(arguments: list[str], run_command: "RunCommand") -> int | None:
     """
 
     def run_daemon() -> int:
-        from nexus_daemon.lean_imports import import_lean
+        from nexus_daemon.process.lean_imports import import_lean
 
         import_lean("msgspec")
         import_lean("asyncio")

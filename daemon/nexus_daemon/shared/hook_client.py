@@ -12,9 +12,9 @@
 import os
 import sys
 
+from nexus_daemon.process.version import PROTOCOL, __version__
 from nexus_daemon.shared import hello
 from nexus_daemon.shared.identity import NoSharedDaemonError, find_place
-from nexus_daemon.version import PROTOCOL, __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

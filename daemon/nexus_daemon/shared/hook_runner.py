@@ -21,9 +21,9 @@ from nexus_daemon.shared.hook_client import MOST_SPOOLED, spool_path
 from nexus_daemon.shared.identity import Place
 
 if TYPE_CHECKING:
-    from nexus_daemon.hooks.handler import HookHandler
-    from nexus_daemon.hooks.hook_event import HookCall
-    from nexus_daemon.state import Daemon
+    from nexus_daemon.assistants.hooks.handler import HookHandler
+    from nexus_daemon.assistants.hooks.hook_event import HookCall
+    from nexus_daemon.windows.daemon import Daemon
 
 ANSWER_S = 5.0  # in which a client takes its answer
 logger = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ class HookRunner:
         """The sessions of other assistants that run, as JSON."""
         if self._handler is None:
             return []
-        from nexus_daemon.hooks.running import RUNNING
+        from nexus_daemon.assistants.hooks.running import RUNNING
 
         return [msgspec.to_builtins(session) for session in RUNNING.all()]
 
@@ -74,7 +74,7 @@ class HookRunner:
             self._handler.close()
 
     def _take(self, fields: hello.Fields) -> "Callable[[], str] | None":
-        from nexus_daemon.hooks.hook_event import HookCall
+        from nexus_daemon.assistants.hooks.hook_event import HookCall
 
         try:
             handler = self._start(fields)
@@ -96,8 +96,8 @@ class HookRunner:
     def _start(self, fields: hello.Fields) -> "HookHandler":
         """The handler, which first gets what was spooled."""
         if self._handler is None:
-            from nexus_daemon.hooks.handler import HookHandler
-            from nexus_daemon.hooks.hook_folders import HookFolders
+            from nexus_daemon.assistants.hooks.handler import HookHandler
+            from nexus_daemon.assistants.hooks.hook_folders import HookFolders
 
             assert self._loop is not None  # noqa: S101 - `serve` has set it
             self._handler = HookHandler(HookFolders(self._start_daemon, self._loop))
@@ -110,7 +110,7 @@ class HookRunner:
 
     def _spooled(self, fields: hello.Fields) -> "list[HookCall]":
         """The spooled events; the file is removed."""
-        from nexus_daemon.hooks.hook_event import HookCall
+        from nexus_daemon.assistants.hooks.hook_event import HookCall
 
         path = spool_path(self._place)
         taken = f"{path}.{os.getpid()}"

@@ -17,7 +17,7 @@ import stat
 import sys
 import zlib
 
-from nexus_daemon.version import PROTOCOL
+from nexus_daemon.process.version import PROTOCOL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -26,22 +26,22 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from nexus_daemon import version
-from nexus_daemon.client_process import ClientProcess
 from nexus_daemon.lsp import framing, serving
 from nexus_daemon.lsp.link import Limits, StreamLink
 from nexus_daemon.lsp.pipe import SocketReader, SocketWriter
 from nexus_daemon.lsp.stdio import serve_stream
+from nexus_daemon.process import version
+from nexus_daemon.process.client_process import ClientProcess
+from nexus_daemon.process.version import PROTOCOL, __version__
 from nexus_daemon.shared import client, hello, process
 from nexus_daemon.shared.command_runner import CommandRunner, RunCommand
 from nexus_daemon.shared.goodbye import CLOSED, REPLACED, STOPPED, goodbye
 from nexus_daemon.shared.hook_runner import HookRunner
 from nexus_daemon.shared.identity import Place
-from nexus_daemon.version import PROTOCOL, __version__
 
 if TYPE_CHECKING:
     from nexus_daemon.lsp.dispatch import NexusServer
-    from nexus_daemon.state import Daemon
+    from nexus_daemon.windows.daemon import Daemon
 
 HELLO_S = 5.0
 DRAIN_S = 5.0
@@ -136,8 +136,8 @@ class SharedDaemon:
         if self._has_log:
             return
         self._has_log = True
-        from nexus_daemon.logs.process_log import logging_process
         from nexus_daemon.lsp.client_log import ClientLog
+        from nexus_daemon.process.logs.process_log import logging_process
 
         is_shared = self._lock is not None
         role = "shared" if is_shared else "server"
@@ -349,7 +349,7 @@ class SharedDaemon:
     def _start(self) -> "Daemon":
         """The state that all clients share; the first client starts it."""
         if self._daemon is None:
-            from nexus_daemon.state import Daemon
+            from nexus_daemon.windows.daemon import Daemon
             from nexus_daemon.workspace.inputs import load_inputs
 
             self._daemon = Daemon(load_inputs(os.environ))
@@ -457,7 +457,7 @@ def _client_process(fields: hello.Fields | None) -> ClientProcess | None:
 
 def _idle_minutes() -> float:
     """The setting `daemon.idle_minutes` of the user, as it is now."""
-    from nexus_context.snapshot import load
+    from nexus_context.folder.snapshot import load
     from nexus_daemon.workspace.inputs import load_inputs
 
     inputs = load_inputs(os.environ)

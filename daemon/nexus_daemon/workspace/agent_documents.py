@@ -10,10 +10,10 @@ from collections.abc import Mapping
 
 import msgspec
 
-from nexus_context.layers.agent_definitions import MAIN, configured_directory
-from nexus_context.layers.bootstrap import AGENT_FILE, variant_of
-from nexus_context.layers.walk import CONFIG_DIRECTORY
-from nexus_context.snapshot import Snapshot
+from nexus_context.folder.layers.agent_definitions import MAIN, configured_directory
+from nexus_context.folder.layers.bootstrap import AGENT_FILE, variant_of
+from nexus_context.folder.layers.walk import CONFIG_DIRECTORY
+from nexus_context.folder.snapshot import Snapshot
 
 SUFFIXES = (".md", ".json")
 """Suffixes of the files that an agent reads in `.nexus3`."""

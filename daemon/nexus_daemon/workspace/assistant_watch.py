@@ -19,11 +19,11 @@ from os import sep
 from os.path import dirname, join
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nexus_context.layers.walk import within
-from nexus_context.snapshot import LoadInputs
+from nexus_context.folder.layers.walk import within
+from nexus_context.folder.snapshot import LoadInputs
 
 if TYPE_CHECKING:  # most windows want no sessions
-    from nexus_context.assistant_sessions.model import Place
+    from nexus_context.assistants.sessions.model import Place
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class WatchedFolder(NamedTuple):
     @property
     def place(self) -> "Place":
         """Where the assistants of its user have their files."""
-        from nexus_context.assistant_sessions.model import Place  # most windows want no sessions
+        from nexus_context.assistants.sessions.model import Place  # most windows want no sessions
 
         return Place(self.home, dict(self.environ))
 
@@ -228,8 +228,8 @@ class SessionNews:
 def _listing(folder: WatchedFolder) -> _Listing:
     """The sessions of a folder now. Reads the disk."""
     # for windows that want sessions
-    from nexus_context import files
-    from nexus_context.assistant_sessions import PROGRAMS, find_sessions
+    from nexus_context.assistants.tracking import PROGRAMS, find_sessions
+    from nexus_context.disk import files
 
     place = folder.place
     changed: dict[_Key, str] = {}
@@ -255,6 +255,6 @@ def _listing(folder: WatchedFolder) -> _Listing:
 
 def _roots(place: "Place") -> Iterator[str]:
     """The directories that hold the sessions of a user."""
-    from nexus_context.assistant_sessions import PROGRAMS
+    from nexus_context.assistants.tracking import PROGRAMS
 
     return (program.root_of(place) for program in PROGRAMS.values())

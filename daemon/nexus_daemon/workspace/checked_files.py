@@ -7,11 +7,11 @@
 
 import os
 
-from nexus_context.layers.bootstrap import BOOTSTRAP_FILES
-from nexus_context.layers.instructions import TOOL_DIRECTORIES
-from nexus_context.layers.unread import SHARED
-from nexus_context.layers.walk import CONFIG_DIRECTORY
-from nexus_context.skills import SKILL_FILE
+from nexus_context.folder.layers.bootstrap import BOOTSTRAP_FILES
+from nexus_context.folder.layers.instructions import TOOL_DIRECTORIES
+from nexus_context.folder.layers.unread import SHARED
+from nexus_context.folder.layers.walk import CONFIG_DIRECTORY
+from nexus_context.folder.skills import SKILL_FILE
 
 _NAMES = frozenset((*(name for name in SHARED if "/" not in name), ".mcp.json"))
 _TOOLS = frozenset((CONFIG_DIRECTORY, *TOOL_DIRECTORIES.values()))

@@ -11,14 +11,14 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from nexus_context import snapshot as snapshots
 from nexus_context.config.picked_model import ModelChoice
-from nexus_context.deadline import LoadStopped, Turns
+from nexus_context.disk.deadline import LoadStopped, Turns
 from nexus_context.errors import Problem, RequestError
-from nexus_context.layers.model import DEFAULTS
-from nexus_context.layers.walk import CONFIG_DIRECTORY, within
-from nexus_context.skills import SKILL_FILE
-from nexus_context.snapshot import LoadInputs, Snapshot
+from nexus_context.folder import snapshot as snapshots
+from nexus_context.folder.layers.model import DEFAULTS
+from nexus_context.folder.layers.walk import CONFIG_DIRECTORY, within
+from nexus_context.folder.skills import SKILL_FILE
+from nexus_context.folder.snapshot import LoadInputs, Snapshot
 from nexus_daemon.lsp import convert
 from nexus_daemon.workspace.agent_documents import (
     AgentDirectories,

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from nexus_daemon import lazy
+from nexus_daemon.process import lazy
 
 if TYPE_CHECKING:  # the first diagnostics need not wait for it
-    from nexus_context.assembly.git import GitState
+    from nexus_context.turn.git import GitState
 
 PATIENCE_S = 0.15
 FRESH_S = 1.0

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from nexus_context.layers.walk import global_directory, user_home
-from nexus_context.prompt.environment import detect
-from nexus_context.snapshot import LoadInputs
-from nexus_context.trust import trust_file
-from nexus_context.user_state import NoStateDirectoryError
+from nexus_context.disk.user_state import NoStateDirectoryError
+from nexus_context.folder.layers.walk import global_directory, user_home
+from nexus_context.folder.prompt.environment import detect
+from nexus_context.folder.snapshot import LoadInputs
+from nexus_context.folder.trust import trust_file
 
 
 def load_inputs(environ: Mapping[str, str]) -> LoadInputs:

@@ -29,10 +29,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from nexus_context.config.merge import Provenance
+from nexus_context.disk.files import real_path
 from nexus_context.errors import Problem, Severity
-from nexus_context.files import real_path
-from nexus_context.layers.model import Layers
-from nexus_daemon import lazy
+from nexus_context.folder.layers.model import Layers
+from nexus_daemon.process import lazy
 from nexus_daemon.workspace.queue import TaskQueue
 
 if TYPE_CHECKING:

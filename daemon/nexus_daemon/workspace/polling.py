@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Executor
 from functools import partial
 
-from nexus_context.files import SETTLED_NS
+from nexus_context.disk.files import SETTLED_NS
 
 logger = logging.getLogger(__name__)
 

@@ -24,14 +24,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from nexus_context.errors import Problem
-from nexus_context.layers.walk import within
+from nexus_context.folder.layers.walk import within
 from nexus_daemon.features.diagnostics import diagnostics
 from nexus_daemon.lsp import convert, framing
 from nexus_daemon.lsp.client_capabilities import ClientCapabilities
 from nexus_daemon.lsp.documents import Document, OpenDocuments
 
 if TYPE_CHECKING:
-    from nexus_context.snapshot import Snapshot
+    from nexus_context.folder.snapshot import Snapshot
     from nexus_daemon.workspace.folders import Folder
 
 PUBLISH = "textDocument/publishDiagnostics"

@@ -3,10 +3,10 @@
 1. A `CoalescingQueue` runs the rebuilds: one at a time, and one more for everything requested meanwhile.
    `settled()` waits for the rebuild that contains the last request, so a request after an edit sees it.
 2. A rebuild that raises is a bug: it is logged, the old snapshot stays, and the queue continues.
-3. A rebuild has a deadline, and a newer request supersedes it (`nexus_context.deadline`, which also says when
-   a long rebuild lets others work). The rebuild after a superseded one cannot be superseded, so constant
-   typing still produces a snapshot now and then. A rebuild that ran out of time is not repeated before the
-   next request: the old snapshot stays, and the queue calls `on_overdue`.
+3. A rebuild has a deadline, and a newer request supersedes it (`disk.deadline`, which also says when a long
+   rebuild lets others work). The rebuild after a superseded one cannot be superseded, so constant typing
+   still produces a snapshot now and then. A rebuild that ran out of time is not repeated before the next
+   request: the old snapshot stays, and the queue calls `on_overdue`.
 4. After `cancel()` nothing is swapped in. Waiting callers get an error that says that the folder was removed.
 """
 
@@ -19,10 +19,10 @@ from functools import partial
 
 import msgspec
 
-from nexus_context.deadline import LOAD_S, Deadline, LoadStopped, Turns
+from nexus_context.disk.deadline import LOAD_S, Deadline, LoadStopped, Turns
 from nexus_context.errors import RequestError
-from nexus_context.snapshot import Snapshot
-from nexus_daemon import tracing
+from nexus_context.folder.snapshot import Snapshot
+from nexus_daemon.process import tracing
 from nexus_daemon.workspace.queue import CoalescingQueue
 
 logger = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ import os
 import msgspec
 
 from nexus_context.errors import RequestError
-from nexus_context.init import InitPlan
+from nexus_context.folder.init import InitPlan
 
 
 class Scaffolded(msgspec.Struct, frozen=True):

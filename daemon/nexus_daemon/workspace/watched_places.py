@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import Executor, Future
 from typing import NamedTuple
 
-from nexus_context.layers.walk import within
+from nexus_context.folder.layers.walk import within
 from nexus_daemon.workspace.watch_limits import Failure, network_devices, network_mounts, unlisted
 
 REMOTE_S = 2.0  # for which network file systems are waited for

@@ -36,8 +36,9 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from nexus_context.layers.walk import within
-from nexus_daemon import tracing, workspace
+from nexus_context.folder.layers.walk import within
+from nexus_daemon import workspace
+from nexus_daemon.process import tracing
 from nexus_daemon.workspace.polling import Poller
 from nexus_daemon.workspace.watch_events import MODIFIED, DirectoryWatch, Watches
 from nexus_daemon.workspace.watch_limits import Failure, explain

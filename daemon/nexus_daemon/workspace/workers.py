@@ -8,10 +8,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar
 
-from nexus_context.cancellation import cancellable
-from nexus_context.deadline import Turns
+from nexus_context.disk.cancellation import cancellable
+from nexus_context.disk.deadline import Turns
 from nexus_context.tokens import loaded_encodings
-from nexus_daemon import tracing
+from nexus_daemon.process import tracing
 from nexus_daemon.workspace.fair_threads import MOST_THREADS, FairThreads
 from nexus_daemon.workspace.malloc_arenas import limit_arenas
 

@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from nexus_context.agents import Agent, AgentPool
-from nexus_context.assembly import Request, assemble
 from nexus_context.conversation.message import Message, text_of
 from nexus_context.errors import RequestError
 from nexus_context.ledger import open_ledger
+from nexus_context.turn.assembly import assemble
+from nexus_context.turn.request import Request
 from support.fixture import write_fixture
 from support.folders import load_folder
 from support.pools import inputs_of, pool_of

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from nexus_context.agents import Agent, AgentPool
 from nexus_context.agents.agent import AgentSpec
 from nexus_context.agents.directory_snapshots import UNUSED_AT_MOST
+from nexus_context.disk.files import real_path
 from nexus_context.errors import RequestError
-from nexus_context.files import real_path
-from nexus_context.snapshot import Snapshot
+from nexus_context.folder.snapshot import Snapshot
 from support.fixture import Fixture, write_fixture
 from support.folders import load_folder
 from support.pools import inputs_of, pool_of

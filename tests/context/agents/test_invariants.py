@@ -14,9 +14,9 @@ from nexus_context.agents import AgentPermissions, AgentPool
 from nexus_context.agents.permissions import narrow
 from nexus_context.config.patterns import Patterns
 from nexus_context.config.scope import LEVELS
+from nexus_context.disk.files import real_path
 from nexus_context.errors import RequestError
-from nexus_context.files import real_path
-from nexus_context.prompt.blocks import OWN_TEXTS
+from nexus_context.folder.prompt.blocks import OWN_TEXTS
 from support.fixture import Fixture, write_fixture
 from support.pools import pool_of
 

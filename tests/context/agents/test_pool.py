@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from nexus_context.agents import MAX_AGENTS, Agent, AgentPool
-from nexus_context.assembly import Options, Request, assemble
 from nexus_context.config.patterns import Patterns
 from nexus_context.conversation.message import Message
 from nexus_context.errors import RequestError
+from nexus_context.turn.assembly import assemble
+from nexus_context.turn.request import Options, Request
 from support.fixture import Fixture, write_fixture
 from support.folders import load_folder, relative
 from support.pools import inputs_of, pool_of

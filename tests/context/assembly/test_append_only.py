@@ -10,17 +10,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nexus_context.assembly import AssembledContext, Request, assemble, model_of
-from nexus_context.assembly.git import GitState
-from nexus_context.budget import EARLIER_EVENTS, EARLIER_MEMORY
+from nexus_context.conversation.budget import EARLIER_EVENTS, EARLIER_MEMORY
 from nexus_context.conversation.message import Message, ToolCall, content_of
+from nexus_context.folder.snapshot import Snapshot
 from nexus_context.ledger import open_ledger
 from nexus_context.ledger.records import Counted, NewTurn
-from nexus_context.manager import ContextManager
 from nexus_context.memory.item import MemoryItem
-from nexus_context.prefix import compare
-from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import SimpleTokenCounter, count_message, counter_for
+from nexus_context.turn.assembly import assemble
+from nexus_context.turn.git import GitState
+from nexus_context.turn.manager import ContextManager
+from nexus_context.turn.models import model_of
+from nexus_context.turn.prefix import compare
+from nexus_context.turn.request import AssembledContext, Request
 from support.fixture import write_fixture
 from support.folders import load_folder
 from support.views import check as check_view

@@ -10,19 +10,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nexus_context.assembly import AssembledContext, Options, Request, assemble
-from nexus_context.assembly.git import GitState
 from nexus_context.conversation.message import Message, ToolCall
 from nexus_context.errors import RequestError
+from nexus_context.folder.snapshot import Snapshot
 from nexus_context.ledger import open_ledger
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.records import Counted, NewTurn
 from nexus_context.ledger.store import Ledger
-from nexus_context.manager import ContextManager
 from nexus_context.memory.item import MemoryItem
-from nexus_context.prefix import compare
-from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import counter_for
+from nexus_context.turn.assembly import assemble
+from nexus_context.turn.git import GitState
+from nexus_context.turn.manager import ContextManager
+from nexus_context.turn.prefix import compare
+from nexus_context.turn.request import AssembledContext, Options, Request
 from support.fixture import write_fixture
 from support.folders import load_folder
 from support.strict_provider import Answer, Pricing, Reply, StrictProvider

@@ -4,8 +4,8 @@ from typing import Any, cast
 
 import pytest
 
-from nexus_context.assembly.context_json import message_contexts
 from nexus_context.conversation.message import Message
+from nexus_context.turn.context_json import message_contexts
 
 USER = {"injectedAt": "2026-11-20T12:00:00+00:00", "event": {"hookCount": 2}}
 MEMORY = {"included": ["docs/deploy.md"]}

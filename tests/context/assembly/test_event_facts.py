@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from nexus_context.assembly import Options, Request, assemble
-from nexus_context.assembly.event_facts import MOST_CHARACTERS, check_event, event_text, hook_count
 from nexus_context.conversation.message import Message, text_of
 from nexus_context.errors import RequestError
-from nexus_context.manager import ContextManager
+from nexus_context.turn.assembly import assemble
+from nexus_context.turn.event_facts import MOST_CHARACTERS, check_event, event_text, hook_count
+from nexus_context.turn.manager import ContextManager
+from nexus_context.turn.request import Options, Request
 from support.fixture import write_fixture
 from support.pools import pool_of
 

@@ -11,14 +11,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nexus_context.assembly import AssembledContext, Options, Request, assemble, measure, model_of
-from nexus_context.budget import EARLIER_CHANGES
+from nexus_context.conversation.budget import EARLIER_CHANGES
+from nexus_context.conversation.frozen import Frozen, changes_between, frozen_of, frozen_text, parts_of
 from nexus_context.conversation.message import Message, ToolCall, content_of
-from nexus_context.frozen import Frozen, changes_between, frozen_of, frozen_text, parts_of
+from nexus_context.folder.snapshot import Snapshot
 from nexus_context.ledger import open_ledger
-from nexus_context.manager import ContextManager
-from nexus_context.prefix import compare
-from nexus_context.snapshot import Snapshot
+from nexus_context.turn.assembly import assemble, measure
+from nexus_context.turn.manager import ContextManager
+from nexus_context.turn.models import model_of
+from nexus_context.turn.prefix import compare
+from nexus_context.turn.request import AssembledContext, Options, Request
 from support.fixture import write_fixture
 from support.folders import load_folder
 from support.views import check as check_view

@@ -12,8 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nexus_context.assembly import AssembledContext, Request, assemble
-from nexus_context.assembly.git import (
+from nexus_context.conversation.message import Message, content_of
+from nexus_context.memory.item import MemoryItem
+from nexus_context.turn.assembly import assemble
+from nexus_context.turn.git import (
     MAX_NAME,
     MOST_FILES,
     MOST_LINES,
@@ -24,9 +26,8 @@ from nexus_context.assembly.git import (
     look,
     read,
 )
-from nexus_context.conversation.message import Message, content_of
-from nexus_context.manager import ContextManager
-from nexus_context.memory.item import MemoryItem
+from nexus_context.turn.manager import ContextManager
+from nexus_context.turn.request import AssembledContext, Request
 from support.fixture import write_fixture
 from support.folders import load_folder
 

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nexus_context.assembly import Options, Request, assemble
 from nexus_context.conversation import parts
 from nexus_context.conversation.message import Message, Role
-from nexus_context.manager import ContextManager
-from nexus_context.snapshot import Snapshot
+from nexus_context.folder.snapshot import Snapshot
+from nexus_context.turn.assembly import assemble
+from nexus_context.turn.manager import ContextManager
+from nexus_context.turn.request import Options, Request
 from support.fixture import write_fixture
 from support.folders import load_folder
 

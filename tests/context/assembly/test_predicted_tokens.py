@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from nexus_context.budget import EARLIER_CHANGES
+from nexus_context.conversation.budget import EARLIER_CHANGES
 from nexus_context.conversation.message import Message, ToolCall
 from nexus_context.ledger import open_ledger
-from nexus_context.prefix import compare
+from nexus_context.turn.prefix import compare
 from support.strict_walk import MODELS, Letters, Model, Walk
 
 OPUS, FABLE, SONNET = MODELS[:3]

@@ -14,11 +14,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nexus_context.assembly import Options, Request, assemble
-from nexus_context.conversation import parameter_fields
+from nexus_context.conversation.bodies import parameter_fields
 from nexus_context.conversation.message import Message, ToolCall
-from nexus_context.manager import ContextManager
-from nexus_context.snapshot import Snapshot
+from nexus_context.folder.snapshot import Snapshot
+from nexus_context.turn.assembly import assemble
+from nexus_context.turn.manager import ContextManager
+from nexus_context.turn.request import Options, Request
 from support.conversations import PARTS
 from support.fixture import write_fixture
 from support.folders import load_folder

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from nexus_context import Options, Request, assemble
-from nexus_context.assembly import AssembledContext
-from nexus_context.budget import ContextConfig
-from nexus_context.conversation import body_bytes
 from nexus_context.conversation.agent_result import ProviderUsage
+from nexus_context.conversation.bodies import body_bytes
+from nexus_context.conversation.budget import ContextConfig
 from nexus_context.conversation.message import Message, ToolCall, text_of
+from nexus_context.conversation.tools import sent_fields
 from nexus_context.errors import ContextOverflowError
-from nexus_context.manager import ContextManager
-from nexus_context.snapshot import Snapshot
-from nexus_context.tools import sent_fields
+from nexus_context.folder.snapshot import Snapshot
+from nexus_context.turn.manager import ContextManager
+from nexus_context.turn.request import AssembledContext
 from support.fixture import write_fixture
 from support.folders import load_folder
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from nexus_context.assembly import AssembledContext, Options, Request, assemble
 from nexus_context.conversation.message import Message, ToolCall
-from nexus_context.manager import ContextManager
 from nexus_context.tokens import count_message, counter_for
+from nexus_context.turn.assembly import assemble
+from nexus_context.turn.manager import ContextManager
+from nexus_context.turn.request import AssembledContext, Options, Request
 from support.fixture import write_fixture
 from support.folders import load_folder
 

@@ -9,16 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nexus_context.assembly import FORMATS, AssembledContext, Options, Request, assemble, usage_of
-from nexus_context.budget import ContextConfig, TokenUsage, UsageRow, usage
+from nexus_context.conversation.budget import ContextConfig, TokenUsage, UsageRow, usage
 from nexus_context.conversation.message import Message
 from nexus_context.conversation.truncation import STRATEGIES, Strategy
 from nexus_context.errors import ContextOverflowError, RequestError, Span
-from nexus_context.manager import ContextManager
+from nexus_context.folder.snapshot import Snapshot, prompt_for
 from nexus_context.memory.item import MemoryItem
-from nexus_context.prefix import compare
-from nexus_context.snapshot import Snapshot, prompt_for
 from nexus_context.tokens import SimpleTokenCounter, counter_for, get_model_limits
+from nexus_context.turn.assembly import assemble, usage_of
+from nexus_context.turn.manager import ContextManager
+from nexus_context.turn.prefix import compare
+from nexus_context.turn.request import FORMATS, AssembledContext, Options, Request
 from support.fixture import write_fixture
 from support.folders import load_folder
 from support.histories import IMAGE, Letters, conversation, histories, shown

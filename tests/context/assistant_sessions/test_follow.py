@@ -12,17 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nexus_context.assistant_sessions import AssistantSession, Usage, find_sessions
-from nexus_context.assistant_sessions.claude_code_steps import ClaudeCodeSteps
-from nexus_context.assistant_sessions.codex_steps import CodexSteps
-from nexus_context.assistant_sessions.follow import SessionFollower
-from nexus_context.assistant_sessions.followed import FollowedFile
-from nexus_context.assistant_sessions.followers import SessionFollowers
-from nexus_context.assistant_sessions.model import Place
-from nexus_context.assistant_sessions.report import SessionReport
-from nexus_context.session_records import reader
-from nexus_context.session_records.claude_code import ClaudeCodeRecord
-from nexus_context.session_records.codex import CodexRecord
+from nexus_context.assistants.claude_code.records import ClaudeCodeRecord
+from nexus_context.assistants.claude_code.session_steps import ClaudeCodeSteps
+from nexus_context.assistants.codex.records import CodexRecord
+from nexus_context.assistants.codex.session_steps import CodexSteps
+from nexus_context.assistants.sessions import record_reader as reader
+from nexus_context.assistants.sessions.followed import FollowedFile
+from nexus_context.assistants.sessions.model import Place
+from nexus_context.assistants.sessions.report import SessionReport
+from nexus_context.assistants.tracking import AssistantSession, Usage, find_sessions
+from nexus_context.assistants.tracking.follow import SessionFollower
+from nexus_context.assistants.tracking.followers import SessionFollowers
 from support.assistant_transcripts import (
     BEGUN,
     FOLDER,

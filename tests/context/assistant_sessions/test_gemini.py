@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nexus_context.assistant_sessions import PROGRAMS, Usage, find_sessions
-from nexus_context.assistant_sessions.follow import SessionFollower
-from nexus_context.assistant_sessions.gemini_format import FORMAT
-from nexus_context.assistant_sessions.gemini_steps import GeminiSteps
-from nexus_context.assistant_sessions.model import Place
-from nexus_context.conversation.transcripts import read_transcript
-from nexus_context.conversation.transcripts.records import Record, Report
+from nexus_context.assistants.gemini.records import SNAPSHOT, GeminiRecord
+from nexus_context.assistants.gemini.session_format import FORMAT
+from nexus_context.assistants.gemini.session_steps import GeminiSteps
+from nexus_context.assistants.importing import read_transcript
+from nexus_context.assistants.mirror import mirror_files
+from nexus_context.assistants.sessions.model import Place
+from nexus_context.assistants.tracking import PROGRAMS, Usage, find_sessions
+from nexus_context.assistants.tracking.follow import SessionFollower
+from nexus_context.assistants.transcripts.records import Record, Report
 from nexus_context.errors import Span
 from nexus_context.ledger import open_ledger
-from nexus_context.mirror import mirror_files
-from nexus_context.session_records.gemini import SNAPSHOT, GeminiRecord
 
 RECORDED = Path(__file__).with_name("gemini_session.jsonl")
 FOLDER = "/home/ana/shop"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nexus_context.files import Lines
+from nexus_context.disk.files import Lines
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

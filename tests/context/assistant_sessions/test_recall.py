@@ -3,9 +3,9 @@
 import pytest
 from inline_snapshot import snapshot
 
-from nexus_context.assistant_sessions.recall import SessionFacts, recall_dropped
+from nexus_context.assistants.sessions.recall import SessionFacts, recall_dropped
 from nexus_context.conversation.message import Message, ToolCall
-from nexus_context.prompt import texts
+from nexus_context.folder.prompt import texts
 from nexus_context.tokens import counter_for
 
 COUNTER = counter_for("claude-sonnet-5")

@@ -9,18 +9,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nexus_context import files
-from nexus_context.session_records import reader
-from nexus_context.session_records.claude_code import ClaudeCodeRecord
-from nexus_context.session_records.codex import CodexRecord
-from nexus_context.session_records.reader import (
+from nexus_context.assistants.claude_code.records import ClaudeCodeRecord
+from nexus_context.assistants.codex.records import CodexRecord
+from nexus_context.assistants.sessions import record_reader as reader
+from nexus_context.assistants.sessions.record import MOST_KINDS, SessionRecord
+from nexus_context.assistants.sessions.record_reader import (
     RecordReader,
     ResumePoint,
     last_compaction,
     mark_of,
     records_since_compaction,
 )
-from nexus_context.session_records.record import MOST_KINDS, SessionRecord
+from nexus_context.disk import files
 
 LONG = b"x" * 600
 

@@ -11,8 +11,9 @@ from typing import Any
 import apsw
 import pytest
 
-from nexus_context.assistant_sessions import AssistantSession, Usage, find_sessions, model
-from nexus_context.files import Lines
+from nexus_context.assistants.sessions import model
+from nexus_context.assistants.tracking import AssistantSession, Usage, find_sessions
+from nexus_context.disk.files import Lines
 
 FOLDER = "/work/shop"
 SESSION = "eccfd4a0-c552-490f-a185-42de97381828"
@@ -406,7 +407,7 @@ def test_a_session_of_opencode(home: Path, opencode: OpenCode, is_open: bool) ->
 
 
 READ = """
-from nexus_context.assistant_sessions import find_sessions
+from nexus_context.assistants.tracking import find_sessions
 import sys
 print(len(find_sessions(sys.argv[1], {}).sessions))
 """

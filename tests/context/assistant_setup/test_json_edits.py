@@ -7,9 +7,9 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from nexus_context import jsontext
-from nexus_context.assistant_setup.json_edits import BOM, add_entries, parse_settings, remove_entries
-from nexus_context.assistant_setup.model import EditedText, FileRecord, SettingsEntry, SettingsError
+from nexus_context.assistants.setup.json_edits import BOM, add_entries, parse_settings, remove_entries
+from nexus_context.assistants.setup.model import EditedText, FileRecord, SettingsEntry, SettingsError
+from nexus_context.text import json as jsontext
 
 PATH = "/home/ana/.claude/settings.json"
 STOP = SettingsEntry(("hooks", "Stop"), None, {"hooks": [{"command": "nexus hook claude-code Stop"}]})

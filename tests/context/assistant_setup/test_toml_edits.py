@@ -6,9 +6,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from nexus_context.assistant_setup.json_edits import has_entry
-from nexus_context.assistant_setup.model import EditedText, FileRecord, SettingsEntry, SettingsError
-from nexus_context.assistant_setup.toml_edits import add_entries, remove_entries
+from nexus_context.assistants.setup.json_edits import has_entry
+from nexus_context.assistants.setup.model import EditedText, FileRecord, SettingsEntry, SettingsError
+from nexus_context.assistants.setup.toml_edits import add_entries, remove_entries
 
 PATH = "/home/ana/.codex/config.toml"
 SERVER = SettingsEntry(("mcp_servers",), "nexus", {"command": "nexus", "args": ["mcp"]})

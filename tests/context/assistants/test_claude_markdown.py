@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nexus_context.assistants import claude_markdown
+from nexus_context.assistants.reading import markdown
 
 PIECES = ("<!--", "-->", "\n", "\r\n", "@a.md", " ", "    ", "```", "~~~", "`", "- ", "> ", "<div>", "*", "_")
 MARKDOWN = st.lists(st.sampled_from(PIECES), max_size=40).map("".join)
@@ -12,8 +12,8 @@ MARKDOWN = st.lists(st.sampled_from(PIECES), max_size=40).map("".join)
 
 def check(text: str) -> tuple[str, list[str]]:
     """The text without comments, and the paths that it imports."""
-    tokens = claude_markdown.import_tokens(text)
-    return claude_markdown.strip_comments(text), [token.path for token in tokens]
+    tokens = markdown.import_tokens(text)
+    return markdown.strip_comments(text), [token.path for token in tokens]
 
 
 @pytest.mark.parametrize(
@@ -38,20 +38,20 @@ def test_comments_and_imports(text: str, stripped: str, paths: list[str]) -> Non
 
 @given(MARKDOWN)
 def test_an_import_stands_where_its_span_says(text: str) -> None:
-    for token in claude_markdown.import_tokens(text):
+    for token in markdown.import_tokens(text):
         assert text[token.span.start : token.span.end].startswith("@")
         assert text[token.span.start + 1 : token.span.end].partition("#")[0].replace("\\ ", " ") == token.path
 
 
 @given(MARKDOWN)
 def test_stripping_only_removes(text: str) -> None:
-    stripped = claude_markdown.strip_comments(text)
+    stripped = markdown.strip_comments(text)
     plain = iter(text.replace("\r\n", "\n") if stripped != text else text)
     assert all(character in plain for character in stripped)
 
 
 def test_work_grows_with_the_text() -> None:
     for piece in ("<!-- ", "@a.md\n", "- \n", "`", "[a](", "    x\n\n", "> ", "*_"):
-        claude_markdown.import_tokens(piece * 20_000)
-        claude_markdown.strip_comments(piece * 20_000 + "<!--")
-    claude_markdown.import_tokens("    x" + "\n" * 300_000 + "    x")
+        markdown.import_tokens(piece * 20_000)
+        markdown.strip_comments(piece * 20_000 + "<!--")
+    markdown.import_tokens("    x" + "\n" * 300_000 + "    x")

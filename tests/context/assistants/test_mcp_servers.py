@@ -9,10 +9,11 @@ import msgspec
 import pytest
 
 from assistants.server_cases import CASES, ServerCase, write_case
-from nexus_context.assistants import ASSISTANT_NAMES, claude_code
-from nexus_context.assistants.mcp_servers import RULES, read_servers
-from nexus_context.assistants.model import AssistantServer, Surroundings
-from nexus_context.assistants.profile import read_profile
+from nexus_context.assistants import ASSISTANT_NAMES
+from nexus_context.assistants.claude_code import rules as claude_code
+from nexus_context.assistants.reading.model import AssistantServer, Surroundings
+from nexus_context.assistants.views.mcp_servers import RULES, read_servers
+from nexus_context.assistants.views.profile import read_profile
 from support.fixture import write_fixture
 
 S = '{"command": "secret-command", "args": ["--token", "secret"], "env": {"A": "secret"}, "url": "secret"}'

@@ -7,10 +7,10 @@ import pytest
 from inline_snapshot import snapshot
 
 from nexus_context.assistants import ASSISTANT_NAMES
-from nexus_context.assistants.disk import Disk
-from nexus_context.assistants.model import Profile, Surroundings
-from nexus_context.assistants.profile import ASSISTANTS, read_profile
-from nexus_context.assistants.readers import who_reads_what
+from nexus_context.assistants.reading.disk import Disk
+from nexus_context.assistants.reading.model import Profile, Surroundings
+from nexus_context.assistants.views.profile import ASSISTANTS, read_profile
+from nexus_context.assistants.views.readers import who_reads_what
 from support.fixture import Fixture, write_fixture
 
 FOLDER = """
@@ -295,7 +295,7 @@ def test_what_brings_nothing_is_a_problem(name: str, text: str, messages: list[s
 
 
 def test_a_pattern_for_everything_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from nexus_context.assistants import opencode
+    from nexus_context.assistants.opencode import rules as opencode
 
     monkeypatch.setattr(opencode, "MOST_VISITS", 3)
     files = "".join(f"//- /home/work/{name}.txt\n{name}\n" for name in "abcde")
@@ -307,7 +307,7 @@ def test_a_pattern_for_everything_has_a_limit(tmp_path: Path, monkeypatch: pytes
 
 
 def test_files_beyond_what_nexus_reads_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from nexus_context.assistants import disk
+    from nexus_context.assistants.reading import disk
 
     monkeypatch.setattr(disk, "MOST_BYTES", 30)
     text = (

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from nexus_context.config.mcp import read_servers
-from nexus_context.init import InitPlan, plan_init
-from nexus_context.jsontext import parse
+from nexus_context.folder.init import InitPlan, plan_init
+from nexus_context.text.json import parse
 from support.fixture import write_fixture
 
 TOKEN = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hI6"

@@ -21,7 +21,7 @@ from nexus_context.config.check import (
 )
 from nexus_context.config.schema import Config
 from nexus_context.errors import Severity
-from nexus_context.jsontext import parse
+from nexus_context.text.json import parse
 from support.problems import fixed, rows
 
 PATH = "/home/u/.nexus3/config.json"

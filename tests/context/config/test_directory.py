@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from nexus_context.config.frames import ConfigError
 from nexus_context.errors import Severity
-from nexus_context.frames import ConfigError
 from nexus_context.loader import ContextLoader
 from support.fixture import Fixture, write_fixture
 from support.folders import HOST, load_folder, relative

@@ -9,8 +9,8 @@ import pytest
 from nexus_context.config.limits import ENDS, MOST_AGENTS, MOST_PATTERNS, REFUSES
 from nexus_context.config.mcp import MOST_SERVERS
 from nexus_context.errors import Severity
-from nexus_context.jsontext import parse_pointer
-from nexus_context.snapshot import Snapshot
+from nexus_context.folder.snapshot import Snapshot
+from nexus_context.text.json import parse_pointer
 from support.fixture import write_fixture
 from support.folders import load_folder
 

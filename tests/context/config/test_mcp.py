@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from nexus_context.config.mcp import McpServer, read_servers, shadow, shadow_hints, syntax_problems
 from nexus_context.config.references import references_in
 from nexus_context.errors import Problem, Severity
-from nexus_context.jsontext import parse
-from nexus_context.redact import redact, secrets_in
+from nexus_context.text.json import parse
+from nexus_context.text.redact import redact, secrets_in
 from support.problems import fixed, rows
 
 PATH = "/w/.nexus3/mcp.json"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from nexus_context.config.check import CONFIG_SCHEMA, schema_text
 from nexus_context.config.merge import BUILT_IN, ConfigLayer, Effective, deep_merge, merge
 from nexus_context.config.schema import Config
-from nexus_context.jsontext import parse, pointer_text
+from nexus_context.text.json import parse, pointer_text
 from support.fixture import split_files
 
 

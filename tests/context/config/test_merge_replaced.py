@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nexus_context.config.merge import ConfigLayer, Effective, Provenance, merge, replaced
-from nexus_context.jsontext import parse
+from nexus_context.text.json import parse
 from support.fixture import split_files, write_fixture
 from support.pools import pool_of
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nexus_context.assembly import measure
 from nexus_context.config.picked_model import ModelChoice
-from nexus_context.manager import ContextManager
-from nexus_context.snapshot import Snapshot, for_choice
+from nexus_context.folder.snapshot import Snapshot, for_choice
+from nexus_context.turn.assembly import measure
+from nexus_context.turn.manager import ContextManager
 from support.fixture import write_fixture
 from support.folders import load_folder
 

@@ -11,7 +11,7 @@ from nexus_context.config.merge import ConfigLayer, merge
 from nexus_context.config.patterns import Patterns, servers_named
 from nexus_context.config.scope import LEVELS, restrict
 from nexus_context.errors import Severity
-from nexus_context.jsontext import parse
+from nexus_context.text.json import parse
 from support.fixture import split_files
 from support.problems import fixed
 

@@ -6,8 +6,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nexus_context.conversation import formats
-from nexus_context.conversation.breakpoints import MOST, REACH, Cache
+from nexus_context.conversation.bodies import formats
+from nexus_context.conversation.bodies.breakpoints import MOST, REACH, Cache
 from nexus_context.conversation.message import Message
 from support.conversations import PARTS, assistant, result, user
 from support.provider_rules import check_anthropic

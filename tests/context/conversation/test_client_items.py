@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from nexus_context.conversation import formats
+from nexus_context.conversation.bodies import formats
 from nexus_context.conversation.message import Message, ToolCall
 from support.conversations import PNG, result, user
 from support.provider_rules import CHECKS, check_openai, check_responses

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from nexus_context.conversation import formats, parameter_fields
-from nexus_context.conversation.breakpoints import Cache
+from nexus_context.conversation.bodies import formats, parameter_fields
+from nexus_context.conversation.bodies.breakpoints import Cache
 from nexus_context.conversation.message import Message, ToolCall
 from support.conversations import MESSAGES, PARTS, PDF, PNG, TOOLS, assistant, result, user
 from support.provider_rules import check_anthropic, check_openai, check_responses
@@ -555,8 +555,8 @@ def test_any_history_is_valid_for_anthropic(
 @given(MESSAGES, TOOLS)
 def test_equal_histories_give_equal_bytes(messages: list[Message], tools: Any) -> None:
     for render in (formats.openai, formats.anthropic):
-        bodies = [json.dumps(render("m", "prompt", messages, tools, {})[0]) for _ in range(2)]
-        assert bodies[0] == bodies[1]
+        rendered = [json.dumps(render("m", "prompt", messages, tools, {})[0]) for _ in range(2)]
+        assert rendered[0] == rendered[1]
 
 
 # ---------------------------------------------------------------- the checks themselves

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nexus_context.conversation import formats
-from nexus_context.conversation.breakpoints import Cache
+from nexus_context.conversation.bodies import formats
+from nexus_context.conversation.bodies.breakpoints import Cache
 from nexus_context.conversation.message import Message, ToolCall, content_of
 from support.conversations import result, user
 from support.strict_provider import Answer, Pricing, Refused, Reply, StrictProvider

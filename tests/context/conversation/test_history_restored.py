@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from nexus_context.budget import ContextConfig
+from nexus_context.conversation.budget import ContextConfig
 from nexus_context.conversation.compaction.detection import CompactionSettings
 from nexus_context.conversation.compaction.run import CompactionRequest, plan
 from nexus_context.conversation.history import Gap, History
@@ -19,7 +19,7 @@ from nexus_context.conversation.truncation import STRATEGIES
 from nexus_context.conversation.view import View
 from nexus_context.conversation.window import LARGEST_NEW, Budget, Policy, Window
 from nexus_context.errors import RequestError
-from nexus_context.manager import ContextManager
+from nexus_context.turn.manager import ContextManager
 from support.histories import BROKEN, SOUND, Letters, conversation, histories, pairing_errors, shown
 from support.views import check as check_view
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nexus_context import Request, assemble
-from nexus_context.budget import ContextConfig
+from nexus_context.conversation.budget import ContextConfig
 from nexus_context.conversation.compaction.run import select_messages_for_compaction
 from nexus_context.conversation.history import History
 from nexus_context.conversation.message import Message, ToolCall, text_of
@@ -20,10 +20,10 @@ from nexus_context.conversation.truncation import STRATEGIES, Strategy
 from nexus_context.conversation.view import View
 from nexus_context.conversation.window import Budget, Policy, Window
 from nexus_context.errors import ContextOverflowError, RequestError
+from nexus_context.folder.snapshot import Snapshot
 from nexus_context.ledger import open_ledger
 from nexus_context.ledger.store import Ledger
-from nexus_context.manager import ContextManager
-from nexus_context.snapshot import Snapshot
+from nexus_context.turn.manager import ContextManager
 from support.fixture import write_fixture
 from support.folders import load_folder
 from support.histories import Letters, conversation, histories, pairing_errors, shown

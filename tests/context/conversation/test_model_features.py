@@ -8,11 +8,12 @@ from typing import Any
 from hypothesis import given
 from inline_snapshot import snapshot
 
-from nexus_context.assembly import Options, Request, assemble
 from nexus_context.config.features import FEATURES
+from nexus_context.conversation.bodies.model_features import adapted
 from nexus_context.conversation.message import Message, ToolCall
-from nexus_context.conversation.model_features import adapted
-from nexus_context.manager import ContextManager
+from nexus_context.turn.assembly import assemble
+from nexus_context.turn.manager import ContextManager
+from nexus_context.turn.request import Options, Request
 from support.fixture import write_fixture
 from support.folders import load_folder
 from support.histories import histories

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from pydantic import ValidationError
 
-from nexus_context.conversation import formats
+from nexus_context.conversation.bodies import formats
 from nexus_context.conversation.message import Message, ToolCall
 from support.conversations import MESSAGES, PARTS, PDF, PNG, TOOLS, assistant, result, user
 from support.provider_rules import check_gemini, check_responses
@@ -300,8 +300,8 @@ def test_names_that_gemini_refuses() -> None:
 @given(MESSAGES, TOOLS)
 def test_equal_histories_give_equal_bytes(messages: list[Message], tools: Any) -> None:
     for render in (formats.openai_responses, formats.gemini):
-        bodies = [json.dumps(render("m", "prompt", messages, tools, {})[0]) for _ in range(2)]
-        assert bodies[0] == bodies[1]
+        rendered = [json.dumps(render("m", "prompt", messages, tools, {})[0]) for _ in range(2)]
+        assert rendered[0] == rendered[1]
 
 
 # ---------------------------------------------------------------- the checks themselves

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nexus_context.conversation import formats, parts
-from nexus_context.conversation.breakpoints import Cache
+from nexus_context.conversation import parts
+from nexus_context.conversation.bodies import formats
+from nexus_context.conversation.bodies.breakpoints import Cache
 from nexus_context.conversation.message import Message, ToolCall, content_of
 from nexus_context.conversation.repair import Repair
 from nexus_context.tokens import SimpleTokenCounter, count_message

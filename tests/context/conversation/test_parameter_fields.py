@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from nexus_context.conversation import parameter_fields
+from nexus_context.conversation.bodies import parameter_fields
 
 SAMPLING = {"temperature": 0.5, "top_p": 0.9}
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from inline_snapshot import snapshot
 
-from nexus_context.conversation import formats
+from nexus_context.assistants.transcripts.chat_records import neutral
+from nexus_context.conversation.bodies import formats
 from nexus_context.conversation.message import Message, ToolCall
-from nexus_context.conversation.transcripts.chat_records import neutral
 from support.conversations import PARTS, assistant, result, user
 
 PLAIN = {

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from nexus_context.conversation import formats, parameter_fields
-from nexus_context.conversation.breakpoints import Cache
-from nexus_context.conversation.formats.server_rules import is_strict_schema
+from nexus_context.conversation.bodies import formats, parameter_fields
+from nexus_context.conversation.bodies.breakpoints import Cache
+from nexus_context.conversation.bodies.server_rules import is_strict_schema
 from nexus_context.conversation.message import Message, ToolCall
 from nexus_context.tokens import get_model_limits
 from support.conversations import PDF, assistant, result, user

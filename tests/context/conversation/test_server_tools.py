@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from nexus_context.conversation import formats
+from nexus_context.conversation.bodies import formats
 from nexus_context.conversation.message import Message, ToolCall
 from support.conversations import result, user
 from support.provider_rules import check_anthropic

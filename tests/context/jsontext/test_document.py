@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nexus_context.errors import Problem, Related, Severity, Span
-from nexus_context.jsontext import JsonDocument, parse, parse_pointer, pointer_text
-from nexus_context.jsontext.document import FEW_LOOKUPS, MOST_VALUES
-from nexus_context.jsontext.index import NodeIndex
-from nexus_context.jsontext.problems import MOST_PROBLEMS
-from nexus_context.jsontext.scanner import DEEPEST, scan
+from nexus_context.text.json import JsonDocument, parse, parse_pointer, pointer_text
+from nexus_context.text.json.document import FEW_LOOKUPS, MOST_VALUES
+from nexus_context.text.json.index import NodeIndex
+from nexus_context.text.json.problems import MOST_PROBLEMS
+from nexus_context.text.json.scanner import DEEPEST, scan
 
 
 def check(text: str, places: str, fixed: str, value: Any) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from nexus_context.disk.files import decode
 from nexus_context.errors import Severity
-from nexus_context.files import decode
-from nexus_context.jsontext import parse
+from nexus_context.text.json import parse
 
 LONGEST_S = 0.2
 

@@ -13,8 +13,8 @@ from nexus_context.agents import AgentPool
 from nexus_context.config.patterns import Patterns
 from nexus_context.config.scope import LEVELS
 from nexus_context.errors import Problem, RequestError, Severity
-from nexus_context.jsontext import parse
-from nexus_context.layers.agent_definitions import configured_directory
+from nexus_context.folder.layers.agent_definitions import configured_directory
+from nexus_context.text.json import parse
 from support.fixture import write_fixture
 from support.folders import load_folder, relative
 from support.pools import pool_of

@@ -5,9 +5,9 @@ from textwrap import dedent
 
 import pytest
 
-from nexus_context.layers.copilot import MOST_FILES, NO_FIELD
-from nexus_context.layers.model import LOCAL
-from nexus_context.snapshot import Snapshot
+from nexus_context.folder.layers.copilot import MOST_FILES, NO_FIELD
+from nexus_context.folder.layers.model import LOCAL
+from nexus_context.folder.snapshot import Snapshot
 from support.fixture import Fixture, write_fixture
 from support.folders import load_folder, relative
 

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nexus_context import files
-from nexus_context.assembly import git
+from nexus_context.disk import files
+from nexus_context.folder.snapshot import Snapshot
 from nexus_context.memory.knowledge import KnowledgeIndex, refresh, settings_of
 from nexus_context.memory.knowledge.passage_index import Changed, Indexed
-from nexus_context.snapshot import Snapshot
+from nexus_context.turn import git
 from support.fixture import write_fixture
 from support.folders import load_folder
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from nexus_context.layers import Layers
-from nexus_context.layers.text_reader import unsaved
-from nexus_context.layers.walk import global_directory
+from nexus_context.folder.layers import Layers
+from nexus_context.folder.layers.text_reader import unsaved
+from nexus_context.folder.layers.walk import global_directory
 from support.fixture import Fixture, write_fixture
 from support.folders import layers_of, relative
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nexus_context.layers import recheck
-from nexus_context.snapshot import Snapshot
+from nexus_context.folder.layers import recheck
+from nexus_context.folder.snapshot import Snapshot
 from support.fixture import Fixture, write_fixture
 from support.folders import load_folder
 

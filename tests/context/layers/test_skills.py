@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from nexus_context import files
-from nexus_context.layers import skills
-from nexus_context.snapshot import Snapshot
+from nexus_context.disk import files
+from nexus_context.folder.layers import skills
+from nexus_context.folder.snapshot import Snapshot
 from support.fixture import Fixture, write_fixture
 from support.folders import load_folder, relative
 

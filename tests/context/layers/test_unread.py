@@ -5,8 +5,8 @@ from textwrap import dedent
 
 import pytest
 
-from nexus_context.layers import unread
-from nexus_context.layers.unread import MOST
+from nexus_context.folder.layers import unread
+from nexus_context.folder.layers.unread import MOST
 from support.fixture import write_fixture
 from support.folders import load_folder, relative
 

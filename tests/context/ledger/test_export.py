@@ -13,11 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
+from nexus_context.assistants.importing import importers, jsonl
+from nexus_context.assistants.importing.importers import Importer
 from nexus_context.conversation.message import Message, ToolCall
 from nexus_context.conversation.summary import as_summary
 from nexus_context.errors import Problem
-from nexus_context.ledger import importers, jsonl, markdown, open_ledger
-from nexus_context.ledger.importers import Importer
+from nexus_context.ledger import markdown, open_ledger
 from nexus_context.ledger.records import Counted, NewCompaction, NewTurn, ServerCompaction, Turn
 from nexus_context.ledger.store import Ledger
 from nexus_context.tokens import SimpleTokenCounter

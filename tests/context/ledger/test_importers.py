@@ -8,10 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from nexus_context.assistants.importing import importers, jsonl
+from nexus_context.assistants.importing.importers import FileSession, Imported, Importer
 from nexus_context.conversation.agent_result import ProviderUsage, TurnOutcome
 from nexus_context.conversation.message import Message
-from nexus_context.ledger import importers, jsonl, open_ledger
-from nexus_context.ledger.importers import FileSession, Imported, Importer
+from nexus_context.ledger import open_ledger
 from nexus_context.ledger.records import Counted, NewTurn, Turn
 from nexus_context.ledger.store import Ledger
 from nexus_context.tokens import counter_for

@@ -374,7 +374,7 @@ def test_nothing_is_kept_of_a_deleted_session(ledger: Ledger) -> None:
 
 
 def test_assembling_loads_no_database() -> None:
-    code = "import sys, nexus_context.assembly, nexus_context.memory.sources, nexus_context.memory.queries; "
+    code = "import sys, nexus_context.turn, nexus_context.memory.sources, nexus_context.memory.queries; "
     code += "print([m for m in ('apsw', 'platformdirs', 'pydantic') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

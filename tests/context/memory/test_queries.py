@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nexus_context.conversation import formats
+from nexus_context.conversation.bodies import formats
 from nexus_context.conversation.message import Message
+from nexus_context.conversation.tools import Filter, select
 from nexus_context.errors import RequestError
 from nexus_context.ledger import open_ledger
 from nexus_context.ledger.records import Counted, NewTurn
 from nexus_context.memory import queries
 from nexus_context.memory.levels import Levels, MemorySettings, settings_of
-from nexus_context.tools import Filter, select
 from support.provider_rules import check_anthropic, check_openai
 
 FOLDER = "/home/a"

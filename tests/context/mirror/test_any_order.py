@@ -11,11 +11,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from nexus_context.assistants.importing import importers
+from nexus_context.assistants.mirror import excerpts, mirror_files
 from nexus_context.conversation.message import Message, text_of
-from nexus_context.ledger import importers, open_ledger
+from nexus_context.ledger import open_ledger
 from nexus_context.ledger.records import Counted, NewTurn
 from nexus_context.ledger.store import Ledger
-from nexus_context.mirror import excerpts, mirror_files
 from support.assistant_logs import FOLDER, ClaudeLog, CodexLog, use
 
 STEPS = st.lists(

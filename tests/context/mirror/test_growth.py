@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from nexus_context.assistants.mirror import mirror_files, session_writer
 from nexus_context.ledger import open_ledger
 from nexus_context.ledger.store import Ledger
-from nexus_context.mirror import mirror_files, session_writer
 from nexus_context.tokens import count_message, counter_for
 from nexus_context.tokens.accuracy import measure_accuracy
 from support.assistant_logs import MODEL, ClaudeLog, use

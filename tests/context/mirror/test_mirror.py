@@ -10,20 +10,21 @@ from typing import Any
 import msgspec
 import pytest
 
-from nexus_context.conversation.message import Message, text_of
-from nexus_context.ledger import importers, open_ledger
-from nexus_context.ledger.importers import Importer
-from nexus_context.ledger.records import Counted, NewTurn
-from nexus_context.ledger.sqlite_tables import MirrorTables
-from nexus_context.ledger.store import Ledger
-from nexus_context.mirror import (
+from nexus_context.assistants.importing import importers
+from nexus_context.assistants.importing.importers import Importer
+from nexus_context.assistants.mirror import (
     MirrorSummary,
     excerpts,
     mirror_files,
     mirror_session,
     session_writer,
 )
-from nexus_context.session_records import reader
+from nexus_context.assistants.sessions import record_reader as reader
+from nexus_context.conversation.message import Message, text_of
+from nexus_context.ledger import open_ledger
+from nexus_context.ledger.records import Counted, NewTurn
+from nexus_context.ledger.sqlite_tables import MirrorTables
+from nexus_context.ledger.store import Ledger
 from nexus_context.tokens import counter_for
 from support.assistant_logs import FOLDER, ClaudeLog, CodexLog, OpencodeDatabase, use
 

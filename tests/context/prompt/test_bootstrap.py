@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from nexus_context.agents import AgentPool
-from nexus_context.assembly import system_rows
+from nexus_context.disk.files import PROMPT_LIMIT
 from nexus_context.errors import Severity
-from nexus_context.files import PROMPT_LIMIT
-from nexus_context.layers.bootstrap import agent_file, variant_of
+from nexus_context.folder.layers.bootstrap import agent_file, variant_of
+from nexus_context.folder.snapshot import Snapshot
 from nexus_context.loader import ContextLoader, PromptLoader
-from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import SimpleTokenCounter
+from nexus_context.turn.usage_rows import system_rows
 from support.fixture import Fixture, write_fixture
 from support.folders import HOST, load_folder, load_inputs, relative
 from support.source_map import fragment_at, source_at

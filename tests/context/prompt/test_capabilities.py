@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from nexus_context.agents import AgentPool
-from nexus_context.assembly import AssembledContext, Options, Request, assemble
-from nexus_context.manager import ContextManager
-from nexus_context.prompt.sections import MAX_SENTENCE
-from nexus_context.snapshot import load
+from nexus_context.folder.prompt.sections import MAX_SENTENCE
+from nexus_context.folder.snapshot import load
+from nexus_context.turn.assembly import assemble
+from nexus_context.turn.manager import ContextManager
+from nexus_context.turn.request import AssembledContext, Options, Request
 from support.fixture import write_fixture
 from support.folders import load_folder, load_inputs
 from support.source_map import fragment_at

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nexus_context.prompt.environment import (
+from nexus_context.folder.prompt.environment import (
     MAX_FACT,
     Environment,
     Host,

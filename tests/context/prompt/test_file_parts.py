@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nexus_context.errors import Span
-from nexus_context.prompt import imports
-from nexus_context.prompt.file_parts import placed, shares
-from nexus_context.snapshot import Snapshot
+from nexus_context.folder.prompt import imports
+from nexus_context.folder.prompt.file_parts import placed, shares
+from nexus_context.folder.snapshot import Snapshot
 from support.fixture import write_fixture
 from support.folders import load_folder
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nexus_context.errors import Severity
-from nexus_context.prompt.hidden_text import MOST_MARKUPS, hidden_markup
+from nexus_context.folder.prompt.hidden_text import MOST_MARKUPS, hidden_markup
 from support.problems import fixed
 
 PATH = "/w/NEXUS.md"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from nexus_context.errors import Severity
-from nexus_context.prompt.hidden_text import MOST_RUNS, hidden_text
+from nexus_context.folder.prompt.hidden_text import MOST_RUNS, hidden_text
 from support.fixture import write_fixture
 from support.folders import load_folder
 from support.problems import fixed, rows

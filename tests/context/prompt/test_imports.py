@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nexus_context.errors import Span
-from nexus_context.prompt.imports import (
+from nexus_context.folder.prompt.imports import (
     MAX_CHARACTERS,
     MAX_FILES,
     MAX_LOOKUPS,
@@ -26,7 +26,7 @@ from nexus_context.prompt.imports import (
     import_tokens,
     is_impossible,
 )
-from nexus_context.prompt.markdown import code_ranges
+from nexus_context.folder.prompt.markdown import code_ranges
 from support.fixture import Fixture, write_fixture
 from support.folders import load_folder, relative
 

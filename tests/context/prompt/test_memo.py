@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nexus_context.errors import Span
-from nexus_context.prompt import gather, memo
-from nexus_context.prompt.memo import TextMemo, TextSlice, whole
+from nexus_context.folder.prompt import gather, memo
+from nexus_context.folder.prompt.memo import TextMemo, TextSlice, whole
 from support.fixture import write_fixture
 from support.folders import load_folder
 

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nexus_context.errors import Span
-from nexus_context.prompt.render import Fragment, Prompt, places_of, tiled
-from nexus_context.prompt.sections import Part
-from nexus_context.prompt.texts import Piece, fill, moment, unix_lines
-from nexus_context.snapshot import Snapshot, prompt_for
+from nexus_context.folder.prompt.render import Fragment, Prompt, places_of, tiled
+from nexus_context.folder.prompt.sections import Part
+from nexus_context.folder.prompt.texts import Piece, fill, moment, unix_lines
+from nexus_context.folder.snapshot import Snapshot, prompt_for
 from support.fixture import Fixture, write_fixture
 from support.folders import load_folder, relative
 from support.source_map import fragment_at, source_at

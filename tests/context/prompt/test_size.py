@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nexus_context.errors import Problem, Severity
-from nexus_context.layers.read_layers import open_layers
-from nexus_context.prompt import size
-from nexus_context.prompt.gather import PromptContents, gather
-from nexus_context.snapshot import Snapshot
+from nexus_context.folder.layers.read_layers import open_layers
+from nexus_context.folder.prompt import size
+from nexus_context.folder.prompt.gather import PromptContents, gather
+from nexus_context.folder.snapshot import Snapshot
 from nexus_context.tokens import TiktokenCounter, vocabulary
 from nexus_context.tokens.vocabulary import VocabularyError
 from support.fixture import Fixture, write_fixture

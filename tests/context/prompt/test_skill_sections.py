@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from nexus_context.assembly import AssembledContext, Options, Request, assemble
 from nexus_context.errors import RequestError
-from nexus_context.manager import ContextManager
-from nexus_context.prompt.render import Prompt, places_of
-from nexus_context.snapshot import Snapshot, load, prompt_for
+from nexus_context.folder.prompt.render import Prompt, places_of
+from nexus_context.folder.snapshot import Snapshot, load, prompt_for
+from nexus_context.turn.assembly import assemble
+from nexus_context.turn.manager import ContextManager
+from nexus_context.turn.request import AssembledContext, Options, Request
 from support.fixture import Fixture, write_fixture
 from support.folders import load_folder, load_inputs, relative
 from support.source_map import fragment_at, skill_texts, source_at

@@ -6,20 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nexus_context import assembly
 from nexus_context.errors import Span
-from nexus_context.manager import ContextManager
-from nexus_context.prompt.blocks import OWN_TEXTS
-from nexus_context.prompt.render import Fragment, Prompt, tiled
-from nexus_context.prompt.sections import Part
-from nexus_context.prompt.texts import Piece
-from nexus_context.prompt.token_attribution import (
-    PARTS,
-    fragment_tokens,
-    row_key,
-    tokens_by_part,
-)
+from nexus_context.folder.prompt.blocks import OWN_TEXTS
+from nexus_context.folder.prompt.render import Fragment, Prompt, tiled
+from nexus_context.folder.prompt.sections import Part
+from nexus_context.folder.prompt.texts import Piece
+from nexus_context.folder.prompt.token_attribution import PARTS, fragment_tokens, row_key, tokens_by_part
 from nexus_context.tokens import ScaledCounter, SimpleTokenCounter, TiktokenCounter, TokenCounter
+from nexus_context.turn.assembly import measure
+from nexus_context.turn.manager import ContextManager
+from nexus_context.turn.request import Options, Request
 from support.fixture import write_fixture
 from support.folders import load_folder
 
@@ -34,8 +30,8 @@ def check(root: Path, files: str, expected: dict[str, int], *, more: str = "", *
     """Tokens of each part but Nexus's own, which has the paths; the parts sum to the rows of the prompt."""
     fixture = write_fixture(CONFIG.replace("SETTINGS", more) + files, root)
     snapshot = load_folder(fixture, "/home/a")
-    request = assembly.Request(options=assembly.Options(**options))  # type: ignore[arg-type]
-    usage = assembly.measure(snapshot, ContextManager(), request=request).usage
+    request = Request(options=Options(**options))  # type: ignore[arg-type]
+    usage = measure(snapshot, ContextManager(), request=request).usage
     parts = {one.part: one.tokens for one in usage.parts}
     assert list(parts) == list(PARTS)
     assert sum(parts.values()) == usage.by_category()["system"]

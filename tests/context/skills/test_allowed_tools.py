@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nexus_context.skills import ReadSkill, read_skill
-from nexus_context.skills.allowed_tools import MAX_REPORTED
+from nexus_context.folder.skills import ReadSkill, read_skill
+from nexus_context.folder.skills.allowed_tools import MAX_REPORTED
 
 PATH = os.path.join(os.sep, "x", "a", "SKILL.md")
 

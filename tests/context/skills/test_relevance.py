@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from nexus_context.assembly import Options, Request, assemble
-from nexus_context.skills.relevance import about_task
-from nexus_context.skills.skill import read_skill
+from nexus_context.folder.skills.relevance import about_task
+from nexus_context.folder.skills.skill import read_skill
+from nexus_context.turn.assembly import assemble
+from nexus_context.turn.request import Options, Request
 from support.fixture import write_fixture
 from support.pools import pool_of
 

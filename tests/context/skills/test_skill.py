@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nexus_context.files import decode
-from nexus_context.skills import ReadSkill, read_skill
-from nexus_context.skills.front_matter import MAX_CHARACTERS, MAX_NODES
+from nexus_context.disk.files import decode
+from nexus_context.folder.skills import ReadSkill, read_skill
+from nexus_context.folder.skills.front_matter import MAX_CHARACTERS, MAX_NODES
 from support.fixture import Fixture, write_fixture
 from support.folders import load_folder
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from nexus_context.assembly import Options, Request, assemble
-from nexus_context.manager import ContextManager
-from nexus_context.skills.skill import MAX_EXAMPLES, read_skill
+from nexus_context.folder.skills.skill import MAX_EXAMPLES, read_skill
+from nexus_context.turn.assembly import assemble
+from nexus_context.turn.manager import ContextManager
+from nexus_context.turn.request import Options, Request
 from support.fixture import write_fixture
 from support.folders import load_folder, relative
 from support.source_map import skill_texts, source_at

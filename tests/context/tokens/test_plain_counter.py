@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from nexus_context import agents, assembly
-from nexus_context.budget import ContextConfig
+from nexus_context import agents
+from nexus_context.conversation.budget import ContextConfig
 from nexus_context.conversation.compaction.run import select_messages_for_compaction
 from nexus_context.conversation.message import Message, ToolCall
 from nexus_context.errors import RequestError
-from nexus_context.manager import ContextManager
 from nexus_context.tokens import PlainCounter, SimpleTokenCounter, complete, get_token_counter
+from nexus_context.turn.assembly import usage_of
+from nexus_context.turn.manager import ContextManager
 from support.fixture import write_fixture
 from support.pools import pool_of
 
@@ -89,7 +90,7 @@ def test_the_rows_of_a_folder_sum_up(tmp_path: Path) -> None:
     fixture = write_fixture("//- /home/a/NEXUS.md\n# Rules\nBe brief.\n\n## More\nUse tabs.\n", tmp_path)
     agent: agents.Agent = pool_of(fixture, "/home/a").main
     counter = Words()
-    usage = assembly.usage_of(agent.snapshot, agent.conversation, counter=counter)
+    usage = usage_of(agent.snapshot, agent.conversation, counter=counter)
     assert usage == agent.usage(counter=counter)
     assert usage.total == sum(row.tokens for row in usage.rows) > 20
     assert sum(part.tokens for part in usage.parts) == usage["system"]

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from nexus_context.ledger.errors import LedgerError
-from nexus_daemon import folder_ledgers
-from nexus_daemon.state import Daemon
+from nexus_daemon.windows import folder_ledgers
+from nexus_daemon.windows.daemon import Daemon
 from nexus_daemon.workspace.workers import MOST_LOADS
 from support.asking import API, FILES, Asking, again, check, ended, write
 from support.desk import Desk, tell_story

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from nexus_context import agents, snapshot
+from nexus_context import agents
+from nexus_context.folder import snapshot
 from nexus_daemon.workspace import watcher
 from support.asking import Asking, check, write
 from support.desk import Desk, tell_story

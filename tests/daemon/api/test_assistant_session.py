@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from nexus_context.assistant_sessions import followers
+from nexus_context.assistants.tracking import followers
 from support.asking import Asking, check
 from support.asking import write as write_file
 from support.assistant_transcripts import Claude, Codex, lines, write

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nexus_context.conversation.times import local_time
-from nexus_context.snapshot import Snapshot
+from nexus_context.folder.snapshot import Snapshot
 from nexus_context.tokens import TiktokenCounter
 from nexus_daemon.api import context
 from nexus_daemon.lsp.convert import Locator

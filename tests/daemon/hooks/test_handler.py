@@ -14,15 +14,15 @@ from typing import Any, TypeVar
 import pytest
 
 from nexus_context.ledger import open_ledger
-from nexus_daemon.hooks import handler as handlers
-from nexus_daemon.hooks import hook_folders, loaded_files, running
-from nexus_daemon.hooks.handler import HookHandler
-from nexus_daemon.hooks.hook_event import HookCall, read_payload
-from nexus_daemon.hooks.hook_folders import HookClient, HookFolders
-from nexus_daemon.hooks.loaded_files import LoadedFile, compare, find_session, read_sessions
-from nexus_daemon.hooks.running import RunningSessions
-from nexus_daemon.live_folder import LiveFolder
-from nexus_daemon.state import Daemon
+from nexus_daemon.assistants.hooks import handler as handlers
+from nexus_daemon.assistants.hooks import hook_folders, loaded_files, running
+from nexus_daemon.assistants.hooks.handler import HookHandler
+from nexus_daemon.assistants.hooks.hook_event import HookCall, read_payload
+from nexus_daemon.assistants.hooks.hook_folders import HookClient, HookFolders
+from nexus_daemon.assistants.hooks.loaded_files import LoadedFile, compare, find_session, read_sessions
+from nexus_daemon.assistants.hooks.running import RunningSessions
+from nexus_daemon.windows.daemon import Daemon
+from nexus_daemon.windows.live_folder import LiveFolder
 from nexus_daemon.workspace.inputs import load_inputs
 
 T = TypeVar("T")

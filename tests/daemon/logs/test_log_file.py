@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from nexus_daemon.logs.log_file import LogFile, rotated
+from nexus_daemon.process.logs.log_file import LogFile, rotated
 
 APPEND = """
 import sys
-from nexus_daemon.logs.log_file import LogFile
+from nexus_daemon.process.logs.log_file import LogFile
 log = LogFile(sys.argv[1], size=int(sys.argv[3]), kept=400)
 for number in range(int(sys.argv[4])):
     log.append(f"{sys.argv[2]} {number:04} é\\n".encode() * 2)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nexus_context.errors import NexusError, RequestError
-from nexus_daemon.logs.log_line import LONGEST, entry_of, line_of, read_line, short_path
+from nexus_daemon.process.logs.log_line import LONGEST, entry_of, line_of, read_line, short_path
 
 CREATED = 1_763_905_690.123
 KEY = "sk-a1b2c3d4e5f6g7h8i9j0"
@@ -20,7 +20,7 @@ def check(
 ) -> str:
     """The line of a record."""
     about = None if error is None else (type(error), error, error.__traceback__)
-    record = logging.LogRecord("nexus_daemon.state", logging.WARNING, "", 0, message, args, about)
+    record = logging.LogRecord("nexus_daemon.server", logging.WARNING, "", 0, message, args, about)
     record.created = CREATED
     line = line_of(entry_of(record, connection), "stdio-47")
     assert line.endswith("\n")
@@ -63,16 +63,16 @@ def raised(error: BaseException, cause: BaseException | None = None) -> BaseExce
     ],
 )
 def test_a_message(message: str, args: tuple[object, ...], text: str) -> None:
-    assert check(message, *args) == f"{START} nexus_daemon.state: {text}"
+    assert check(message, *args) == f"{START} nexus_daemon.server: {text}"
 
 
 def test_the_connection_that_is_concerned() -> None:
-    assert check("a", connection=7) == f"{START} [7] nexus_daemon.state: a"
+    assert check("a", connection=7) == f"{START} [7] nexus_daemon.server: a"
 
 
 def test_a_long_message_is_cut() -> None:
     line = check("x" * (LONGEST + 1234))
-    assert line == f"{START} nexus_daemon.state: {'x' * LONGEST}… (1,234 more characters)"
+    assert line == f"{START} nexus_daemon.server: {'x' * LONGEST}… (1,234 more characters)"
 
 
 def test_what_others_log_may_quote_anything() -> None:
@@ -86,7 +86,7 @@ def test_an_exception_says_where_and_not_what() -> None:
     first = raised.__code__.co_firstlineno + 2
     frame = f"  logs/test_log_line.py:{first} raised"
     assert check("it failed", error=error) == (
-        f"{START} nexus_daemon.state: it failed␊ValueError␊{frame}␊after␊NexusError: said for users␊{frame}"
+        f"{START} nexus_daemon.server: it failed␊ValueError␊{frame}␊after␊NexusError: said for users␊{frame}"
     )
 
 
@@ -98,7 +98,7 @@ def test_every_line_is_utf_8_and_is_read_again(message: str, connection: int | N
     assert (parts["level"], parts["process"], parts["logger"]) == (
         "WARNING",
         "stdio-47",
-        "nexus_daemon.state",
+        "nexus_daemon.server",
     )
     assert parts["connection"] == connection
 

@@ -11,16 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from nexus_daemon.logs import process_log
-from nexus_daemon.logs.location import Level, log_directory, record_level, recorded_level
-from nexus_daemon.logs.process_log import (
-    FileHandler,
-    StderrHandler,
-    apply_levels,
-    want_debug,
-)
-from nexus_daemon.logs.read_log import Follower
-from nexus_daemon.logs.sink import MOST, Sink
+from nexus_daemon.process.logs import process_log
+from nexus_daemon.process.logs.location import Level, log_directory, record_level, recorded_level
+from nexus_daemon.process.logs.process_log import FileHandler, StderrHandler, apply_levels, want_debug
+from nexus_daemon.process.logs.read_log import Follower
+from nexus_daemon.process.logs.sink import MOST, Sink
 from support.waiting import TIMEOUT_S, block_until, pass_time
 
 logger = logging.getLogger("nexus_daemon.test")

@@ -5,10 +5,10 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nexus_daemon.logs.log_file import KEPT, LogFile
-from nexus_daemon.logs.read_log import Follower, last_lines
+from nexus_daemon.process.logs.log_file import KEPT, LogFile
+from nexus_daemon.process.logs.read_log import Follower, last_lines
 
-START = "2025-11-23T13:48:10.123Z INFO stdio-1 nexus_daemon.state: "
+START = "2025-11-23T13:48:10.123Z INFO stdio-1 nexus_daemon.server: "
 
 
 def lines_of(*texts: str) -> bytes:

@@ -10,11 +10,11 @@ from lsprotocol import types
 from pygls.capabilities import ServerCapabilitiesBuilder
 from pygls.lsp import get_method_options_type
 
+from nexus_daemon.api.methods import OFFER
 from nexus_daemon.lsp import envelope, failures, lsp_types
 from nexus_daemon.lsp.initialize import FOR_PEOPLE, choose_encoding, initialize_result
 from nexus_daemon.lsp.lsp_types import ClientInfo, InitializeParams, WorkspaceFolder, initialize_params
-from nexus_daemon.methods import OFFER
-from nexus_daemon.version import PROTOCOL
+from nexus_daemon.process.version import PROTOCOL
 
 
 def check(client: dict[str, Any]) -> dict[str, Any]:

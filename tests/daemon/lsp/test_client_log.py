@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from nexus_daemon.logs import process_log
 from nexus_daemon.lsp import serving
 from nexus_daemon.lsp.client_log import ClientLog
 from nexus_daemon.lsp.dispatch import NexusServer
 from nexus_daemon.lsp.lsp_types import InitializeParams
+from nexus_daemon.process.logs import process_log
 from nexus_daemon.workspace.workers import Workers
 from support.talk import HELLO, Talk, call, tell
 from support.waiting import wait_until, yield_to_loop

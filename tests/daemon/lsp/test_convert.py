@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nexus_context.errors import Problem, Related, Severity, Span
-from nexus_context.lines import LineIndex
+from nexus_context.text.lines import LineIndex
 from nexus_daemon.lsp import convert, framing, lsp_types
 from nexus_daemon.protocol import Position
 

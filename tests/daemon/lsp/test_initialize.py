@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from nexus_daemon.api.methods import OFFER
 from nexus_daemon.lsp import lsp_types
 from nexus_daemon.lsp.first_message import Opening, answer_first_message
 from nexus_daemon.lsp.initialize import initialize_result
-from nexus_daemon.methods import OFFER
 from nexus_daemon.server import build
 from support.client import Client, frame
 from support.talk import Talk, call

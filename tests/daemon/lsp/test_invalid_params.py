@@ -9,9 +9,9 @@ import msgspec
 import pytest
 from inline_snapshot import snapshot
 
+from nexus_daemon.api.methods import METHODS
 from nexus_daemon.lsp.envelope import params_of
 from nexus_daemon.lsp.failures import INVALID_PARAMS, RpcError
-from nexus_daemon.methods import METHODS
 
 FOLDER = {"workspaceFolder": "file:///a"}
 

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from nexus_daemon.api.methods import METHODS
 from nexus_daemon.lsp import progress
 from nexus_daemon.lsp.dispatch import NexusServer
-from nexus_daemon.methods import METHODS
 from nexus_daemon.server import title_of
 from support.talk import HELLO, Message, Talk, call, result, tell
 from support.waiting import wait_until, yield_to_loop

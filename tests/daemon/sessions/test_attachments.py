@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from nexus_context.assembly.memory_text import LEAST
+from nexus_context.turn.memory_text import LEAST
 from support.asking import write
 from support.desk import Desk, tell_story
 from support.talk import Talk, tell

@@ -15,7 +15,7 @@ from nexus_context.errors import RequestError
 from nexus_context.ledger import open_ledger
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.records import Turn
-from nexus_context.manager import ContextManager
+from nexus_context.turn.manager import ContextManager
 from nexus_daemon.sessions import operations
 from support.session_windows import check, long_talk, say_compacted, windows
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from nexus_daemon import folder_ledgers
 from nexus_daemon.sessions import conversations
+from nexus_daemon.windows import folder_ledgers
 from support.desk import TIMEOUT_S, Desk, replies, tell_story
 from support.talk import Talk, call, tell
 from support.waiting import wait_until, yield_to_loop

@@ -218,7 +218,7 @@ def test_a_daemon_is_started_and_takes_what_was_spooled(home: SharedHome) -> Non
     assert call(home, "SessionStart", {**PAYLOAD, "source": "startup"}) == SILENT  # it waits for no daemon
     block_until(lambda: home.pid() is not None)
     assert call(home, "Stop") == SILENT
-    from nexus_daemon.hooks.loaded_files import read_sessions
+    from nexus_daemon.assistants.hooks.loaded_files import read_sessions
 
     block_until(lambda: bool(read_sessions(home.environ)))
     assert [file.path for file in read_sessions(home.environ)[0].files] == [str(folder / "CLAUDE.md")]
@@ -242,7 +242,7 @@ def test_a_daemon_that_hangs_loses_no_fact(home: SharedHome, dies: bool) -> None
         os.kill(pid, signal.SIGKILL if dies else signal.SIGCONT)
         window.request("nexus/status", {}, timeout=20)
         assert call(home, "Stop") == SILENT
-        from nexus_daemon.hooks.loaded_files import read_sessions
+        from nexus_daemon.assistants.hooks.loaded_files import read_sessions
 
         block_until(lambda: bool(read_sessions(home.environ)))
         assert [file.path for file in read_sessions(home.environ)[0].files] == [str(folder / "CLAUDE.md")]
@@ -322,11 +322,12 @@ def test_next_to_nothing_is_imported() -> None:
     imported = set(result.stdout.split())
     assert sorted(name for name in imported if name.startswith("nexus")) == [
         "nexus_daemon",
+        "nexus_daemon.process",
+        "nexus_daemon.process.version",
         "nexus_daemon.shared",
         "nexus_daemon.shared.hello",
         "nexus_daemon.shared.hook_client",
         "nexus_daemon.shared.identity",
-        "nexus_daemon.version",
     ]
     slow = {
         "collections",

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nexus_daemon.api.methods import METHODS, OFFER
 from nexus_daemon.lsp.dispatch import NexusServer
-from nexus_daemon.methods import METHODS, OFFER
 from nexus_daemon.shared import tracker
 from nexus_daemon.shared.goodbye import OWN_ID
 from nexus_daemon.shared.tracker import REPEATABLE, Tracker

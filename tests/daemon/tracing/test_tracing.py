@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nexus_daemon import tracing
-from nexus_daemon.tracing import Recorder, Span
-from nexus_daemon.tracing.chrome import REQUESTS, THREADS, chrome_trace
+from nexus_daemon.process import tracing
+from nexus_daemon.process.tracing import Recorder, Span
+from nexus_daemon.process.tracing.chrome import REQUESTS, THREADS, chrome_trace
 
 Event = dict[str, Any]
 

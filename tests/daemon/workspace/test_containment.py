@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from nexus_context import containment
-from nexus_context import snapshot as snapshots
-from nexus_context.layers import text_reader
+from nexus_context.disk import containment
+from nexus_context.folder import snapshot as snapshots
+from nexus_context.folder.layers import text_reader
 from support.desk import CONFIG, Desk, Story, tell_story
 from support.waiting import wait_until
 

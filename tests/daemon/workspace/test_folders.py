@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nexus_context.deadline import Turns
+from nexus_context.disk.deadline import Turns
 from nexus_context.errors import RequestError
 from nexus_daemon.lsp.convert import path_to_uri
 from nexus_daemon.workspace.folders import Folder, FolderEvents, FolderTable
@@ -154,7 +154,7 @@ def test_a_folder_that_cannot_be_read_says_so(tmp_path: Path, monkeypatch: pytes
         def fail(*_: object, **__: object) -> None:
             raise ZeroDivisionError
 
-        monkeypatch.setattr("nexus_context.snapshot.load", fail)
+        monkeypatch.setattr("nexus_context.folder.snapshot.load", fail)
         folder = table.add(path_to_uri(tree.path("/home/new")))
         assert folder is not None
         with pytest.raises(RequestError) as failed:

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from nexus_context.layers.model import Layers
-from nexus_context.layers.read_layers import LayerInputs, read_layers
+from nexus_context.folder.layers.model import Layers
+from nexus_context.folder.layers.read_layers import LayerInputs, read_layers
 from nexus_context.memory.knowledge import vectors
 from nexus_context.tokens import SimpleTokenCounter
-from nexus_daemon import lazy
+from nexus_daemon.process import lazy
 from nexus_daemon.workspace import knowledge as module
 from nexus_daemon.workspace.knowledge import Knowledge
 from nexus_daemon.workspace.watcher import Subscriber, Watcher

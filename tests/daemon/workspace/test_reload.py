@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from nexus_context import deadline as deadlines
-from nexus_context.deadline import Deadline, LoadStopped
+from nexus_context.disk import deadline as deadlines
+from nexus_context.disk.deadline import Deadline, LoadStopped
 from nexus_context.errors import RequestError
 from nexus_daemon.workspace import reload as reloads_module
 from nexus_daemon.workspace.reload import Reload, Swap

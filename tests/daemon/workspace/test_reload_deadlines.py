@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from nexus_context import snapshot as snapshots
-from nexus_context.deadline import Deadline
+from nexus_context.disk.deadline import Deadline
+from nexus_context.folder import snapshot as snapshots
 from nexus_daemon.workspace import reload as reloading
 from support.desk import TIMEOUT_S, Desk, Story, published, tell_story
 from support.talk import Talk, call

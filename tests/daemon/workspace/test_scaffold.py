@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nexus_context.errors import RequestError
-from nexus_context.init import InitPlan
+from nexus_context.folder.init import InitPlan
 from nexus_daemon.workspace.scaffold import scaffold
 
 

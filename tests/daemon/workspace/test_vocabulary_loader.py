@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nexus_context.prompt import size
+from nexus_context.folder.prompt import size
 from nexus_context.tokens.vocabulary import VocabularyError
 from nexus_daemon.workspace import vocabulary_loader
 from support.desk import Desk, tell_story

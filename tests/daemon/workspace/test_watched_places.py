@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from nexus_context.layers.walk import within
+from nexus_context.folder.layers.walk import within
 from nexus_daemon.workspace import polling, watched_places, watcher
 from nexus_daemon.workspace.watch_limits import network_mounts_in
 from nexus_daemon.workspace.watcher import Subscriber, Watcher

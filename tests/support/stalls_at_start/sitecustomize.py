@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from support.stalls_at_start.stall_watchdog import Stall
 
-LOG = "nexus_daemon.logs.process_log"
+LOG = "nexus_daemon.process.logs.process_log"
 
 
 class LogFinder:

@@ -57,7 +57,7 @@ test("a document that cannot be read is a message with what to do, and opens not
 });
 
 test("a server of another protocol is refused with what to update", async () => {
-  const code = `from nexus_daemon import version; version.PROTOCOL = 2
+  const code = `from nexus_daemon.process import version; version.PROTOCOL = 2
 from nexus_daemon.__main__ import main; raise SystemExit(main())`;
   const python = path.join(path.dirname(world().nexus), "python");
   serve(`exec "${python}" -c '${code}' "$@"`);

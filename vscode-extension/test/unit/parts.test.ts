@@ -14,7 +14,7 @@ const row = (category: UsageRow["category"], label: string, uri?: string, tokens
     ? {}
     : { source: { uri, range: { start: { line: 0, character: 0 }, end: { line: 0, character: 1 } } } }),
 });
-const TEXTS = "file:///opt/nexus/nexus_context/prompt/texts";
+const TEXTS = "file:///opt/nexus/nexus_context/folder/prompt/texts";
 
 test.each([
   [row("system", "Project Configuration", "file:///w/AGENTS.md"), "instructions"],
@@ -23,7 +23,7 @@ test.each([
   [row("system", "Skills", `${TEXTS}/skills.md`), "skills"],
   [row("system", "MCP Servers", `${TEXTS}/mcp_servers.md`), "tools"],
   [row("system", "Environment", `${TEXTS}/environment.md`), "nexus"],
-  [row("system", "Default Configuration", "file:///opt/nexus/nexus_context/defaults/NEXUS.md"), "nexus"],
+  [row("system", "Default Configuration", "file:///opt/nexus/nexus_context/folder/defaults/NEXUS.md"), "nexus"],
   [row("system", "Date"), "nexus"],
   [row("tools", "git.log"), "tools"],
   [row("history", "2 messages"), "history"],

@@ -15,7 +15,7 @@ from functools import cache
 from typing import NamedTuple
 
 from nexus_context.conversation.shortening import shorten_text
-from nexus_context.prompt import texts
+from nexus_context.folder.prompt import texts
 
 LONGEST_ITEM = 1_200
 """Characters of an item that is not a user's message."""

@@ -29,8 +29,8 @@ from nexus_context.conversation.compaction.user_words import (
 from nexus_context.conversation.identifiers import arguments_of
 from nexus_context.conversation.message import Message, text_of
 from nexus_context.conversation.summary import is_summary, summary_of, without_pins
-from nexus_context.prompt import texts
-from nexus_context.redact import redact_message
+from nexus_context.folder.prompt import texts
+from nexus_context.text.redact import redact_message
 
 Section = Literal[
     "goal", "instructions", "latest", "tasks", "decisions", "files", "commands", "errors", "facts", "state"

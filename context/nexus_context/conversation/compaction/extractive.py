@@ -30,8 +30,8 @@ from nexus_context.conversation.identifiers import IdentifierIndex
 from nexus_context.conversation.message import Message
 from nexus_context.conversation.shortening import shorten_text
 from nexus_context.conversation.summary import with_pins
-from nexus_context.prompt import texts
-from nexus_context.redact import redact_message
+from nexus_context.folder.prompt import texts
+from nexus_context.text.redact import redact_message
 from nexus_context.tokens import TokenCounter
 
 NAME = "extractive"

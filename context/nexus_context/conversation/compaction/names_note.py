@@ -14,7 +14,7 @@ from nexus_context.conversation.compaction.user_words import without_program_tex
 from nexus_context.conversation.identifiers import IdentifierIndex, Source, arguments_of, leaves, list_of
 from nexus_context.conversation.message import Message, text_of
 from nexus_context.conversation.summary import is_summary, summary_of
-from nexus_context.prompt import texts
+from nexus_context.folder.prompt import texts
 from nexus_context.tokens import TokenCounter
 
 NAMES_SHARE = 0.22

@@ -58,11 +58,7 @@ from nexus_context.conversation.compaction.names_note import (
 )
 from nexus_context.conversation.compaction.receipt import MOST_LISTED, CompactionError, Lost, Receipt
 from nexus_context.conversation.compaction.secrets import without_secrets
-from nexus_context.conversation.compaction.summarizer import (
-    SummaryRequest,
-    Written,
-    build_summarize_prompt,
-)
+from nexus_context.conversation.compaction.summarizer import SummaryRequest, Written, build_summarize_prompt
 from nexus_context.conversation.groups import Grouping, group_starts
 from nexus_context.conversation.history import Gap, History
 from nexus_context.conversation.identifiers import IdentifierIndex
@@ -81,7 +77,7 @@ from nexus_context.conversation.summary import (
 from nexus_context.conversation.tool_pairs import with_missing_results
 from nexus_context.conversation.window import Budget
 from nexus_context.errors import RequestError
-from nexus_context.redact import redact_message
+from nexus_context.text.redact import redact_message
 from nexus_context.tokens import MinimalCounter, TokenCounter, complete, count_message
 
 TURN_SHARE = 0.5

@@ -6,7 +6,7 @@ import msgspec
 
 from nexus_context.conversation.identifiers import arguments_of
 from nexus_context.conversation.message import Message, ToolCall, content_of
-from nexus_context.redact import redact_arguments, redact_message
+from nexus_context.text.redact import redact_arguments, redact_message
 
 
 def without_secrets(message: Message) -> Message:

@@ -16,7 +16,7 @@ import msgspec
 
 from nexus_context.conversation.message import Message, content_of, text_of
 from nexus_context.conversation.summary import is_summary
-from nexus_context.prompt import texts
+from nexus_context.folder.prompt import texts
 
 SHORTEST_PASTE = 6
 """Lines of a paste that is left out but for its first and last one."""

@@ -14,8 +14,8 @@ from typing import Any, Protocol, cast
 
 import msgspec
 
+from nexus_context.disk.files import file_stamp, is_dir
 from nexus_context.errors import NexusError
-from nexus_context.files import file_stamp, is_dir
 
 INSTALL = 'pip install "nexusd[embeddings]"'
 TEXTS_AT_ONCE = 32

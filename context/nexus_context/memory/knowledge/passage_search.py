@@ -21,6 +21,7 @@ from typing import NamedTuple
 import msgspec
 
 from nexus_context.errors import Span
+from nexus_context.folder.prompt import texts
 from nexus_context.memory.knowledge.embedder import EmbeddingError
 from nexus_context.memory.knowledge.fusion import LISTED, MatchedBy, RankedHit, coverages, fuse, rarity
 from nexus_context.memory.knowledge.passage_index import (
@@ -31,8 +32,7 @@ from nexus_context.memory.knowledge.passage_index import (
 )
 from nexus_context.memory.knowledge.terms import query_terms
 from nexus_context.memory.knowledge.vectors import Vectors
-from nexus_context.prompt import texts
-from nexus_context.redact import cover_literals
+from nexus_context.text.redact import cover_literals
 from nexus_context.tokens import TokenCounter
 
 MOST_TERMS = 12

@@ -12,10 +12,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 import msgspec
 
+from nexus_context.disk.files import FileRead, RealFiles, is_dir
+from nexus_context.disk.ownership import trusted_read
 from nexus_context.errors import Problem
-from nexus_context.files import FileRead, RealFiles, is_dir
-from nexus_context.layers.model import Skipped
-from nexus_context.layers.walk import RealPaths, needs_examination
+from nexus_context.folder.layers.model import Skipped
+from nexus_context.folder.layers.walk import RealPaths, needs_examination
 from nexus_context.memory.knowledge.chunks import chunks
 from nexus_context.memory.knowledge.file_selection import MOST_FILES, KnowledgePath, Settings, walk
 from nexus_context.memory.knowledge.passage_index import (
@@ -26,7 +27,6 @@ from nexus_context.memory.knowledge.passage_index import (
     KnowledgeIndex,
 )
 from nexus_context.memory.knowledge.terms import searchable
-from nexus_context.ownership import trusted_read
 
 FILE_LIMIT = 1 << 20
 """Largest file that is indexed, in bytes."""

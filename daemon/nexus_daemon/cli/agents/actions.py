@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import msgspec
 
 from nexus_context.agents import MAIN
-from nexus_context.visible import visible_line
+from nexus_context.text.visible import visible_line
 from nexus_daemon import protocol
 from nexus_daemon.api import agent as handlers
 from nexus_daemon.cli import output

@@ -6,10 +6,10 @@ from typing import Literal
 
 import msgspec
 
-from nexus_context.redact import redact_message, says_secret
-from nexus_context.visible import visible_line
+from nexus_context.text.redact import redact_message, says_secret
+from nexus_context.text.visible import visible_line
 from nexus_daemon.cli.invocation import current
-from nexus_daemon.logs.log_line import shorten_home
+from nexus_daemon.process.logs.log_line import shorten_home
 
 Status = Literal["info", "ok", "warning", "fix"]
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from nexus_context.errors import NexusError
 from nexus_daemon.cli.doctor import installation, machine, storage
 from nexus_daemon.cli.doctor.check import Check, covered
-from nexus_daemon.logs.log_line import describe_exception
+from nexus_daemon.process.logs.log_line import describe_exception
 
 Examine = Callable[[], Iterator[Check]]
 

@@ -8,7 +8,7 @@ from importlib import metadata
 
 from nexus_daemon.cli.doctor.check import Check, Status, cover_value
 from nexus_daemon.cli.invocation import current
-from nexus_daemon.version import PROTOCOL, __version__
+from nexus_daemon.process.version import PROTOCOL, __version__
 
 PACKAGES = ("apsw", "lsprotocol", "msgspec", "pydantic", "pygls", "pyyaml", "tiktoken", "watchfiles")
 WAL_FIXED = (3, 51, 3)

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from nexus_daemon.cli import output
 from nexus_daemon.cli.doctor.check import Check
 from nexus_daemon.cli.invocation import current
+from nexus_daemon.process.version import __version__
 from nexus_daemon.shared import client
 from nexus_daemon.shared.identity import NoSharedDaemonError, find_place
-from nexus_daemon.version import __version__
 from nexus_daemon.workspace.watch_limits import read_sysctl
 
 WATCHES = "fs.inotify.max_user_watches"

@@ -10,7 +10,7 @@ from nexus_context.errors import RequestError
 from nexus_daemon.cli import output
 from nexus_daemon.cli.doctor.messages import frame_of, take_message
 from nexus_daemon.cli.invocation import current
-from nexus_daemon.logs.log_line import describe_exception
+from nexus_daemon.process.logs.log_line import describe_exception
 from nexus_daemon.shared import client
 from nexus_daemon.shared.identity import NoSharedDaemonError, find_place
 

@@ -5,16 +5,16 @@ from pathlib import Path
 from typing import Any
 
 from nexus_context.errors import RequestError
-from nexus_daemon import tracing
 from nexus_daemon.cli.doctor.messages import frame_of, take_message
 from nexus_daemon.cli.folder import absolute, folder_of, load_inputs
-from nexus_daemon.logs.log_line import shorten_home
 from nexus_daemon.lsp import convert
 from nexus_daemon.lsp.dispatch import NexusServer
 from nexus_daemon.lsp.link import Limits, StreamLink
+from nexus_daemon.process import tracing
+from nexus_daemon.process.logs.log_line import shorten_home
+from nexus_daemon.process.tracing.chrome import chrome_trace
 from nexus_daemon.server import build
-from nexus_daemon.state import Daemon
-from nexus_daemon.tracing.chrome import chrome_trace
+from nexus_daemon.windows.daemon import Daemon
 
 METHODS = ("nexus/context/preview", "nexus/context/layers", "nexus/context/usage", "nexus/status")
 

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nexus_context.errors import Severity
-from nexus_context.layers.walk import global_directory
+from nexus_context.folder.layers.walk import global_directory
 from nexus_daemon.cli import output
 from nexus_daemon.cli.doctor.check import Check, Status
 from nexus_daemon.cli.invocation import current
-from nexus_daemon.logs.location import NAME, log_directory, recorded_level
-from nexus_daemon.logs.log_file import KEPT, rotated
-from nexus_daemon.logs.read_log import Follower, last_lines
+from nexus_daemon.process.logs.location import NAME, log_directory, recorded_level
+from nexus_daemon.process.logs.log_file import KEPT, rotated
+from nexus_daemon.process.logs.read_log import Follower, last_lines
 
 if TYPE_CHECKING:
     import apsw

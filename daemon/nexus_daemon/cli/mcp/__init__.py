@@ -6,7 +6,7 @@ given, and execute nothing.
 
 import sys
 
-from nexus_daemon.mcp_server import definitions
+from nexus_daemon.shared.mcp_server import definitions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def run(options: "argparse.Namespace") -> int:
     if sys.stdin is None or sys.stdin.isatty():
         options.print_help()
         return 0
-    from nexus_daemon.mcp_server import process
+    from nexus_daemon.shared.mcp_server import process
 
     return process.serve(
         run_here,

@@ -14,15 +14,15 @@ from typing import Any
 
 import msgspec
 
-from nexus_context import cancellation
+from nexus_context.disk import cancellation
+from nexus_context.disk.files import exists, is_dir, real_path
 from nexus_context.errors import RequestError
-from nexus_context.files import exists, is_dir, real_path
-from nexus_context.redact import redact
-from nexus_context.visible import visible
+from nexus_context.text.redact import redact
+from nexus_context.text.visible import visible
 from nexus_daemon.cli import invocation, output
 from nexus_daemon.cli.mcp.pages import ToolAnswer, page_text
-from nexus_daemon.mcp_server import definitions
-from nexus_daemon.mcp_server.workspace_folders import is_beneath
+from nexus_daemon.shared.mcp_server import definitions
+from nexus_daemon.shared.mcp_server.workspace_folders import is_beneath
 
 
 class CallScope(msgspec.Struct, frozen=True):

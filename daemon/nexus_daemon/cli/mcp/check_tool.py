@@ -4,15 +4,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from nexus_context.assistants import ASSISTANT_NAMES
-from nexus_context.assistants.profile import read_profile
+from nexus_context.assistants.views.profile import read_profile
+from nexus_context.disk.files import is_dir
 from nexus_context.errors import Problem, RequestError, Severity
-from nexus_context.files import is_dir
 from nexus_daemon.cli.check_agents import check_agents
 from nexus_daemon.cli.folder import load_inputs, read
 from nexus_daemon.cli.mcp.answer_call import CallScope
 from nexus_daemon.cli.mcp.pages import ToolAnswer
 from nexus_daemon.cli.mcp.places import describe_problem, surroundings_at
-from nexus_daemon.mcp_server.definitions import ALL, NEXUS
+from nexus_daemon.shared.mcp_server.definitions import ALL, NEXUS
 
 
 def check_configuration(scope: CallScope) -> ToolAnswer:

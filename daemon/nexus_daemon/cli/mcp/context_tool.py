@@ -4,19 +4,19 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from nexus_context.assistants.mcp_servers import STARTS
-from nexus_context.assistants.model import Profile, SentPart
-from nexus_context.assistants.profile import read_profile
-from nexus_context.assistants.readers import FileReaders, who_reads_what
-from nexus_context.assistants.working_tree import is_within
+from nexus_context.assistants.reading.model import Profile, SentPart
+from nexus_context.assistants.reading.working_tree import is_within
+from nexus_context.assistants.views.mcp_servers import STARTS
+from nexus_context.assistants.views.profile import read_profile
+from nexus_context.assistants.views.readers import FileReaders, who_reads_what
+from nexus_context.disk.files import is_dir
 from nexus_context.errors import Severity
-from nexus_context.files import is_dir
 from nexus_daemon.cli import output
 from nexus_daemon.cli.folder import short_path
 from nexus_daemon.cli.mcp.answer_call import CallScope
 from nexus_daemon.cli.mcp.pages import ToolAnswer
 from nexus_daemon.cli.mcp.places import surroundings_at
-from nexus_daemon.mcp_server.definitions import ALL, NEXUS
+from nexus_daemon.shared.mcp_server.definitions import ALL, NEXUS
 
 _ROLES = {"system": "system prompt", "user": "first user message", "developer": "developer message"}
 
@@ -126,13 +126,13 @@ def _describe_all(scope: CallScope) -> ToolAnswer:
 
 
 def _describe_nexus(scope: CallScope) -> ToolAnswer:
-    from nexus_context import assembly
-    from nexus_context.prompt import texts
-    from nexus_context.prompt.token_attribution import fragment_tokens
+    from nexus_context.folder.prompt import texts
+    from nexus_context.folder.prompt.token_attribution import fragment_tokens
+    from nexus_context.turn.models import model_of
     from nexus_daemon.cli.folder import read
 
     snapshot = read(Path(scope.path))
-    _, counter = assembly.model_of(snapshot, None)
+    _, counter = model_of(snapshot, None)
     prompt = snapshot.prompt
     mark = "" if counter.exact else "≈"
     spent: dict[str, int] = {}

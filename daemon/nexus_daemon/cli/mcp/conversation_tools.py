@@ -25,8 +25,8 @@ from nexus_daemon.cli.mcp.answer_call import CallScope
 from nexus_daemon.cli.mcp.pages import ToolAnswer
 from nexus_daemon.cli.memory import NOTES
 from nexus_daemon.cli.open_session import ledger_for, load_folder, workspace_of
-from nexus_daemon.mcp_server.workspace_folders import is_beneath
 from nexus_daemon.sessions.session_names import sessions_that_begin
+from nexus_daemon.shared.mcp_server.workspace_folders import is_beneath
 
 MOST_HITS = 60
 MOST_ENTRIES = 50

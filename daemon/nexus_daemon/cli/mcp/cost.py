@@ -3,10 +3,10 @@
 import json
 from typing import Any
 
-from nexus_context.assistants.profile import ASSISTANTS
+from nexus_context.assistants.views.profile import ASSISTANTS
 from nexus_context.tokens import counter_for
 from nexus_daemon.cli import output
-from nexus_daemon.mcp_server import definitions
+from nexus_daemon.shared.mcp_server import definitions
 
 COUNTED_FOR = ("claude-code", "codex")
 

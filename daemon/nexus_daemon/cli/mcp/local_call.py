@@ -4,13 +4,13 @@ import io
 from collections.abc import Callable
 from typing import cast
 
-from nexus_context.cancellation import WorkCancelled, cancellable
-from nexus_context.deadline import Turns
+from nexus_context.disk.cancellation import WorkCancelled, cancellable
+from nexus_context.disk.deadline import Turns
 from nexus_daemon.cli import output
 from nexus_daemon.cli.invocation import RemoteInvocation, current, running
 from nexus_daemon.cli.mcp.answer_call import print_answer
 from nexus_daemon.cli.parser import parse
-from nexus_daemon.mcp_server import definitions
+from nexus_daemon.shared.mcp_server import definitions
 
 _TURNS = Turns()  # of long loads
 

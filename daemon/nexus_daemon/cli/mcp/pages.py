@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 import msgspec
 
-from nexus_context.assistants.profile import ASSISTANTS
+from nexus_context.assistants.views.profile import ASSISTANTS
 from nexus_context.errors import RequestError
-from nexus_context.redact import redact_message
+from nexus_context.text.redact import redact_message
+from nexus_context.text.visible import visible
 from nexus_context.tokens import TokenCounter, counter_for
-from nexus_context.visible import visible
 
 MAX_TOKENS = 2_000
 _FOOTER = 40  # tokens of the last line

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from nexus_context.assistants.model import Surroundings
+from nexus_context.assistants.reading.model import Surroundings
 from nexus_context.errors import Problem
-from nexus_context.layers.walk import user_home
-from nexus_context.lines import LineIndex
+from nexus_context.folder.layers.walk import user_home
+from nexus_context.text.lines import LineIndex
 from nexus_daemon.cli import invocation
 from nexus_daemon.cli.folder import short_path
 

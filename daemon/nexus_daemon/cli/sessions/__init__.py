@@ -9,7 +9,7 @@ import importlib
 from collections.abc import Callable
 from typing import NamedTuple
 
-from nexus_context.assistant_sessions import PROGRAMS
+from nexus_context.assistants.tracking import PROGRAMS
 from nexus_context.errors import RequestError
 from nexus_daemon.cli import output
 

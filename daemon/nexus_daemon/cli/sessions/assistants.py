@@ -4,9 +4,9 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from nexus_context.assistant_sessions import AssistantSession, Usage, find_sessions
-from nexus_context.redact import redact
-from nexus_context.visible import visible_line
+from nexus_context.assistants.tracking import AssistantSession, Usage, find_sessions
+from nexus_context.text.redact import redact
+from nexus_context.text.visible import visible_line
 from nexus_daemon.cli import output
 from nexus_daemon.cli.folder import load_inputs, short_path
 from nexus_daemon.cli.open_session import note, workspace_of

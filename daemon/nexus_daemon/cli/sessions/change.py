@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from nexus_context.visible import visible_line
+from nexus_context.text.visible import visible_line
 from nexus_daemon import protocol
 from nexus_daemon.api import session as handlers
 from nexus_daemon.cli import output

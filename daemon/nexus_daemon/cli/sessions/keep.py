@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from nexus_context import files
+from nexus_context.assistants.mirror import FileOutcome, MirrorSummary, mirror_files
+from nexus_context.disk import files
 from nexus_context.ledger.errors import LedgerError
-from nexus_context.mirror import FileOutcome, MirrorSummary, mirror_files
-from nexus_context.visible import visible_line
+from nexus_context.text.visible import visible_line
 from nexus_daemon.cli import output
 from nexus_daemon.cli.folder import absolute, load_inputs
 from nexus_daemon.cli.open_session import ledger_for, load_folder, note, workspace_of

@@ -8,15 +8,15 @@ from typing import Any
 import msgspec
 from rich.text import Text
 
-from nexus_context import files
 from nexus_context.conversation.compaction.receipt import opaque_provider
 from nexus_context.conversation.message import Message, content_of, text_of
 from nexus_context.conversation.summary import readable
+from nexus_context.disk import files
 from nexus_context.ledger.rows import json_text
 from nexus_context.ledger.search import AFTER, BEFORE
 from nexus_context.ledger.search_query import expression
-from nexus_context.redact import redact_arguments, redact_message
-from nexus_context.visible import visible_line
+from nexus_context.text.redact import redact_arguments, redact_message
+from nexus_context.text.visible import visible_line
 from nexus_daemon import protocol
 from nexus_daemon.api import stored_sessions as handlers
 from nexus_daemon.cli import output

@@ -5,21 +5,14 @@ import re
 
 import msgspec
 
-from nexus_context import files
+from nexus_context.disk import files
 from nexus_context.ledger import daily_backups, opening
 from nexus_context.ledger.records import Verification, Verified
 from nexus_context.ledger.restore import restore
 from nexus_context.ledger.salvage import salvage
 from nexus_daemon.cli import invocation, output
 from nexus_daemon.cli.folder import absolute
-from nexus_daemon.cli.open_session import (
-    accept,
-    check_settings,
-    ledger_for,
-    load_folder,
-    note,
-    workspace_of,
-)
+from nexus_daemon.cli.open_session import accept, check_settings, ledger_for, load_folder, note, workspace_of
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 

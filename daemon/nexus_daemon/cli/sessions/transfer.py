@@ -10,12 +10,14 @@ from typing import Any
 
 import msgspec
 
-from nexus_context import assembly, files
+from nexus_context.assistants.importing import importers, jsonl
+from nexus_context.assistants.importing.importers import FileContents, Imported
+from nexus_context.disk import files
 from nexus_context.errors import Severity
-from nexus_context.ledger import importers, jsonl, markdown
+from nexus_context.ledger import markdown
 from nexus_context.ledger.errors import LedgerError
-from nexus_context.ledger.importers import FileContents, Imported
-from nexus_context.visible import visible_line
+from nexus_context.text.visible import visible_line
+from nexus_context.turn.models import model_of
 from nexus_daemon.cli import invocation, output
 from nexus_daemon.cli.folder import absolute
 from nexus_daemon.cli.open_session import ledger_for, load_folder, note, workspace_of
@@ -118,7 +120,7 @@ def run_import(options: argparse.Namespace) -> int:
     total: list[Imported] = []
     reports: list[dict[str, Any]] = []
     with ledger_for(snapshot, writes=True) as ledger:
-        importer = importers.Importer(ledger, workspace, lambda model: assembly.model_of(snapshot, model)[1])
+        importer = importers.Importer(ledger, workspace, lambda model: model_of(snapshot, model)[1])
         for name in options.files:
             contents = _read(name)
             if contents is None:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from nexus_context.budget import ContextConfig
+from nexus_context.conversation.budget import ContextConfig
 from nexus_context.conversation.compaction.server import SplitTurn, split_turn
 from nexus_context.conversation.history import History
 from nexus_context.conversation.identifiers import IdentifierIndex
@@ -16,8 +16,8 @@ from nexus_context.conversation.truncation import STRATEGIES
 from nexus_context.conversation.window import Budget, Policy, Window
 from nexus_context.errors import ContextOverflowError, RequestError
 from nexus_context.ledger import open_ledger
-from nexus_context.manager import ContextManager
 from nexus_context.tokens import SimpleTokenCounter
+from nexus_context.turn.manager import ContextManager
 
 NOON = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)
 BLOCK = {"type": "compaction", "content": "They looked for the gate.", "signature": "c2ln"}

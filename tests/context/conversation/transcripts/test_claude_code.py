@@ -9,9 +9,9 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nexus_context.assistants.importing import Answer, Transcript, read_transcript
 from nexus_context.conversation.agent_result import ProviderUsage, TurnOutcome
 from nexus_context.conversation.message import Message, text_of
-from nexus_context.conversation.transcripts import Answer, Transcript, read_transcript
 
 Record = dict[str, Any]
 SAID = "The file has no messages."

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from nexus_context.conversation import transcripts
-from nexus_context.conversation.transcripts import read_limits
-from nexus_context.ledger import importers
+from nexus_context.assistants.importing import importers, read_transcript
+from nexus_context.assistants.transcripts import chat_records
 from nexus_context.ledger.store import Ledger
+from nexus_context.text import read_limits
 from nexus_context.tokens import get_token_counter
 from nexus_daemon.cli import main
 from support import hostile_transcripts as hostile
@@ -43,7 +43,7 @@ def test_any_record_is_imported_exactly_or_refused(
 @pytest.mark.parametrize("form", hostile.FORMS[:5] + hostile.FORMS[6:])
 @given(seed=st.integers(0, 1 << 32), lines=st.integers(1, 4), entire=st.booleans())
 def test_no_record_causes_an_internal_error(form: str, seed: int, lines: int, entire: bool) -> None:
-    transcript = transcripts.read_transcript(hostile.file(dice_of(seed), form, lines), "/x/f", entire=entire)
+    transcript = read_transcript(hostile.file(dice_of(seed), form, lines), "/x/f", entire=entire)
     assert [problem.message for problem in transcript.problems if problem.code == "internal"] == []
 
 
@@ -93,14 +93,14 @@ def test_what_cannot_be_kept() -> None:
 
 
 def test_an_error_of_ours_leaves_out_one_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    neutral = transcripts.chat_records.neutral
+    neutral = chat_records.neutral
 
     def failing(value: Any) -> Any:
         if value["content"] == "broken":
             raise ZeroDivisionError("no reason")
         return neutral(value)
 
-    monkeypatch.setattr(transcripts.chat_records, "neutral", failing)
+    monkeypatch.setattr(chat_records, "neutral", failing)
     said = "The line cannot be read because of an error in Nexus (ZeroDivisionError: no reason). "
     check({"role": "user", "content": "broken"}, f"{said}It is left out; please report this.")
 
@@ -177,7 +177,7 @@ def test_a_file_with_too_many_values_is_refused(monkeypatch: pytest.MonkeyPatch)
     turn = '{"seq": 1, "type": "query", "created": "", "messages": [{"role": "user", "content": "Said."}]}\n'
     record = '{"role": "user", "content": "x", "meta": [' + "{}," * 200 + "{}]}\n"
     monkeypatch.setattr(read_limits, "MOST_VALUES", 100)
-    monkeypatch.setattr("nexus_context.ledger.jsonl.MOST_VALUES", 100)
+    monkeypatch.setattr("nexus_context.assistants.importing.jsonl.MOST_VALUES", 100)
     messages = []
     for text in (GOOD + record, HEADER + turn * 40):
         contents = importers.read(text.encode(), "/x/chat.jsonl")
@@ -192,7 +192,7 @@ def test_a_file_with_too_many_values_is_refused(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_line_that_is_too_long_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nexus_context.ledger.jsonl.LONGEST_LINE", 200)
+    monkeypatch.setattr("nexus_context.assistants.importing.jsonl.LONGEST_LINE", 200)
     turn = {"seq": 1, "type": "query", "created": "", "messages": [{"role": "user", "content": "Said."}]}
     long = turn | {"model": "m" * 200}
     text = HEADER + "\n\n" + json.dumps(long) + "\n" + json.dumps(turn) + "\n"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nexus_context.assistants.importing import Conversation, Transcript, read_transcript
 from nexus_context.conversation.message import Message, text_of
-from nexus_context.conversation.transcripts import Conversation, Transcript, read_transcript
 from support import program_files as files
 from support.program_files import PROGRAMS
 

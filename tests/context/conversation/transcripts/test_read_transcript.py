@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from nexus_context.conversation import transcripts
+from nexus_context.assistants.importing import LIMIT, Conversation, Transcript, joined, read_transcript
 from nexus_context.conversation.message import Message, ToolCall, text_of
-from nexus_context.conversation.transcripts import Conversation, Transcript, read_transcript
 from nexus_context.errors import Severity
 
 Shown = tuple[str, Any] | tuple[str, Any, Any]
@@ -169,7 +168,7 @@ def test_bodies() -> None:
         ("n7", "S."),
         ("3", "A.\n\nB."),
     ]
-    whole = transcripts.joined(log.conversations)
+    whole = joined(log.conversations)
     assert [message.content for message in whole.messages] == ["y", "y", "x"]
     assert (whole.system, whole.tools, whole.model) == ("S.", (tool,), "m")
 
@@ -317,7 +316,7 @@ def test_packed_files() -> None:
 
 
 def test_a_bomb_is_not_unpacked() -> None:
-    found = read_transcript(gzip.compress(b" " * (transcripts.LIMIT + 1), 1), "/t")
+    found = read_transcript(gzip.compress(b" " * (LIMIT + 1), 1), "/t")
     assert (found.conversations, told(found)[0][1]) == ((), "transcript.too-large")
     assert found.problems[0].message == snapshot(
         "The file is too large: it unpacks to more than 67,108,864 bytes."

@@ -22,9 +22,7 @@ from nexus_context.memory.knowledge import (
     refresh,
     settings_for,
 )
-from nexus_context.memory.knowledge import (
-    embedder as module,
-)
+from nexus_context.memory.knowledge import embedder as module
 from nexus_context.tokens import SimpleTokenCounter
 from support.embeddings import needs_model
 

@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nexus_context.errors import Span
+from nexus_context.folder.prompt import texts
 from nexus_context.memory.knowledge import KnowledgeIndex, KnowledgePath, Passage, Settings, query, refresh
-from nexus_context.prompt import texts
 from nexus_context.tokens import SimpleTokenCounter
 from support.fixture import write_fixture
 

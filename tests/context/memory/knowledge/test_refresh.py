@@ -16,7 +16,7 @@ from typing import Any
 import apsw
 import pytest
 
-from nexus_context.layers.read_layers import read_layers
+from nexus_context.folder.layers.read_layers import read_layers
 from nexus_context.memory.knowledge import KnowledgeIndex, Settings, index_path, query, refresh, settings_of
 from nexus_context.memory.knowledge.passage_index import (
     VERSION,

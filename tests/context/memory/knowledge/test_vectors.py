@@ -22,9 +22,7 @@ from nexus_context.memory.knowledge import (
     refresh,
     settings_for,
 )
-from nexus_context.memory.knowledge import (
-    vectors as module,
-)
+from nexus_context.memory.knowledge import vectors as module
 from nexus_context.memory.knowledge.fusion import LISTED, RankedHit, fuse, rarity
 from nexus_context.memory.knowledge.passage_index import PassageHit
 from nexus_context.tokens import SimpleTokenCounter

@@ -1,0 +1,1 @@
+"""Claude Code: what it reads, and what its sessions hold."""

@@ -1,0 +1,199 @@
+"""A record of Claude Code; the format is that of 2.1.330, and older ones as far as they agree with it.
+
+1. Records form a tree: `parentUuid` names the record before. A compaction (`compact_boundary`) has no parent;
+   it names the record before it apart (`logicalParentUuid`).
+2. An answer is written as one record for each block, all with the same message id.
+3. Records with `isSidechain`, or with the call that started them, are of a sub-agent.
+"""
+
+from typing import Any, ClassVar
+
+from nexus_context.assistants.reading.record_values import LARGEST_COUNT, field, objects_in, text_in
+from nexus_context.assistants.sessions.record import SessionRecord
+
+_WITH_STEPS = frozenset({"user", "assistant", "attachment", "system", "cost-state", "api-request-shape"})
+_SILENT = frozenset(
+    {
+        *("queue-operation", "last-prompt", "atis-latch", "tools-used", "mode", "api-request", "summary"),
+        *("api-request-blob", "file-history-snapshot", "progress", "permission-mode", "pr-link", "tag"),
+        *("custom-title", "ai-title", "agent-name", "agent-color", "agent-setting", "worktree-state"),
+        *("file-history-delta", "content-replacement", "marble-origami-commit", "task-summary"),
+    }
+)
+"""Records that add nothing to the window: 2.1.330 wrote most of them, the rest are of the public readers."""
+
+
+class ClaudeCodeRecord(SessionRecord):
+    """A record of a session, or of a sub-agent."""
+
+    __slots__ = ()
+
+    COMPACTION_MARKS: ClassVar = (b'"compact_boundary"',)
+    FIELDS: ClassVar = (
+        *(
+            "type",
+            "subtype",
+            "uuid",
+            "parentUuid",
+            "logicalParentUuid",
+            "leafUuid",
+            "sessionId",
+            "session_id",
+        ),
+        *("agentId", "parent_tool_use_id", "isSidechain", "isMeta", "isCompactSummary", "isApiErrorMessage"),
+        *("isVisibleInTranscriptOnly", "message", "content", "attachment", "rendered", "origin", "operation"),
+        *("reason", "timestamp", "version", "requestId", "cwd", "compactMetadata", "totalCostUSD"),
+        *("modelUsage", "lastPrompt", "shapeHash", "shape", "role"),
+    )
+    # not `toolUseResult`, which repeats what `message` has, often at length
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        return () if self.kind in _WITH_STEPS or self.kind in _SILENT else (str(self.kind),)
+
+    @property
+    def is_compaction(self) -> bool:
+        return self.kind == "system" and self.value.get("subtype") == "compact_boundary"
+
+    @property
+    def folder(self) -> str | None:
+        return text_in(self.value, "cwd")
+
+    @property
+    def kind(self) -> Any:
+        """What the record is."""
+        kind = self.value.get("type")
+        return kind if isinstance(kind, str) else None
+
+    @property
+    def uuid(self) -> str | None:
+        return text_in(self.value, "uuid")
+
+    @property
+    def parent(self) -> str | None:
+        """The uuid of the record that it follows (rule 1)."""
+        return text_in(self.value, "logicalParentUuid" if self.is_root_compaction else "parentUuid")
+
+    @property
+    def is_root_compaction(self) -> bool:
+        """Whether it is a compaction that follows no record."""
+        return self.value.get("parentUuid") is None and self.value.get("subtype") == "compact_boundary"
+
+    @property
+    def queue_operation(self) -> str | None:
+        """What happened to the texts that wait for the model."""
+        return text_in(self.value, "operation") if self.kind == "queue-operation" else None
+
+    @property
+    def session(self) -> str | None:
+        return text_in(self.value, "sessionId")
+
+    @property
+    def agent(self) -> str | None:
+        """The sub-agent that it names as its own: by its id, or by the call that started it."""
+        return text_in(self.value, "agentId") or text_in(self.value, "parent_tool_use_id")
+
+    @property
+    def is_sidechain(self) -> bool:
+        """Whether it is of a sub-agent."""
+        return self.value.get("isSidechain") is True or bool(self.value.get("parent_tool_use_id"))
+
+    @property
+    def is_summary(self) -> bool:
+        """Whether it is what a compaction made of the messages before."""
+        return self.value.get("isCompactSummary") is True
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether only the user sees it."""
+        return self.value.get("isVisibleInTranscriptOnly") is True and not self.is_summary
+
+    @property
+    def is_error(self) -> bool:
+        """Whether it is an error that Claude Code wrote in the model's name, or no answer at all."""
+        return self.value.get("isApiErrorMessage") is True or self.message is None
+
+    @property
+    def message(self) -> dict[str, Any] | None:
+        """The message of a user or of an answer."""
+        message = self.value.get("message")
+        return message if isinstance(message, dict) else None
+
+    @property
+    def usage(self) -> dict[str, Any] | None:
+        """What the provider counted for an answer; errors in the model's name have none."""
+        usage = field(self.message, "usage")
+        return usage if isinstance(usage, dict) and field(self.message, "model") != "<synthetic>" else None
+
+    @property
+    def model(self) -> str | None:
+        """The model of an answer."""
+        return text_in(self.message, "model")
+
+    @property
+    def compact_metadata(self) -> dict[str, Any]:
+        """What is said about a compaction."""
+        about = self.value.get("compactMetadata")
+        return about if isinstance(about, dict) else {}
+
+    @property
+    def total_cost_usd(self) -> float | None:
+        """What the session has cost so far."""
+        cost = self.value.get("totalCostUSD")
+        if not isinstance(cost, int | float) or isinstance(cost, bool):
+            return None
+        return float(cost) if 0 <= cost <= LARGEST_COUNT else None
+
+    @property
+    def model_usage(self) -> dict[str, dict[str, Any]]:
+        """The usage of the session so far, by model."""
+        models = self.value.get("modelUsage")
+        items = models.items() if isinstance(models, dict) else ()
+        return {name: usage for name, usage in items if isinstance(usage, dict)}
+
+    @property
+    def message_id(self) -> str | None:
+        """What the records of one answer share: the id of the message, else that of the record."""
+        return text_in(self.message, "id") or self.uuid
+
+    @property
+    def content(self) -> Any:
+        """The content of its message: a text, or blocks."""
+        return field(self.message, "content")
+
+    @property
+    def blocks(self) -> list[dict[str, Any]]:
+        """The blocks of its message; a text is one of them."""
+        content = self.content
+        return [{"type": "text", "text": content}] if isinstance(content, str) else objects_in(content)
+
+    @property
+    def calls(self) -> list[str]:
+        """The ids of the tools' calls in an answer."""
+        if self.kind != "assistant":
+            return []
+        return [str(block.get("id")) for block in self.blocks if block.get("type") == "tool_use"]
+
+    @property
+    def results(self) -> list[str]:
+        """The ids of the calls whose results it holds."""
+        if self.kind != "user":
+            return []
+        blocks = objects_in(self.content)
+        return [str(block.get("tool_use_id")) for block in blocks if block.get("type") == "tool_result"]
+
+    @property
+    def queued_command(self) -> dict[str, Any] | None:
+        """The attachment with what the user said while the model was busy."""
+        attachment = self.value.get("attachment")
+        is_queued = self.kind == "attachment" and field(attachment, "type") == "queued_command"
+        return attachment if is_queued else None
+
+    @property
+    def has_message(self) -> bool:
+        """Whether it holds a message."""
+        if self.kind in ("user", "assistant"):
+            return self.message is not None
+        if self.kind == "system":
+            return self.value.get("subtype") == "local_command"
+        return field(self.queued_command, "prompt") is not None

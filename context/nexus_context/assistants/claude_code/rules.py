@@ -1,0 +1,482 @@
+"""What Claude Code sends of a folder's files, by its own requests.
+
+1. Managed instructions, then the user's, then for each directory from the outermost down to the folder:
+   `CLAUDE.md`, `.claude/CLAUDE.md`, the rules in `.claude/rules`, `CLAUDE.local.md`.
+2. A file is followed by its imports, at most DEEPEST files deep, each file once. Files outside of the folder
+   may be imported by the user's files only, or where the user approved it.
+3. Where no directory has any of the names of rule 1 with text, `AGENTS.md` and `.claude/AGENTS.md` are read.
+4. Text is sent without front matter, comments and white space around it (`claude_markdown`).
+5. Of skills and agents the name and description are sent; a nested CLAUDE.md follows the first read below it.
+"""
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from nexus_context.assistants.claude_code.extras import claude_agents, claude_skills
+from nexus_context.assistants.reading import markdown
+from nexus_context.assistants.reading.disk import Disk
+from nexus_context.assistants.reading.front_fields import field_list
+from nexus_context.assistants.reading.model import (
+    Assistant,
+    IgnoredFile,
+    LaterFile,
+    Rule,
+    Scope,
+    Sent,
+    SentBlock,
+    SentPart,
+    Surroundings,
+)
+from nexus_context.assistants.reading.settings import read_json, texts_of
+from nexus_context.assistants.reading.working_tree import find_working_tree, is_within, parents
+from nexus_context.config.globs import Globs, GlobsError
+from nexus_context.errors import Edit, Fix, Problem, Severity, Span
+
+VERSION = "2.1.330"
+PROGRAM = f"Claude Code {VERSION}"
+MEMORY_PAGE = "https://code.claude.com/docs/en/memory"
+DEEPEST = 5  # files, the first one included
+LARGEST = 4 << 20  # bytes of one file
+MOST_RULE_DIRECTORIES = 500
+LONG = 40_000  # characters of one file, from which Claude Code itself warns
+NOTES = os.path.join("memory", "MEMORY.md")
+NAMES = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md")
+AGENTS_MODES = ("claude-md-or-agents-md", "claude-md", "claude-md-and-agents-md", "managed-only")
+AGENTS_PAGE = "https://github.com/anthropics/claude-code/tree/main/mods/agents-md"
+AGENTS_NAMES = ("AGENTS.md", ".claude/AGENTS.md")
+RULES = os.path.join(".claude", "rules")
+TEXT_SUFFIXES = frozenset(
+    {
+        ".md", ".txt", ".text", ".json", ".yaml", ".yml", ".toml", ".xml", ".csv", ".html", ".htm",
+        ".css", ".scss", ".sass", ".less", ".js", ".ts", ".tsx", ".jsx", ".mjs", ".cjs", ".mts",
+        ".cts", ".py", ".pyi", ".pyw", ".rb", ".erb", ".rake", ".go", ".rs", ".java", ".kt", ".kts",
+        ".scala", ".c", ".cpp", ".cc", ".cxx", ".h", ".hpp", ".hxx", ".cs", ".swift", ".sh",
+        ".bash", ".zsh", ".fish", ".ps1", ".bat", ".cmd", ".env", ".ini", ".cfg", ".conf",
+        ".config", ".properties", ".sql", ".graphql", ".gql", ".proto", ".vue", ".svelte", ".astro",
+        ".ejs", ".hbs", ".pug", ".jade", ".php", ".pl", ".pm", ".lua", ".r", ".R", ".dart", ".ex",
+        ".exs", ".erl", ".hrl", ".clj", ".cljs", ".cljc", ".edn", ".hs", ".lhs", ".elm", ".ml",
+        ".mli", ".f", ".f90", ".f95", ".for", ".cmake", ".make", ".makefile", ".gradle", ".sbt",
+        ".rst", ".adoc", ".asciidoc", ".org", ".tex", ".latex", ".lock", ".log", ".diff", ".patch"
+    }
+)  # fmt: skip
+MANAGED = {"darwin": "/Library/Application Support/ClaudeCode", "win32": "C:\\Program Files\\ClaudeCode"}
+HEADER = (
+    "<system-reminder>\nCodebase and user instructions are shown below. Be sure to adhere to these "
+    "instructions. "
+    "IMPORTANT: These instructions OVERRIDE any default behavior and you MUST follow them exactly as written."
+)
+FOOTER = "\n</system-reminder>"
+PROJECT_LABEL = " (project instructions, checked into the codebase)"
+LABELS: dict[str, str] = {
+    "user": " (user's private global instructions for all projects)",
+    "local": " (user's private project instructions, not checked in)",
+    "managed": " (organization-managed policy instructions)",
+    "memory": " (user's auto-memory, persists across conversations)",
+}
+
+ASSISTANT = Assistant(
+    name="claude-code",
+    title="Claude Code",
+    version=VERSION,
+    verified="run",
+    model="claude-sonnet-5",
+    names=(*NAMES, ".claude/rules/*.md"),
+    reads="CLAUDE.md",
+    rules=(
+        Rule("CLAUDE.md and .claude/CLAUDE.md of the folder and of every directory above it", MEMORY_PAGE),
+        Rule("CLAUDE.local.md in the same directories, after the files that are checked in", MEMORY_PAGE),
+        Rule(
+            "AGENTS.md and .claude/AGENTS.md only where no CLAUDE.md or CLAUDE.local.md has text, or by the "
+            "option `instructionFiles` of the built-in plugin agents-md",
+            AGENTS_PAGE,
+        ),
+        Rule("the first 200 lines or 25,000 characters of the notes that it keeps (MEMORY.md)", MEMORY_PAGE),
+        Rule(
+            "~/.claude/CLAUDE.md and ~/.claude/rules/*.md, or $CLAUDE_CONFIG_DIR instead of ~/.claude",
+            PROGRAM,
+        ),
+        Rule("rules with `paths` follow the first read of a file that matches them", MEMORY_PAGE),
+        Rule("the order of rules is the file system's", PROGRAM),
+        Rule(f"imports `@path`, at most {DEEPEST - 1} deep, outside of code", MEMORY_PAGE),
+        Rule("imports from outside of the folder only after the user's approval", MEMORY_PAGE),
+        Rule("comments that are blocks of their own, and front matter, are not sent", PROGRAM),
+        Rule("a file of more than 4 MiB is not sent", PROGRAM),
+        Rule("`claudeMdExcludes` leaves out files of the user, the project and rules", MEMORY_PAGE),
+    ),
+)
+
+
+class _Memory(NamedTuple):
+    """An instruction file that is sent, or a rule that is sent later (`globs`)."""
+
+    path: str
+    kind: str  # managed, user, project, local: what the label says
+    scope: Scope
+    text: str
+    importer: str | None = None
+    globs: tuple[str, ...] = ()
+
+
+class _Walk:
+    """What was read so far, in one pass over the places."""
+
+    def __init__(self, disk: Disk, surroundings: Surroundings) -> None:
+        self.disk = disk
+        self.folder = surroundings.folder
+        self.user_home = surroundings.user_home
+        self.environ = surroundings.environ
+        self.config = config_directory(surroundings)
+        self.processed: set[str] = set()
+        self.chain: list[str] = []  # the file that is being read, and those that import it
+        self.ignored: list[IgnoredFile] = []
+        self.problems: list[Problem] = []
+        self.settings = settings_of(disk, surroundings, self.config)
+        self.excludes = _excludes(self.settings)
+        self.approved = _is_approved(disk, surroundings, self.config)
+
+    def is_excluded(self, path: str, kind: str) -> bool:
+        """Whether `claudeMdExcludes` leaves out a file."""
+        return kind != "managed" and any(globs.matches(path.replace(os.sep, "/")) for globs in self.excludes)
+
+
+def config_directory(surroundings: Surroundings) -> str:
+    """The user's directory of Claude Code."""
+    return surroundings.environ.get("CLAUDE_CONFIG_DIR") or os.path.join(surroundings.user_home, ".claude")
+
+
+def managed_directory() -> str:
+    """The directory of an organization's files."""
+    return MANAGED.get(sys.platform, "/etc/claude-code")
+
+
+def settings_of(disk: Disk, surroundings: Surroundings, config: str) -> list[dict[str, Any]]:
+    """The settings of all scopes, the least important first."""
+    project = os.path.join(surroundings.folder, ".claude")
+    paths = (
+        os.path.join(config, "settings.json"),
+        os.path.join(project, "settings.json"),
+        os.path.join(project, "settings.local.json"),
+        os.path.join(managed_directory(), "managed-settings.json"),
+    )
+    return [read_json(disk, path) for path in paths]
+
+
+def read_claude_code(disk: Disk, surroundings: Surroundings) -> Sent:
+    """What Claude Code sends of a folder's files."""
+    walk = _Walk(disk, surroundings)
+    memories: list[_Memory] = []
+    if not surroundings.environ.get("CLAUDE_CODE_DISABLE_CLAUDE_MDS"):
+        memories = _with_agents_files(walk, list(_memories(walk)))
+        memories.extend(_kept_notes(walk))
+    sent = [memory for memory in memories if not memory.globs]
+    later = [
+        LaterFile(each.path, "rule", f"after a file that matches {', '.join(each.globs)} is read")
+        for each in memories
+        if each.globs
+    ]
+    blocks = [*_instructions(sent), *claude_skills(disk, walk.folder, walk.config)]
+    blocks.extend(claude_agents(disk, walk.folder, walk.config))
+    problems = (*walk.problems, *_long_files(sent))
+    return Sent(tuple(blocks), tuple(later), tuple(walk.ignored), problems)
+
+
+def _instructions(memories: list[_Memory]) -> Iterator[SentBlock]:
+    if not memories:
+        return
+    parts = [SentPart(HEADER, "program")]
+    for memory in memories:
+        label = f"\n\nContents of {memory.path}{LABELS.get(memory.kind, PROJECT_LABEL)}:\n\n"
+        content = Span(len(label), len(label) + len(memory.text))
+        parts.append(
+            SentPart(
+                label + memory.text, memory.scope, memory.path, content=content, importer=memory.importer
+            )
+        )
+    yield SentBlock("instructions", "user", (*parts, SentPart(FOOTER, "program")))
+
+
+def _memories(walk: _Walk) -> Iterator[_Memory]:
+    """All files of rules 1 and 2, in order."""
+    managed = managed_directory()
+    yield from _file(walk, os.path.join(managed, "CLAUDE.md"), "managed", scope="managed")
+    yield from _rules(walk, os.path.join(managed, RULES), "managed")
+    yield from _file(walk, os.path.join(walk.config, "CLAUDE.md"), "user", scope="user")
+    yield from _rules(walk, os.path.join(walk.config, "rules"), "user")
+    for directory, reads_project in _directories(walk):
+        scope: Scope = "project" if directory == walk.folder else "parent"
+        if reads_project:
+            for name in NAMES[:2]:
+                yield from _file(walk, os.path.join(directory, name), "project", scope=scope)
+            yield from _rules(walk, os.path.join(directory, RULES), "project")
+        yield from _file(walk, os.path.join(directory, "CLAUDE.local.md"), "local", scope="local")
+
+
+def _directories(walk: _Walk) -> Iterator[tuple[str, bool]]:
+    """From the outermost directory but the root down to the folder; whether its checked-in files are read.
+
+    A worktree inside the main working tree does not read the files of that, which are its own already.
+    """
+    repository = find_working_tree(walk.disk, walk.folder)
+    for directory in reversed(parents(walk.folder)[:-1]):
+        is_main = (
+            repository is not None
+            and repository.root != repository.main
+            and is_within(repository.root, repository.main)
+            and is_within(directory, repository.main)
+            and not is_within(directory, repository.root)
+        )
+        if is_main:
+            for name in NAMES[:2]:
+                path = os.path.join(directory, name)
+                if walk.disk.is_file(path):
+                    reason = "The worktree has its own copy, so that of the main working tree is not read."
+                    walk.ignored.append(IgnoredFile(path, reason))
+        yield directory, not is_main
+
+
+def _kept_notes(walk: _Walk) -> Iterator[_Memory]:
+    """The index of the notes that Claude Code keeps for the repository."""
+    if walk.environ.get("CLAUDE_CODE_DISABLE_AUTO_MEMORY") or any(
+        each.get("autoMemoryEnabled") is False for each in walk.settings
+    ):
+        return
+    repository = find_working_tree(walk.disk, walk.folder)
+    root = walk.folder if repository is None else repository.main
+    slug = re.sub(r"[^A-Za-z0-9]", "-", root)
+    path = os.path.join(walk.config, "projects", slug, NOTES)
+    text = markdown.shorten_notes(markdown.trim(walk.disk.text(path) or ""))
+    if text:
+        yield _Memory(path, "memory", "memory", text)
+
+
+def _with_agents_files(walk: _Walk, memories: list[_Memory]) -> list[_Memory]:
+    """Rule 3: AGENTS.md instead of, or by a setting besides, CLAUDE.md."""
+    mode = _agents_mode(walk)
+    if mode == "managed-only":
+        walk.ignored.extend(
+            IgnoredFile(each.path, "The setting `instructionFiles` allows managed instructions only.")
+            for each in memories
+            if each.kind != "managed"
+        )
+        return [each for each in memories if each.kind == "managed"]
+    if mode == "claude-md" or (mode == "claude-md-or-agents-md" and _has_claude_file(walk, memories)):
+        return memories
+    walk.processed = {os.path.join(walk.config, "CLAUDE.md"), os.path.join(managed_directory(), "CLAUDE.md")}
+    additions: dict[str, list[_Memory]] = {}
+    paths = {memory.path for memory in memories}
+    texts = {memory.text for memory in memories if memory.kind in ("project", "local")}
+    for directory, reads_project in _directories(walk):
+        scope: Scope = "project" if directory == walk.folder else "parent"
+        for name in AGENTS_NAMES if reads_project else ():
+            for memory in _file(walk, os.path.join(directory, name), "project", scope=scope):
+                if memory.path not in paths and memory.text not in texts:
+                    paths.add(memory.path)
+                    additions.setdefault(directory, []).append(memory)
+    for directory, items in additions.items():
+        place = _insertion(memories, directory)
+        memories = [*memories[:place], *items, *memories[place:]]
+    return memories
+
+
+def _agents_mode(walk: _Walk) -> str:
+    """The option of the built-in plugin, from the settings of the user and of the organization."""
+    mode = AGENTS_MODES[0]
+    for settings in (walk.settings[0], walk.settings[-1]):
+        options: Any = settings
+        for key in ("pluginConfigs", "agents-md@builtin", "options", "instructionFiles"):
+            options = options.get(key) if isinstance(options, dict) else None
+        mode = options if options in AGENTS_MODES else mode
+    return mode
+
+
+def _has_claude_file(walk: _Walk, memories: list[_Memory]) -> bool:
+    return any(
+        memory.kind in ("project", "local")
+        and memory.importer is None
+        and any(memory.path.replace(os.sep, "/").endswith(f"/{name}") for name in NAMES)
+        and is_within(walk.folder, _owner(memory.path))
+        for memory in memories
+    )
+
+
+def _owner(path: str) -> str:
+    """The directory that a file is for: the one around its `.claude`."""
+    before, separator, _ = path.rpartition(f"{os.sep}.claude{os.sep}")
+    return before if separator else os.path.dirname(path)
+
+
+def _insertion(memories: list[_Memory], directory: str) -> int:
+    """Where files of a directory go: before those of directories below it, else after all of the project."""
+    local = [index for index, each in enumerate(memories) if each.kind in ("project", "local")]
+    for index in local:
+        owner = _owner(memories[index].path)
+        if owner != directory and is_within(owner, directory):
+            return index
+    return local[-1] + 1 if local else len(memories)
+
+
+def _file(
+    walk: _Walk, path: str, kind: str, *, scope: Scope, depth: int = 0, importer: str | None = None
+) -> Iterator[_Memory]:
+    """A file and its imports, if it is to be read."""
+    if path in walk.processed or depth >= DEEPEST or not _may_read(walk, path, kind, importer):
+        return
+    real = walk.disk.real(path)
+    may_import_anything = walk.approved or kind == "user"
+    if depth and not may_import_anything and not is_within(real, walk.folder):
+        _refuse(walk, path, "It is outside of the folder, and such imports are not approved.")
+        return
+    if real != path and real in walk.processed:
+        _refuse(walk, path, f"It leads to {real}, which is read already.")
+        return
+    walk.processed.update((path, real))
+    data = walk.disk.data(path)
+    suffix = os.path.splitext(path)[1].lower()
+    if data is None or len(data) > LARGEST or (suffix and suffix not in TEXT_SUFFIXES):
+        if data is not None:
+            reason = (
+                "It is larger than 4 MiB." if len(data) > LARGEST else f"Files of type {suffix} are not read."
+            )
+            _refuse(walk, path, reason)
+        return
+    matter, body = markdown.split_front_matter(walk.disk.text(path) or "")
+    text = markdown.trim(markdown.strip_comments(body))
+    if not text:
+        _refuse(walk, path, "It has no text that is sent.")
+        return
+    yield _Memory(path, kind, scope, text, importer=importer, globs=_globs(matter))
+    walk.chain.append(path)
+    for token in markdown.import_tokens(body):
+        target = _import_target(token.path, real, walk.user_home)
+        _check_import(walk, path, token.span, body=body, target=target, depth=depth, kind=kind)
+        yield from _file(walk, target, kind, scope="import", depth=depth + 1, importer=path)
+    walk.chain.pop()
+
+
+def _may_read(walk: _Walk, path: str, kind: str, importer: str | None) -> bool:
+    if not walk.is_excluded(path, kind):
+        return True
+    if importer is not None or walk.disk.is_file(path):
+        _refuse(walk, path, "The setting `claudeMdExcludes` leaves it out.")
+    return False
+
+
+def _refuse(walk: _Walk, path: str, reason: str) -> None:
+    if all(each.path != path for each in walk.ignored):
+        walk.ignored.append(IgnoredFile(path, reason))
+
+
+def _import_target(path: str, importer: str, user_home: str) -> str:
+    if path == "~" or path.startswith("~/"):
+        path = os.path.join(user_home, path[2:])
+    return os.path.normpath(os.path.join(os.path.dirname(importer), path))
+
+
+def _check_import(
+    walk: _Walk, path: str, span: Span, *, body: str, target: str, depth: int, kind: str
+) -> None:
+    """Report an import that brings nothing."""
+    fix: Fix | None = None
+    whole = walk.disk.text(path) or ""
+    offset = len(whole) - len(body)
+    outside = kind != "user" and not walk.approved and not is_within(walk.disk.real(target), walk.folder)
+    if not walk.disk.is_file(target):
+        if "/" not in target[len(os.path.dirname(path)) + 1 :] and "." not in os.path.basename(target):
+            return  # a name such as @someone
+        code, message = "assistant.import", f"{target} does not exist. Correct the path."
+        shorter = target.rstrip(".,;:!?)'\"")
+        if walk.disk.is_file(shorter):
+            end = target[len(shorter) :]
+            message = f"Claude Code takes `{end}` for a part of the path. Write a blank before it."
+            place = Span(span.end + offset - len(end), span.end + offset - len(end))
+            fix = Fix("Insert a blank", (Edit(place, " "),))
+    elif target in walk.chain:
+        code = "assistant.import-cycle"
+        message = f"{target} imports this file, so this import brings nothing. Remove one of the two."
+    elif depth + 1 >= DEEPEST:
+        code, message = (
+            "assistant.import-depth",
+            f"Claude Code reads imports {DEEPEST - 1} deep; this one is deeper. Import it further up.",
+        )
+    elif outside:
+        code, message = (
+            "assistant.import-outside",
+            f"{target} is outside of {walk.folder}. Claude Code reads it only after you approved that.",
+        )
+    else:
+        return
+    place = Span(span.start + offset, span.end + offset)
+    walk.problems.append(Problem(path, place, code, Severity.WARNING, message=message, fix=fix))
+
+
+def _globs(matter: str | None) -> tuple[str, ...]:
+    """The paths of a rule that is sent later; empty for one that is always sent."""
+    patterns = field_list(matter, "paths") if matter is not None else []
+    listed = [each for each in patterns if each.removesuffix("/**")]
+    return () if all(each.removesuffix("/**") == "**" for each in listed) else tuple(listed)
+
+
+def _rules(walk: _Walk, directory: str, kind: str) -> Iterator[_Memory]:
+    """The rules in a directory and those below it: first all that are always sent, then the others."""
+    rules = list(_rules_in(walk, directory, kind, visited=set()))
+    yield from (each for each in rules if not each.globs)
+    yield from (each for each in rules if each.globs)
+
+
+def _rules_in(walk: _Walk, directory: str, kind: str, *, visited: set[str]) -> Iterator[_Memory]:
+    real = walk.disk.real(directory)
+    may_leave = walk.approved or kind == "user"
+    is_outside = real != directory and not may_leave and not is_within(real, walk.folder)
+    if real in visited or is_outside or len(visited) >= MOST_RULE_DIRECTORIES:
+        return
+    visited.add(real)
+    for name, entry in walk.disk.entries(real):
+        path = os.path.join(directory, name)
+        target = walk.disk.real(path)
+        if entry == "link" and not is_within(target, walk.folder) and not may_leave:
+            _refuse(walk, path, "It is a link to outside of the folder, and those are not approved.")
+        elif entry == "link" and walk.is_excluded(path, kind):
+            _refuse(walk, path, "The setting `claudeMdExcludes` leaves it out.")
+        elif entry == "directory" or (entry == "link" and walk.disk.is_directory(target)):
+            yield from _rules_in(walk, target, kind, visited=visited)
+        elif not name.endswith(".md"):
+            _refuse(walk, path, "Rules are files that end with `.md`.")
+        elif walk.disk.is_file(target):
+            yield from _file(walk, target, kind, scope="rule")
+
+
+def _excludes(settings: list[dict[str, Any]]) -> list[Globs]:
+    """The patterns that can match an absolute path."""
+    excludes = []
+    for pattern in (pattern for each in settings for pattern in texts_of(each.get("claudeMdExcludes"))):
+        if pattern.startswith(("/", "**")):
+            with suppress(GlobsError):
+                excludes.append(Globs(pattern))
+    return excludes
+
+
+def _is_approved(disk: Disk, surroundings: Surroundings, config: str) -> bool:
+    """Whether the user approved imports from outside of the folder."""
+    beside = "CLAUDE_CONFIG_DIR" in surroundings.environ
+    state = os.path.join(config if beside else surroundings.user_home, ".claude.json")
+    projects = read_json(disk, state).get("projects")
+    repository = find_working_tree(disk, surroundings.folder)
+    keys = [surroundings.folder] if repository is None else [repository.main, surroundings.folder]
+    entries = [projects.get(key) for key in keys] if isinstance(projects, dict) else []
+    return any(
+        isinstance(each, dict) and each.get("hasClaudeMdExternalIncludesApproved") is True for each in entries
+    )
+
+
+def _long_files(memories: list[_Memory]) -> Iterator[Problem]:
+    for memory in memories:
+        if len(memory.text) > LONG:
+            message = (
+                f"It has {len(memory.text):,} characters, all sent with every request; Claude Code warns "
+                f"from {LONG:,}. Move what is for some files only to `.claude/rules` with `paths`."
+            )
+            yield Problem(memory.path, Span(0, 0), "assistant.long", Severity.WARNING, message=message)

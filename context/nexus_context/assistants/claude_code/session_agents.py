@@ -1,0 +1,126 @@
+"""A session of Claude Code as it grows, with its sub-agents, which have files of their own beside its file.
+
+1. The program's own sums include those of the sub-agents.
+2. Their files are beside the session's, or in `<session>/subagents/` and directories below.
+3. A directory in a project's place may be a link, as the user may have moved his files; below it, links to
+   directories are not followed, so there are no loops.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from os.path import basename, join
+
+from nexus_context.assistants.claude_code import sessions as claude_code
+from nexus_context.assistants.claude_code.records import ClaudeCodeRecord
+from nexus_context.assistants.claude_code.session_steps import ClaudeCodeSteps
+from nexus_context.assistants.reading.record_values import decode_object, text
+from nexus_context.assistants.sessions.fold import Sum
+from nexus_context.assistants.sessions.followed import FollowedFile
+from nexus_context.assistants.sessions.model import Place
+from nexus_context.assistants.sessions.report import SubAgent
+from nexus_context.disk import files
+from nexus_context.disk.files import JSON_LIMIT, read_text
+
+MOST_AGENTS = 500  # files of sub-agents of one session
+DEEPEST = 4  # directories below `subagents`
+AGENT = "agent-"
+"""How the name of a sub-agent's file begins."""
+_SUFFIX = ".jsonl"
+
+
+class FollowedClaudeCode(FollowedFile[ClaudeCodeRecord]):
+    """The session's file, and those of its sub-agents."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, ClaudeCodeRecord, ClaudeCodeSteps)
+        self._directory = agents_directory(path)
+        self._agent_files: dict[str, FollowedFile[ClaudeCodeRecord]] = {}
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return (*super().paths, *self._agent_files, join(self._directory, AGENT))
+
+    @property
+    def agents(self) -> Sequence[SubAgent]:
+        return [
+            each.fold.sub_agent(_agent_id(path), _agent_title(path))
+            for path, each in self._agent_files.items()
+        ]
+
+    @property
+    def agents_since(self) -> Callable[[float], Sum]:
+        return self._sum_agents
+
+    @property
+    def damaged(self) -> int:
+        return super().damaged + sum(each.damaged for each in self._agent_files.values())
+
+    @property
+    def unknown(self) -> Mapping[str, int]:
+        return sum((Counter(each.unknown) for each in self._agent_files.values()), Counter(super().unknown))
+
+    def advance(self) -> bool:
+        has_changed = super().advance()
+        if has_changed:
+            self._find_agents()
+        changes = [each.advance() for each in self._agent_files.values()]
+        return any((has_changed, *changes))
+
+    def _sum_agents(self, since: float) -> Sum:
+        later = Sum()
+        for fold in (*(each.fold for each in self._agent_files.values()), *self.fold.agents.values()):
+            requests = fold.since(since)
+            later.add(requests.usage, requests.cost_usd)
+        return later
+
+    def _find_agents(self) -> None:
+        for name, kind in files.list_directory(self._directory, MOST_AGENTS) or ():
+            path = join(self._directory, name)
+            if kind == "file" and name.endswith(_SUFFIX) and path not in self._agent_files:
+                self._agent_files[path] = FollowedFile(
+                    path, ClaudeCodeRecord, lambda: ClaudeCodeSteps(is_agent=True)
+                )
+
+
+def agents_directory(path: str) -> str:
+    """Where Claude Code has the files of the sub-agents of a session's file."""
+    return join(path.removesuffix(_SUFFIX), "subagents")
+
+
+def list_files(place: Place, folder: str | None) -> Iterator[str]:
+    """The files of the sessions of a folder, or of all, and of their sub-agents."""
+    for path, kind in claude_code.entries(place, folder):
+        if kind == "directory":
+            yield from list_agents(path)
+        elif path.endswith(_SUFFIX):
+            yield path
+
+
+def list_agents(path: str) -> Iterator[str]:
+    """The files of the sub-agents of a session's file."""
+    return _list_agents(agents_directory(path), DEEPEST)
+
+
+def is_agent(path: str) -> bool:
+    """Whether a file is a sub-agent's."""
+    return basename(path).startswith(AGENT)
+
+
+def _list_agents(directory: str, depth: int) -> Iterator[str]:
+    for name, kind in files.list_directory(directory) or ():
+        path = join(directory, name)
+        if kind == "directory":
+            if depth:
+                yield from _list_agents(path, depth - 1)
+        elif name.startswith(AGENT) and name.endswith(_SUFFIX):
+            yield path
+
+
+def _agent_id(path: str) -> str:
+    return basename(path).removesuffix(_SUFFIX).removeprefix(AGENT)
+
+
+def _agent_title(path: str) -> str | None:
+    """What the session called the sub-agent; None if nobody says."""
+    values = decode_object(read_text(f"{path.removesuffix(_SUFFIX)}.meta.json", limit=JSON_LIMIT).text)
+    return text(values.get("description")) or text(values.get("agentType"))

@@ -1,0 +1,222 @@
+"""Records of Claude Code → steps; the format is that of 2.1.330, and older ones as far as they agree with it.
+
+1. An answer is written as one record for each block, all with the same message id, usage and request.
+2. What the program adds to a request are records `attachment`; `rendered` is the text as sent, without which
+   the record was not sent. Instruction files are named in that of the type `instructions`.
+3. `api-request-shape` and `prompt_snapshot` hold the system prompt and the tools. `api-request` and
+   `api-request-blob` repeat the request; nothing is taken from them.
+4. A compaction is a record `compact_boundary`, then a summary (`isCompactSummary`). The request for the
+   summary is not recorded; the program's own totals (`cost-state`) include it.
+5. Records with `isSidechain` are of a sub-agent.
+6. The file of a sub-agent has the same records.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from nexus_context.assistants.claude_code import sessions as claude_code
+from nexus_context.assistants.claude_code.records import ClaudeCodeRecord
+from nexus_context.assistants.reading.record_values import count, objects_in, seconds, text
+from nexus_context.assistants.sessions.steps import (
+    AgentStep,
+    AssistantRequest,
+    Definitions,
+    LoadedInstructions,
+    SessionCompaction,
+    StatedTotals,
+    Step,
+    ToolOutput,
+    ToolUse,
+    WindowText,
+    split_server,
+)
+from nexus_context.tokens.estimates import UNITS_PER_TOKEN
+
+IMAGE_UNITS = 1_500 * UNITS_PER_TOKEN
+"""An image whose size nobody states."""
+
+
+class ClaudeCodeSteps:
+    """Turns the records of one file into steps. `is_agent`: the file is that of a sub-agent."""
+
+    def __init__(self, *, is_agent: bool = False) -> None:
+        self._is_agent = is_agent
+        self._shape = ""
+
+    def read(self, record: ClaudeCodeRecord) -> Iterator[Step | AgentStep]:
+        """The steps of a record."""
+        agent = None
+        if record.is_sidechain and not self._is_agent:
+            agent = record.agent or record.session or "sub-agent"
+        for step in self._steps(record):
+            yield step if agent is None else AgentStep(agent, step)
+
+    def _steps(self, record: ClaudeCodeRecord) -> Iterator[Step]:
+        kind, value = record.kind, record.value
+        if kind == "user":
+            return self._user(record)
+        if kind == "assistant":
+            return _answer(record)
+        if kind == "attachment":
+            return self._attachment(record)
+        if kind == "system":
+            return _system(record)
+        if kind == "cost-state":
+            return _totals(record)
+        if kind == "api-request-shape":
+            return self._definitions(text(value.get("shapeHash")) or "", value.get("shape"))
+        return iter(())
+
+    def _user(self, record: ClaudeCodeRecord) -> Iterator[Step]:
+        uuid, is_summary = record.uuid or "", record.is_summary
+        if record.is_hidden:
+            return
+        is_meta = record.value.get("isMeta") is True or _origin(record.value) is not None
+        for part in record.blocks:
+            kind = part.get("type")
+            if kind == "tool_result":
+                yield _result(part, uuid)
+            elif is_summary:
+                yield WindowText("summary", str(part.get("text") or ""), id=uuid)
+            elif kind == "text" and isinstance(words := part.get("text"), str):
+                is_program = is_meta or words.lstrip().startswith("<")
+                category, label = ("attachments", "notes") if is_program else ("user", "")
+                yield WindowText(category, words, label, id=uuid)  # type: ignore[arg-type]
+            elif kind in ("image", "document"):
+                yield WindowText("user", "", "", id=uuid, units=IMAGE_UNITS)
+
+    def _attachment(self, record: ClaudeCodeRecord) -> Iterator[Step]:
+        value = record.value.get("attachment")
+        attachment = value if isinstance(value, dict) else {}
+        kind, uuid = text(attachment.get("type")) or "attachment", record.uuid or ""
+        if kind == "instructions":
+            yield LoadedInstructions(tuple(_files(attachment)))
+            return
+        if kind == "prompt_snapshot":
+            snapshot = {"system": attachment.get("systemPrompt"), "tools": attachment.get("tools")}
+            if not self._shape and isinstance(snapshot["tools"], list):
+                yield from self._definitions("", snapshot)
+            return
+        rendered = record.value.get("rendered")
+        sent = [_text_of(part.get("content")) for part in objects_in(rendered)]
+        if rendered is None:  # before 2.1.330
+            prompt = attachment.get("prompt")
+            sent = [_text_of(prompt or attachment.get("content"))]
+        for words in sent:
+            if words:
+                category = "user" if kind == "queued_command" else "attachments"
+                yield WindowText(category, words, "" if category == "user" else kind, id=uuid)  # type: ignore[arg-type]
+
+    def _definitions(self, fingerprint: str, shape: Any) -> Iterator[Step]:
+        if not isinstance(shape, dict):
+            return
+        if fingerprint and fingerprint == self._shape:
+            return
+        self._shape = fingerprint
+        system, tools = shape.get("system"), shape.get("tools")
+        yield Definitions(fingerprint, _text_of(system), tuple(_tools(tools)))
+
+
+def _answer(record: ClaudeCodeRecord) -> Iterator[Step]:
+    message, uuid = record.message, record.uuid or ""
+    if message is None:
+        return
+    if record.model == "<synthetic>":
+        return
+    usage = record.usage
+    if usage is not None:
+        written = usage.get("cache_creation")
+        yield AssistantRequest(
+            key=f"{message.get('id') or uuid}:{record.value.get('requestId') or ''}",
+            at=seconds(record.value.get("timestamp")),
+            model=record.model,
+            usage=claude_code.usage_of(usage),
+            written_1h=count(written, "ephemeral_1h_input_tokens") if isinstance(written, dict) else 0,
+            version=text(record.value.get("version")),
+        )
+    for part in record.blocks:
+        kind = part.get("type")
+        if kind == "text":
+            yield WindowText("answers", str(part.get("text") or ""), id=uuid)
+        elif kind in ("thinking", "redacted_thinking"):
+            yield WindowText("thinking", str(part.get("thinking") or part.get("data") or ""), id=uuid)
+        elif kind in ("tool_use", "server_tool_use", "mcp_tool_use"):
+            tool, server = split_server(str(part.get("name")))
+            server = text(part.get("server_name")) or server
+            yield ToolUse(str(part.get("id")), tool, server, part.get("input"), record=uuid)
+        elif isinstance(kind, str) and kind.endswith("_tool_result"):
+            yield _result(part, uuid)
+
+
+def _system(record: ClaudeCodeRecord) -> Iterator[Step]:
+    content = record.value.get("content")
+    if record.is_compaction:
+        about = record.compact_metadata
+        yield SessionCompaction(
+            at=seconds(record.value.get("timestamp")),
+            trigger=text(about.get("trigger")),
+            before=count(about, "preTokens") or None,
+            after=count(about, "postTokens") or None,
+            preserved=_preserved(about),
+        )
+    elif record.value.get("subtype") == "local_command" and isinstance(content, str):
+        yield WindowText("attachments", content, "local_command", id=record.uuid or "")
+
+
+def _preserved(about: Mapping[str, Any]) -> frozenset[str]:
+    messages, segment = about.get("preservedMessages"), about.get("preservedSegment")
+    if isinstance(messages, dict) and isinstance(messages.get("uuids"), list):
+        return frozenset(str(one) for one in messages["uuids"])
+    if isinstance(segment, dict):
+        return frozenset(str(segment.get(name)) for name in ("headUuid", "tailUuid"))
+    return frozenset()
+
+
+def _totals(record: ClaudeCodeRecord) -> Iterator[Step]:
+    cost = record.total_cost_usd
+    if cost is not None:
+        yield StatedTotals(usage=claude_code.usage_of_models(record.model_usage), cost_usd=cost)
+
+
+def _tools(tools: Any) -> Iterator[tuple[str, str | None, str]]:
+    for tool in tools if isinstance(tools, list) else ():
+        if isinstance(tool, dict) and isinstance(tool.get("name"), str):
+            name, server = split_server(tool["name"])
+            yield name, server, msgspec.json.encode(tool.get("schema") or tool).decode()
+
+
+def _files(attachment: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    listed = attachment.get("files")
+    for file in listed if isinstance(listed, list) else ():
+        if isinstance(file, dict) and isinstance(path := file.get("path"), str):
+            yield path, str(file.get("content") or "")
+
+
+def _result(part: dict[str, Any], uuid: str) -> ToolOutput:
+    content = part.get("content")
+    images = sum(
+        isinstance(one, dict) and one.get("type") in ("image", "document")
+        for one in (content if isinstance(content, list) else ())
+    )
+    is_error = part.get("is_error") is True
+    name, units = str(part.get("tool_use_id")), images * IMAGE_UNITS
+    return ToolOutput(name, _text_of(content), is_error, units=units, record=uuid)
+
+
+def _origin(record: dict[str, Any]) -> str | None:
+    """Who wrote a message of the user, if it was not the user: a task that ended."""
+    origin = record.get("origin")
+    kind = origin.get("kind") if isinstance(origin, dict) else None
+    return kind if isinstance(kind, str) and kind not in ("human", "user") else None
+
+
+def _text_of(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else ()
+    texts = (
+        part if isinstance(part, str) else part.get("text") for part in parts if isinstance(part, dict | str)
+    )
+    return "\n".join(one for one in texts if isinstance(one, str))

@@ -1,0 +1,148 @@
+"""Sessions of Claude Code; the format is that of 2.1.330, and older ones as far as they agree with it.
+
+1. `$CLAUDE_CONFIG_DIR` or `~/.claude`, then `projects/<folder>/<session>.jsonl`. In the directory's name, all
+   but ASCII letters and digits is a hyphen, and a long name is cut: which folder it is, the records say.
+2. Answers are records `assistant` whose message has the provider's `usage`: `input_tokens` counts only what
+   was neither read from the cache nor written to it. Records of sub-agents (`isSidechain`) have a window of
+   their own.
+3. `cost-state` sums up the session so far, by model. Older versions do not write it.
+4. After a compaction (`compact_boundary`), the window is what it left over, until the next answer.
+5. Files `agent-*.jsonl` are sub-agents of another file's session.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import partial
+from os.path import basename, join
+from typing import Any
+
+import msgspec
+
+from nexus_context.assistants.claude_code.records import ClaudeCodeRecord
+from nexus_context.assistants.reading.record_values import count, text
+from nexus_context.assistants.sessions.model import AssistantSession, Place, SessionSource, Usage, read_file
+from nexus_context.disk import files
+
+NAME = "claude-code"
+LONGEST_NAME = 200  # characters of a directory's name before it is cut
+_SUFFIX = ".jsonl"
+
+
+def sources(place: Place, folder: str | None) -> Iterator[SessionSource]:
+    """The sessions of a folder and of those inside it; without one, all."""
+    for path, kind in entries(place, folder):
+        if kind == "directory" or not path.endswith(_SUFFIX) or basename(path).startswith("agent-"):
+            continue
+        stamp = files.file_stamp(path)
+        if stamp is not None:
+            yield SessionSource(path, stamp, lambda path=path: read(path, folder))  # type: ignore[misc]
+
+
+def entries(place: Place, folder: str | None) -> Iterator[tuple[str, files.Entry]]:
+    """What is in the directories of a folder and of those inside it, with its kind; without one, of all."""
+    root = root_of(place)
+    prefix = "" if folder is None else directory_name(folder)
+    for name, kind in files.list_directory(root) or ():
+        if kind != "file" and name.startswith(prefix):
+            for entry, entry_kind in files.list_directory(join(root, name)) or ():
+                yield join(root, name, entry), entry_kind
+
+
+def root_of(place: Place) -> str:
+    """The directory that holds a directory for each folder."""
+    return join(place.environ.get("CLAUDE_CONFIG_DIR") or join(place.home, ".claude"), "projects")
+
+
+def watched(place: Place, folder: str) -> tuple[str, ...]:
+    """The directories where a folder's sessions appear."""
+    root = root_of(place)
+    return join(root, directory_name(folder), ""), join(root, "")
+
+
+def directory_name(folder: str) -> str:
+    """How the name of the directory of a folder's sessions begins."""
+    return re.sub(r"[^a-zA-Z0-9]", "-", folder)[:LONGEST_NAME]
+
+
+def read(path: str, folder: str | None) -> list[AssistantSession]:
+    """The session of a file; none if it works elsewhere or has no message."""
+    begin = partial(_from_start, path)
+    return read_file(path, folder, ClaudeCodeRecord, begin=begin, complete=_from_end)
+
+
+def _from_start(path: str, first: Iterable[ClaudeCodeRecord], changed: str) -> AssistantSession | None:
+    """What the first records say: where the session works, and what the user wanted."""
+    folder = prompt = version = started = None
+    for record in first:
+        folder = folder or text(record.folder)
+        version = text(record.value.get("version")) or version
+        started = started or text(record.value.get("timestamp"))
+        is_own = record.value.get("isMeta") is True or record.is_summary
+        if record.kind == "user" and prompt is None and not is_own:
+            prompt = _words(record)
+        if folder and prompt:
+            break
+    if folder is None:
+        return None
+    return AssistantSession(
+        assistant=NAME,
+        id=basename(path).removesuffix(_SUFFIX),
+        path=path,
+        folder=folder,
+        prompt=prompt,
+        version=version,
+        started=started,
+        changed=changed,
+    )
+
+
+def _from_end(session: AssistantSession, last: Iterable[ClaudeCodeRecord]) -> AssistantSession:
+    """Add what the last records say."""
+    changes: dict[str, Any] = {}
+    for record in last:
+        time, cost = text(record.value.get("timestamp")), record.total_cost_usd
+        if time is not None and "changed" not in changes:
+            changes |= {"changed": time, "version": text(record.value.get("version")) or session.version}
+        if cost is not None and "cost_usd" not in changes:
+            changes |= {"cost_usd": cost, "total": usage_of_models(record.model_usage)}
+        prompt = text(record.value.get("lastPrompt"))
+        if prompt is not None and session.prompt is None:
+            changes.setdefault("prompt", prompt)
+        if record.is_compaction and "last" not in changes:
+            left = count(record.compact_metadata, "postTokens")
+            changes["last"] = Usage(fresh=left) if left else None
+        if record.kind == "assistant" and not record.is_sidechain and record.usage:
+            changes.setdefault("last", usage_of(record.usage))
+            changes["model"] = record.model
+            break
+    return msgspec.structs.replace(session, **changes)
+
+
+def usage_of(values: dict[str, Any]) -> Usage:
+    """The usage of an answer."""
+    return Usage(
+        fresh=count(values, "input_tokens"),
+        cache_read=count(values, "cache_read_input_tokens"),
+        cache_write=count(values, "cache_creation_input_tokens"),
+        output=count(values, "output_tokens"),
+    )
+
+
+def usage_of_models(models: dict[str, dict[str, Any]]) -> Usage:
+    """The sum of the usages in a `cost-state`."""
+
+    def total(name: str) -> int:
+        return sum(count(values, name) for values in models.values())
+
+    return Usage(
+        fresh=total("inputTokens"),
+        cache_read=total("cacheReadInputTokens"),
+        cache_write=total("cacheCreationInputTokens"),
+        output=total("outputTokens"),
+    )
+
+
+def _words(record: ClaudeCodeRecord) -> str | None:
+    """The text of a message of the user; none of what Claude Code wraps in tags (commands, reminders)."""
+    words = (text(block.get("text")) for block in record.blocks if block.get("type") == "text")
+    return next((one for one in words if one and not one.lstrip().startswith("<")), None)

@@ -1,0 +1,1 @@
+"""Codex: what it reads, and what its sessions hold."""

@@ -1,0 +1,78 @@
+"""A record of Codex: an envelope with `type` and `payload`; the format is that of 0.169.0."""
+
+from typing import Any, ClassVar
+
+from nexus_context.assistants.reading.record_values import field, text_in
+from nexus_context.assistants.sessions.record import SessionRecord
+
+_SILENT = frozenset({"session_meta", "world_state", "turn_context", "session_state", "ghost_snapshot"})
+_WITH_STEPS = frozenset({"response_item", "event_msg", "token_usage_record", "compacted"})
+_KNOWN = _SILENT | _WITH_STEPS
+OUTPUTS = frozenset(
+    {"function_call_output", "custom_tool_call_output", "local_shell_call_output", "tool_search_output"}
+)
+CALLS = frozenset(
+    {"function_call", "custom_tool_call", "local_shell_call", "tool_search_call", "web_search_call"}
+)
+COMPACTIONS = frozenset({"compaction", "compaction_summary", "context_compaction"})
+_ITEMS = frozenset({"message", "reasoning", "ghost_snapshot", "other"}) | OUTPUTS | CALLS | COMPACTIONS
+
+
+class CodexRecord(SessionRecord):
+    """A record of a rollout."""
+
+    __slots__ = ()
+
+    COMPACTION_MARKS: ClassVar = (b'"type":"compacted"', b'"type": "compacted"')
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        kind, payload = self.kind, self.payload
+        if payload is None or kind not in _KNOWN:
+            return (str(kind),)
+        if kind == "response_item" and text_in(payload, "type") in _ITEMS:
+            return ()
+        items = [payload] if kind == "response_item" else self.replacement if kind == "compacted" else ()
+        kinds = (text_in(item, "type") for item in items)
+        return tuple(f"response_item/{item_kind}" for item_kind in kinds if item_kind not in _ITEMS)
+
+    @property
+    def is_compaction(self) -> bool:
+        return self.kind == "compacted"
+
+    @property
+    def folder(self) -> str | None:
+        return text_in(self.payload, "cwd")
+
+    @property
+    def parent_thread(self) -> str | None:
+        """The thread that started a sub-agent; versions before 0.169.0 have it in the source."""
+        spawn = field(field(self.payload, "source", "subagent"), "thread_spawn", "parent_thread_id")
+        return text_in(self.payload, "parent_thread_id") or (spawn if isinstance(spawn, str) else None)
+
+    @property
+    def parent_session(self) -> str | None:
+        return self.parent_thread or text_in(self.payload, "forked_from_id")
+
+    @property
+    def kind(self) -> str | None:
+        """What the record is."""
+        kind = self.value.get("type")
+        return kind if isinstance(kind, str) else None
+
+    @property
+    def payload(self) -> dict[str, Any] | None:
+        """What it is an envelope of."""
+        payload = self.value.get("payload")
+        return payload if isinstance(payload, dict) else None
+
+    @property
+    def payload_kind(self) -> str | None:
+        """What is in the envelope."""
+        return text_in(self.payload, "type")
+
+    @property
+    def replacement(self) -> list[dict[str, Any]]:
+        """The items that a compaction left, instead of those before."""
+        history = field(self.payload, "replacement_history")
+        return [item for item in history if isinstance(item, dict)] if isinstance(history, list) else []

@@ -1,0 +1,181 @@
+"""What Codex sends of a folder's files, by its own requests and its source.
+
+1. The user's AGENTS.override.md, else AGENTS.md, in `$CODEX_HOME`, without white space around it.
+2. In each directory from the project's root down to the folder, the first that is a file: AGENTS.override.md,
+   AGENTS.md, the names of `project_doc_fallback_filenames`. The root is the nearest directory with one of
+   `project_root_markers` (`.git`); without one there is only the folder itself.
+3. Together these files are cut at `project_doc_max_bytes` (32 KiB). An empty file still counts as the first.
+"""
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from nexus_context.assistants.codex.skills import codex_skills
+from nexus_context.assistants.reading.disk import Disk
+from nexus_context.assistants.reading.model import (
+    Assistant,
+    Cut,
+    IgnoredFile,
+    Rule,
+    Scope,
+    Sent,
+    SentBlock,
+    SentPart,
+    Surroundings,
+)
+from nexus_context.assistants.reading.settings import read_toml, texts_of
+from nexus_context.assistants.reading.working_tree import parents
+from nexus_context.errors import Problem, Severity, Span
+
+VERSION = "0.169.0"
+PROGRAM = f"Codex {VERSION}"
+PAGE = "https://developers.openai.com/codex/guides/agents-md"
+OVERRIDE, NAME = "AGENTS.override.md", "AGENTS.md"
+MOST_BYTES = 32 << 10
+MARKERS = (".git",)
+SYSTEM_CONFIG = "/etc/codex/config.toml"
+USER_SEPARATOR = "\n\n--- project-doc ---\n\n"
+SEPARATOR = "\n\n"
+FOOTER = "\n</INSTRUCTIONS>"
+
+ASSISTANT = Assistant(
+    name="codex",
+    title="Codex",
+    version=VERSION,
+    verified="run",
+    model="gpt-5-codex",
+    names=(OVERRIDE, NAME),
+    reads="AGENTS.md",
+    limit=MOST_BYTES,
+    rules=(
+        Rule("$CODEX_HOME/AGENTS.override.md, else $CODEX_HOME/AGENTS.md (~/.codex)", PAGE),
+        Rule("one file of each directory from the root of the project down to the folder", PAGE),
+        Rule("AGENTS.override.md before AGENTS.md before `project_doc_fallback_filenames`", PAGE),
+        Rule("the root is the nearest directory with one of `project_root_markers`: .git", PROGRAM),
+        Rule("files of the project are cut at `project_doc_max_bytes` together: 32 KiB", PAGE),
+        Rule("an empty override hides the AGENTS.md beside it", PROGRAM),
+        Rule("`@path` and front matter are sent as they stand", PROGRAM),
+    ),
+)
+
+
+def codex_home(surroundings: Surroundings) -> str:
+    """The user's directory of Codex."""
+    return surroundings.environ.get("CODEX_HOME") or os.path.join(surroundings.user_home, ".codex")
+
+
+def read_codex(disk: Disk, surroundings: Surroundings) -> Sent:
+    """What Codex sends of a folder's files."""
+    home = codex_home(surroundings)
+    config = {**read_toml(disk, SYSTEM_CONFIG), **read_toml(disk, os.path.join(home, "config.toml"))}
+    ignored: list[IgnoredFile] = []
+    problems: list[Problem] = []
+    user = _user_part(disk, home, ignored)
+    root = project_root(disk, surroundings.folder, config)
+    chain = parents(surroundings.folder)
+    directories = list(reversed(chain[: chain.index(root) + 1]))
+    limit = config.get("project_doc_max_bytes")
+    is_valid = isinstance(limit, int) and not isinstance(limit, bool) and limit >= 0
+    most = int(limit) if is_valid and limit is not None else MOST_BYTES
+    paths = list(_project_files(disk, directories, config, ignored))
+    parts = list(
+        _project_parts(disk, paths, surroundings.folder, most=most, ignored=ignored, problems=problems)
+    )
+    blocks = [_instructions(user, parts, surroundings.folder)] if user is not None or parts else []
+    blocks.extend(codex_skills(disk, surroundings, home, directories))
+    return Sent(tuple(blocks), ignored=tuple(ignored), problems=tuple(problems))
+
+
+def project_root(disk: Disk, folder: str, config: dict[str, Any]) -> str:
+    """The directory that the project's files are read from."""
+    value = config.get("project_root_markers")
+    markers = texts_of(value) if isinstance(value, list) else list(MARKERS)
+    for directory in parents(folder) if markers else ():
+        if any(disk.exists(os.path.join(directory, marker)) for marker in markers):
+            return directory
+    return folder
+
+
+def _instructions(user: SentPart | None, parts: list[SentPart], folder: str) -> SentBlock:
+    place = f" for {folder}" if parts else ""
+    header = SentPart(f"# AGENTS.md instructions{place}\n\n<INSTRUCTIONS>\n", "program")
+    between = [SentPart(USER_SEPARATOR, "program")] if user is not None and parts else []
+    first = [user] if user is not None else []
+    return SentBlock("instructions", "user", (header, *first, *between, *parts, SentPart(FOOTER, "program")))
+
+
+def _user_part(disk: Disk, home: str, ignored: list[IgnoredFile]) -> SentPart | None:
+    chosen = None
+    for name in (OVERRIDE, NAME):
+        path = os.path.join(home, name)
+        text = (disk.text(path) or "").strip()
+        if text and chosen is None:
+            chosen = SentPart(text, "user", path, content=Span(0, len(text)))
+        elif text and chosen is not None:
+            ignored.append(IgnoredFile(path, f"{OVERRIDE} beside it is read instead."))
+    return chosen
+
+
+def _project_files(
+    disk: Disk, directories: list[str], config: dict[str, Any], ignored: list[IgnoredFile]
+) -> Iterator[str]:
+    """The file of each directory that is read."""
+    fallbacks = [name for name in texts_of(config.get("project_doc_fallback_filenames")) if name]
+    for directory in directories:
+        paths = [os.path.join(directory, name) for name in dict.fromkeys((OVERRIDE, NAME, *fallbacks))]
+        files = [path for path in paths if disk.is_file(path)]
+        yield from files[:1]
+        reason = f"{os.path.basename(files[0])} beside it is read instead." if files else ""
+        ignored.extend(IgnoredFile(path, reason) for path in files[1:])
+
+
+def _project_parts(
+    disk: Disk,
+    paths: list[str],
+    folder: str,
+    *,
+    most: int,
+    ignored: list[IgnoredFile],
+    problems: list[Problem],
+) -> Iterator[SentPart]:
+    """The parts of the project's files, up to the limit; the first has no separator."""
+    remaining, separator = most, ""
+    for path in paths:
+        data = disk.data(path)
+        if data is None:
+            continue
+        if remaining == 0:
+            reason = f"The files before it fill the limit of {most:,} bytes (`project_doc_max_bytes`)."
+            ignored.append(IgnoredFile(path, reason))
+            problems.append(
+                _cut_problem(disk, path, 0, f"Codex never reads this file: {reason[0].lower()}{reason[1:]}")
+            )
+            continue
+        kept = data[:remaining]
+        text = kept.decode("utf-8", "replace")
+        cut = _cut(data, len(kept), most) if len(kept) < len(data) else None
+        if not text.strip():
+            ignored.append(IgnoredFile(path, "It is empty, and hides other names in its directory."))
+            continue
+        if cut is not None:
+            lines = f"lines {cut.first_line}–{cut.last_line} are never read"
+            problems.append(_cut_problem(disk, path, len(text), f"Cut at {most:,} bytes: {lines}. {_ADVICE}"))
+        scope: Scope = "project" if os.path.dirname(path) == folder else "parent"
+        content = Span(len(separator), len(separator) + len(text))
+        yield SentPart(separator + text, scope, path, content=content, cut=cut)
+        remaining -= len(kept)
+        separator = SEPARATOR
+
+
+_ADVICE = "Shorten it, or raise `project_doc_max_bytes`."
+
+
+def _cut(data: bytes, kept: int, most: int) -> Cut:
+    last = data.count(b"\n") + (not data.endswith(b"\n"))
+    return Cut(data.count(b"\n", 0, kept) + 1, last, len(data) - kept, f"cut at {most:,} bytes")
+
+
+def _cut_problem(disk: Disk, path: str, start: int, message: str) -> Problem:
+    end = len(disk.text(path) or "")
+    return Problem(path, Span(min(start, end), end), "assistant.cut", Severity.ERROR, message=message)

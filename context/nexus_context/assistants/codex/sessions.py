@@ -1,0 +1,126 @@
+"""Sessions of Codex; the format is that of 0.169.0, and older ones as far as they agree with it.
+
+1. `$CODEX_HOME` or `~/.codex`, then `sessions/<year>/<month>/<day>/rollout-*.jsonl` and
+   `archived_sessions/`. A file can have gigabytes: only its ends are read.
+2. The first record (`session_meta`) names the folder, and of a sub-agent the thread that started it.
+   `turn_context` names the model of a turn.
+3. `token_count` has the usage of the last request, that of all, and the size of the window. `input_tokens`
+   include what was read from the cache.
+"""
+
+import time
+from collections.abc import Iterable, Iterator
+from functools import partial
+from os.path import join
+from typing import Any
+
+import msgspec
+
+from nexus_context.assistants.codex.records import CodexRecord
+from nexus_context.assistants.reading.record_values import count, field, objects_in, text, text_in
+from nexus_context.assistants.sessions.model import AssistantSession, Place, SessionSource, Usage, read_file
+from nexus_context.disk import files
+
+NAME = "codex"
+DEEPEST = 4  # directories below `sessions`
+DAY_S = 86_400
+
+
+def sources(place: Place, folder: str | None) -> Iterator[SessionSource]:
+    """The sessions of a folder and of those inside it; without one, all."""
+    root = root_of(place)
+    for name in ("sessions", "archived_sessions"):
+        for path in _rollouts(join(root, name), DEEPEST):
+            stamp = files.file_stamp(path)
+            if stamp is not None:
+                yield SessionSource(path, stamp, lambda path=path: read(path, folder))  # type: ignore[misc]
+
+
+def root_of(place: Place) -> str:
+    """The directory of Codex."""
+    return place.environ.get("CODEX_HOME") or join(place.home, ".codex")
+
+
+def watched(place: Place, _: str) -> Iterator[str]:
+    """The directories where a rollout may appear today, in any time zone, or that of a later day or month."""
+    root = join(root_of(place), "sessions")
+    yield join(root, "")
+    for day in (-1, 0, 1):
+        date = time.gmtime(time.time() + day * DAY_S)
+        year, month, number = time.strftime("%Y %m %d", date).split()
+        directory = join(root, year, month)
+        yield from (join(root, year, ""), join(directory, ""), join(directory, number, ""))
+
+
+def _rollouts(directory: str, depth: int) -> Iterator[str]:
+    for name, kind in files.list_directory(directory) or ():
+        path = join(directory, name)
+        if kind == "directory":
+            if depth:
+                yield from _rollouts(path, depth - 1)
+        elif name.startswith("rollout-") and name.endswith(".jsonl"):
+            yield path
+
+
+def read(path: str, folder: str | None) -> list[AssistantSession]:
+    """The session of a file; none if it works elsewhere."""
+    begin = partial(_from_start, path)
+    return read_file(path, folder, CodexRecord, begin=begin, complete=_from_end)
+
+
+def _from_start(path: str, first: Iterable[CodexRecord], changed: str) -> AssistantSession | None:
+    session = None
+    for record in first:
+        payload = record.payload
+        if record.kind == "session_meta" and session is None:
+            session = AssistantSession(
+                assistant=NAME,
+                id=text_in(payload, "id") or path,
+                path=path,
+                folder=text(record.folder),
+                version=text_in(payload, "cli_version"),
+                started=text_in(payload, "timestamp") or text_in(record.value, "timestamp"),
+                changed=changed,
+                parent=record.parent_thread,
+            )
+        is_prompt = session is not None and text_in(payload, "role") == "user"
+        prompt = _words(payload) if is_prompt else None
+        if session is not None and prompt is not None:
+            return msgspec.structs.replace(session, prompt=prompt)
+    return session
+
+
+def _from_end(session: AssistantSession, last: Iterable[CodexRecord]) -> AssistantSession:
+    changes: dict[str, Any] = {}
+    for record in last:
+        if "changed" not in changes and (time := text_in(record.value, "timestamp")):
+            changes["changed"] = time
+        if "last" not in changes and record.payload_kind == "token_count":
+            info = field(record.payload, "info")
+            if isinstance(info, dict) and info:
+                changes |= {
+                    "last": usage_of(info.get("last_token_usage")),
+                    "total": usage_of(info.get("total_token_usage")),
+                    "window": count(info, "model_context_window") or None,
+                }
+        if "model" not in changes and record.kind == "turn_context":
+            model = text_in(record.payload, "model")
+            changes |= {} if model is None else {"model": model}
+        if "last" in changes and "model" in changes:
+            break
+    return msgspec.structs.replace(session, **changes)
+
+
+def usage_of(values: Any) -> Usage | None:
+    """The usage of a request or of all; None if there is none."""
+    if not isinstance(values, dict):
+        return None
+    cached, written = count(values, "cached_input_tokens"), count(values, "cache_write_input_tokens")
+    fresh = max(count(values, "input_tokens") - cached - written, 0)
+    return Usage(fresh=fresh, cache_read=cached, cache_write=written, output=count(values, "output_tokens"))
+
+
+def _words(payload: Any) -> str | None:
+    """What the user wrote; Codex sends instructions and the environment in messages of the user, too."""
+    words = (text(part.get("text")) for part in objects_in(field(payload, "content")))
+    return next((one for one in words if one and not one.lstrip().startswith(("<", "# AGENTS.md"))), None)

@@ -1,0 +1,1 @@
+"""GitHub Copilot: what it reads."""

@@ -1,0 +1,1 @@
+"""Cursor: what it reads."""

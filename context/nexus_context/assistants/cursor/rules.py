@@ -1,0 +1,93 @@
+"""What Cursor reads of a folder's files, by its documentation.
+
+1. `.cursor/rules/**/*.mdc`: with `alwaysApply: true` every request, with `globs` those with a matching file,
+   with a `description` alone where the model asks for it, else only where somebody names it. Of a rule that
+   the model may ask for, the description is sent.
+2. AGENTS.md at the root with every request, in a directory below with files there. `.cursorrules` is old, and
+   still read.
+3. Rules of the user and of a team are not files.
+
+The texts around the files are not documented, so only the files' own are counted.
+"""
+
+import os
+from collections.abc import Iterator
+
+from nexus_context.assistants.reading import markdown
+from nexus_context.assistants.reading.disk import Disk
+from nexus_context.assistants.reading.front_fields import field_list, field_text
+from nexus_context.assistants.reading.model import (
+    Assistant,
+    IgnoredFile,
+    LaterFile,
+    Rule,
+    Sent,
+    SentBlock,
+    SentPart,
+    Surroundings,
+)
+from nexus_context.errors import Span
+
+PAGE = "https://cursor.com/docs/rules"
+DIRECTORY = os.path.join(".cursor", "rules")
+SUFFIX = ".mdc"
+DEEPEST = 6
+
+ASSISTANT = Assistant(
+    name="cursor",
+    title="Cursor",
+    version="2026-11",
+    verified="documentation",
+    model="claude-sonnet-5",
+    names=("AGENTS.md", ".cursorrules", ".cursor/rules/*.mdc"),
+    reads="AGENTS.md and its own rules",
+    rules=(
+        Rule(".cursor/rules/**/*.mdc by `alwaysApply`, `globs` and `description`", PAGE),
+        Rule("a .md file in .cursor/rules is ignored", PAGE),
+        Rule("AGENTS.md at the root of the project", PAGE),
+        Rule("a nested AGENTS.md with files in its directory", PAGE),
+        Rule(".cursorrules (old)", PAGE),
+    ),
+)
+
+
+def read_cursor(disk: Disk, surroundings: Surroundings) -> Sent:
+    """What Cursor sends of a folder's files."""
+    parts: list[SentPart] = []
+    later: list[LaterFile] = []
+    ignored: list[IgnoredFile] = []
+    offered: list[SentPart] = []
+    for name in ("AGENTS.md", ".cursorrules"):
+        path = os.path.join(surroundings.folder, name)
+        text = (disk.text(path) or "").removeprefix("\ufeff") if disk.is_file(path) else ""
+        if text.strip():
+            parts.append(SentPart(text, "project", path, content=Span(0, len(text))))
+    for path in _rule_files(disk, os.path.join(surroundings.folder, DIRECTORY), 0, ignored):
+        matter, body = markdown.split_front_matter((disk.text(path) or "").removeprefix("\ufeff"))
+        globs = ", ".join(field_list(matter, "globs"))
+        description = field_text(matter, "description")
+        if (field_text(matter, "alwaysApply") or "").lower() == "true":
+            parts.append(SentPart(body, "rule", path, content=Span(0, len(body))))
+        elif globs:
+            later.append(LaterFile(path, "rule", f"with files that match {globs}"))
+        elif description:
+            offered.append(SentPart(f"{description}\n", "rule", path, content=Span(0, len(description))))
+            later.append(LaterFile(path, "rule", "when the model asks for it, by its description"))
+        else:
+            reason = "It has no `alwaysApply: true`, `globs` or `description`: only @-mentioning it sends it."
+            ignored.append(IgnoredFile(path, reason))
+    blocks = [SentBlock("instructions", "system", tuple(parts), complete=False)] if parts else []
+    if offered:
+        blocks.append(SentBlock("skills", "system", tuple(offered), complete=False))
+    return Sent(tuple(blocks), tuple(later), tuple(ignored))
+
+
+def _rule_files(disk: Disk, directory: str, depth: int, ignored: list[IgnoredFile]) -> Iterator[str]:
+    for name, entry in sorted(disk.entries(directory)):
+        path = os.path.join(directory, name)
+        if entry == "directory" and depth < DEEPEST:
+            yield from _rule_files(disk, path, depth + 1, ignored)
+        elif entry in ("file", "link") and name.endswith(SUFFIX) and disk.is_file(path):
+            yield path
+        elif name.endswith(".md"):
+            ignored.append(IgnoredFile(path, "Rules are files that end with `.mdc`."))

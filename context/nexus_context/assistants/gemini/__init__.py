@@ -1,0 +1,1 @@
+"""Gemini CLI: what it reads, and what its sessions hold."""

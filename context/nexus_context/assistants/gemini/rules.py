@@ -1,0 +1,287 @@
+"""What Gemini CLI sends of a folder's files, by its own requests.
+
+1. ~/.gemini/GEMINI.md is part of the system prompt. GEMINI.md of each directory from the root of the project
+   (`.git`) down to the folder, sorted by path, is part of the first user message. `context.fileName` of its
+   settings adds names; all of them are read. A file that was read by another path is left out.
+2. `@path` imports a file in its place, between two comments: at most DEEPEST deep, outside of backticks, and
+   only beneath the project's root. A failure is told in a comment.
+3. A file below the folder follows when a tool first uses its directory.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from nexus_context.assistants.reading.disk import Disk
+from nexus_context.assistants.reading.markdown import WHITE_SPACE, trim
+from nexus_context.assistants.reading.model import (
+    Assistant,
+    IgnoredFile,
+    Place,
+    Rule,
+    Scope,
+    Sent,
+    SentBlock,
+    SentPart,
+    Surroundings,
+)
+from nexus_context.assistants.reading.settings import read_json, texts_of
+from nexus_context.assistants.reading.working_tree import is_within, parents
+from nexus_context.errors import Problem, Severity, Span
+
+VERSION = "0.61.0"
+PROGRAM = f"Gemini CLI {VERSION}"
+PAGE = "https://geminicli.com/docs/cli/gemini-md"
+IMPORT_PAGE = "https://geminicli.com/docs/reference/memport"
+NAME = "GEMINI.md"
+MARKERS: tuple[str, ...] = (".git",)
+DEEPEST = 5
+SYSTEM: tuple[Place, str, str] = ("system", "<loaded_context>\n", "\n</loaded_context>")
+MESSAGE: tuple[Place, str, str] = (
+    "user",
+    "<loaded_context>\n<project_context>\n",
+    "\n</project_context>\n</loaded_context>",
+)
+_IMPORT = re.compile(r"(?<![^ \t\n\r])@([./A-Za-z][^ \t\n\r]*)")
+_RUN = re.compile(r"`+")
+_ADDRESS = re.compile(r"(?:file|https?)://")
+_BLANK = re.compile(rf"[{WHITE_SPACE}]*\Z")
+
+ASSISTANT = Assistant(
+    name="gemini",
+    title="Gemini CLI",
+    version=VERSION,
+    verified="run",
+    model="gemini-2.5-pro",
+    names=(NAME,),
+    reads="GEMINI.md",
+    rules=(
+        Rule("~/.gemini/GEMINI.md, in the system prompt", PAGE),
+        Rule("GEMINI.md from the root of the project (.git) down to the folder, if that is trusted", PAGE),
+        Rule("files of the project are in the first user message, sorted by path", PROGRAM),
+        Rule("names besides by `context.fileName` in .gemini/settings.json", PAGE),
+        Rule("imports `@path` in their place, at most 5 deep", IMPORT_PAGE),
+        Rule("imports from outside of the project fail", PROGRAM),
+        Rule("a nested GEMINI.md follows the first use of its directory", PAGE),
+    ),
+)
+
+
+class _Piece(NamedTuple):
+    """A stretch of a file, or of the comments of Gemini CLI (`path` None)."""
+
+    text: str
+    path: str | None
+    importer: str | None
+
+
+class _Walk(NamedTuple):
+    """What one file's imports share."""
+
+    disk: Disk
+    root: str
+    problems: list[Problem]
+
+
+def read_gemini(disk: Disk, surroundings: Surroundings) -> Sent:
+    """What Gemini CLI sends of a folder's files."""
+    context = _context_settings(disk, surroundings)
+    value = context.get("fileName")
+    configured = [value] if isinstance(value, str) else texts_of(value)
+    names = list(
+        dict.fromkeys((*(os.path.normpath(name.strip()) for name in configured if name.strip()), NAME))
+    )
+    marker_list = context.get("memoryBoundaryMarkers")
+    markers = texts_of(marker_list) if isinstance(marker_list, list) else list(MARKERS)
+    home = os.path.join(home_directory(surroundings), ".gemini")
+    user = [path for path in (os.path.join(home, name) for name in names) if disk.exists(path)]
+    chain = parents(surroundings.folder)
+    root = _root(disk, surroundings.folder, markers) or surroundings.folder
+    directories = [each for each in chain[: chain.index(root) + 1] if each != home]
+    paths = [os.path.join(directory, name) for directory in directories for name in names]
+    ignored: list[IgnoredFile] = []
+    project = _without_repetitions(disk, sorted(filter(disk.exists, paths)), user, ignored)
+    problems: list[Problem] = []
+    blocks = [
+        block
+        for files, place, opening, closing in ((user, *SYSTEM), (project, *MESSAGE))
+        for block in _block(
+            list(_parts(disk, files, surroundings, markers, problems=problems)), place, opening, closing
+        )
+    ]
+    return Sent(tuple(blocks), ignored=tuple(ignored), problems=tuple(problems))
+
+
+def _block(parts: list[SentPart], place: Place, opening: str, closing: str) -> Iterator[SentBlock]:
+    if parts:
+        whole = (SentPart(opening, "program"), *parts, SentPart(closing, "program"))
+        yield SentBlock("instructions", place, whole)
+
+
+def _parts(
+    disk: Disk, files: list[str], surroundings: Surroundings, markers: list[str], *, problems: list[Problem]
+) -> Iterator[SentPart]:
+    """The parts of all files of a block."""
+    separator = ""
+    for path in files:
+        pieces = _file_pieces(disk, path, markers, problems)
+        directory = os.path.dirname(path)
+        scope: Scope = "project" if directory == surroundings.folder else "parent"
+        scope = "user" if is_within(path, os.path.join(home_directory(surroundings), ".gemini")) else scope
+        for index, piece in enumerate(pieces):
+            start = f"{separator}--- Context from: {path} ---\n" if index == 0 else ""
+            end = f"\n--- End of Context from: {path} ---" if index == len(pieces) - 1 else ""
+            content = Span(len(start), len(start) + len(piece.text))
+            owner = piece.path or (path if start or end else None)
+            kind: Scope = "program" if owner is None else "import" if piece.importer else scope
+            text = start + piece.text + end
+            yield SentPart(text, kind, owner, content=content, importer=piece.importer)
+            separator = "\n\n"
+
+
+def home_directory(surroundings: Surroundings) -> str:
+    """The directory with the user's `.gemini`."""
+    return surroundings.environ.get("GEMINI_CLI_HOME") or surroundings.user_home
+
+
+def _context_settings(disk: Disk, surroundings: Surroundings) -> dict[str, Any]:
+    """The settings `context` of the user and the folder; the folder's win."""
+    merged: dict[str, Any] = {}
+    for directory in (home_directory(surroundings), surroundings.folder):
+        context = read_json(disk, os.path.join(directory, ".gemini", "settings.json")).get("context")
+        merged.update(context if isinstance(context, dict) else {})
+    return merged
+
+
+def _root(disk: Disk, folder: str, markers: list[str]) -> str | None:
+    valid = [marker for marker in markers if not os.path.isabs(marker) and ".." not in marker]
+    for directory in parents(folder):
+        if any(disk.exists(os.path.join(directory, marker)) for marker in valid):
+            return directory
+    return None
+
+
+def _without_repetitions(
+    disk: Disk, paths: list[str], before: list[str], ignored: list[IgnoredFile]
+) -> list[str]:
+    """The paths of files that none of the earlier paths leads to."""
+    seen = {disk.real(path): path for path in before}
+    result = []
+    for path in paths:
+        real = disk.real(path)
+        if real in seen:
+            ignored.append(IgnoredFile(path, f"It is the same file as {seen[real]}."))
+        else:
+            seen[real] = path
+            result.append(path)
+    return result
+
+
+def _file_pieces(disk: Disk, path: str, markers: list[str], problems: list[Problem]) -> list[_Piece]:
+    """A file with its imports, without white space at its ends; empty if it has no text."""
+    text = disk.text(path)
+    if text is None:
+        return []
+    directory = os.path.dirname(path)
+    walk = _Walk(disk, _root(disk, directory, markers) or directory, problems)
+    return _trimmed(list(_pieces(walk, path, text, importer=None, processed=frozenset(), depth=0)))
+
+
+def _pieces(
+    walk: _Walk, path: str, text: str, *, importer: str | None, processed: frozenset[str], depth: int
+) -> Iterator[_Piece]:
+    """A file with its imports in place."""
+    if depth >= DEEPEST:
+        yield _Piece(text, path, importer)
+        return
+    regions = _code_regions(text)
+    position = 0
+    for match in _IMPORT.finditer(text):
+        if any(start <= match.start() < end for start, end in regions):
+            continue
+        yield _Piece(text[position : match.start()], path, importer)
+        position = match.end()
+        name = match[1]
+        target = os.path.normpath(os.path.join(os.path.dirname(path), name))
+        failure = _failure(walk, name, target, processed)
+        if failure is not None:
+            yield _Piece(f"<!-- {failure} -->", None, importer)
+            problem = _problem(path, Span(*match.span()), target, failure, depth=depth)
+            walk.problems.append(problem)
+            continue
+        imported = walk.disk.text(target) or ""
+        yield _Piece(f"<!-- Imported from: {name} -->\n", None, importer)
+        yield from _pieces(
+            walk, target, imported, importer=path, processed=processed | {target}, depth=depth + 1
+        )
+        yield _Piece(f"\n<!-- End of import from: {name} -->", None, importer)
+    yield _Piece(text[position:], path, importer)
+
+
+def _failure(walk: _Walk, name: str, target: str, processed: frozenset[str]) -> str | None:
+    """What Gemini CLI writes instead of an import that it does not follow."""
+    if _ADDRESS.match(name) or not is_within(walk.disk.real(target), walk.disk.real(walk.root)):
+        return f"Import failed: {name} - Path traversal attempt"
+    if target in processed:
+        return f"File already processed: {name}"
+    if walk.disk.is_directory(target):
+        return f"Import failed: {name} - EISDIR: illegal operation on a directory, read"
+    if walk.disk.text(target) is None:
+        return f"Import failed: {name} - ENOENT: no such file or directory, access '{target}'"
+    return None
+
+
+def _problem(path: str, span: Span, target: str, failure: str, *, depth: int) -> Problem:
+    code = "assistant.import"
+    if "already processed" in failure:
+        message = f"{target} imports this file, so Gemini CLI leaves it out. Remove one of the imports."
+    elif "traversal" in failure:
+        code, message = (
+            "assistant.import-outside",
+            f"{target} is outside of the project, and is not imported.",
+        )
+    else:
+        message = f"{target} is not a file. Correct the path: Gemini CLI sends a comment about it instead."
+    severity = Severity.WARNING if depth or "/" in target else Severity.INFORMATION
+    return Problem(path, span, code, severity, message=message)
+
+
+def _code_regions(text: str) -> list[tuple[int, int]]:
+    """From a run of backticks to the next of the same length, else of a shorter one."""
+    regions = []
+    position = 0
+    missing: set[int] = set()  # lengths that do not occur any more
+    while (run := _RUN.search(text, position)) is not None:
+        start, length = run.start(), run.end() - run.start()
+        position = run.end()
+        for size in range(length, 0, -1):
+            end = -1 if size in missing else text.find("`" * size, start + size)
+            if end >= 0:
+                regions.append((start, end + size))
+                position = end + size
+                break
+            missing.add(size)
+    return regions
+
+
+def _trimmed(pieces: list[_Piece]) -> list[_Piece]:
+    """The pieces without white space at both ends of the whole, and without empty ones."""
+    while pieces and not trim(pieces[0].text):
+        pieces = pieces[1:]
+    while pieces and not trim(pieces[-1].text):
+        pieces = pieces[:-1]
+    if not pieces:
+        return []
+    pieces[0] = pieces[0]._replace(text=pieces[0].text[_leading(pieces[0].text) :])
+    pieces[-1] = pieces[-1]._replace(text=_BLANK.sub("", pieces[-1].text))
+    return [piece for piece in pieces if piece.text]
+
+
+def _leading(text: str) -> int:
+    return len(text) - len(text.lstrip("".join(_white_space())))
+
+
+def _white_space() -> Iterator[str]:
+    yield from "\t\n\v\f\r \u00a0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff"
+    yield from map(chr, range(0x2000, 0x200B))

@@ -1,0 +1,410 @@
+"""Files of conversations → sessions of a ledger.
+
+Accepts our own exports (`jsonl`) and everything that `assistants.importing` reads.
+
+1. A conversation becomes a session, also that of a sub-agent. A turn begins with each user message; messages
+   before the first one belong to it. System prompt and tools are the context of the first turn. What the
+   provider said about the last answer of a turn is the outcome of the turn.
+2. A session is named after the file and its conversation, if that has a name.
+3. A session that exists is not imported again; one that has grown since is continued, unless it is a fork.
+   Messages alone do not identify a conversation, as many begin alike. It is the same if its own id matches;
+   else if the names of file and conversation, the system prompt and the model match and the file has no
+   errors. If all messages match, the names suffice. Our own exports are also identified by the times of their
+   turns. Any other conversation becomes a new session with a free name.
+4. Content that cannot be read or stored is a problem with its place, and the rest is imported.
+5. Usages of the providers in a file are kept with their turns. The growth between two of them corrects our
+   counts of that family of models, once for each conversation.
+6. Messages are counted before anything is written: nobody waits for the ledger while a tokenizer works.
+"""
+
+import hashlib
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import msgspec
+
+from nexus_context.assistants.importing import GZIP, Conversation, LeftOut, jsonl, read_transcript
+from nexus_context.conversation.message import Message, content_of
+from nexus_context.conversation.reported_usage import growth_report
+from nexus_context.conversation.summary import as_summary
+from nexus_context.disk import files
+from nexus_context.errors import Problem, Severity, Span
+from nexus_context.ledger.records import NewTurn, Turn, as_new_turn
+from nexus_context.ledger.rows import unwritable
+from nexus_context.ledger.store import Ledger
+from nexus_context.text import read_limits
+from nexus_context.text.read_limits import SMALL
+from nexus_context.tokens import TokenCounter, count_message, family_of_counter
+from nexus_context.tokens.correction import UsageReport
+
+LIMIT = 1 << 30
+"""Largest file, packed and unpacked, in bytes; files of other programs: `transcript.LIMIT`."""
+
+STANDARD_INPUT = "standard input"
+"""Stands for a path: input without a name that identifies it."""
+
+LONGEST_NAME = 120
+"""Code points of a session's name."""
+
+CounterOf = Callable[[str | None], TokenCounter]
+"""The counter for a model; for None, the default counter."""
+
+Outcome = Literal["new", "continued", "known"]
+
+_BEGINNING = 1 << 14  # bytes that identify the format
+_ENDINGS = re.compile(r"(?:\.(?:jsonl?|ndjson|gz|txt|traj|md))+\Z", re.IGNORECASE)
+
+
+class FileSession(msgspec.Struct, frozen=True):
+    """A session in a file. Unknown fields of its turns are empty: ids, most counts and times."""
+
+    name: str
+    turns: tuple[Turn, ...]
+    parameters: Mapping[str, Any] = {}  # of the model
+    agent: str | None = None  # of a sub-agent's conversation: its id
+    ours: bool = False  # from an export of our own
+    sound: bool = True  # the file was read without errors
+
+    @property
+    def messages(self) -> int:
+        return sum(len(turn.messages) for turn in self.turns)
+
+
+class FileContents(msgspec.Struct, frozen=True):
+    """What a file holds. `format` is "nexus" or one of a transcript's; None where nothing was understood.
+
+    `lines` are those of the problems, from 1, in the unpacked file; None for one of the file as a whole.
+    `left_out` counts what was left out on purpose; the problems say it, too.
+    """
+
+    format: str | None
+    sessions: tuple[FileSession, ...]
+    problems: tuple[Problem, ...] = ()
+    lines: tuple[int | None, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+
+
+class Imported(msgspec.Struct, frozen=True):
+    """What became of one session of a file; `turns` and `messages` are those that were written."""
+
+    session: str
+    outcome: Outcome
+    turns: int = 0
+    messages: int = 0
+
+
+# ---------------------------------------------------------------- reading
+
+
+def read(data: bytes, path: str) -> FileContents:
+    """The sessions in a file; never raises, whatever the data is. `path` is for problems and names."""
+    if _is_ours(data, path):
+        return _read_ours(data, path)
+    transcript = read_transcript(data, path, entire=True, refusal=unwritable)
+    several = len(transcript.conversations) > 1
+    unnamed = sum(not conversation.name for conversation in transcript.conversations)
+    sound = _sound(transcript.problems)
+    sessions = []
+    for number, conversation in enumerate(transcript.conversations, 1):
+        numbered = several and (conversation.name != "" or unnamed > 1)
+        name = _called(conversation.name, _stem(path), number if numbered else None)
+        event = {"type": "import", "file": os.path.basename(path)}
+        if conversation.id is not None:
+            event["id"] = conversation.id
+        if several or conversation.name not in ("", "1"):
+            event["conversation"] = conversation.name
+        turns = tuple(turns_of(conversation, event))
+        sessions.append(FileSession(_tidy(name), turns, sound=sound, agent=conversation.agent))
+    return FileContents(
+        transcript.format,
+        tuple(sessions),
+        transcript.problems,
+        transcript.lines,
+        left_out=transcript.left_out,
+    )
+
+
+def _is_ours(data: bytes, path: str) -> bool:
+    beginning = data[:_BEGINNING]
+    if data.startswith(GZIP):
+        beginning = read_limits.unpacked(data[:_BEGINNING], SMALL).data[:_BEGINNING]
+    return jsonl.is_ours(files.decode(path, beginning).text or "")
+
+
+def _read_ours(data: bytes, path: str) -> FileContents:
+    problems: list[Problem] = []
+    if data.startswith(GZIP):
+        data, problems = _unpacked(data, path)
+    exported, broken, lines = jsonl.read(jsonl.lines_of(data, path, problems), path)
+    of_file: list[int | None] = [None] * len(problems)
+    problems += broken
+    sound = _sound(problems)
+    sessions = tuple(
+        FileSession(
+            _tidy(one.session), tuple(map(_with_mark, one.turns)), one.parameters, ours=True, sound=sound
+        )
+        for one in exported
+    )
+    return FileContents("nexus", sessions, tuple(problems), (*of_file, *lines))
+
+
+def _with_mark(turn: Turn) -> Turn:
+    """A turn of an export with the mark of its summary, as ledgers have it: earlier versions wrote none."""
+    if turn.type != "compaction":
+        return turn
+    return msgspec.structs.replace(turn, messages=tuple(map(as_summary, turn.messages)))
+
+
+def _sound(problems: Iterable[Problem]) -> bool:
+    return all(problem.severity is not Severity.ERROR for problem in problems)
+
+
+def _unpacked(data: bytes, path: str) -> tuple[bytes, list[Problem]]:
+    """The content of a gzip file up to any damage, and the problem."""
+    content = read_limits.unpacked(data, LIMIT)
+    if content.problem is None:
+        return content.data, []
+    return content.data, [
+        Problem(path, Span(0, 0), "transcript.gzip", Severity.ERROR, message=content.problem)
+    ]
+
+
+def turns_of(conversation: Conversation, event: Any) -> Iterator[Turn]:
+    """The turns of a conversation (rule 1), not counted; the first has the event, system prompt and tools."""
+    context = {"system": conversation.system, "tools": list(conversation.tools)}
+    present: Any = {name: value for name, value in context.items() if value} or None
+    outcomes = {answer.message: answer.outcome for answer in conversation.answers}
+    start = 0
+    for number, messages in enumerate(_groups(conversation.messages), 1):
+        end = start + len(messages)
+        last = next((at for at in range(end - 1, start - 1, -1) if at in outcomes), None)
+        start = end
+        yield Turn(
+            id="",
+            seq=number,
+            type="query",
+            created=_moment(messages),
+            tokens=0,
+            messages=tuple(messages),
+            model=conversation.model,
+            event=event,
+            context=present,
+            outcome=None if last is None else outcomes[last],
+        )
+        event = present = None
+
+
+def _groups(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
+    """The messages of each turn."""
+    starts = [at for at, message in enumerate(messages) if message.role == "user"][1:]
+    for start, end in zip([0, *starts], [*starts, len(messages)], strict=True):
+        if start < end:
+            yield messages[start:end]
+
+
+def _moment(messages: Sequence[Message]) -> str:
+    """When a turn began: ISO 8601, UTC; empty unless a message has an unambiguous time."""
+    stamp = next((message.timestamp for message in messages if message.timestamp is not None), None)
+    try:
+        moment = datetime.fromisoformat(stamp) if isinstance(stamp, str) else None
+        if moment is None or moment.tzinfo is None:
+            return ""
+        return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    except (ValueError, OverflowError):
+        return ""
+
+
+def _stem(path: str) -> str:
+    name = os.path.basename(path)
+    return _ENDINGS.sub("", name) or name
+
+
+def _called(name: str, stem: str, number: int | None) -> str:
+    """The name of a session, from its conversation and file; `number` if the file has several."""
+    if number is None:
+        return stem if name in ("", "1") else f"{stem}, {name}"
+    return f"{stem}, {name or number}"
+
+
+def _tidy(name: str) -> str:
+    """A name on one line, without terminal control characters."""
+    line = "".join(char if char.isprintable() else " " for char in name)
+    return " ".join(line.split())[:LONGEST_NAME].rstrip() or "imported"
+
+
+# ---------------------------------------------------------------- writing
+
+
+class Importer:
+    """Adds sessions to one workspace of a ledger; skips those that exist."""
+
+    def __init__(self, ledger: Ledger, workspace: str, counter_of: CounterOf) -> None:
+        self._ledger = ledger
+        self._workspace = workspace
+        self._counter_of = counter_of
+        self._names: dict[str, list[str]] | None = None  # digest of the first message → session names
+
+    def add(self, session: FileSession, on_progress: Callable[[int], None] = lambda _: None) -> Imported:
+        """Add what does not exist yet; `on_progress` gets the number of turns processed since the last call.
+
+        Raises LedgerError; then a new session was not written, and a continued one may be incomplete.
+        """
+        outcome, name, count = self._match(session)
+        if outcome == "known":
+            on_progress(len(session.turns))
+            return Imported(name, "known")
+        if outcome == "continued":
+            return self._continued(name, session, count, on_progress)
+        counted = []
+        for turn in session.turns:
+            counted.append(self._counted(turn))
+            on_progress(1)
+        name = self._free(session.name)
+        report = self._report(counted)
+        new = [as_new_turn(turn, turn.counts) if turn.type == "query" else turn for turn in counted]
+        if report is not None and isinstance(new[-1], NewTurn):
+            new[-1] = msgspec.structs.replace(new[-1], report=report)
+        self._ledger.import_turns(self._workspace, name, new, parameters=session.parameters)
+        self._remember(name, session.turns)
+        return Imported(name, "new", len(session.turns), session.messages)
+
+    def _report(self, turns: Sequence[Turn]) -> UsageReport | None:
+        """What the providers' usages in an imported conversation say about our counts."""
+        model = next((turn.model for turn in reversed(turns) if turn.model), None)
+        counter = self._counter_of(model)
+        requests: list[tuple[int, int]] = []
+        tokens = 0
+        for turn in turns:
+            answers = [at for at, message in enumerate(turn.messages) if message.role == "assistant"]
+            usage = None if turn.outcome is None else turn.outcome.usage
+            if (turn.type, turn.counter, turn.model) != ("query", counter.name, model):
+                requests.clear()
+            elif usage is not None and answers:
+                requests.append((tokens + sum(turn.counts[: answers[-1]]), usage.request_tokens))
+            tokens += sum(turn.counts)
+        return growth_report(family_of_counter(counter).name, requests)
+
+    def _match(self, new_session: FileSession) -> tuple[Outcome, str, int]:
+        """Which session in the ledger this one is or continues, and how much of it exists."""
+        ours = _items(new_session.turns)
+        part: tuple[Outcome, str, int] = ("new", "", 0)
+        for name in self._candidates(new_session):
+            turns = list(self._ledger.turns(self._workspace, name))
+            existing = _items(turns)
+            if existing == ours and _same(new_session, name, turns, entire=True):
+                return "known", name, len(ours)
+            if not _same(new_session, name, turns, entire=False):
+                continue
+            if existing[: len(ours)] == ours:
+                part = ("known", name, len(ours))
+            elif part[0] != "known" and len(existing) > part[2] and ours[: len(existing)] == existing:
+                session = self._ledger.find(self._workspace, name)
+                only_messages = all(isinstance(item, Message) for item in ours[len(existing) :])
+                if only_messages and session is not None and session.forked_from is None:
+                    part = ("continued", name, len(existing))
+        return part
+
+    def _continued(
+        self, name: str, session: FileSession, count: int, on_progress: Callable[[int], None]
+    ) -> Imported:
+        """Append what follows the first `count` items of `_items`."""
+        written = messages = 0
+        for turn in session.turns:
+            rest = turn.messages[count:] if turn.type == "query" else ()
+            count = max(count - len(_items([turn])), 0)
+            if rest:
+                counts = turn.counts if len(rest) == len(turn.messages) else ()
+                more = msgspec.structs.replace(turn, messages=rest, counts=counts)
+                counted = self._counted(more)
+                self._ledger.append(self._workspace, name, as_new_turn(counted, counted.counts))
+                written, messages = written + 1, messages + len(rest)
+            on_progress(1)
+        return Imported(name, "continued", written, messages)
+
+    def _counted(self, turn: Turn) -> Turn:
+        if turn.counter and len(turn.counts) == len(turn.messages):
+            return turn
+        counter = self._counter_of(turn.model)
+        counts = tuple(
+            count_message(counter, content_of(one), one.tool_calls, one.role) for one in turn.messages
+        )
+        return msgspec.structs.replace(turn, counter=counter.name, counts=counts, tokens=sum(counts))
+
+    def _free(self, name: str) -> str:
+        number, free = 1, name
+        while self._ledger.find(self._workspace, free) is not None:
+            number += 1
+            free = f"{name} ({number})"
+        return free
+
+    def _candidates(self, new_session: FileSession) -> list[str]:
+        if self._names is None:
+            self._names = {}
+            for session in self._ledger.sessions(self._workspace):
+                self._remember(session.name, self._ledger.turns(self._workspace, session.name))
+        return self._names.get(_digest(new_session.turns), [])
+
+    def _remember(self, name: str, turns: Iterable[Turn]) -> None:
+        if self._names is not None:
+            self._names.setdefault(_digest(turns), []).append(name)
+
+
+def _digest(turns: Iterable[Turn]) -> str:
+    """A digest of the first message."""
+    first = next((message for turn in turns for message in turn.messages), None)
+    return hashlib.sha256(repr(first).encode(errors="backslashreplace")).hexdigest()
+
+
+def _same(new_session: FileSession, name: str, turns: Sequence[Turn], *, entire: bool) -> bool:
+    """Whether a session in a file is the one named `name`, judged by everything except messages.
+
+    `entire`: all of their messages match.
+    """
+    if new_session.ours:
+        times = all(
+            one.created == other.created for one, other in zip(new_session.turns, turns, strict=False)
+        )
+        return (
+            (name == new_session.name or times)
+            if entire
+            else (name == new_session.name and times and new_session.sound)
+        )
+    if not (new_session.turns and turns):
+        return False
+    first, other = new_session.turns[0], turns[0]
+    id_, other_id = _about(first, "id"), _about(other, "id")
+    if id_ and other_id:
+        return bool(id_ == other_id)
+    named = _names(first) is not None and _names(first) == _names(other)
+    if entire and (named or STANDARD_INPUT == _about(first, "file") == _about(other, "file")):
+        return True
+    return named and new_session.sound and (first.model, _system(first)) == (other.model, _system(other))
+
+
+def _names(first: Turn) -> tuple[Any, Any] | None:
+    """What a session was imported from: the file name without endings, and the conversation in it."""
+    file = _about(first, "file")
+    if not isinstance(file, str) or file == STANDARD_INPUT or _about(first, "type") != "import":
+        return None
+    return _stem(file), _about(first, "conversation")
+
+
+def _about(first: Turn, key: str) -> Any:
+    return first.event.get(key) if isinstance(first.event, dict) else None
+
+
+def _system(first: Turn) -> Any:
+    return first.context.get("system") if isinstance(first.context, dict) else None
+
+
+def _items(turns: Iterable[Turn]) -> list[Any]:
+    """All messages, with marks for compactions and undos between them."""
+    items: list[Any] = []
+    for turn in turns:
+        if turn.type != "query":
+            items.append((turn.type, turn.compaction))
+        items += turn.messages
+    return items

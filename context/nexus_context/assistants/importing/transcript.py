@@ -1,0 +1,325 @@
+"""The bytes of a transcript, whatever program wrote it → conversations of neutral messages.
+
+Accepted as JSONL, as a list, or gzipped: messages in OpenAI's, Anthropic's and our own format; request bodies
+(`messages`, with or without what a log put around them); records of tau-bench (`traj`); and the formats of
+READERS, each with a module of its own. One format is text: aider's history.
+
+1. The format is detected by content, never by a name. Each of READERS takes the records that it understands;
+   consecutive messages among the others form one conversation, a body or a benchmark's record one of its own.
+2. System messages at the beginning of a conversation are its system prompt; later ones stay in place.
+3. A part that cannot be read is a problem with its place, and the rest is read. So is an error in this
+   package. What a format leaves out on purpose is counted, with the reason.
+4. Nothing is read past LIMIT, packed or unpacked, nor past the limits of `read_limits`.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from nexus_context.assistants.claude_code import messages as claude_code
+from nexus_context.assistants.claude_code import web_export as claude_web
+from nexus_context.assistants.codex import messages as codex
+from nexus_context.assistants.gemini import messages as gemini_cli
+from nexus_context.assistants.opencode import messages as opencode
+from nexus_context.assistants.transcripts import (
+    aider,
+    chat_records,
+    gemini,
+    openhands,
+    pydantic_ai,
+    responses,
+    swe_agent,
+)
+from nexus_context.assistants.transcripts.conversation import (
+    Conversation,
+    Format,
+    FormatReader,
+    leading_system,
+)
+from nexus_context.assistants.transcripts.records import LeftOut, Record, Refusal, Report, records
+from nexus_context.disk import files
+from nexus_context.errors import Problem, Severity, Span
+from nexus_context.text import read_limits
+from nexus_context.text.read_limits import GZIP
+
+LIMIT = 64 << 20
+"""Largest transcript, packed and unpacked, in bytes."""
+
+READERS = (
+    gemini_cli.READER,
+    codex.READER,
+    claude_code.READER,
+    opencode.READER,
+    claude_web.READER,
+    openhands.READER,
+    swe_agent.READER,
+    pydantic_ai.READER,
+    gemini.READER,
+    responses.READER,
+)
+"""The formats with modules of their own, the most specific first."""
+
+_START = Span(0, 0)  # of the file as a whole
+_OF_RECORDS = ("transcript.message", "transcript.more")  # of no use if no record is a message
+_NO_JSON = ("transcript.json", "layer.encoding")
+_BROKEN = ("transcript.gzip", "transcript.too-large")
+_WRAPPERS = ("body", "request")
+_EXPECTED = (
+    "Expected JSON lines or a list of messages (role and content), request bodies (messages), tau-bench "
+    "records (traj), or a file of Claude Code, Claude's data export, Codex, opencode, aider, SWE-agent, "
+    "OpenHands, pydantic-ai, Gemini CLI, Gemini or OpenAI's Responses API."
+)
+
+
+class Transcript(msgspec.Struct, frozen=True):
+    """The result of reading one transcript. `format` is None if nothing was understood.
+
+    `lines` has the line of each problem, from 1, in the unpacked file; None if it concerns the whole file.
+    `left_out` counts what was left out on purpose; the problems say it, too.
+    """
+
+    format: Format | None
+    conversations: tuple[Conversation, ...]
+    problems: tuple[Problem, ...] = ()
+    lines: tuple[int | None, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+
+
+def read_transcript(
+    data: bytes | str,
+    path: str,
+    *,
+    format: str | None = None,  # noqa: A002 - as in `Transcript`
+    entire: bool = False,
+    refusal: Refusal = lambda _: None,
+) -> Transcript:
+    """Read a transcript; never raises, whatever the data is.
+
+    `format` is that of a program which is known to have written it; None: it is found out.
+
+    `entire` includes what precedes the compactions of a session: what happened, rather than what the model
+    would be sent. `path` is for the problems. `refusal` says why the caller cannot store a message, which is
+    then left out and reported.
+    """
+    report = Report(path, refusal)
+    text = data if isinstance(data, str) else _text(data, path, report)
+    if read_limits.values_in(text, read_limits.MOST_VALUES) > read_limits.MOST_VALUES:
+        report.add(_START, "transcript.too-large", read_limits.too_many_values())
+        text = ""
+    reader = _Conversations(report)
+    parsed: list[Record] = []
+    if aider.is_text(text):
+        reader.take_text(text)
+    else:
+        parsed = records(path, text, report)
+        for format_reader in (one for one in READERS if format in (None, one.format)):
+            parsed = reader.take_records(format_reader, parsed, entire=entire)
+        for record in parsed:
+            try:
+                reader.take(record)
+            except Exception as error:  # noqa: BLE001 - one record must not keep the others from being read
+                report.add_internal(record.span, record.place, error)
+    reader.close()
+    conversations = tuple(one for one in reader.conversations if one.messages or one.system)
+    problems = report.problems()
+    if not conversations:
+        problems = tuple(problem for problem in problems if problem.code not in _OF_RECORDS)
+        if _is_other(text, parsed, problems):
+            line = text[: len(text) - len(text.lstrip())].count("\n") + 1
+            message = f"The file is not a transcript: line {line} is not JSON. {_EXPECTED}"
+            problems = (Problem(path, _START, "transcript.other", Severity.ERROR, message=message),)
+        if all(problem.severity is not Severity.ERROR for problem in problems):
+            message = "The file has no messages." if text.strip() else "The file is empty."
+            empty = Problem(
+                path, _START, "transcript.empty", Severity.ERROR, message=f"{message} {_EXPECTED}"
+            )
+            problems = (empty, *problems)
+    lines = tuple(read_limits.line_at(text, one.span.start) if one.span.end else None for one in problems)
+    form = reader.format if conversations else None
+    return Transcript(form, conversations, problems, lines, left_out=report.left_out())
+
+
+def joined(conversations: Sequence[Conversation]) -> Conversation:
+    """All conversations as one: the first system prompt and model, the tools of all by name."""
+    tools: dict[str, dict[str, Any]] = {}
+    for conversation in conversations:
+        for tool in conversation.tools:
+            tools.setdefault(_tool_name(tool), tool)
+    return Conversation(
+        messages=tuple(message for each in conversations for message in each.messages),
+        system=next((each.system for each in conversations if each.system is not None), None),
+        tools=tuple(tools.values()),
+        name=f"{len(conversations):,} conversations",
+        model=next((each.model for each in conversations if each.model is not None), None),
+    )
+
+
+class _Conversations:
+    """Groups records into conversations."""
+
+    def __init__(self, report: Report) -> None:
+        self.conversations: list[Conversation] = []
+        self.format: Format = "neutral"
+        self._report = report
+        self._loose: list[Record] = []
+
+    def take_text(self, text: str) -> None:
+        """Read a history of aider."""
+        self.format = "aider"
+        try:
+            self.conversations += aider.convert(text, self._report)
+        except Exception as error:  # noqa: BLE001 - the file is refused, not the whole import
+            self._report.add_internal(_START, "The file", error)
+
+    def take_records(self, reader: FormatReader, parsed: list[Record], *, entire: bool) -> list[Record]:
+        """Read the records that are in a format; return the others."""
+        try:
+            if not reader.is_file([record.value for record in parsed]):
+                return parsed
+            own = [reader.is_record(record.value) for record in parsed]
+            taken = [record for record, is_own in zip(parsed, own, strict=True) if is_own]
+            self.conversations += reader.convert(taken, self._report, entire)
+        except Exception as error:  # noqa: BLE001 - the file is refused, not the whole import
+            self._report.add_internal(_START, "The file", error)
+            return parsed
+        self._note_form(reader.format)
+        return [record for record, is_own in zip(parsed, own, strict=True) if not is_own]
+
+    def take(self, record: Record) -> None:
+        value = record.value
+        inner = _unwrapped(value)
+        listed = inner if isinstance(inner, list) else _listed(inner)
+        if listed is None:
+            choice = _choice(value)
+            self._note(choice)
+            self._loose.append(record._replace(value=choice))
+            return
+        self.close()
+        if isinstance(inner, dict) and "traj" in inner:
+            self.format = "tau-bench"
+        name = _name(value) or f"{len(self.conversations) + 1}"
+        self._add(
+            [Record(item, record.span, f"{record.place}, message {at}") for at, item in enumerate(listed, 1)],
+            about=inner if isinstance(inner, dict) else {},
+            name=name,
+        )
+
+    def close(self) -> None:
+        """Finish the conversation of consecutive messages."""
+        if self._loose:
+            self._add(self._loose, about={}, name="")
+            self._loose = []
+
+    def _add(self, parsed: Iterable[Record], *, about: dict[str, Any], name: str) -> None:
+        listed = list(parsed)
+        for record in listed:
+            self._note(record.value)
+        messages = chat_records.convert(listed, self._report)
+        system, rest = leading_system(messages)
+        if "system" in about:
+            self._note_form("anthropic")
+            system = _system_text(about["system"])
+        tools, model = about.get("tools"), about.get("model")
+        self.conversations.append(
+            Conversation(
+                messages=tuple(rest),
+                system=system,
+                tools=tuple(tool for tool in tools if isinstance(tool, dict))
+                if isinstance(tools, list)
+                else (),
+                name=name,
+                model=model if isinstance(model, str) and model else None,
+            )
+        )
+
+    def _note(self, value: Any) -> None:
+        self._note_form(chat_records.form_of(value))
+
+    def _note_form(self, form: Any) -> None:
+        """Note the format of the file: the first that is detected."""
+        if self.format == "neutral" and form is not None:
+            self.format = form
+
+
+def _text(data: bytes, path: str, report: Report) -> str:
+    if data.startswith(GZIP):
+        data = _unpacked(data, report)
+    elif len(data) > LIMIT:
+        message = (
+            f"The file is too large: it has {len(data):,} bytes, and at most {LIMIT:,} are read. Split it."
+        )
+        report.add(_START, "transcript.too-large", message)
+        return ""
+    decoded = files.decode(path, data)
+    for problem in decoded.problems:
+        # byte order marks, line ends and NULs do not matter in JSON lines
+        if problem.code == "layer.encoding":
+            report.add(problem.span, problem.code, problem.message)
+    return decoded.text or ""
+
+
+def _is_other(text: str, parsed: Sequence[Record], problems: Sequence[Problem]) -> bool:
+    """Whether a text that was not understood is something else, rather than a broken transcript."""
+    first = text.lstrip().removeprefix("[").lstrip()[:1]
+    return (
+        first not in ("", "{")
+        and not any(isinstance(record.value, dict) for record in parsed)
+        and any(problem.code in _NO_JSON or problem.code.startswith("json.") for problem in problems)
+        and all(problem.code not in _BROKEN for problem in problems)
+    )
+
+
+def _unpacked(data: bytes, report: Report) -> bytes:
+    """The content of a gzip file up to any damage and within the limits."""
+    unpacked = read_limits.unpacked(data, LIMIT)
+    if unpacked.problem is not None:
+        code = "transcript.too-large" if unpacked.refused else "transcript.gzip"
+        report.add(_START, code, unpacked.problem)
+    return unpacked.data
+
+
+def _unwrapped(value: Any) -> Any:
+    """A request body, without what a log put around it."""
+    if isinstance(value, dict) and "role" not in value:
+        for key in _WRAPPERS:
+            if isinstance(value.get(key), dict) and _listed(value[key]) is not None:
+                return value[key]
+    return value
+
+
+def _listed(value: Any) -> list[Any] | None:
+    """The messages of a request body or a benchmark's record."""
+    if not isinstance(value, dict) or "role" in value:
+        return None
+    return next((value[key] for key in ("messages", "traj") if isinstance(value.get(key), list)), None)
+
+
+def _choice(value: Any) -> Any:
+    """The message in an answer of chat completions; anything else unchanged."""
+    choices = value.get("choices") if isinstance(value, dict) and "role" not in value else None
+    first = choices[0] if isinstance(choices, list) and choices else None
+    return first["message"] if isinstance(first, dict) and "message" in first else value
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, dict):
+        return ""
+    if "task_id" in value:
+        trial = f", trial {value['trial']}" if "trial" in value else ""
+        return f"task {value['task_id']}{trial}"
+    return next((value[key] for key in ("custom_id", "id") if isinstance(value.get(key), str)), "")
+
+
+def _system_text(system: Any) -> str | None:
+    """Anthropic's system prompt: text, or blocks of text."""
+    if isinstance(system, list):
+        texts = (block.get("text") for block in system if isinstance(block, dict))
+        return "\n\n".join(text for text in texts if isinstance(text, str))
+    return system if isinstance(system, str) else None
+
+
+def _tool_name(tool: dict[str, Any]) -> str:
+    function = tool.get("function")
+    named = function if isinstance(function, dict) else tool
+    return str(named.get("name", ""))

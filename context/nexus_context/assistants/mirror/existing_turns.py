@@ -1,0 +1,142 @@
+"""What a piece of a conversation adds to the ledger: nothing, turns behind its session's, or a fork.
+
+1. Turns that the program wrote are compared with the conversation. What the program has more is added.
+2. Turns that others wrote behind them stay in their session. What the program has more then goes to a fork,
+   unless they say the same: an import of the same file.
+3. If the program has other messages, as after the user went back, the conversation goes on in a fork from
+   the last turn that both have.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from nexus_context.assistants.mirror.differences import (
+    Comparison,
+    compare,
+    count_atoms,
+    ends_with,
+    messages_with,
+)
+from nexus_context.conversation.message import Message
+from nexus_context.ledger.records import Head, MirroredSession, NewTurn, Turn
+from nexus_context.ledger.store import Ledger
+
+SPARE = 200
+"""Messages that are read of a session beyond twice those of a piece."""
+
+Way = Literal["same", "continued", "forked", "new", "unclear"]
+
+
+class Addition(msgspec.Struct, frozen=True):
+    """What to write: `rest` are the messages, behind the head, or in a fork from the turn `base`.
+
+    `existing` are the turns before them, without the first `turns` turns and `messages` messages of the
+    session; of the messages in them, the program does not have the last `surplus`. "unclear": the piece does
+    not fit what is there; the whole file has to be read.
+    """
+
+    way: Way
+    rest: tuple[Message, ...] = ()
+    base: str | None = None
+    existing: tuple[Turn, ...] = ()
+    turns: int = 0
+    messages: int = 0
+    surplus: int = 0
+
+
+def compare_with_ledger(
+    ledger: Ledger,
+    session: MirroredSession,
+    messages: Sequence[Message],
+    *,
+    position: tuple[int, int],
+    can_reread: bool,
+) -> Addition:
+    """What a conversation adds to its session.
+
+    `position`: the messages and turns of the session that precede the conversation, if it is a piece.
+    `can_reread`: say "unclear" rather than fork.
+    """
+    head = session.head
+    if session.session is None or head is None:
+        return Addition("new", tuple(messages))
+    start = max(position[1] - 1, 0)  # one turn more, to fork from
+    turns, is_cut = _read(ledger, session, head, start, most=2 * len(messages) + SPARE)
+    first = _messages_before(ledger, session, turns, start=start, is_cut=is_cut)
+    skip = max(position[0] - first, 0)
+    count = next((at for at, turn in enumerate(turns, 1) if turn.id == session.turn), None)
+    if count is None and session.turn is not None and not is_cut:
+        return Addition("forked", (), session.turn)  # it was cleared: then it is compared with the fork
+    ours, others = turns[:count], turns[count:] if count is not None else []
+    comparison = compare(ours, messages, skip=skip)
+    if others and comparison.rest and not comparison.differs and all(one.type == "query" for one in others):
+        entire = compare(turns, messages, skip=skip)
+        if not entire.differs:
+            ours, others, comparison = turns, [], entire
+    if not comparison.rest and not comparison.differs:
+        surplus = comparison.surplus
+        return Addition("same", existing=tuple(ours), turns=start, messages=first, surplus=surplus)
+    if comparison.differs and can_reread:
+        return Addition("unclear")
+    if comparison.differs or others:
+        return _fork(ours, comparison, start, first)
+    return Addition("continued", comparison.rest, existing=tuple(ours), turns=start, messages=first)
+
+
+def position_before(
+    addition: Addition, added: Sequence[NewTurn], following: Sequence[Message]
+) -> tuple[int, int] | None:
+    """The messages and turns of a session before its last ones, `following`; None if these differ."""
+    stored = [message for turn in addition.existing for message in turn.messages]
+    del stored[len(stored) - addition.surplus :]
+    stored += (counted.message for turn in added for counted in turn.messages)
+    number = messages_with(stored, count_atoms(following))
+    if number is None or not ends_with(stored, following):
+        return None
+    end = addition.messages + len(stored) - number
+    messages, turns = addition.messages, addition.turns
+    for count in (len(turn.messages) for part in (addition.existing, added) for turn in part):
+        messages += count
+        if messages > end:
+            break
+        turns += 1
+    return end, turns
+
+
+def _fork(ours: Sequence[Turn], comparison: Comparison, start: int, first: int) -> Addition:
+    """A fork from the last turn that both have; a new session if there is none."""
+    common = tuple(ours[: comparison.turns])
+    if not common:
+        return Addition("new", comparison.rest)
+    return Addition("forked", comparison.rest, common[-1].id, existing=common, turns=start, messages=first)
+
+
+def _read(
+    ledger: Ledger, session: MirroredSession, head: Head, start: int, *, most: int
+) -> tuple[list[Turn], bool]:
+    """The turns behind the first `start`, until they have `most` messages, and whether there are more."""
+    turns: list[Turn] = []
+    messages = 0
+    if head.seq <= start or session.session is None:
+        return turns, False
+    for turn in ledger.turns(session.workspace, session.session, last=head.seq - start):
+        turns.append(turn)
+        messages += len(turn.messages)
+        if messages > most:
+            return turns, turn.seq < head.seq
+    return turns, False
+
+
+def _messages_before(
+    ledger: Ledger, session: MirroredSession, turns: Sequence[Turn], *, start: int, is_cut: bool
+) -> int:
+    """The messages of a session in its first `start` turns."""
+    head = session.head
+    if not start or head is None:
+        return 0
+    if not is_cut:
+        return head.messages - sum(len(turn.messages) for turn in turns)
+    rest = ledger.turns(session.workspace, session.session or "", last=head.seq - start)
+    return head.messages - sum(len(turn.messages) for turn in rest)

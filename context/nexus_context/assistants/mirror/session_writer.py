@@ -1,0 +1,418 @@
+"""Compares what was read with the ledger, and writes what is new.
+
+1. Small files are written together: each transaction waits for the disk once.
+2. If somebody else writes to a session meanwhile, another mirror for example, the ledger is read again.
+3. An error in Nexus is a failure of its file. LedgerError ends everything; what was written stays.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from os.path import expanduser, isabs
+from typing import Any, Protocol
+
+import apsw
+import msgspec
+
+from nexus_context.assistants.importing import Conversation
+from nexus_context.assistants.mirror import excerpts
+from nexus_context.assistants.mirror.excerpts import Progress, TranscriptExcerpt
+from nexus_context.assistants.mirror.existing_turns import Addition, compare_with_ledger, position_before
+from nexus_context.assistants.mirror.growth import measure_growth
+from nexus_context.assistants.mirror.session_turns import count_messages, name_of, new_turns
+from nexus_context.assistants.mirror.transcript_files import TranscriptFile
+from nexus_context.assistants.opencode import export as opencode_export
+from nexus_context.assistants.sessions.model import utc
+from nexus_context.ledger.errors import HeadMovedError, LedgerError
+from nexus_context.ledger.opening import workspace_of
+from nexus_context.ledger.records import MirroredFile, MirroredSession, MirrorTurns, NewTurn, SessionOrigin
+from nexus_context.ledger.store import Ledger
+from nexus_context.text.decoding import decode_as
+from nexus_context.tokens import TokenCounter, family_of_counter
+
+logger = logging.getLogger(__name__)
+
+TOGETHER = 8 << 20
+"""Bytes of files that are written in one transaction."""
+
+MOST_TOGETHER = 200
+"""Files that are written in one transaction."""
+
+MOST_MEASURED = 32
+"""Conversations of a family of models whose growth is measured in one run."""
+
+ATTEMPTS = 4
+_BUSY = "others write to its session all the time; run the command again"
+
+Position = tuple[int, int]
+"""Messages and turns of a session."""
+
+CounterOf = Callable[[str | None], TokenCounter]
+
+
+class Write(Protocol):
+    """`MirrorStore.write`."""
+
+    def __call__(self, changes: Sequence[MirrorTurns], files: Iterable[MirroredFile] = ()) -> None: ...
+
+
+class FileOutcome(msgspec.Struct, frozen=True):
+    """What became of a file that had changed: how many sessions, turns and messages were written, and where.
+
+    `problems` say what of the file could not be read, `failure` why none of it was.
+    """
+
+    assistant: str
+    path: str
+    sessions: tuple[str, ...] = ()
+    new: int = 0
+    continued: int = 0
+    forked: int = 0
+    deleted: int = 0
+    turns: int = 0
+    messages: int = 0
+    problems: tuple[str, ...] = ()
+    failure: str | None = None
+
+
+class _Pending(msgspec.Struct):
+    """What is to be written of one excerpt."""
+
+    excerpt: TranscriptExcerpt
+    changes: list[MirrorTurns]
+    row: MirroredFile
+    outcome: FileOutcome
+
+
+class SessionWriter:
+    """Compares excerpts with a ledger, and writes what is new."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        folder: str | None,
+        counter_of: CounterOf,
+        rows: Mapping[str, MirroredFile],
+        *,
+        write: Write,
+    ) -> None:
+        self.outcomes: dict[str, FileOutcome] = {}
+        self.size = 0
+        self._ledger = ledger
+        self._write = write
+        self._folder = folder
+        self._counter_of = counter_of
+        self._rows = rows
+        self._imported: dict[str, tuple[str, str]] | None = None
+        self._pending: list[_Pending] = []
+        self._pending_size = 0
+        self._measured: dict[str, int] = {}  # conversations of each family
+        self._positions: dict[
+            str, dict[str, tuple[int, int]]
+        ] = {}  # by path, of a file that is read in pieces
+        self._reread: set[str] = set()  # files of which further pieces are of no use
+
+    def take(self, excerpt: TranscriptExcerpt) -> None:
+        """Write an excerpt, perhaps with later ones."""
+        self.size += excerpt.size
+        path = excerpt.file.path
+        if path in self._reread:
+            return
+        if path in self._positions:
+            excerpt = msgspec.structs.replace(
+                excerpt, start=msgspec.structs.replace(excerpt.start, positions=self._positions[path])
+            )
+        try:
+            if excerpt.is_whole and excerpt.is_last:
+                self._pending.append(self._pending_of(excerpt))
+            else:
+                self.flush()
+                self._write_alone(excerpt)
+        except HeadMovedError:
+            self.flush()
+            self._write_alone(excerpt)
+        except LedgerError:
+            raise
+        except Exception as error:  # noqa: BLE001 - one file must not keep the others from being written
+            self._reread.add(path)
+            self._note(failed(excerpt.file, error))
+        self._pending_size += excerpt.size
+        if self._pending_size > TOGETHER or len(self._pending) >= MOST_TOGETHER:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is pending."""
+        pending, self._pending, self._pending_size = self._pending, [], 0
+        if not pending:
+            return
+        changes = [change for each in pending for change in each.changes]
+        try:
+            self._write(changes, [each.row for each in pending])
+        except HeadMovedError:  # somebody else mirrors, or two files have the same session
+            for each in pending:
+                self._write_alone(each.excerpt)
+            return
+        for each in pending:
+            self._note(each.outcome)
+
+    def take_database(self, file: TranscriptFile) -> None:
+        """Write the sessions of opencode that have changed."""
+        row = self._rows.get(file.path)
+        try:
+            read = {} if row is None else decode_as(row.progress, dict[str, int])
+        except msgspec.DecodeError:  # another version wrote it
+            read = {}
+        outcome = FileOutcome(file.assistant, file.path)
+        is_complete = True
+        try:
+            for session in opencode_export.read_changed(file.path, read, self._folder):
+                self.size += session.size
+                if session.conversation is not None:
+                    excerpt = _excerpt_of(file, session)
+                    written = self._write_session(excerpt)
+                    outcome = _sum(outcome, written)
+                    if written.failure is not None:
+                        is_complete = False
+                        continue
+                read = {**read, session.id: session.changed}
+        except apsw.Error as error:
+            outcome = msgspec.structs.replace(outcome, failure=f"it cannot be read: {error}")
+            is_complete = False
+        # a run for one folder leaves the others for later
+        stamp = file.stamp if is_complete and self._folder is None else ()
+        self._write((), [MirroredFile(file.path, stamp, msgspec.json.encode(read).decode())])
+        self._note(outcome)
+
+    def _write_session(self, excerpt: TranscriptExcerpt) -> FileOutcome:
+        """Write a session of a database."""
+        for _ in range(ATTEMPTS):
+            try:
+                pending = self._pending_of(excerpt)
+                self._write(pending.changes)
+                return pending.outcome
+            except HeadMovedError:
+                continue
+            except LedgerError:
+                raise
+            except Exception as error:  # noqa: BLE001 - as above
+                return failed(excerpt.file, error)
+        return FileOutcome(excerpt.file.assistant, excerpt.file.path, failure=_BUSY)
+
+    def _write_alone(self, excerpt: TranscriptExcerpt) -> None:
+        """Write one excerpt at once; the ledger is read again if somebody else wrote to it."""
+        for _ in range(ATTEMPTS):
+            try:
+                pending = self._pending_of(excerpt)
+                self._write(pending.changes, [pending.row])
+            except HeadMovedError:
+                continue
+            except _UnclearError:
+                again = excerpts.read_excerpt(excerpt.file, Progress(), now=time.time())
+                self._reread.add(excerpt.file.path)
+                if again is None:
+                    break
+                excerpt = again
+                continue
+            self._note(pending.outcome)
+            return
+        self._note(FileOutcome(excerpt.file.assistant, excerpt.file.path, failure=_BUSY))
+
+    def _note(self, outcome: FileOutcome) -> None:
+        before = self.outcomes.get(outcome.path)
+        self.outcomes[outcome.path] = outcome if before is None else _sum(before, outcome)
+
+    def _pending_of(self, excerpt: TranscriptExcerpt) -> _Pending:
+        """What to write of an excerpt. _UnclearError: the whole file has to be read."""
+        file = excerpt.file
+        pending = _Pending(
+            excerpt, [], MirroredFile(file.path, (), ""), FileOutcome(file.assistant, file.path)
+        )
+        positions = dict(excerpt.start.positions)
+        is_aligned = True
+        for number, conversation in enumerate(excerpt.conversations):
+            position, end = self._add(pending, conversation, is_main=number == 0)
+            is_aligned = is_aligned and position is not None
+            positions[conversation.id or ""] = position or end
+        progress = msgspec.structs.replace(excerpt.next, positions=positions)
+        if not is_aligned and excerpt.stamp[2] <= excerpts.WHOLE:
+            progress = msgspec.structs.replace(progress, offset=0, mark="")
+        elif not is_aligned:  # what was read is not read again
+            progress = excerpts.at_end(excerpt, progress)
+        if not progress.offset:
+            progress = msgspec.structs.replace(progress, positions={})
+        self._positions[file.path] = positions
+        is_done = excerpt.is_last and not excerpt.is_waiting
+        stamp = excerpt.stamp if is_done else ()
+        pending.row = MirroredFile(file.path, stamp, msgspec.json.encode(progress).decode())
+        pending.outcome = msgspec.structs.replace(pending.outcome, problems=excerpt.problems)
+        return pending
+
+    def _add(
+        self, pending: _Pending, conversation: Conversation, *, is_main: bool
+    ) -> tuple[Position | None, Position]:
+        """Add what is new of a conversation; returns where its session is read on, and its end."""
+        excerpt = pending.excerpt
+        origin = _origin(excerpt, conversation, is_main=is_main)
+        existing = self._ledger.mirrors.find(origin.assistant, origin.id)
+        if existing is not None and existing.session is None:
+            pending.outcome = _sum(pending.outcome, msgspec.structs.replace(pending.outcome, deleted=1))
+            return (0, 0), (0, 0)
+        after = existing or self._imported_session(origin)
+        addition = Addition("new", conversation.messages)
+        if after is not None:
+            addition = self._addition(after, conversation, excerpt)
+        is_new = addition.way == "new"
+        turns = new_turns(conversation, addition.rest, origin, is_new=is_new) if addition.rest else []
+        is_reported = after is not None and after.is_reported
+        if turns and not is_reported:
+            is_reported = self._measure(conversation, turns)
+        if turns or existing is None or existing.origin != origin:
+            pending.changes.append(
+                MirrorTurns(
+                    origin=origin,
+                    workspace=_workspace(excerpt.next.folder),
+                    name=name_of(conversation, origin),
+                    turns=tuple(turns),
+                    after=None if is_new else after,
+                    base=addition.base,
+                    existing=existing,
+                    is_reported=is_reported,
+                    changed=utc(excerpt.stamp[3]),
+                )
+            )
+            pending.outcome = _sum(pending.outcome, _outcome(pending.outcome, addition, turns, after))
+        following = excerpt.following.get(conversation.id or "", ())
+        end = position_before(addition, turns, ())
+        return position_before(addition, turns, following), end or (0, 0)
+
+    def _addition(
+        self, after: MirroredSession, conversation: Conversation, excerpt: TranscriptExcerpt
+    ) -> Addition:
+        position = excerpt.start.positions.get(conversation.id or "")
+        if position is None:
+            is_later = not excerpt.is_whole and after.head is not None
+            position = (after.head.messages, after.head.seq) if is_later and after.head else (0, 0)
+        can_reread = not excerpt.is_whole and excerpt.stamp[2] <= excerpts.WHOLE
+        addition = compare_with_ledger(
+            self._ledger, after, conversation.messages, position=position, can_reread=can_reread
+        )
+        if addition.way == "unclear":
+            raise _UnclearError
+        if addition.way == "forked" and not addition.rest:  # it was cleared: go on in a fork
+            fork = MirrorTurns(
+                origin=after.origin,
+                workspace=after.workspace,
+                name=after.session or "",
+                turns=(),
+                after=after,
+                base=addition.base,
+                existing=after,
+                is_reported=after.is_reported,
+            )
+            self._write([fork])
+            raise HeadMovedError(after.session or "")
+        return addition
+
+    def _imported_session(self, origin: SessionOrigin) -> MirroredSession | None:
+        """The session that was imported from the same file before it was mirrored."""
+        if self._imported is None:
+            self._imported = self._ledger.mirrors.imported()
+        place = self._imported.get(origin.id)
+        session = None if place is None else self._ledger.find(*place)
+        if session is None or session.origin is not None or session.forked_from is not None:
+            return None
+        return MirroredSession(
+            origin, session.workspace, session.name, turn=None, head=session.head, is_reported=True
+        )
+
+    def _measure(self, conversation: Conversation, turns: list[NewTurn]) -> bool:
+        """Add a report of the provider's usages to the last turn; whether there is one."""
+        if conversation.model is None or len(conversation.answers) < 2:
+            return False
+        counter = self._counter_of(conversation.model)
+        family = family_of_counter(counter).name
+        if self._measured.get(family, 0) >= MOST_MEASURED:
+            return False
+        counts = count_messages(conversation.messages)
+        report = measure_growth(conversation, counts, counter)
+        if report is None:
+            return False
+        self._measured[family] = self._measured.get(family, 0) + 1
+        turns[-1] = msgspec.structs.replace(turns[-1], report=report)
+        return True
+
+
+def failed(file: TranscriptFile, error: Exception) -> FileOutcome:
+    """The outcome for a file after an error of the system or in Nexus; call it while the error is handled."""
+    if isinstance(error, OSError):
+        reason = f"it cannot be read: {error.strerror or error}"
+        return FileOutcome(file.assistant, file.path, failure=reason)
+    logger.debug("%s cannot be mirrored", file.path, exc_info=True)
+    reason = f"an error in Nexus ({type(error).__name__}: {str(error)[:200]}); please report it"
+    return FileOutcome(file.assistant, file.path, failure=reason)
+
+
+class _UnclearError(Exception):
+    """A piece of a file does not fit what the ledger has."""
+
+
+def _workspace(folder: str | None) -> str:
+    """The workspace of a session's folder; the user's home if its file names none, or an impossible one."""
+    if folder is not None and isabs(folder) and "\0" not in folder:
+        return workspace_of(folder)
+    return workspace_of(expanduser("~"))
+
+
+def _origin(excerpt: TranscriptExcerpt, conversation: Conversation, *, is_main: bool) -> SessionOrigin:
+    file = excerpt.file
+    is_file = is_main and (conversation.agent is None or file.is_agent or file.is_database)
+    parent = excerpt.next.parent if is_file else excerpt.next.session_id or file.session_id
+    return SessionOrigin(file.assistant, conversation.id or file.session_id, file.path, parent)
+
+
+def _excerpt_of(file: TranscriptFile, session: opencode_export.ExportedSession) -> TranscriptExcerpt:
+    """A session of opencode, which is read as a whole."""
+    conversations = () if session.conversation is None else (session.conversation,)
+    progress = Progress(session_id=session.id, folder=session.folder, parent=session.parent)
+    stamp: Any = (0, 0, session.size, session.changed * 1_000_000, 0)
+    return TranscriptExcerpt(
+        file=file,
+        start=Progress(),
+        next=progress,
+        stamp=stamp,
+        conversations=tuple(msgspec.structs.replace(one, id=session.id) for one in conversations),
+        following={},
+        size=session.size,
+        is_whole=True,
+        is_last=True,
+        problems=session.problems,
+    )
+
+
+def _outcome(
+    outcome: FileOutcome, addition: Addition, turns: Sequence[NewTurn], after: MirroredSession | None
+) -> FileOutcome:
+    """What the turns of one conversation add to an outcome."""
+    name = () if after is None or after.session is None else (after.session,)
+    return FileOutcome(
+        outcome.assistant,
+        outcome.path,
+        sessions=name,
+        new=int(addition.way == "new"),
+        continued=int(addition.way == "continued"),
+        forked=int(addition.way == "forked"),
+        turns=len(turns),
+        messages=sum(len(turn.messages) for turn in turns),
+    )
+
+
+def _sum(one: FileOutcome, other: FileOutcome) -> FileOutcome:
+    numbers = ("new", "continued", "forked", "deleted", "turns", "messages")
+    return FileOutcome(
+        one.assistant,
+        one.path,
+        sessions=tuple(dict.fromkeys((*one.sessions, *other.sessions))),
+        problems=tuple(dict.fromkeys((*one.problems, *other.problems))),
+        failure=other.failure or one.failure,
+        **{name: getattr(one, name) + getattr(other, name) for name in numbers},
+    )

@@ -1,0 +1,79 @@
+"""Which files of other assistants hold sessions, with those of sub-agents."""
+
+from collections.abc import Iterator
+from os.path import basename
+from typing import Any
+
+import msgspec
+
+from nexus_context.assistants.sessions.model import Place
+from nexus_context.assistants.sessions.record_format import RecordFormat
+from nexus_context.assistants.tracking import PROGRAMS
+from nexus_context.disk import files
+
+_SUFFIX = ".jsonl"
+
+
+class TranscriptFile(msgspec.Struct, frozen=True):
+    """A file with a session, or opencode's database. `parent`: of a sub-agent, the id of its session."""
+
+    assistant: str
+    path: str
+    stamp: tuple[int, ...]
+    parent: str | None = None
+
+    @property
+    def format(self) -> RecordFormat[Any]:
+        """The format of its records, if it is not a database."""
+        return PROGRAMS[self.assistant].record_format()
+
+    @property
+    def is_database(self) -> bool:
+        """Whether one file has all sessions of its program."""
+        return PROGRAMS[self.assistant].shares_file
+
+    @property
+    def is_agent(self) -> bool:
+        """Whether it is a sub-agent's beside the file of its session."""
+        return PROGRAMS[self.assistant].is_agent(self.path)
+
+    @property
+    def session_id(self) -> str:
+        """The name that the program gave the file's session, as far as the path says it."""
+        return basename(self.path).removesuffix(_SUFFIX)
+
+
+def list_files(place: Place, folder: str | None, assistant: str | None = None) -> Iterator[TranscriptFile]:
+    """The files of one assistant, or of all. Those of other folders than `folder` may be among them."""
+    for name, program in PROGRAMS.items():
+        if assistant not in (None, name):
+            continue
+        for path in program.list_files(place, folder):
+            file = file_at(path, name)
+            if file is not None:
+                yield file
+
+
+def file_at(path: str, assistant: str) -> TranscriptFile | None:
+    """The file at a path; None if there is none."""
+    stamp = files.file_stamp(path)
+    if stamp is None:
+        return None
+    if PROGRAMS[assistant].shares_file:
+        # without the time of its last change of state: to open a log changes that
+        stamp = (*stamp[:4], *(files.file_stamp(f"{path}-wal") or ())[:4])
+    return TranscriptFile(assistant, path, stamp, _parent_of(path))
+
+
+def agents_of(path: str, assistant: str) -> Iterator[TranscriptFile]:
+    """The files of the sub-agents of a session's file."""
+    for agent in PROGRAMS[assistant].list_agents(path):
+        file = file_at(agent, assistant)
+        if file is not None:
+            yield file
+
+
+def _parent_of(path: str) -> str | None:
+    """The session of a sub-agent's file, by its directory."""
+    above, marker, _ = path.rpartition("/subagents/")
+    return basename(above) if marker else None

@@ -1,0 +1,1 @@
+"""opencode: what it reads, and what its sessions hold."""

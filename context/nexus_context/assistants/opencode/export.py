@@ -1,0 +1,90 @@
+"""Sessions of opencode's database, in the form of `opencode export`, which `transcripts.opencode` reads.
+
+A session has changed if its own time or that of one of its messages or parts has. All are read at one moment.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import apsw
+
+from nexus_context.assistants.importing import Conversation
+from nexus_context.assistants.opencode import messages as opencode_format
+from nexus_context.assistants.opencode import sessions as opencode
+from nexus_context.assistants.reading.record_values import decode_object
+from nexus_context.assistants.sessions.model import is_within
+from nexus_context.assistants.transcripts.records import Record, Report
+from nexus_context.errors import Span
+from nexus_context.ledger.rows import unwritable
+
+_SESSIONS = """
+SELECT id, directory, max(time_updated,
+    ifnull((SELECT max(time_updated) FROM message WHERE session_id = session.id), 0),
+    ifnull((SELECT max(time_updated) FROM part WHERE session_id = session.id), 0))
+FROM session ORDER BY time_created
+"""
+_SESSION = "SELECT id, parent_id, directory, title, version, revert, time_created FROM session WHERE id = ?"
+_MESSAGES = "SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created, id"
+_PARTS = "SELECT message_id, id, data FROM part WHERE session_id = ? ORDER BY message_id, id"
+
+
+class ExportedSession(NamedTuple):
+    """A session. `changed` is when it was last written, in milliseconds; `size` in bytes."""
+
+    id: str
+    folder: str
+    parent: str | None
+    changed: int
+    conversation: Conversation | None
+    size: int
+    problems: tuple[str, ...]
+
+
+def read_changed(path: str, read: dict[str, int], folder: str | None) -> Iterator[ExportedSession]:
+    """The sessions that changed since `read`: the `changed` of each by id.
+
+    apsw.Error if the database cannot be read.
+    """
+    connection = opencode.connect(path)
+    try:
+        connection.execute("BEGIN")
+        rows: list[Any] = connection.execute(_SESSIONS).fetchall()
+        for name, directory, changed in rows:
+            if is_within(directory, folder) and read.get(name) != changed:
+                yield _read(connection, path, name, changed)
+    finally:
+        connection.close()
+
+
+def _read(connection: apsw.Connection, path: str, name: str, changed: int) -> ExportedSession:
+    columns: Any = connection.execute(_SESSION, (name,)).fetchone()
+    _, parent, directory, title, version, revert, created = columns
+    size = 0
+    parts: dict[str, list[dict[str, Any]]] = {}
+    for message, part, data in connection.execute(_PARTS, (name,)):
+        size += len(data)
+        parts.setdefault(message, []).append({**decode_object(data), "id": part, "messageID": message})
+    messages = []
+    for message, data in connection.execute(_MESSAGES, (name,)):
+        size += len(data)
+        info = {**decode_object(data), "id": message, "sessionID": name}
+        messages.append({"info": info, "parts": parts.get(message, [])})
+    info = {"id": name, "title": title, "version": version, "time": {"created": created}}
+    info |= {} if parent is None else {"parentID": parent}
+    info |= {} if revert is None else {"revert": decode_object(revert)}
+    report = Report(path, unwritable)
+    record = Record({"info": info, "messages": messages}, Span(0, 0), "The session")
+    conversations: list[Conversation] = []
+    if messages:
+        conversations = opencode_format.convert([record], report, True)
+    problems = tuple(problem.message for problem in report.problems() if problem.severity.name == "ERROR")
+    conversation = next((one for one in conversations if one.messages), None)
+    return ExportedSession(
+        name,
+        directory,
+        parent,
+        changed=changed,
+        conversation=conversation,
+        size=size,
+        problems=problems,
+    )

@@ -1,0 +1,130 @@
+"""Sessions of opencode; the tables are those of 1.18.33.
+
+1. `$XDG_DATA_HOME/opencode/opencode.db`, by default in `~/.local/share`: SQLite in WAL mode. To read the log,
+   SQLite needs the file `-shm`, which only programs that may write create. Without it nobody has the database
+   open. Then it is read as it is, if its log is empty: else it has to be opened by opencode first.
+2. A row of `session` sums up the tokens and the cost of all requests. `parent_id` is that of a sub-agent.
+3. The last answer's own usage is in the JSON of its row of `message`.
+"""
+
+from collections.abc import Iterator
+from os.path import join
+from typing import Any
+from urllib.parse import quote
+
+import apsw
+
+from nexus_context.assistants.reading.record_values import count, decode_object
+from nexus_context.assistants.sessions.model import (
+    AssistantSession,
+    Place,
+    SessionSource,
+    Usage,
+    is_within,
+    utc,
+)
+from nexus_context.disk import files
+
+NAME = "opencode"
+_PATIENCE_MS = 250
+_SESSIONS = """
+SELECT id, parent_id, directory, title, version, model, cost, tokens_input, tokens_output, tokens_cache_read,
+    tokens_cache_write, time_created, time_updated FROM session"""
+_LATEST = """
+SELECT (SELECT max(time_updated) FROM message WHERE session_id = ?),
+    (SELECT max(time_updated) FROM part WHERE session_id = ?)"""
+_ANSWERS = """
+SELECT data FROM message WHERE session_id = ? AND data LIKE '%"assistant"%'
+ORDER BY time_created DESC LIMIT 5"""
+
+
+def sources(place: Place, folder: str | None) -> Iterator[SessionSource]:
+    """The database, if there is one."""
+    path = _database(place)
+    stamp = files.file_stamp(path)
+    if stamp is not None:
+        log = files.file_stamp(path + "-wal") or ()
+        yield SessionSource(path, (*stamp, *log), lambda: read(path, folder))
+
+
+def root_of(place: Place) -> str:
+    """The directory of the database."""
+    return join(place.environ.get("XDG_DATA_HOME") or join(place.home, ".local", "share"), "opencode")
+
+
+def watched(place: Place, _: str) -> tuple[str, ...]:
+    """The database and its log."""
+    path = _database(place)
+    return path, f"{path}-wal"
+
+
+def _database(place: Place) -> str:
+    return join(root_of(place), "opencode.db")
+
+
+def read(path: str, folder: str | None) -> list[AssistantSession]:
+    """The sessions of a folder and of those inside it; apsw.Error if the database cannot be read."""
+    connection = connect(path)
+    try:
+        connection.execute("BEGIN")
+        rows = [row for row in connection.execute(_SESSIONS) if is_within(row[2], folder)]
+        return [_session(connection, path, row) for row in rows]
+    finally:
+        connection.close()
+
+
+def connect(path: str) -> apsw.Connection:
+    """A connection that only reads; apsw.Error if the database cannot be read (rule 1)."""
+    is_open = files.file_stamp(f"{path}-shm") is not None
+    log = files.file_stamp(f"{path}-wal")
+    if log is not None and log[2] and not is_open:
+        raise apsw.CantOpenError("opencode ended without writing its log to the database: start it once")
+    uri = f"file:{quote(path)}?mode=ro&{'readonly_shm=1' if is_open else 'immutable=1'}"
+    connection = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+    connection.set_busy_timeout(_PATIENCE_MS)
+    return connection
+
+
+def read_session(
+    connection: apsw.Connection, path: str, name: str
+) -> tuple[tuple[Any, ...] | None, AssistantSession | None]:
+    """What changes whenever the session does, and the session; None for both if there is none."""
+    row = connection.execute(f"{_SESSIONS} WHERE id = ?", (name,)).fetchone()
+    if row is None:
+        return None, None
+    latest = connection.execute(_LATEST, (name, name)).fetchone() or ()
+    return (*row, *latest), _session(connection, path, row)
+
+
+def _session(connection: apsw.Connection, path: str, row: tuple[Any, ...]) -> AssistantSession:
+    name, parent, directory, title, version, model, cost, fresh, output, read_, write, created, updated = row
+    answers = [decode_object(data) for (data,) in connection.execute(_ANSWERS, (name,))]
+    last = next((one["tokens"] for one in answers if isinstance(one.get("tokens"), dict)), None)
+    chosen = decode_object(model)
+    return AssistantSession(
+        assistant=NAME,
+        id=name,
+        path=path,
+        folder=directory,
+        prompt=title or None,
+        model=chosen.get("id") if isinstance(chosen.get("id"), str) else None,
+        version=version,
+        started=utc(created * 1_000_000),
+        changed=utc(updated * 1_000_000),
+        last=None if last is None else usage_of(last),
+        total=Usage(fresh=fresh, cache_read=read_, cache_write=write, output=output),
+        cost_usd=cost or None,  # 0 for a model without prices
+        parent=parent,
+    )
+
+
+def usage_of(tokens: dict[str, Any]) -> Usage:
+    """The usage of an answer."""
+    cache = tokens.get("cache")
+    cached = cache if isinstance(cache, dict) else {}
+    return Usage(
+        fresh=count(tokens, "input"),
+        cache_read=count(cached, "read"),
+        cache_write=count(cached, "write"),
+        output=count(tokens, "output"),
+    )

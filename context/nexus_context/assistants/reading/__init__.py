@@ -1,0 +1,1 @@
+"""How the files of other assistants are read: what their rooms share."""

@@ -1,0 +1,82 @@
+"""What profiles read of the disk: files and directories as another program finds them, links followed.
+
+1. Everything is read at most once for a profile; a path that changes meanwhile stays as it was.
+2. No more than MOST_BYTES are read in all, and MOST_ENTRIES of a directory are listed. A file beyond that
+   counts as unreadable and is in `refused`.
+"""
+
+import os
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from nexus_context.disk.files import Entry, exists, file_stamp, is_dir, list_as_stored, read_bytes, real_path
+
+MOST_BYTES = 8 << 20
+MOST_ENTRIES = 5_000
+SIZE = 2  # of a stamp: the bytes of the file
+
+
+class Disk:
+    """Reads for one profile, or for several of the same moment. Not thread-safe.
+
+    `overlays` are unsaved texts by path: they count as saved.
+    """
+
+    def __init__(self, overlays: Mapping[str, str] = MappingProxyType({})) -> None:
+        self._data: dict[str, bytes | None] = {
+            path: text.encode("utf-8", "replace") for path, text in overlays.items()
+        }
+        self.overlays = overlays
+        self._remaining = MOST_BYTES
+        self.refused: list[str] = []
+        self._entries: dict[str, list[tuple[str, Entry]]] = {}
+        self._real: dict[str, str] = {}
+        self.texts: dict[str, str] = {}
+
+    def data(self, path: str) -> bytes | None:
+        """The bytes of a regular file; None if there is none that can be read."""
+        if path not in self._data:
+            stamp = file_stamp(path)
+            if stamp is not None and stamp[SIZE] > self._remaining:
+                self.refused.append(path)
+                self._data[path] = None
+                return None
+            data = self._data[path] = read_bytes(path, limit=max(self._remaining, 1)).data
+            self._remaining -= len(data or b"")
+        return self._data[path]
+
+    def text(self, path: str) -> str | None:
+        """A file's text: UTF-8, each invalid sequence as U+FFFD, a byte order mark kept."""
+        data = self.data(path)
+        if data is None:
+            return None
+        if path not in self.texts:
+            self.texts[path] = data.decode("utf-8", "replace")
+        return self.texts[path]
+
+    def is_file(self, path: str) -> bool:
+        """Whether there is a regular file, links followed."""
+        return file_stamp(path) is not None
+
+    def is_directory(self, path: str) -> bool:
+        """Whether there is a directory, links followed."""
+        return is_dir(path)
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file or directory, links followed."""
+        return exists(self.real(path))
+
+    def real(self, path: str) -> str:
+        """The path with links resolved as far as it exists."""
+        if path not in self._real:
+            try:
+                self._real[path] = real_path(path)
+            except ValueError:  # a character that no path can have
+                self._real[path] = os.path.normpath(path)
+        return self._real[path]
+
+    def entries(self, path: str) -> list[tuple[str, Entry]]:
+        """The names in a directory in the order of the file system, with the kind of each."""
+        if path not in self._entries:
+            self._entries[path] = list_as_stored(path, MOST_ENTRIES)
+        return self._entries[path]

@@ -1,0 +1,35 @@
+"""Settings of other programs: JSON with comments and TOML, read as far as they can be read."""
+
+import tomllib
+from typing import Any
+
+from nexus_context.assistants.reading.disk import Disk
+from nexus_context.text import json as jsontext
+from nexus_context.text.json import JsonDocument
+
+
+def read_json(disk: Disk, path: str) -> dict[str, Any]:
+    """The object of a JSON file, comments and trailing commas allowed; empty if there is none."""
+    document = read_document(disk, path)
+    value = None if document is None else document.value
+    return value if isinstance(value, dict) else {}
+
+
+def read_document(disk: Disk, path: str) -> JsonDocument | None:
+    """A JSON file with the places of its values, None if there is none."""
+    text = disk.text(path)
+    return None if text is None else jsontext.parse(path, text.removeprefix("\ufeff"))
+
+
+def read_toml(disk: Disk, path: str) -> dict[str, Any]:
+    """The table of a TOML file; empty if there is none that can be read."""
+    text = disk.text(path)
+    try:
+        return {} if text is None else tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return {}
+
+
+def texts_of(value: Any) -> list[str]:
+    """The texts of a list; empty for anything else."""
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []

@@ -1,0 +1,66 @@
+"""Where the git repository around a folder begins, as other programs find it: from files, git is not run."""
+
+import os
+from typing import NamedTuple
+
+from nexus_context.assistants.reading.disk import Disk
+
+GIT = ".git"
+_POINTER = "gitdir:"
+
+
+class WorkingTree(NamedTuple):
+    """`root` is the working tree around a folder, `main` that of the repository it belongs to."""
+
+    root: str
+    main: str
+
+
+def parents(folder: str) -> list[str]:
+    """A folder and all directories above it, the nearest first."""
+    result = [folder]
+    while os.path.dirname(result[-1]) != result[-1]:
+        result.append(os.path.dirname(result[-1]))
+    return result
+
+
+def find_working_tree(disk: Disk, folder: str) -> WorkingTree | None:
+    """The nearest working tree around a folder whose git directory is complete."""
+    for directory in parents(folder):
+        path = os.path.join(directory, GIT)
+        if _is_complete(disk, path):
+            return WorkingTree(directory, directory)
+        git_directory = _linked(disk, path)
+        if git_directory is not None:
+            return WorkingTree(directory, _main_tree(disk, git_directory) or directory)
+    return None
+
+
+def _is_complete(disk: Disk, path: str) -> bool:
+    """Whether git takes a directory for a repository."""
+    return disk.is_file(os.path.join(path, "HEAD")) and all(
+        disk.is_directory(os.path.join(path, name)) for name in ("objects", "refs")
+    )
+
+
+def _linked(disk: Disk, path: str) -> str | None:
+    """The git directory that a file `.git` of a worktree or submodule names."""
+    text = disk.text(path) if disk.is_file(path) else None
+    if text is None or not text.startswith(_POINTER):
+        return None
+    target = os.path.normpath(os.path.join(os.path.dirname(path), text.removeprefix(_POINTER).strip()))
+    return target if disk.is_file(os.path.join(target, "HEAD")) else None
+
+
+def _main_tree(disk: Disk, git_directory: str) -> str | None:
+    """The main working tree of a worktree's git directory."""
+    common = disk.text(os.path.join(git_directory, "commondir"))
+    if common is None:
+        return None
+    shared = os.path.normpath(os.path.join(git_directory, common.strip()))
+    return os.path.dirname(shared) if os.path.basename(shared) == GIT else None
+
+
+def is_within(path: str, directory: str) -> bool:
+    """Whether a path is a directory or beneath it."""
+    return path == directory or path.startswith(directory.rstrip(os.sep) + os.sep)

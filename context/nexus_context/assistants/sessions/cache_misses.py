@@ -1,0 +1,124 @@
+"""Why a provider's cache did not have what had been sent before, and when it goes cold.
+
+1. What a request read and wrote, the next one can read. It is a miss if LEAST_LOST tokens of that are not
+   read, or if nothing is. Less than that are the last block of a cache.
+2. The first of these that holds is the cause: it is the first request; there was a compaction; another model;
+   another version of the program; more time passed than the cache lives; the program sent other tools or
+   another prompt; an instruction file was changed; else the beginning changed.
+3. Anthropic keeps what is written for five minutes or an hour, and the usage tells which; reading it starts
+   that time again. OpenAI states no time: after IDLE_S without a request, that is taken for the cause.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+from nexus_context.assistants.sessions.model import Usage
+from nexus_context.assistants.sessions.prices import TokenPrices, cold_price, limits_of, request_prices
+from nexus_context.assistants.sessions.report import CacheMiss, CacheState, MissCause
+from nexus_context.assistants.sessions.steps import AssistantRequest
+
+SHORT_S, HOUR_S = 300, 3_600
+IDLE_S = 600
+"""OpenAI's guide to prompt caching: prefixes stay for 5 to 10 minutes without a request, at most an hour."""
+LEAST_LOST = 1_024  # tokens: providers cache in blocks, the shortest prefix has so many
+
+
+FindChange = Callable[[float, float], str]
+"""Which instruction file was written between two times; empty for none."""
+
+
+class CacheSituation(msgspec.Struct):
+    """What happened since the last request of a conversation. Later steps change it."""
+
+    last: AssistantRequest | None = None
+    is_compacted: bool = False
+    changed_file: str = ""
+    changed_tools: bool = False
+
+    def take_request(self, request: AssistantRequest, find_change: FindChange) -> CacheMiss | None:
+        """The miss of a request, if it is one; what happened before it is then forgotten."""
+        miss = self._miss(request, find_change)
+        self.last, self.is_compacted, self.changed_file, self.changed_tools = request, False, "", False
+        return miss
+
+    def _miss(self, request: AssistantRequest, find_change: FindChange) -> CacheMiss | None:
+        usage, last = request.usage, self.last
+        prices = request_prices(request.model, usage, request.written_1h)
+        new = usage.cache_write + usage.fresh
+        if last is None:
+            if not usage.cache_write and limits_of(request.model or "").provider == "anthropic":
+                return None
+            return CacheMiss(at=request.at, cause="first", tokens=new, cost_usd=_extra(prices, new))
+        cached = last.usage.cache_read + last.usage.cache_write or last.usage.sent
+        lost = min(cached - usage.cache_read, new)
+        is_whole = usage.cache_read == 0 and lost > 0 and last.usage.cache_write > 0
+        if lost < LEAST_LOST and not is_whole:
+            return None
+        idle = max(request.at - last.at, 0.0)
+        cause, detail = self._cause(last, request, idle)
+        if cause == "rewritten" and (path := find_change(last.at, request.at)):
+            cause, detail = "instructions", path
+        return CacheMiss(
+            at=request.at,
+            cause=cause,
+            tokens=lost,
+            cost_usd=_extra(prices, lost),
+            idle_s=idle,
+            detail=detail,
+        )
+
+    def _cause(self, last: AssistantRequest, request: AssistantRequest, idle: float) -> tuple[MissCause, str]:
+        if self.is_compacted:
+            return "compaction", ""
+        if request.model != last.model:
+            return "model", f"{last.model} → {request.model}"
+        if request.version and last.version and request.version != last.version:
+            return "version", f"{last.version} → {request.version}"
+        lifetime = lifetime_of(last)
+        if idle > (lifetime or IDLE_S):
+            return "idle", ""
+        if self.changed_tools:
+            return "tools", ""
+        if self.changed_file:
+            return "instructions", self.changed_file
+        return "rewritten", ""
+
+
+def lifetime_of(request: AssistantRequest) -> int | None:
+    """How long the cache keeps what a request sent, in seconds; None where the provider does not say."""
+    if limits_of(request.model or "").provider != "anthropic":
+        return None
+    return HOUR_S if request.written_1h else SHORT_S
+
+
+def cache_state(request: AssistantRequest, pending: float, lifetime_s: int | None) -> CacheState:
+    """What the next turn finds after a request, if it sends `pending` more tokens."""
+    usage = request.usage
+    again = usage.sent
+    tokens = again + usage.output + round(pending)
+    prices = request_prices(request.model, Usage(fresh=1))
+    cold = cold_price(request.model, is_hour=lifetime_s == HOUR_S)
+    return CacheState(
+        lifetime_s=lifetime_s,
+        cold_at=request.at + lifetime_s if lifetime_s is not None and request.at else None,
+        next_tokens=tokens,
+        warm_usd=None if prices is None or cold is None else again * prices.read + (tokens - again) * cold,
+        cold_usd=None if cold is None else tokens * cold,
+    )
+
+
+def state_after_compaction(request: AssistantRequest, tokens: int, lifetime_s: int | None) -> CacheState:
+    """What the next turn sends after a compaction; how much of it is cached is not known."""
+    cold = cold_price(request.model, is_hour=lifetime_s == HOUR_S)
+    return CacheState(
+        lifetime_s=lifetime_s,
+        cold_at=None,
+        next_tokens=tokens,
+        warm_usd=None,
+        cold_usd=None if cold is None else tokens * cold,
+    )
+
+
+def _extra(prices: TokenPrices | None, tokens: int) -> float | None:
+    return None if prices is None else max(prices.new - prices.read, 0.0) * tokens

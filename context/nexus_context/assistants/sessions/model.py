@@ -1,0 +1,129 @@
+"""What is known of a session of another assistant."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from os.path import join
+from typing import TypeVar
+
+import msgspec
+
+from nexus_context.assistants.sessions.record import SessionRecord
+from nexus_context.assistants.sessions.record_reader import decode_line
+from nexus_context.disk.files import Lines
+
+MOST = 8 * 1024 * 1024  # bytes from the end of a file that are looked at
+LONG_HEAD = 2 * 1024 * 1024  # bytes from its beginning, where a folder is sought
+R = TypeVar("R", bound=SessionRecord)
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """The tokens of one or more requests, each counted once, by the provider."""
+
+    fresh: int = 0  # of the input, neither read from the cache nor written to it
+    cache_read: int = 0
+    cache_write: int = 0
+    output: int = 0
+
+    @property
+    def sent(self) -> int:
+        """The input, wherever it came from."""
+        return self.fresh + self.cache_read + self.cache_write
+
+
+class AssistantSession(msgspec.Struct, frozen=True, kw_only=True):
+    """One session, as the ends of its file or its row in a database say; None: they do not say.
+
+    `id` is the program's own. `path` is the file that holds it. `folder` is where it works. `prompt` is a
+    message of the user, or the title that the program shows. `last` is the usage of its last request, `total`
+    that of all of them as the program sums them up, as is `cost_usd`. `window` is the size of the model's
+    context window in tokens. Times are UTC, ISO 8601. `damaged` counts the lines that are not what this
+    program writes, among those that were looked at.
+    """
+
+    assistant: str
+    id: str
+    path: str
+    folder: str | None
+    prompt: str | None = None
+    model: str | None = None
+    version: str | None = None
+    started: str | None = None
+    changed: str
+    last: Usage | None = None
+    total: Usage | None = None
+    window: int | None = None
+    cost_usd: float | None = None
+    parent: str | None = None
+    damaged: int = 0
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where assistants have their files: the user's home and the environment."""
+
+    home: str
+    environ: Mapping[str, str]
+
+
+class SessionSource(msgspec.Struct, frozen=True):
+    """Sessions that can be read. `stamp` changes whenever `read` gives something else."""
+
+    path: str
+    stamp: tuple[int, ...]
+    read: Callable[[], list[AssistantSession]]
+
+
+MOST_DAMAGED = 10_000
+"""Damaged lines of a file after which the rest is not read: it is no transcript."""
+
+
+def is_within(folder: str | None, root: str | None) -> bool:
+    """Whether a session's folder is a directory or inside it; True without one."""
+    if root is None or folder == root:
+        return True
+    return folder is not None and folder.startswith(join(root, ""))
+
+
+def read_file(
+    path: str,
+    folder: str | None,
+    record_type: type[R],
+    *,
+    begin: Callable[[Iterable[R], str], AssistantSession | None],
+    complete: Callable[[AssistantSession, Iterable[R]], AssistantSession],
+) -> list[AssistantSession]:
+    """The session of a file of records, a line each; none if it works elsewhere, or has no folder.
+
+    `begin` gets the first records and the time of the file, `complete` those from the end on.
+    """
+    damaged: set[int] = set()
+    try:
+        lines = Lines(path, most=MOST)
+        session = begin(records(lines.first, record_type, damaged), utc(lines.stamp[3]))
+        if session is None and lines.stamp[2] > Lines.HEAD:  # the first records may hold what somebody pasted
+            damaged.clear()
+            lines = Lines(path, most=MOST, head=LONG_HEAD)
+            session = begin(records(lines.first, record_type, damaged), utc(lines.stamp[3]))
+        if session is None or not is_within(session.folder, folder):
+            return []
+        session = complete(session, records(lines, record_type, damaged))
+    except OSError:  # it was removed
+        return []
+    return [msgspec.structs.replace(session, damaged=len(damaged))]
+
+
+def records(lines: Iterable[bytes], record_type: type[R], damaged: set[int]) -> Iterator[R]:
+    """The records among lines; `damaged` gets the hashes of the others."""
+    for line in lines:
+        record = decode_line(line, record_type)
+        if record is not None:
+            yield record
+        elif line.strip():
+            damaged.add(hash(line))
+            if len(damaged) >= MOST_DAMAGED:
+                return
+
+
+def utc(nanoseconds: int) -> str:
+    """A file's time as the records of assistants write them."""
+    time = datetime.fromtimestamp(nanoseconds / 1e9, UTC)
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")

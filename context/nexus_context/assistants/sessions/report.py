@@ -1,0 +1,154 @@
+"""The report of a session of another assistant: its window, its cache, its compactions, its cost."""
+
+from typing import Literal
+
+import msgspec
+
+from nexus_context.assistants.sessions.model import Usage
+from nexus_context.assistants.sessions.steps import Category
+
+MissCause = Literal["first", "idle", "model", "compaction", "version", "instructions", "tools", "rewritten"]
+"""Why a request wrote what an earlier one had already sent. `rewritten`: the beginning changed, and
+none of the other causes is in the transcript."""
+CostOrigin = Literal["program", "nexus", "both"]
+"""Who summed up a cost: the program, Nexus by usage and prices, or Nexus what came after the program's."""
+
+
+class WindowPart(msgspec.Struct, frozen=True):
+    """A part of the window. `label` is a tool, a file or a kind of attachment; `server` is that of MCP."""
+
+    category: Category
+    tokens: int
+    label: str = ""
+    server: str | None = None
+
+
+class ReportedWindow(msgspec.Struct, frozen=True):
+    """What the last request sent. Σ parts.tokens = used, which the provider counted.
+
+    `is_estimate`: there was no request since a compaction. `size` is that of the model's window.
+    """
+
+    used: int
+    size: int | None
+    parts: tuple[WindowPart, ...]
+    is_estimate: bool = False
+
+
+class CacheMiss(msgspec.Struct, frozen=True, kw_only=True):
+    """A request that wrote again what was in the cache before it; of the first one, all that it wrote.
+
+    `tokens` were written again. `cost_usd` is what that cost beyond reading them. `idle_s` is the time since
+    the request before. `detail` names the model, the version or the file.
+    """
+
+    at: float
+    cause: MissCause
+    tokens: int
+    cost_usd: float | None = None
+    idle_s: float | None = None
+    detail: str = ""
+
+
+class CacheState(msgspec.Struct, frozen=True, kw_only=True):
+    """What the next turn finds. `cold_at` is in seconds since 1970, None where the provider promises nothing.
+
+    `next_tokens` are what the next turn sends at least; the costs are of sending them from a warm and to a
+    cold cache, None without prices.
+    """
+
+    lifetime_s: int | None
+    cold_at: float | None
+    next_tokens: int
+    warm_usd: float | None
+    cold_usd: float | None
+
+
+class DroppedItems(msgspec.Struct, frozen=True):
+    """What was in the window before a compaction and is nowhere after it. `counts` has all, listed or not."""
+
+    instructions: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    identifiers: tuple[str, ...] = ()
+    counts: dict[str, int] = {}
+
+
+class CompactionReport(msgspec.Struct, frozen=True, kw_only=True):
+    """A compaction: its trigger and the tokens before and after it, as far as they are known.
+
+    `dropped` is known of the last one, unless `is_partial`: the messages before it were not read.
+    """
+
+    at: float
+    trigger: str | None
+    before: int | None
+    after: int | None
+    dropped: DroppedItems | None = None
+    is_partial: bool = False
+
+
+class ToolCost(msgspec.Struct, frozen=True):
+    """What the calls of a tool took. `tokens` are of all results, `in_window` of those in the window now."""
+
+    tool: str
+    server: str | None
+    calls: int
+    errors: int
+    tokens: int
+    in_window: int
+    cost_usd: float | None
+
+
+class SubAgent(msgspec.Struct, frozen=True, kw_only=True):
+    """A sub-agent with a window of its own. Its usage is not part of the session's `requests`."""
+
+    id: str
+    title: str | None
+    model: str | None
+    requests: int
+    usage: Usage
+    window: int
+    cost_usd: float | None
+    changed: float
+
+
+class SessionReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a session after its last step. Times are seconds since 1970, costs US dollars.
+
+    `last` and `last_at` are the usage and the time of the last request. `total` and `cost_usd` include
+    sub-agents; who summed them up, `total_origin` and `cost_origin` say. `requests` counts those of the
+    session alone, without what `skipped_bytes` of the file hold. `unread` has kinds of records that Nexus
+    does not know. `damaged` counts lines that are not records, `long_lines` those too long to be read.
+    """
+
+    assistant: str
+    id: str
+    path: str
+    folder: str | None
+    title: str | None
+    model: str | None
+    version: str | None
+    started: str | None
+    changed: str
+    requests: int
+    window: ReportedWindow
+    last: Usage | None
+    last_at: float
+    total: Usage
+    total_origin: CostOrigin
+    cost_usd: float | None
+    cost_origin: CostOrigin | None
+    cache: CacheState | None
+    misses: tuple[CacheMiss, ...]
+    missed_tokens: int
+    missed_usd: float | None
+    compactions: tuple[CompactionReport, ...]
+    tools: tuple[ToolCost, ...]
+    agents: tuple[SubAgent, ...]
+    instructions: tuple[str, ...]
+    parent: str | None = None
+    skipped_bytes: int = 0
+    unread: dict[str, int] = {}
+    damaged: int = 0
+    long_lines: int = 0

@@ -1,0 +1,144 @@
+"""What happens in a session of another assistant, in words that all of them share.
+
+Each format's module turns records into steps, in the order in which they matter: what a request sends comes
+before the request, its answer after it.
+"""
+
+from typing import Any, Literal
+
+import msgspec
+
+from nexus_context.assistants.sessions.model import Usage
+from nexus_context.conversation.message import Message
+
+Category = Literal[
+    "system",
+    "tools",
+    "instructions",
+    "user",
+    "answers",
+    "thinking",
+    "calls",
+    "results",
+    "attachments",
+    "summary",
+    "earlier",
+]
+"""What a part of a window is. `system` is the program's own prompt with whatever else is not in the
+transcript, `tools` are the definitions of tools, `earlier` is what came before the part of a file that was
+read."""
+
+
+class AssistantRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A request that was answered. Records with the same key are of one request; the largest output counts.
+
+    `at` is in seconds since 1970. `written_1h` are those tokens of `usage.cache_write` that are kept for an
+    hour. `is_aside`: it did not send the conversation as the next one does, as that for a summary.
+    """
+
+    key: str
+    at: float
+    model: str | None
+    usage: Usage
+    written_1h: int = 0
+    version: str | None = None
+    is_aside: bool = False
+    cost_usd: float | None = None
+
+
+class WindowText(msgspec.Struct, frozen=True):
+    """A text in the window. `label` is a path or a kind of attachment, `id` that of a record."""
+
+    category: Category
+    text: str
+    label: str = ""
+    id: str = ""
+    units: int = 0
+    """60ths of a token of what is not text: images."""
+
+
+class ToolUse(msgspec.Struct, frozen=True):
+    """A call of a tool; `server` is that of MCP."""
+
+    id: str
+    tool: str
+    server: str | None
+    arguments: Any
+    record: str = ""
+
+
+class ToolOutput(msgspec.Struct, frozen=True):
+    """The result of a call."""
+
+    call: str
+    text: str
+    is_error: bool = False
+    units: int = 0
+    record: str = ""
+
+
+class SessionCompaction(msgspec.Struct, frozen=True):
+    """From here on a summary replaces what was before, except the records in `preserved`."""
+
+    at: float
+    trigger: str | None = None
+    before: int | None = None  # tokens, as the program states them
+    after: int | None = None
+    preserved: frozenset[str] = frozenset()
+
+
+class LoadedInstructions(msgspec.Struct, frozen=True):
+    """The instruction files that are in the window from here on: paths and texts."""
+
+    files: tuple[tuple[str, str], ...]
+
+
+class Definitions(msgspec.Struct, frozen=True):
+    """The system prompt and the tools of the next requests. `fingerprint` changes whenever they do."""
+
+    fingerprint: str
+    system: str
+    tools: tuple[tuple[str, str | None, str], ...]
+    """Name, server of MCP, definition."""
+
+
+class StatedTotals(msgspec.Struct, frozen=True):
+    """What the program itself has summed up so far."""
+
+    usage: Usage | None = None
+    cost_usd: float | None = None
+    window: int | None = None
+
+
+Step = (
+    AssistantRequest
+    | WindowText
+    | ToolUse
+    | ToolOutput
+    | SessionCompaction
+    | LoadedInstructions
+    | Definitions
+    | StatedTotals
+)
+
+
+class AgentStep(msgspec.Struct, frozen=True):
+    """A step of a sub-agent whose records are in the same file."""
+
+    agent: str
+    step: Step
+
+
+class Memo(msgspec.Struct, frozen=True):
+    """A message of the conversation with the id of its record, to compare before and after a compaction."""
+
+    record: str
+    message: Message
+
+
+def split_server(name: str) -> tuple[str, str | None]:
+    """A tool's name and its server, of `mcp__server__tool`; other names have none."""
+    if not name.startswith("mcp__"):
+        return name, None
+    server, separator, tool = name[5:].partition("__")
+    return (tool, server) if separator and server and tool else (name, None)

@@ -1,0 +1,98 @@
+"""What the calls of each tool cost.
+
+1. A call costs its share of the answer that it is in, by length.
+2. Its arguments and its result are new in the next request: their tokens cost what new tokens cost there,
+   written to the cache or not.
+3. In each later request, up to the next compaction, they cost what the part that had been sent before cost
+   there for each token: the price of reading for as much as came from the cache, that of new tokens for the
+   rest.
+"""
+
+from collections.abc import Mapping
+
+from nexus_context.assistants.sessions.model import Usage
+from nexus_context.assistants.sessions.prices import TokenPrices
+from nexus_context.assistants.sessions.report import ToolCost
+from nexus_context.assistants.sessions.window_parts import Part
+
+Tool = tuple[str, str | None]
+
+
+class _Sums:
+    __slots__ = ("calls", "cost", "errors", "tokens")
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.errors = 0
+        self.tokens = 0.0
+        self.cost = 0.0
+
+
+class ToolCosts:
+    """The sums of each tool of one conversation."""
+
+    def __init__(self) -> None:
+        self._tools: dict[Tool, _Sums] = {}
+        self._is_priced = True
+
+    def add_call(self, tool: Tool) -> None:
+        """Count a call."""
+        self._of(tool).calls += 1
+
+    def add_error(self, tool: Tool) -> None:
+        """Count a call that failed."""
+        self._of(tool).errors += 1
+
+    def add_output(self, tool: Tool, tokens: float, prices: TokenPrices | None) -> None:
+        """Add a call's share of an answer."""
+        if prices is not None:
+            self._of(tool).cost += tokens * prices.output
+
+    def take_request(
+        self,
+        tokens: Mapping[Part, float],
+        new: Mapping[Part, float],
+        *,
+        sent_before: int,
+        usage: Usage,
+        prices: TokenPrices | None,
+    ) -> None:
+        """Add what the tools' parts of a request cost; `tokens` are all of it, `new` what came with it."""
+        if prices is None:
+            self._is_priced = False
+        read = min(usage.cache_read, sent_before)
+        again = max(sent_before - read, 0)
+        old = 0.0
+        if prices is not None and sent_before:
+            old = (read * prices.read + again * prices.new) / sent_before
+        for part, count in tokens.items():
+            category, label, server = part
+            if category not in ("calls", "results"):
+                continue
+            sums, fresh = self._of((label, server)), new.get(part, 0.0)
+            if category == "results":
+                sums.tokens += fresh
+            if prices is not None:
+                sums.cost += fresh * prices.new + max(count - fresh, 0.0) * old
+
+    def report(self, tokens: Mapping[Part, float]) -> tuple[ToolCost, ...]:
+        """The tools, the one that cost most first; `tokens` are those of the window now."""
+        costs = [
+            ToolCost(
+                tool=tool,
+                server=server,
+                calls=sums.calls,
+                errors=sums.errors,
+                tokens=round(sums.tokens),
+                in_window=round(tokens.get(("results", tool, server), 0.0)),
+                cost_usd=sums.cost if self._is_priced else None,
+            )
+            for (tool, server), sums in self._tools.items()
+        ]
+        return tuple(sorted(costs, key=lambda each: (-(each.cost_usd or 0.0), -each.tokens, each.tool)))
+
+    def _of(self, tool: Tool) -> _Sums:
+        sums = self._tools.get(tool)
+        if sums is None:
+            sums = self._tools[tool] = _Sums()
+        return sums

@@ -1,0 +1,147 @@
+"""What a window consists of: the provider's figures, shared among texts by their length.
+
+1. The provider counts each request as a whole. What a request sent beyond the one before is what came between
+   them, so that this growth is shared among those texts by their estimated tokens. An answer has the
+   provider's own figure.
+2. A growth of less than half or more than twice the estimate has another reason (an edited context, texts
+   that are not in the transcript): the estimates are taken, and the rest belongs to `system`.
+3. Of the first request, and of the first after a compaction, `system` is what the texts in it do not explain.
+4. Texts that take more than all of the request are scaled down. The parts sum to the provider's figure.
+5. `system` is divided into the program's prompt and its tools where their texts are in the transcript.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from nexus_context.assistants.sessions.report import WindowPart
+from nexus_context.assistants.sessions.steps import Category, Definitions
+from nexus_context.tokens.estimates import UNITS_PER_TOKEN, text_units
+
+LEAST, MOST = 0.5, 2.0  # of the estimate, what a growth may be
+CATEGORIES: tuple[Category, ...] = Category.__args__  # type: ignore[attr-defined]
+
+Part = tuple[Category, str, str | None]
+"""Category, label, server."""
+SYSTEM: Part = ("system", "", None)
+EARLIER: Part = ("earlier", "", None)
+
+
+class WindowParts:
+    """The parts of the window of one conversation, in tokens."""
+
+    def __init__(self) -> None:
+        self.tokens: dict[Part, float] = {}
+        """Of the last request."""
+        self.sent = 0
+        """Of the last request, by the provider; 0 before the first one and after a compaction."""
+        self.is_partial = False
+        """Whether the beginning of the conversation was not read."""
+        self._pending: dict[Part, float] = {}  # estimates of what the next request adds
+
+    def add(self, part: Part, tokens: float) -> None:
+        """Add what the next request sends."""
+        if tokens > 0:
+            self._pending[part] = self._pending.get(part, 0.0) + tokens
+
+    @property
+    def pending(self) -> float:
+        """The estimated tokens that the next request adds."""
+        return sum(self._pending.values())
+
+    def take_request(self, sent: int) -> dict[Part, float]:
+        """A request of this many tokens was sent; returns the tokens of what was new in it."""
+        pending, self._pending = self._pending, {}
+        estimate = sum(pending.values())
+        growth = sent - self.sent
+        factor = 1.0
+        if self.sent and estimate and LEAST <= growth / estimate <= MOST:
+            factor = growth / estimate
+        new = {part: tokens * factor for part, tokens in pending.items()}
+        for part, tokens in new.items():
+            self.tokens[part] = self.tokens.get(part, 0.0) + tokens
+        rest: Part = EARLIER if self.is_partial else SYSTEM
+        others = sum(tokens for part, tokens in self.tokens.items() if part != rest)
+        if others > sent:
+            scale = sent / others
+            self.tokens = {part: tokens * scale for part, tokens in self.tokens.items() if part != rest}
+            new = {part: tokens * scale for part, tokens in new.items()}
+        else:
+            self.tokens[rest] = sent - others
+        self.sent = sent
+        return new
+
+    def compact(self) -> None:
+        """Forget all but the program's own prompt."""
+        self.is_partial = False
+        system = self.tokens.get(SYSTEM)
+        self.tokens = {} if system is None else {SYSTEM: system}
+        self.sent = 0
+        self._pending = {}
+
+    def current(self) -> dict[Part, float]:
+        """The parts of the last request; without one since a compaction, estimates of the next."""
+        if self.sent:
+            return self.tokens
+        sums = dict(self.tokens)
+        for part, tokens in self._pending.items():
+            sums[part] = sums.get(part, 0.0) + tokens
+        return sums
+
+
+def estimate(text: str, units: int = 0) -> float:
+    """The tokens of a text by its length and script, besides 60ths of a token."""
+    return (text_units(text) + units) / UNITS_PER_TOKEN
+
+
+def rows(
+    tokens: Mapping[Part, float], definitions: Definitions | None, instructions: Sequence[tuple[str, float]]
+) -> tuple[WindowPart, ...]:
+    """Whole numbers with the rounded sum of the parts, by category and size.
+
+    `instructions` are files that the transcript does not name, with their tokens: they are taken from what is
+    the program's own.
+    """
+    parts = dict(tokens)
+    system = parts.get(SYSTEM, 0.0)
+    for path, count in instructions:
+        taken = min(count, system)
+        if taken > 0:
+            parts["instructions", path, None] = parts.get(("instructions", path, None), 0.0) + taken
+            system -= taken
+    if definitions is not None and system:
+        parts.pop(SYSTEM, None)
+        for part, share in _divided(system, definitions):
+            parts[part] = parts.get(part, 0.0) + share
+    elif SYSTEM in parts:
+        parts[SYSTEM] = system
+    total = round(sum(tokens.values()))
+    counts = _rounded(parts, total)
+    listed = [
+        WindowPart(category, counts[category, label, server], label, server)
+        for category, label, server in counts
+        if counts[category, label, server]
+    ]
+    return tuple(sorted(listed, key=lambda row: (CATEGORIES.index(row.category), -row.tokens, row.label)))
+
+
+def _divided(system: float, definitions: Definitions) -> Iterable[tuple[Part, float]]:
+    """The program's own part by its prompt, its tools together, and the tools of each server."""
+    weights: dict[Part, float] = {SYSTEM: estimate(definitions.system)}
+    for _, server, text in definitions.tools:
+        part: Part = ("tools", "", server)
+        weights[part] = weights.get(part, 0.0) + estimate(text)
+    whole = sum(weights.values())
+    return (
+        ((part, system * weight / whole) for part, weight in weights.items()) if whole else [(SYSTEM, system)]
+    )
+
+
+def _rounded(parts: Mapping[Part, float], total: int) -> dict[Part, int]:
+    """Whole numbers with a sum; those with the largest rests are rounded up."""
+    counts = {part: int(tokens) for part, tokens in parts.items()}
+    missing = total - sum(counts.values())
+    order = sorted(parts, key=lambda part: (counts[part] - parts[part], part[0], part[1]))
+    for at in range(abs(missing)):
+        if not order:
+            break
+        counts[order[at % len(order)]] += 1 if missing > 0 else -1
+    return counts

@@ -1,0 +1,69 @@
+"""All sessions of other assistants that work in a folder."""
+
+from collections.abc import Collection, Mapping
+from threading import Lock
+
+import apsw
+import msgspec
+
+from nexus_context.assistants.sessions.model import AssistantSession, Place, SessionSource
+from nexus_context.assistants.tracking.programs import PROGRAMS
+from nexus_context.tokens.models import get_model_limits
+
+MOST_REMEMBERED = 50_000
+
+
+class AssistantSessions(msgspec.Struct, frozen=True):
+    """Sessions, the one that changed last first, and what could not be read: path and reason."""
+
+    sessions: tuple[AssistantSession, ...]
+    failures: tuple[tuple[str, str], ...]
+
+
+_known: dict[tuple[str, str | None], tuple[tuple[int, ...], list[AssistantSession]]] = {}
+_lock = Lock()
+
+
+def find_sessions(
+    home: str,
+    environ: Mapping[str, str],
+    folder: str | None = None,
+    *,
+    assistants: Collection[str] = PROGRAMS.keys(),
+) -> AssistantSessions:
+    """The sessions in a folder and in those inside it, or everywhere.
+
+    A file that has not changed since the last call is not read again by this process.
+    """
+    sessions: list[AssistantSession] = []
+    failures: list[tuple[str, str]] = []
+    for program in (PROGRAMS[name] for name in assistants):
+        for source in program.list_sources(Place(home, environ), folder):
+            try:
+                sessions += map(_with_window, _read(source, folder))
+            except apsw.Error as error:
+                failures.append((source.path, str(error)))
+    return AssistantSessions(
+        tuple(sorted(sessions, key=lambda one: one.changed, reverse=True)), tuple(failures)
+    )
+
+
+def _read(source: SessionSource, folder: str | None) -> list[AssistantSession]:
+    key = (source.path, folder)
+    remembered = _known.get(key)
+    if remembered is not None and remembered[0] == source.stamp:
+        return remembered[1]
+    sessions = source.read()
+    with _lock:
+        if len(_known) >= MOST_REMEMBERED:
+            _known.clear()
+        _known[key] = (source.stamp, sessions)
+    return sessions
+
+
+def _with_window(session: AssistantSession) -> AssistantSession:
+    """The session with the window of its model, where its program does not state one."""
+    if session.window is not None or session.model is None:
+        return session
+    limits = get_model_limits(session.model)
+    return msgspec.structs.replace(session, window=limits.context_window) if limits.known else session

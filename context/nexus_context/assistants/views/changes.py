@@ -1,0 +1,199 @@
+"""What changes since a git revision cost in every request of other assistants.
+
+1. At the revision, a file has the content that git stored. A file that git did not know then, and knows or
+   would add now, is new. A file that git ignores, and whatever lies outside of the working tree, is the same
+   on both sides.
+2. Git is run as in `turn.git`: nothing that the repository configures is run, so no filter either. Files
+   that git stores in another form (Git LFS) count in that form at the revision.
+"""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from nexus_context.assistants.reading.disk import Disk
+from nexus_context.assistants.reading.model import Profile, Surroundings
+from nexus_context.assistants.views.profile import read_profile
+from nexus_context.disk.files import Entry, which
+from nexus_context.turn.git import Git, find
+
+_LINK = "120000"
+_SUBMODULE = "commit"
+_MOST_LINKS = 40
+
+
+class RevisionError(Exception):
+    """The revision cannot be read; the text says why and what helps."""
+
+
+class FileChange(msgspec.Struct, frozen=True):
+    """A file whose part of every request changed, in tokens."""
+
+    path: str
+    before: int
+    after: int
+
+
+class AssistantChange(msgspec.Struct, frozen=True):
+    """What an assistant read at the revision, and what it reads now."""
+
+    before: Profile
+    after: Profile
+
+    @property
+    def growth(self) -> int:
+        """How many tokens more each request has."""
+        return self.after.total - self.before.total
+
+    @property
+    def files(self) -> tuple[FileChange, ...]:
+        """The files whose tokens changed, the largest change first.
+
+        An estimate of the same text can differ by one token. What is sent as before has no change.
+        """
+        before, after = _tokens(self.before), _tokens(self.after)
+        texts, new_texts = _texts(self.before), _texts(self.after)
+        paths = [path for path in {**before, **after} if texts.get(path) != new_texts.get(path)]
+        changes = (FileChange(path, before.get(path, 0), after.get(path, 0)) for path in paths)
+        return tuple(
+            sorted(
+                (one for one in changes if one.before != one.after),
+                key=lambda one: (-abs(one.after - one.before), one.path),
+            )
+        )
+
+
+class RevisionChanges(msgspec.Struct, frozen=True):
+    """The changes of each assistant, and the top of the working tree."""
+
+    top: str
+    assistants: tuple[AssistantChange, ...]
+
+
+def compare_with_revision(surroundings: Surroundings, revision: str, names: Sequence[str]) -> RevisionChanges:
+    """The working tree of a folder beside a revision of it. RevisionError."""
+    now = Disk()
+    then = RevisionDisk(now.real(surroundings.folder), revision, surroundings.environ)
+    changes = (
+        AssistantChange(
+            read_profile(name, surroundings, disk=then), read_profile(name, surroundings, disk=now)
+        )
+        for name in names
+    )
+    return RevisionChanges(then.top, tuple(changes))
+
+
+def _tokens(profile: Profile) -> dict[str, int]:
+    """The tokens of each file in every request."""
+    tokens: dict[str, int] = {}
+    for part in profile.parts:
+        if part.path is not None:
+            tokens[part.path] = tokens.get(part.path, 0) + part.tokens
+    return tokens
+
+
+def _texts(profile: Profile) -> dict[str, list[str]]:
+    """What is sent of each file."""
+    texts: dict[str, list[str]] = {}
+    for part in profile.parts:
+        if part.path is not None:
+            texts.setdefault(part.path, []).append(part.text)
+    return texts
+
+
+class RevisionDisk(Disk):
+    """The disk as it was when a working tree had a revision; see the module."""
+
+    def __init__(self, folder: str, revision: str, environ: Mapping[str, str]) -> None:
+        super().__init__()
+        repository = find(folder)
+        program = which("git", search=environ.get("PATH", ""))
+        if repository is None or program is None:
+            reason = "git is not on PATH" if program is None else f"{folder} is not in a git repository"
+            raise RevisionError(f"{reason}, so there is no {revision} to compare with.")
+        self.top = repository.top
+        self._git = Git(program, self.top, environ, lambda: False)
+        tree = self._run(["rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{tree}}"])
+        if not tree:
+            advice = "Commit something first" if revision == "HEAD" else "Fetch it, or correct the name"
+            raise RevisionError(f"{revision!r} is not a revision of {self.top}. {advice}.")
+        self._blobs: dict[str, tuple[str, str]] = {}  # path → mode and name of the object
+        self._children: dict[str, dict[str, Entry]] = {self.top: {}}
+        for line in self._run(["ls-tree", "-r", "-z", "--full-tree", tree.decode().strip()]).split(b"\0"):
+            self._add(line)
+        listed = self._run(["ls-files", "-z", "--full-name", "--cached", "--others", "--exclude-standard"])
+        self._known = {os.path.join(self.top, os.fsdecode(name)) for name in listed.split(b"\0") if name}
+        self._known_directories = {above for path in self._known for above in _above(path, self.top)}
+
+    def data(self, path: str) -> bytes | None:
+        path = self.real(path)
+        if self._is_link(path):  # one of a circle
+            return None
+        if path not in self._blobs:
+            return super().data(path) if self._is_unchanged(path) else None
+        if path not in self._data:
+            self._data[path] = self._git(["cat-file", "blob", self._blobs[path][1]])
+        return self._data[path]
+
+    def is_file(self, path: str) -> bool:
+        path = self.real(path)
+        if path in self._blobs:
+            return not self._is_link(path)
+        return self._is_unchanged(path) and super().is_file(path)
+
+    def is_directory(self, path: str) -> bool:
+        path = self.real(path)
+        return path in self._children or (self._is_unchanged(path) and super().is_directory(path))
+
+    def exists(self, path: str) -> bool:
+        return self.is_file(path) or self.is_directory(path)
+
+    def real(self, path: str) -> str:
+        path = os.path.normpath(path)
+        for _ in range(_MOST_LINKS):
+            link = next((one for one in (path, *_above(path, self.top)) if self._is_link(one)), None)
+            if link is None:
+                break
+            target = os.fsdecode(self._git(["cat-file", "blob", self._blobs[link][1]]) or b"")
+            rest = os.path.relpath(path, link)
+            path = os.path.normpath(os.path.join(os.path.dirname(link), target, rest))
+        return super().real(path) if self._is_unchanged(path) else path
+
+    def entries(self, path: str) -> list[tuple[str, Entry]]:
+        path = self.real(path)
+        then = self._children.get(path, {})
+        now = super().entries(path) if path in self._children or self._is_unchanged(path) else []
+        others = [one for one in now if one[0] not in then and self._is_unchanged(os.path.join(path, one[0]))]
+        return [*then.items(), *others]
+
+    def _run(self, arguments: Sequence[str]) -> bytes:
+        return self._git(arguments) or b""
+
+    def _add(self, line: bytes) -> None:
+        """Take in a line of `git ls-tree`: mode, kind, object, tab, path."""
+        about, _, name = line.partition(b"\t")
+        mode, kind, identifier = about.decode().split() if name else ("", _SUBMODULE, "")
+        if kind == _SUBMODULE:
+            return
+        path = os.path.join(self.top, os.fsdecode(name))
+        self._blobs[path] = (mode, identifier)
+        entry: Entry = "link" if mode == _LINK else "file"
+        for above in _above(path, self.top):
+            children = self._children.setdefault(above, {})
+            children[os.path.basename(path)] = entry
+            path, entry = above, "directory"
+
+    def _is_link(self, path: str) -> bool:
+        return path in self._blobs and self._blobs[path][0] == _LINK
+
+    def _is_unchanged(self, path: str) -> bool:
+        """Whether a path that the revision does not have is the same on both sides."""
+        return path not in self._known and path not in self._known_directories and path not in self._blobs
+
+
+def _above(path: str, root: str) -> Iterator[str]:
+    """The directories from a path up to the root, if it is inside."""
+    while path.startswith(root.rstrip(os.sep) + os.sep) and path != root:
+        path = os.path.dirname(path)
+        yield path

@@ -1,0 +1,197 @@
+"""What one assistant reads in a folder: its parts with their tokens, what it reads later or never, and why.
+
+1. The module of each assistant says what is sent. Here tokens are counted: each block as a whole, its parts
+   as differences, so that they sum to it exactly.
+2. Every instruction file around the folder that the assistant does not send gets a reason: the module's, else
+   one from the names that the assistant reads.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from itertools import accumulate
+
+from msgspec.structs import replace
+
+from nexus_context.assistants import ASSISTANT_NAMES
+from nexus_context.assistants.claude_code import rules as claude_code
+from nexus_context.assistants.codex import rules as codex
+from nexus_context.assistants.copilot import rules as copilot
+from nexus_context.assistants.cursor import rules as cursor
+from nexus_context.assistants.gemini import rules as gemini
+from nexus_context.assistants.opencode import rules as opencode
+from nexus_context.assistants.reading.disk import MOST_BYTES, Disk
+from nexus_context.assistants.reading.model import (
+    Assistant,
+    IgnoredFile,
+    LaterFile,
+    Profile,
+    Sent,
+    SentBlock,
+    Surroundings,
+)
+from nexus_context.assistants.reading.working_tree import is_within
+from nexus_context.assistants.views.instruction_files import InstructionFiles, find_instruction_files
+from nexus_context.assistants.views.mcp_servers import read_servers
+from nexus_context.errors import Problem, Severity, Span
+from nexus_context.tokens import TokenCounter, count_spans, counter_for
+
+ReadFolder = Callable[[Disk, Surroundings], Sent]
+_READERS: dict[str, tuple[Assistant, ReadFolder]] = {
+    assistant.name: (assistant, read)
+    for assistant, read in (
+        (claude_code.ASSISTANT, claude_code.read_claude_code),
+        (codex.ASSISTANT, codex.read_codex),
+        (opencode.ASSISTANT, opencode.read_opencode),
+        (gemini.ASSISTANT, gemini.read_gemini),
+        (copilot.ASSISTANT, copilot.read_copilot),
+        (cursor.ASSISTANT, cursor.read_cursor),
+    )
+}
+ASSISTANTS: tuple[Assistant, ...] = tuple(_READERS[name][0] for name in ASSISTANT_NAMES)
+_NESTED_NAMES = {
+    "claude-code": ("CLAUDE.md", "CLAUDE.local.md", "AGENTS.md"),
+    "opencode": opencode.NAMES,
+    "gemini": ("GEMINI.md",),
+    "cursor": ("AGENTS.md",),
+}
+COMMANDS = {
+    "claude-code": "claude",
+    "codex": "codex",
+    "opencode": "opencode",
+    "gemini": "gemini",
+    "copilot": "code",
+    "cursor": "cursor",
+}
+"""The command that starts each."""
+_FAMILIES = {
+    "/.cursor/rules/": "rules of Cursor",
+    "/.claude/rules/": "rules of Claude Code",
+    "/.github/": "instructions of GitHub Copilot",
+    "/.codex/": "files of Codex",
+    "/.gemini/": "files of Gemini CLI",
+    "/opencode/": "files of opencode",
+}
+_NESTED_WHEN = "after a file in or below its directory is read"
+
+
+def read_profile(
+    name: str, surroundings: Surroundings, *, disk: Disk | None = None, around: InstructionFiles | None = None
+) -> Profile:
+    """What an assistant reads in a folder; KeyError for a name that is not in ASSISTANT_NAMES."""
+    disk = disk or Disk()
+    surroundings = replace(surroundings, folder=disk.real(surroundings.folder))
+    assistant, read = _READERS[name]
+    sent = read(disk, surroundings)
+    counter = counter_for(assistant.model)
+    blocks = tuple(_counted(block, counter) for block in sent.blocks)
+    files = around or find_instruction_files(disk, surroundings)
+    paths = {part.path for block in blocks for part in block.parts if part.path is not None}
+    later = _later(assistant, sent, files, surroundings=surroundings, paths=paths)
+    ignored = tuple(
+        _ignored(
+            assistant,
+            sent,
+            files,
+            paths=paths | {each.path for each in later},
+            folder=surroundings.folder,
+        )
+    )
+    return Profile(
+        assistant=assistant,
+        folder=surroundings.folder,
+        user_home=surroundings.user_home,
+        blocks=blocks,
+        later=tuple(replace(each, tokens=counter.count(disk.text(each.path) or "")) for each in later),
+        ignored=ignored,
+        problems=(
+            *sent.problems,
+            *_refused_problems(disk),
+            *_unread_problems(assistant, blocks, ignored, surroundings),
+        ),
+        texts=disk.texts,
+        total=sum(part.tokens for block in blocks for part in block.parts),
+        exact=counter.exact,
+        counter=counter.name,
+        servers=read_servers(name, surroundings, disk.overlays),
+    )
+
+
+def _counted(block: SentBlock, counter: TokenCounter) -> SentBlock:
+    cuts = [0, *accumulate(len(part.text) for part in block.parts)]
+    counts = count_spans(counter, block.text, cuts)
+    parts = (replace(part, tokens=tokens) for part, tokens in zip(block.parts, counts, strict=True))
+    return replace(block, parts=tuple(parts))
+
+
+def _later(
+    assistant: Assistant,
+    sent: Sent,
+    files: InstructionFiles,
+    *,
+    surroundings: Surroundings,
+    paths: set[str],
+) -> list[LaterFile]:
+    """What is sent when something happens: rules, nested files, and the texts of skills and agents."""
+    later = {each.path: each for each in sent.later}
+    names = _NESTED_NAMES.get(assistant.name, ())
+    if assistant.name == "claude-code" and any(os.path.basename(path) == "CLAUDE.md" for path in paths):
+        names = names[:2]
+    for path in files.nested:
+        if os.path.basename(path) in names and path not in paths and is_within(path, surroundings.folder):
+            later.setdefault(path, LaterFile(path, "nested", _NESTED_WHEN))
+    for block in sent.blocks:
+        if block.kind != "instructions":
+            when = "when the model calls it; until then only its name and description"
+            for part in block.parts:
+                if part.path is not None and part.scope in ("skill", "agent"):
+                    later.setdefault(part.path, LaterFile(part.path, part.scope, when))
+    return list(later.values())
+
+
+def _ignored(
+    assistant: Assistant, sent: Sent, files: InstructionFiles, *, paths: set[str], folder: str
+) -> Iterator[IgnoredFile]:
+    reasons = {each.path: each for each in sent.ignored if each.path not in paths}
+    yield from reasons.values()
+    for path in (*files.around, *files.nested):
+        if path not in paths and path not in reasons:
+            yield IgnoredFile(path, _reason(assistant, path, folder))
+
+
+def _reason(assistant: Assistant, path: str, folder: str) -> str:
+    """Why an assistant does not send a file that its own module does not mention."""
+    name = os.path.basename(path)
+    family = next((words for part, words in _FAMILIES.items() if part in path.replace(os.sep, "/")), None)
+    if family is not None and assistant.title not in family:
+        return f"{assistant.title} reads {assistant.reads}, not {family}."
+    if assistant.name == "claude-code" and name == "AGENTS.md":
+        return "Claude Code reads it only where there is no CLAUDE.md. Import it there: `@AGENTS.md`."
+    if any(each.rpartition("/")[2] == name for each in assistant.names):
+        if is_within(os.path.dirname(path), folder):
+            return f"{assistant.title} reads {name} of the folder where it runs, not of those below."
+        return f"{assistant.title} does not read {name} in this place."
+    return f"{assistant.title} reads {assistant.reads}, not {name}."
+
+
+def _refused_problems(disk: Disk) -> Iterator[Problem]:
+    """Files that Nexus itself does not read, so that what it says of them is incomplete."""
+    for path in disk.refused:
+        message = f"Nexus reads {MOST_BYTES >> 20} MiB of all files together, and so not this one."
+        yield Problem(path, Span(0, 0), "assistant.too-large", Severity.WARNING, message=message)
+
+
+def _unread_problems(
+    assistant: Assistant,
+    blocks: tuple[SentBlock, ...],
+    ignored: tuple[IgnoredFile, ...],
+    surroundings: Surroundings,
+) -> Iterator[Problem]:
+    """Files of the folder itself that are not read: a warning if nothing of the project is read."""
+    reads_project = any(
+        part.scope in ("project", "parent", "local") for block in blocks for part in block.parts
+    )
+    severity = Severity.INFORMATION if reads_project else Severity.WARNING
+    for each in ignored:
+        if is_within(each.path, surroundings.folder):
+            message = f"{assistant.title} does not read this file. {each.reason}"
+            yield Problem(each.path, Span(0, 0), "assistant.unread", severity, message=message)

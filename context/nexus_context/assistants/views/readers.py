@@ -1,0 +1,89 @@
+"""Who reads what: the instruction files around a folder, with what each assistant does with them."""
+
+import os
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from nexus_context.assistants import ASSISTANT_NAMES
+from nexus_context.assistants.reading.disk import Disk
+from nexus_context.assistants.reading.model import Profile, Surroundings
+from nexus_context.assistants.views.instruction_files import find_instruction_files
+from nexus_context.assistants.views.profile import read_profile
+
+Use = Literal["sent", "cut", "later", "unread"]
+
+
+class AssistantUse(msgspec.Struct, frozen=True):
+    """What an assistant does with a file: `tokens` of it are in every request; `reason`: why not, or when."""
+
+    use: Use
+    tokens: int = 0
+    exact: bool = False
+    reason: str | None = None
+
+
+_UNREAD = AssistantUse("unread")
+
+
+class FileReaders(msgspec.Struct, frozen=True):
+    """A file and its use by each assistant, by name."""
+
+    path: str
+    uses: dict[str, AssistantUse]
+
+
+class WhoReadsWhat(msgspec.Struct, frozen=True):
+    """The files in the order in which they lie, and the profiles that the uses are from."""
+
+    files: tuple[FileReaders, ...]
+    profiles: tuple[Profile, ...]
+
+
+def who_reads_what(
+    surroundings: Surroundings, names: Sequence[str] = ASSISTANT_NAMES, *, disk: Disk | None = None
+) -> WhoReadsWhat:
+    """The table of a folder."""
+    disk = disk or Disk()
+    surroundings = msgspec.structs.replace(surroundings, folder=disk.real(surroundings.folder))
+    files = find_instruction_files(disk, surroundings)
+    profiles = tuple(read_profile(name, surroundings, disk=disk, around=files) for name in names)
+    uses = {profile.assistant.name: file_uses(profile) for profile in profiles}
+    order = dict.fromkeys((*files.around, *files.nested))
+    for by_path in uses.values():
+        order.update(dict.fromkeys(path for path, use in by_path.items() if use.use != "unread"))
+    paths = sorted((path for path in order if os.path.isabs(path)), key=lambda path: _key(path, surroundings))
+    rows = (
+        FileReaders(path, {name: by_path.get(path, _UNREAD) for name, by_path in uses.items()})
+        for path in paths
+    )
+    return WhoReadsWhat(tuple(rows), profiles)
+
+
+def file_uses(profile: Profile) -> dict[str, AssistantUse]:
+    """What a profile says of each file, by path."""
+    uses = {each.path: AssistantUse("unread", reason=each.reason) for each in profile.ignored}
+    for each in profile.later:
+        uses[each.path] = AssistantUse("later", reason=f"Sent {each.when}.")
+    for part in profile.parts:
+        if part.path is None:
+            continue
+        before = uses.get(part.path)
+        tokens = part.tokens + (before.tokens if before is not None else 0)
+        if part.scope in ("skill", "agent"):
+            uses[part.path] = AssistantUse("later", tokens, profile.exact, before.reason if before else None)
+        elif part.cut is not None:
+            lines = f"lines {part.cut.first_line}–{part.cut.last_line} are never read"
+            uses[part.path] = AssistantUse("cut", tokens, profile.exact, f"{part.cut.reason}: {lines}")
+        else:
+            uses[part.path] = AssistantUse("sent", tokens, profile.exact)
+    return uses
+
+
+def _key(path: str, surroundings: Surroundings) -> tuple[int, str]:
+    """The user's files first, then those above and in the folder, then those below."""
+    directory = os.path.dirname(path)
+    inside = path.startswith(surroundings.folder + os.sep)
+    rank = 2 if inside and directory != surroundings.folder else 1
+    return (0 if not inside else rank, path)

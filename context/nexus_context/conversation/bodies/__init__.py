@@ -1,0 +1,1 @@
+"""The bodies of requests: a module for each provider, what its servers refuse, and what a model takes."""

@@ -1,0 +1,284 @@
+"""What a context costs, row by row, against its limits."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Literal
+
+import msgspec
+
+from nexus_context.conversation.truncation import STRATEGIES, Strategy
+from nexus_context.conversation.view import View
+from nexus_context.conversation.window import Policy
+from nexus_context.errors import RequestError, Span
+from nexus_context.folder.prompt.token_attribution import PromptPart
+from nexus_context.tokens import ModelLimits, TokenCounter, family_of_counter
+from nexus_context.tokens.correction import Correction
+
+Category = Literal["system", "tools", "history", "memory", "event"]
+
+EARLIER_EVENTS, EARLIER_MEMORY = "event text of user messages", "memory text of user messages"
+EARLIER_CHANGES = "notes on changed instructions and tools"
+"""Labels of the rows for what earlier messages were sent with."""
+
+FIGURES = ("system", "tools", "messages", "memory", "event", "total", "budget", "available", "remaining")
+"""What `usage[name]` knows. `messages` are those of the history; `budget` is the whole window, `available`
+what the context may take of it.
+"""
+
+
+class DefaultLimit(int):
+    """A limit that nobody set: it gives way to the window of a model that is known."""
+
+
+DEFAULT_MAX_TOKENS = DefaultLimit(8_000)
+
+
+class ContextConfig(msgspec.Struct, frozen=True):
+    """How much a context may hold, and what leaves first. Sizes are in tokens.
+
+    Without `max_tokens` a manager with a model has its window, and one without a model 8,000.
+    """
+
+    max_tokens: int = DEFAULT_MAX_TOKENS
+    reserve_tokens: int = 2_000  # reserved for the answer
+    truncation_strategy: Strategy = "oldest_first"
+    truncation_target: float = 0.6  # the share of the available tokens that remains after a cut
+    keep_recent_turns: int = 3
+    pin_first: bool = True  # never cut the user's first message
+    identifier_tokens: int | None = (
+        None  # the maximum for names and values of the cut part; None: by the room
+    )
+
+    def __post_init__(self) -> None:
+        if self.truncation_strategy not in STRATEGIES:
+            strategies = ", ".join(STRATEGIES)
+            raise RequestError(
+                f"Unknown truncation strategy {self.truncation_strategy!r}. Known strategies: {strategies}.",
+                code="bad-option",
+            )
+        if not 0.1 <= self.truncation_target <= 1:
+            raise RequestError(
+                f"truncation_target is {self.truncation_target}; it must be from 0.1 to 1.", code="bad-option"
+            )
+        for name in ("max_tokens", "reserve_tokens", "keep_recent_turns", "identifier_tokens"):
+            value = getattr(self, name)
+            if value is not None and value < 0:
+                raise RequestError(f"{name} is {value}; it must not be negative.", code="bad-option")
+
+    @property
+    def policy(self) -> Policy:
+        return Policy(
+            strategy=self.truncation_strategy,
+            target=self.truncation_target,
+            keep_recent_turns=self.keep_recent_turns,
+            pin_first=self.pin_first,
+            identifier_tokens=self.identifier_tokens,
+        )
+
+
+class UsageRow(msgspec.Struct, frozen=True):
+    """One thing that tokens are spent on, with its place in a file, if any.
+
+    `message`: in a row of the history, the index of its first message.
+    """
+
+    category: Category
+    label: str
+    tokens: int
+    exact: bool
+    path: str | None = None
+    span: Span | None = None
+    message: int | None = None
+
+
+class UsagePart(msgspec.Struct, frozen=True):
+    """The tokens of one kind of text in the system prompt (`folder.prompt.token_attribution`)."""
+
+    part: PromptPart
+    tokens: int
+    exact: bool
+
+
+class CategoryTokens(msgspec.Struct, frozen=True, rename="camel"):
+    """Tokens by category."""
+
+    system: int = 0
+    tools: int = 0
+    history: int = 0
+    memory: int = 0
+    event: int = 0
+    total: int = 0
+
+
+class TokenBudget(msgspec.Struct, frozen=True, rename="camel"):
+    """The figures of a `TokenUsage`, for the program that runs the model. Sizes are in tokens.
+
+    `model_limit` is the window or the configured maximum; `available` is what the context may take of it.
+    """
+
+    model_limit: int
+    reserve_response: int
+    reserve_tools: int
+    available: int
+    used: CategoryTokens
+    remaining: int
+
+
+class Corrected(msgspec.Struct, frozen=True):
+    """A total as the provider would count it (`tokens.correction`).
+
+    `error` is how far such totals were off lately, in thousandths at the median; None: not known yet.
+    """
+
+    total: int
+    error: int | None = None
+
+
+class TokenUsage(msgspec.Struct, frozen=True):
+    """Tokens of a context. Σ rows.tokens = total, exactly; `over` is total > available.
+
+    `limit` is the model's window or the configured maximum; `reserved` is for the answer and tool results;
+    `max_input` is the model's maximum input. `available` is the smaller of limit - reserved and max_input, at
+    least 0. `limit_known`: the limit is the model's or the configuration's, not a guess for an unknown model.
+    `parts` are the system prompt's tokens again, by kind of text; empty if the prompt's sources are unknown.
+    Σ parts.tokens = Σ tokens of system rows. `corrected` is the total by the provider's last count, with what
+    came since; None until a provider's usage is known.
+
+    It is a mapping, too: `usage["total"]`, `usage.get("budget")` and the other FIGURES, in tokens.
+    """
+
+    model: str
+    limit: int
+    reserved: int
+    max_input: int
+    limit_known: bool
+    counter: str
+    exact: bool
+    rows: tuple[UsageRow, ...]
+    parts: tuple[UsagePart, ...] = ()
+    corrected: Corrected | None = None
+
+    @property
+    def available(self) -> int:
+        return max(min(self.limit - self.reserved, self.max_input), 0)
+
+    @property
+    def total(self) -> int:
+        return sum(row.tokens for row in self.rows)
+
+    @property
+    def remaining(self) -> int:
+        return self.available - self.total
+
+    @property
+    def percent(self) -> float:
+        """Share of the available tokens that is used, in percent, to one decimal."""
+        return round(100 * self.total / self.available, 1) if self.available else 100.0
+
+    @property
+    def over(self) -> bool:
+        return self.total > self.available
+
+    def __getitem__(self, name: str) -> int:
+        """A figure in tokens by its name: see `FIGURES`. KeyError for another name."""
+        if name not in FIGURES:
+            raise KeyError(f"{name!r} is not a figure of the usage. Figures: {', '.join(FIGURES)}.")
+        if name in ("total", "available", "remaining"):
+            return int(getattr(self, name))
+        if name == "budget":
+            return self.limit
+        return self.by_category().get("history" if name == "messages" else name, 0)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(FIGURES)
+
+    def __len__(self) -> int:
+        return len(FIGURES)
+
+    __contains__, get = Mapping.__contains__, Mapping.get
+    keys, items, values = Mapping.keys, Mapping.items, Mapping.values
+
+    def budget(self, *, reserve_tools: int = 0) -> TokenBudget:
+        """The budget. `reserve_tools` are the tokens of `reserved` for tool results."""
+        return TokenBudget(
+            model_limit=self.limit,
+            reserve_response=self.reserved - reserve_tools,
+            reserve_tools=reserve_tools,
+            available=self.available,
+            used=CategoryTokens(**self.by_category(), total=self.total),
+            remaining=self.remaining,
+        )
+
+    def by_category(self) -> dict[str, int]:
+        """Tokens of each category that has any."""
+        sums: dict[str, int] = {}
+        for row in self.rows:
+            sums[row.category] = sums.get(row.category, 0) + row.tokens
+        return sums
+
+
+Mapping.register(TokenUsage)  # pyright: ignore[reportAttributeAccessIssue] - it cannot inherit: a struct has its metaclass
+
+
+def usage(
+    limits: ModelLimits,
+    counter: TokenCounter,
+    rows: Iterable[UsageRow],
+    *,
+    max_tokens: int | None,
+    reserved: int,
+    parts: Iterable[UsagePart] = (),
+) -> TokenUsage:
+    """Rows and limits as one value. `max_tokens` can only narrow the window of a known model."""
+    limit = limits.limit(max_tokens)
+    max_input = limits.max_input if limits.known else limit  # a guess does not narrow the input
+    return TokenUsage(
+        model=limits.given,
+        limit=limit,
+        reserved=reserved,
+        max_input=max_input,
+        limit_known=limits.known or max_tokens is not None,
+        counter=counter.name,
+        exact=counter.exact,
+        rows=tuple(rows),
+        parts=tuple(parts),
+    )
+
+
+def corrected(spent: TokenUsage, correction: Correction, counter: TokenCounter) -> TokenUsage:
+    """The usage with the total as the provider would count it, as far as that is known."""
+    total = correction.total(spent.total, family_of_counter(counter).name)
+    return (
+        spent
+        if total is None
+        else msgspec.structs.replace(spent, corrected=Corrected(total, correction.error))
+    )
+
+
+def history_rows(view: View, counter: TokenCounter) -> list[UsageRow]:
+    """The rows of the sent part of a conversation: what precedes a cut, the messages, and what these were
+    sent with: event and memory text of earlier turns, and what notes said of changed instructions and tools.
+    """
+    rows: list[tuple[str, int, int]] = []
+    rest = view.tokens
+    count = view.end - view.start + (view.anchor is not None)
+    if not view.start:
+        count += view.head
+    elif view.head:
+        rows.append((f"{_messages(view.head)} from the beginning", view.pinned, 0))
+    if view.note is not None:
+        label = f"names and values of {_messages(view.removed)} not sent"
+        rows.append((label, view.note_tokens, view.head))
+    event, memory, changes = view.preamble_tokens(counter)
+    rest -= sum(tokens for _, tokens, _ in rows) + event + memory + changes
+    if count:
+        rows.append((_messages(count), rest, view.start if view.anchor is None else view.anchor))
+    exact = counter.exact and not view.history.images
+    replayed = ((EARLIER_EVENTS, event), (EARLIER_MEMORY, memory), (EARLIER_CHANGES, changes))
+    return [
+        *(UsageRow("history", label, tokens, exact, message=first) for label, tokens, first in rows),
+        *(UsageRow("history", label, tokens, counter.exact) for label, tokens in replayed if tokens),
+    ]
+
+
+def _messages(count: int) -> str:
+    return "1 message" if count == 1 else f"{count:,} messages"

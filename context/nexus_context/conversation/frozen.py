@@ -1,0 +1,229 @@
+"""The system prompt and the tools that a conversation's requests begin with, and what notes said since.
+
+1. What a request was sent with is sent again, byte for byte, although files and tools have changed since. The
+   next user message tells what changed, as a note in its preamble; later requests send it again.
+2. A part of a prompt is what has a row in the usage (`row_key`): a file of a layer, a skill, a section.
+   A change of order, or of the space around a part, is not told.
+3. A note says of a part which lines no longer apply and which are new, or its whole text if that is shorter
+   or if lines alone would mislead: a line that is gone at one place and remains at another.
+4. A tool that is gone is told as gone, although its definition is still sent.
+5. Each state has a number; a note belongs to the state of its number. After prompt and tools were rendered
+   anew (a new number), earlier notes are not sent any more: they would contradict the newer prompt.
+"""
+
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from nexus_context.conversation.message import Message
+from nexus_context.conversation.tools import Tool, name_of, sent_fields
+from nexus_context.folder.layers.model import DEFAULTS
+from nexus_context.folder.prompt import texts
+from nexus_context.folder.prompt.blocks import OWN_TEXTS
+from nexus_context.folder.prompt.render import Prompt
+from nexus_context.folder.prompt.token_attribution import RowKey, row_key
+from nexus_context.text.decoding import decode_as
+
+ChangeKind = Literal["added", "changed", "removed"]
+
+_START, _END = "<changes>", "</changes>"
+_BY_TOOLS = "tools"  # the section that says again what the tools say
+
+
+class Rendered(msgspec.Struct, frozen=True):
+    """A system prompt and tool definitions."""
+
+    prompt: Prompt
+    tools: Sequence[Tool]
+
+
+class Frozen(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the requests of a conversation begin with.
+
+    `told` is the state that notes have described since; None: there was no note.
+    """
+
+    number: int
+    model: str
+    agent: str | None
+    sent: Rendered
+    told: Rendered | None = None
+
+    @property
+    def latest(self) -> Rendered:
+        """What the model knows: what is sent, with what notes say of it."""
+        return self.told or self.sent
+
+
+class Proposal(NamedTuple):
+    """The state after a request, if the conversation continues from there, and the note of that request."""
+
+    frozen: Frozen | None
+    note: str = ""
+
+
+class Change(msgspec.Struct, frozen=True):
+    """A part of the prompt or a tool that is another than before. `text` is what a note says of it."""
+
+    kind: ChangeKind
+    label: str
+    text: str
+    path: str | None = None
+    is_tool: bool = False
+
+
+def settled(frozen: Frozen | None, proposal: Proposal | None, messages: Iterable[Message]) -> Frozen | None:
+    """The state of a conversation after `messages` were added to it.
+
+    A note counts only if one of them was sent with it: else the model would never learn of the change.
+    """
+    if proposal is None:
+        return frozen
+    state = proposal.frozen
+    if not proposal.note or state is None:
+        return state
+    preambles = (message.preamble for message in messages)
+    has_note = any(
+        one is not None and (one.frozen, one.changes) == (state.number, proposal.note) for one in preambles
+    )
+    return state if has_note else frozen
+
+
+def frozen_text(frozen: Frozen | None) -> str | None:
+    """The state as the ledger stores it, in JSON; None if there is none, or if JSON cannot hold it."""
+    try:
+        return None if frozen is None else msgspec.json.encode(frozen).decode()
+    except (UnicodeEncodeError, TypeError):  # a name that is not Unicode
+        return None
+
+
+def frozen_of(text: str | None) -> Frozen | None:
+    """The state that `frozen_text` wrote; None also for one that this version cannot read."""
+    try:
+        return None if text is None else decode_as(text, Frozen)
+    except msgspec.DecodeError:
+        return None
+
+
+def note_of(changes: Sequence[Change]) -> str:
+    """What a model is told of these changes; "" if there are none."""
+    if not changes:
+        return ""
+    said = "\n\n".join(change.text for change in changes)
+    return f"{_START}\n{_line('head')}\n\n{said}\n{_END}"
+
+
+def changes_between(
+    before: Rendered, now: Rendered, *, separator: str, sent: Sequence[Tool] = ()
+) -> tuple[Change, ...]:
+    """What changed, parts first, then tools. `separator` stands between the sections of a prompt.
+
+    The definitions of the tools `sent` are sent already: they can be called.
+    """
+    if before is now:
+        return ()
+    changes: list[Change] = []
+    if before.prompt is not now.prompt and before.prompt.text != now.prompt.text:
+        changes += _part_changes(parts_of(before.prompt, separator), parts_of(now.prompt, separator))
+    if before.tools is not now.tools:
+        changes += _tool_changes(before.tools, now.tools, sent)
+    return tuple(changes)
+
+
+@lru_cache(maxsize=8)
+def parts_of(prompt: Prompt, separator: str) -> Mapping[RowKey, str]:
+    """The text of each part, without the space around it, in the order of the prompt."""
+    collected: dict[RowKey, str] = {}
+    for fragment in prompt.fragments:
+        key = row_key(fragment)
+        collected[key] = collected.get(key, "") + prompt.text[fragment.span.start : fragment.span.end]
+    rule = separator.strip()
+    trimmed = {key: text.strip().removesuffix(rule).strip() for key, text in collected.items()}
+    return {key: text for key, text in trimmed.items() if text and key[0] != _BY_TOOLS}
+
+
+# ---------------------------------------------------------------- parts
+
+
+def _part_changes(before: Mapping[RowKey, str], now: Mapping[RowKey, str]) -> list[Change]:
+    changes = []
+    for key, text in now.items():
+        earlier = before.get(key)
+        if earlier is None:
+            changes.append(_part(key, "added", f"{_line('part_added', _name(key))}\n{text}"))
+        elif earlier != text:
+            changes.append(_part(key, "changed", _changed_text(_name(key), earlier, text)))
+    gone = (key for key in before if key not in now)
+    return [*changes, *(_part(key, "removed", _line("part_removed", _name(key))) for key in gone)]
+
+
+def _part(key: RowKey, kind: ChangeKind, text: str) -> Change:
+    return Change(kind, key[2], text, path=key[3])
+
+
+def _name(key: RowKey) -> str:
+    """The part as the prompt names it: by its title and, for a user's file, its path."""
+    _, layer, title, path = key
+    if path is None or layer == DEFAULTS or path.startswith(OWN_TEXTS):
+        return f'"{title}"'
+    return f'"{title}" ({path})'
+
+
+def _changed_text(name: str, before: str, now: str) -> str:
+    whole = f"{_line('part_changed', name)}\n{now}"
+    old, new = before.split("\n"), now.split("\n")
+    old_lines, new_lines = {*old, ""}, {*new, ""}
+    if [line for line in old if line in new_lines] != [line for line in new if line in old_lines]:
+        return whole  # a line moved, or remains elsewhere
+    removed = [line for line in old if line not in new_lines]
+    said = ["\n".join([_line("lines_removed", name), *removed])] if removed else []
+    if len(old_lines | new_lines) > len(old_lines):
+        said.append("\n".join([_line("lines_added", name), *_with_headings(new, old_lines)]))
+    by_line = "\n\n".join(said)
+    return by_line if len(by_line) < len(whole) else whole
+
+
+def _with_headings(lines: Sequence[str], known: Container[str]) -> Iterator[str]:
+    """The lines that are not known, after the heading that they stand under, if it is not the part's own."""
+    heading = None
+    for number, line in enumerate(lines):
+        if line not in known:
+            if heading is not None:
+                yield heading
+            yield line
+            heading = None
+        elif number and line.startswith("#"):
+            heading = line
+
+
+# ---------------------------------------------------------------- tools
+
+
+def _tool_changes(before: Sequence[Tool], now: Sequence[Tool], sent: Sequence[Tool]) -> list[Change]:
+    callable_tools = {name_of(tool): sent_fields(tool) for tool in sent}
+    old = {name_of(tool): tool for tool in before}
+    new = {name_of(tool): tool for tool in now}
+    changes = []
+    for name, tool in new.items():
+        if name not in old and callable_tools.get(name) == sent_fields(tool):
+            changes.append(_tool(name, "added", _line("tool_back", name)))
+        elif name not in old:
+            changes.append(_tool(name, "added", f"{_line('tool_added', name)}\n{_json(tool)}"))
+        elif old[name] != tool and sent_fields(old[name]) != sent_fields(tool):
+            changes.append(_tool(name, "changed", f"{_line('tool_changed', name)}\n{_json(tool)}"))
+    gone = (name for name in old if name not in new)
+    return [*changes, *(_tool(name, "removed", _line("tool_removed", name)) for name in gone)]
+
+
+def _tool(name: str, kind: ChangeKind, text: str) -> Change:
+    return Change(kind, name, text, is_tool=True)
+
+
+def _json(tool: Tool) -> str:
+    return msgspec.json.encode(sent_fields(tool)).decode()
+
+
+def _line(key: str, name: str = "") -> str:
+    return texts.table("changes")[key].replace("{name}", name)

@@ -1,0 +1,185 @@
+"""Tool definitions: merged by name, filtered, in a stable order.
+
+1. A later source replaces a tool of the same name. Tools are sorted by name: providers cache a request's
+   prefix, which begins with the tools.
+2. `disabled` holds names or patterns of tools. `deny`, `allow` and `only` hold patterns of permissions, such
+   as `fs.read` or `network.*`. A tool needs the permissions that its field `permissions` names, else one of
+   its own name. A denied tool is not offered. `allow` restricts the tools that declare permissions, by that
+   field or by a name with a dot; with `strict`, for an agent whose permissions were set, it restricts all
+   tools. `only`, which a request sets, restricts all tools, too.
+3. In a sandbox, only tools are offered that declare that they change nothing (MCP's
+   `annotations.readOnlyHint`); `inside` also leaves out tools that declare that they reach outside, into the
+   network (`annotations.openWorldHint`).
+4. An agent's tools are those that it and each agent above it were granted, by name or pattern.
+5. Tools that are not offered are reported with the reason.
+6. A definition without a name is refused: nobody could call it, and two of them would replace one another.
+"""
+
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from nexus_context.config.patterns import Patterns
+from nexus_context.conversation.budget import UsageRow
+from nexus_context.conversation.provider_tools import hosted_name
+from nexus_context.errors import RequestError
+from nexus_context.tokens import TokenCounter, count_message
+from nexus_context.tokens.counter import measure_cached
+
+Tool = dict[str, Any]
+
+SENT = frozenset(
+    (
+        *("type", "name", "description", "input_schema", "inputSchema", "parameters", "function", "custom"),
+        *("format", "strict", "defer_loading", "allowed_callers", "input_examples"),
+    )
+)
+"""Fields of a tool that the program runs which are sent; a provider's own tool is sent whole."""
+
+_OWN_TYPES = ("function", "custom", None)  # of tools that the program runs
+
+
+class Filter(msgspec.Struct, frozen=True):
+    """What leaves tools out. An empty `allow` allows everything, as does `only` when it is None.
+
+    `named` are lists of patterns of names: a tool is offered if one pattern of each list matches it.
+    """
+
+    disabled: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    allow: tuple[str, ...] = ()
+    strict: bool = False
+    only: tuple[str, ...] | None = None
+    sandbox: bool = False
+    inside: bool = False
+    named: tuple[tuple[str, ...], ...] = ()
+
+
+class Selection(NamedTuple):
+    """The offered tools, and the reasons for the others, by name."""
+
+    tools: list[Tool]
+    left_out: dict[str, str]
+
+
+def name_of(tool: Mapping[str, Any]) -> str:
+    """The name of a tool definition, in the neutral and Anthropic form or in OpenAI's two; "" without one.
+
+    A provider's built-in tool may have only a type, or Gemini's key, which is then its name.
+    """
+    kind = tool.get("type")
+    inner = next((tool[key] for key in _FORMS if isinstance(tool.get(key), Mapping)), None)
+    name = tool.get("name") if inner is None else inner.get("name")
+    if name is None and inner is None and kind not in _FORMS:
+        name = hosted_name(tool)
+    return name if isinstance(name, str) and name.strip() else ""
+
+
+def description_of(tool: Mapping[str, Any]) -> str:
+    """The description in a tool definition, in any of the forms of `name_of`; "" without one."""
+    inner = next((tool[key] for key in _FORMS if isinstance(tool.get(key), Mapping)), tool)
+    description = inner.get("description")
+    return description if isinstance(description, str) else ""
+
+
+def sent_fields(tool: Mapping[str, Any]) -> Tool:
+    """What a model is sent of a definition: nothing of what filters it, or is for people and programs."""
+    if tool.get("type") not in _OWN_TYPES and not any(key in tool for key in _SCHEMAS):
+        return {key: value for key, value in tool.items() if key not in _FILTERS}
+    return {
+        key: sent_fields(value) if key in _FORMS and isinstance(value, Mapping) else value
+        for key, value in tool.items()
+        if key in SENT
+    }
+
+
+def check_tool(tool: Any, place: str) -> None:
+    """Raise RequestError unless the value is a tool definition with a name; `place` is its location."""
+    if not isinstance(tool, Mapping):
+        raise RequestError(
+            f"{place} is of type {type(tool).__name__}; a tool definition is a JSON object.",
+            code="bad-tool",
+        )
+    if not name_of(tool):
+        raise RequestError(f'{place} has no name. Give it one: {{"name": "…", …}}.', code="bad-tool")
+
+
+def select(*sources: Iterable[Tool], rules: Filter | None = None) -> Selection:
+    """All tools by name, without those that a rule leaves out; a later source replaces an earlier one.
+
+    Raises RequestError for a definition that has no name, or is not an object.
+    """
+    by_name: dict[str, Tool] = {}
+    for source in sources:
+        for number, tool in enumerate(source, 1):
+            check_tool(tool, f"Tool {number} of the request")
+            by_name[name_of(tool)] = tool
+    rules = rules or Filter()
+    patterns = functools.cache(Patterns)  # of this selection
+    offered: list[Tool] = []
+    left_out: dict[str, str] = {}
+    for name, tool in sorted(by_name.items()):
+        reason = _reason(name, tool, rules, patterns)
+        if reason is None:
+            offered.append(tool)
+        else:
+            left_out[name] = reason
+    return Selection(offered, left_out)
+
+
+def fixed_rows(system_prompt: str, tools: Sequence[Tool], counter: TokenCounter) -> tuple[UsageRow, ...]:
+    """The rows of a system prompt without sources, if any, and of tools."""
+    rows = tool_rows(tools, counter)
+    if system_prompt:
+        tokens = count_message(counter, system_prompt, role="system")
+        rows.insert(0, UsageRow("system", "system prompt", tokens, counter.exact))
+    return tuple(rows)
+
+
+def tool_rows(tools: Sequence[Tool], counter: TokenCounter) -> list[UsageRow]:
+    """A row for each tool: the tokens of the definition that a model is sent, as JSON.
+
+    Each definition is counted once.
+    """
+    return [UsageRow("tools", name_of(tool), _tokens(tool, counter), counter.exact) for tool in tools]
+
+
+def _tokens(tool: Tool, counter: TokenCounter) -> int:
+    text = msgspec.json.encode(sent_fields(tool)).decode()
+    return measure_cached(f"tools in {counter.name}", text, counter.count)
+
+
+def _reason(
+    name: str, tool: Tool, rules: Filter, patterns: Callable[[tuple[str, ...]], Patterns]
+) -> str | None:
+    if patterns(rules.disabled).matches(name):
+        return "disabled"
+    if not all(patterns(tools).matches(name) for tools in rules.named):
+        return "not among the agent's tools"
+    names = tool.get("permissions")
+    needs = [one for one in names if isinstance(one, str)] if isinstance(names, list) else []
+    says = rules.strict or bool(needs) or "." in name
+    for need in needs or [name]:
+        if patterns(rules.deny).matches(need):
+            return f"{need} is denied"
+        if says and rules.allow and not patterns(rules.allow).matches(need):
+            return f"{need} is not allowed"
+        if rules.only is not None and not patterns(rules.only).matches(need):
+            return f"the request does not allow {need}"
+    if rules.sandbox and not _hints(tool, "readOnlyHint"):
+        return "not in a sandbox: it does not say that it only reads"
+    if rules.inside and _hints(tool, "openWorldHint"):
+        return "not at this level: it says that it reaches outside"
+    return None
+
+
+def _hints(tool: Tool, hint: str) -> bool:
+    annotations = tool.get("annotations")
+    return isinstance(annotations, dict) and annotations.get(hint) is True
+
+
+_SCHEMAS = ("input_schema", "inputSchema", "parameters")
+_FILTERS = ("annotations", "permissions", "cache_control")
+_FORMS = ("function", "custom")  # types of OpenAI's tools, and the keys that these are under

@@ -1,0 +1,1 @@
+"""Reading from the disk that is safe and bounded: the only door to it."""

@@ -1,0 +1,1 @@
+"""What a folder says to a model: layers, skills, prompt; frozen in a snapshot."""

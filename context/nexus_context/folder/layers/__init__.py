@@ -1,0 +1,10 @@
+"""The layers of a folder: defaults, global, ancestors, local.
+
+Reading order: model, walk, text_reader, instructions, bootstrap, servers, skills,
+agent_definitions, read_layers, unread.
+"""
+
+from nexus_context.folder.layers.model import Layer, LayerFile, Layers, Skipped
+from nexus_context.folder.layers.read_layers import read_layers
+
+__all__ = ["Layer", "LayerFile", "Layers", "Skipped", "read_layers"]

@@ -1,0 +1,107 @@
+"""What each fragment of a prompt costs, each file, each SKILL.md, and each kind of text.
+
+1. The tokens of the fragments sum exactly to those of the prompt.
+2. The text of a file costs the same wherever it stands: its estimate is rounded down separately. The prompt's
+   tokens that this rounding leaves over go to the text of no layer, in proportion.
+3. A SKILL.md costs, in every request, its line of the index; its text only where the request activates the
+   skill. Both are fragments of the section `skills`.
+4. Text in files of the layers, or from the request, belongs to the user; headings, paths and separators
+   around it are Nexus's own, as are the instructions that it ships.
+"""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Literal
+
+from nexus_context.folder.layers.model import DEFAULTS
+from nexus_context.folder.prompt.blocks import OWN_TEXTS
+from nexus_context.folder.prompt.render import Fragment, Prompt
+from nexus_context.tokens import TokenCounter, part_tokens, span_units, whole_tokens
+
+PromptPart = Literal["instructions", "skills", "tools", "nexus"]
+PARTS: tuple[PromptPart, ...] = ("instructions", "skills", "tools", "nexus")
+
+RowKey = tuple[str, str | None, str, str | None]
+
+
+def row_key(fragment: Fragment) -> RowKey:
+    """Section, layer, title and, for a layer's text, path: one row of a usage, and one unit of rounding."""
+    path = fragment.path if fragment.layer else None
+    return fragment.section, fragment.layer, fragment.title, path
+
+
+@lru_cache(maxsize=32)
+def fragment_tokens(prompt: Prompt, counter: TokenCounter) -> tuple[int, ...]:
+    """Tokens of each fragment; they sum to those of the text. Cached, since each request needs them."""
+    units = fragment_units(prompt, counter)
+    tokens = [0] * len(units)
+    sums: dict[RowKey, int] = {}
+    for index, (fragment, added) in enumerate(zip(prompt.fragments, units, strict=True)):
+        if fragment.layer is not None:
+            key = row_key(fragment)
+            before = sums.get(key, 0)
+            after = sums[key] = before + added
+            tokens[index] = part_tokens(counter, after) - part_tokens(counter, before)
+    rest = whole_tokens(counter, sum(units)) - sum(tokens)
+    for index, share in _in_proportion(prompt, units, rest):
+        tokens[index] += share
+    return tuple(tokens)
+
+
+@lru_cache(maxsize=32)
+def fragment_units(prompt: Prompt, counter: TokenCounter) -> tuple[int, ...]:
+    """Units of each fragment, before rounding (`tokens.span_units`)."""
+    cuts = [0, *(fragment.span.end for fragment in prompt.fragments)]
+    return span_units(counter, prompt.text, cuts) if prompt.fragments else ()
+
+
+def tokens_by_path(prompt: Prompt, counter: TokenCounter) -> dict[str, int]:
+    """Tokens in the prompt by each of the user's files, without its imports."""
+    tokens: dict[str, int] = {}
+    for fragment, count in zip(prompt.fragments, fragment_tokens(prompt, counter), strict=True):
+        path = fragment.path
+        if path is not None and not path.startswith(OWN_TEXTS):
+            tokens[path] = tokens.get(path, 0) + count
+    return tokens
+
+
+def tokens_by_part(prompt: Prompt, counter: TokenCounter) -> dict[PromptPart, int]:
+    """Tokens of each kind of text, in the order of `PARTS`; they sum to those of the prompt."""
+    tokens = dict.fromkeys(PARTS, 0)
+    for fragment, count in zip(prompt.fragments, fragment_tokens(prompt, counter), strict=True):
+        tokens[part_of(fragment)] += count
+    return tokens
+
+
+def part_of(fragment: Fragment) -> PromptPart:
+    """Which kind of text a fragment is (rule 4)."""
+    section, layer, path, source = fragment.section, fragment.layer, fragment.path, fragment.source
+    if path is None:  # the request's own
+        parts: dict[str, PromptPart] = {
+            "additional": "instructions",
+            "subagent": "instructions",
+            "tools": "tools",
+        }
+        return parts.get(section, "nexus")
+    if path.startswith(OWN_TEXTS) or source.start == source.end or layer == DEFAULTS:
+        return "nexus"
+    if section == "mcp":
+        return "tools"
+    if layer is None:  # a setting that Nexus passes on to the model
+        return "nexus"
+    return "skills" if section == "skills" else "instructions"
+
+
+def _in_proportion(prompt: Prompt, units: tuple[int, ...], rest: int) -> Iterator[tuple[int, int]]:
+    """Shares of `rest` for the fragments of no layer, by their units; if there are none, for the last
+    fragment.
+    """
+    indexes = [index for index, one in enumerate(prompt.fragments) if one.layer is None and units[index]]
+    whole = sum(units[index] for index in indexes)
+    before = 0
+    for index in indexes:
+        after = before + units[index]
+        yield index, rest * after // whole - rest * before // whole
+        before = after
+    if not indexes and prompt.fragments:
+        yield len(prompt.fragments) - 1, rest

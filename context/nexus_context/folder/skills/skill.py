@@ -1,0 +1,241 @@
+"""One SKILL.md: its fields, its body, and what is wrong with it.
+
+1. Serious faults are errors, and such a skill is not used: no readable front matter, no name, no description.
+2. Other faults are warnings, and the skill is used as it is. A name is 1 to 64 lowercase letters, digits and
+   single hyphens, and equals the name of the skill's directory; a description has at most 1024 characters,
+   and the model gets no more of it; a compatibility note has at most 500.
+3. Fields that are not in the specification get a hint. `allowed-tools` is a text; a list is read, too.
+4. `priority` in `metadata` is an integer: skills with a higher one come first in the prompt. The default is
+   0, also for a value that is not an integer.
+5. `tools` in `metadata` are tool definitions as JSON: an array of objects with a name. The tools of an active
+   skill are offered with a request; without a readable definition there are none.
+6. `examples` in `metadata` are sample requests, one per line; MAX_EXAMPLES of them are used.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from nexus_context.config import fixes
+from nexus_context.errors import Edit, Fix, Problem, Severity, Span
+from nexus_context.folder.skills.allowed_tools import allowed_tools
+from nexus_context.folder.skills.front_matter import FrontMatter, Member, Node, front_matter
+
+SKILL_FILE = "SKILL.md"
+MAX_NAME = 64  # characters, as the next two
+MAX_DESCRIPTION = 1024
+MAX_COMPATIBILITY = 500
+MAX_EXAMPLES = 20
+MAX_TOOLS = 50
+
+_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*\Z")
+_PRIORITY = re.compile(r"[+-]?[0-9]{1,6}\Z")
+_FIELDS = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
+
+
+class Skill(msgspec.Struct, frozen=True):
+    """A skill that can be used. The spans and `body` are ranges of the text of `path`.
+
+    `name`, `description` and each of `examples` are on one line. `tools_span` and `examples_span` are the
+    ranges of `allowed_tools` and `examples`, empty without them.
+    """
+
+    path: str
+    name: str
+    description: str
+    name_span: Span
+    description_span: Span
+    body: Span
+    license: str | None = None
+    compatibility: str | None = None
+    metadata: dict[str, str] = {}
+    allowed_tools: tuple[str, ...] = ()
+    tools_span: Span = Span(0, 0)
+    examples: tuple[str, ...] = ()
+    examples_span: Span = Span(0, 0)
+    priority: int = 0
+    tools: tuple[dict[str, Any], ...] = ()
+
+
+class ReadSkill(msgspec.Struct, frozen=True):
+    """The result of reading a text. `name` falls back to the directory's; `skill` None: not used."""
+
+    text: str
+    name: str
+    name_span: Span
+    skill: Skill | None
+    problems: tuple[Problem, ...]
+
+
+def read_skill(path: str, text: str) -> ReadSkill:
+    """The skill of a file, by its absolute path and its text; never raises for any text."""
+    directory = os.path.basename(os.path.dirname(path))
+    front = front_matter(path, text)
+    if front.fields is None:
+        return ReadSkill(text, directory, front.span, None, problems=front.problems)
+    problems = [*front.problems, *_missing(path, front), *_doubtful(path, front.fields)]
+    tools_field = front.fields.get("allowed-tools")
+    tools: tuple[str, ...] = ()
+    if tools_field is not None:
+        tools, doubtful = allowed_tools(path, text, tools_field.value)
+        problems.extend(doubtful)
+    name, description = _text(front, "name"), _text(front, "description")
+    if name:
+        problems.extend(_name_problems(path, name, front.fields["name"].value.span, directory))
+    if not text[front.body.start :].strip():
+        message = (
+            "The skill has no text: activating it tells the model nothing. Write it below the front matter."
+        )
+        place = Span(front.body.start, front.body.start)
+        problems.append(Problem(path, place, "skill.empty", Severity.WARNING, message=message))
+    metadata = _metadata(front.fields.get("metadata"))
+    offered_tools, wrong = _tools(metadata.get("tools", ""))
+    if wrong:
+        place = _place(front.fields.get("metadata"), "tools")
+        problems.append(Problem(path, place, "skill.tools", Severity.WARNING, message=wrong))
+    ordered = tuple(sorted(problems, key=lambda problem: problem.span))
+    name_span = front.fields["name"].value.span if name else front.span
+    if not name or not description:
+        return ReadSkill(text, name or directory, name_span, None, problems=ordered)
+    priority = metadata.get("priority", "")
+    skill = Skill(
+        path,
+        name,
+        description[:MAX_DESCRIPTION],
+        name_span,
+        description_span=front.fields["description"].value.span,
+        body=front.body,
+        license=_text(front, "license") or None,
+        compatibility=_text(front, "compatibility") or None,
+        metadata=metadata,
+        allowed_tools=tools,
+        tools_span=_place(tools_field),
+        examples=_examples(metadata.get("examples", "")),
+        examples_span=_place(front.fields.get("metadata"), "examples"),
+        priority=int(priority) if _PRIORITY.match(priority) else 0,
+        tools=offered_tools,
+    )
+    return ReadSkill(text, name, name_span, skill, problems=ordered)
+
+
+def _text(front: FrontMatter, field: str) -> str:
+    """A field's text on one line; empty if it is missing or not a text."""
+    member = (front.fields or {}).get(field)
+    return " ".join(member.value.text.split()) if member is not None and member.value.text else ""
+
+
+def _missing(path: str, front: FrontMatter) -> Iterator[Problem]:
+    for field, what in (("name", "the skill's name"), ("description", "what it does and when to use it")):
+        if _text(front, field):
+            continue
+        member = (front.fields or {}).get(field)
+        if member is None:
+            place, why = front.span, f"The front matter has no `{field}`"
+        elif member.value.text is None:
+            place, why = member.value.span, f"`{field}` must be a text"
+        else:
+            place, why = member.span, f"`{field}` is empty"
+        message = f"{why}: the skill is not used. Write {what}: `{field}: …`."
+        yield Problem(path, place, f"skill.{field}", Severity.ERROR, message=message)
+
+
+def _name_problems(path: str, name: str, span: Span, directory: str) -> Iterator[Problem]:
+    fix = None
+    if _NAME.match(directory) and len(directory) <= MAX_NAME:
+        fix = Fix(f"Name it {directory}", (Edit(span, directory),))
+    if not _NAME.match(name):
+        message = "A skill's name is lowercase letters, digits and single hyphens between them. Rename it."
+    elif len(name) > MAX_NAME:
+        message = f"The name has {len(name)} characters, and {MAX_NAME} are allowed. Shorten it."
+    elif name != directory:
+        message = f"The name is not that of the skill's directory, {directory}. Rename one of them."
+    else:
+        return
+    yield Problem(path, span, "skill.name", Severity.WARNING, message=message, fix=fix)
+
+
+def _doubtful(path: str, fields: dict[str, Member]) -> Iterator[Problem]:
+    def warn(span: Span, field: str, message: str, severity: Severity = Severity.WARNING) -> Problem:
+        return Problem(path, span, f"skill.{field}", severity, message=message)
+
+    for field, member in fields.items():
+        value = member.value
+        if field not in _FIELDS:
+            message = (
+                f"The specification has no field `{field}`, and it has no effect here. Under `metadata` any "
+                "name is allowed."
+            )
+            yield warn(member.span, "unknown-field", message, Severity.HINT)
+        elif field == "metadata":
+            yield from _metadata_problems(path, value)
+        elif field == "allowed-tools" and value.items is not None:
+            message = (
+                "The specification requires one text, with spaces between the tools. The list is read, too."
+            )
+            yield warn(value.span, field, message, Severity.HINT)
+        elif field not in ("name", "description") and value.text is None:
+            yield warn(value.span, field, f"`{field}` must be a text; it is left out.")
+    for field, most, what in (
+        ("description", MAX_DESCRIPTION, "the model is shown only as many"),
+        ("compatibility", MAX_COMPATIBILITY, "other programs may refuse it"),
+    ):
+        length = len(" ".join((fields[field].value.text or "").split())) if field in fields else 0
+        if length > most:
+            message = f"`{field}` has {length:,} characters, and {most:,} are allowed: {what}. Shorten it."
+            yield warn(fields[field].value.span, field, message)
+
+
+def _metadata_problems(path: str, value: Node) -> Iterator[Problem]:
+    wrong = [member.value.span for member in value.members or () if member.value.text is None]
+    if value.members is None and value.text != "":
+        wrong = [value.span]
+    for span in wrong:
+        message = "`metadata` must be names with texts, one per line; this is left out."
+        yield Problem(path, span, "skill.metadata", Severity.WARNING, message=message)
+    # the last of several members with one name counts
+    priority = {member.name: member.value for member in value.members or ()}.get("priority")
+    if priority is not None and priority.text and not _PRIORITY.match(priority.text):
+        message = (
+            f"{fixes.quoted(priority.text)} is not a valid priority, and counts as 0. Write a whole number "
+            "of at most six digits, such as 10."
+        )
+        yield Problem(path, priority.span, "skill.metadata", Severity.WARNING, message=message)
+
+
+def _metadata(member: Member | None) -> dict[str, str]:
+    members = (member.value.members or ()) if member is not None else ()
+    return {one.name: one.value.text for one in members if one.value.text is not None}
+
+
+def _place(member: Member | None, inner: str | None = None) -> Span:
+    """The range of a field's value, or of a member of it; empty if there is none."""
+    if member is None or inner is None:
+        return Span(0, 0) if member is None else member.value.span
+    return _place(next((one for one in member.value.members or () if one.name == inner), None))
+
+
+def _tools(text: str) -> tuple[tuple[dict[str, Any], ...], str]:
+    """The tool definitions of a text, and what is wrong with it."""
+    if not text.strip():
+        return (), ""
+    remedy = 'Write a JSON array of definitions: [{"name": "…", "inputSchema": {…}}].'
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError) as error:
+        return (), f"The tools of the skill are not valid JSON ({error}) and are left out. {remedy}"
+    if not isinstance(value, list):
+        return (), f"The tools of the skill are not an array and are left out. {remedy}"
+    good = tuple(
+        one for one in value[:MAX_TOOLS] if isinstance(one, dict) and str(one.get("name") or "").strip()
+    )
+    if len(good) < len(value):
+        return good, f"{len(value) - len(good)} tools of the skill have no name, or are too many. {remedy}"
+    return good, ""
+
+
+def _examples(text: str) -> tuple[str, ...]:
+    lines = (" ".join(line.split()).removeprefix("- ") for line in text.splitlines())
+    return tuple(line for line in lines if line)[:MAX_EXAMPLES]

@@ -1,9 +1,0 @@
-"""JSON text to a value and the span of every key and value; continues past errors.
-
-Reading order: problems, strings, lexer, spans, index, scanner, document.
-"""
-
-from nexus_context.jsontext.document import JsonDocument, parse
-from nexus_context.jsontext.spans import Pointer, parse_pointer, pointer_text
-
-__all__ = ["JsonDocument", "Pointer", "parse", "parse_pointer", "pointer_text"]

@@ -1,9 +1,0 @@
-"""Skills: the content of a SKILL.md, by the public Agent Skills specification (agentskills.io/specification).
-
-Reading order: front_matter, allowed_tools, skill. `layers/skills` finds skills, `prompt/sections` writes them
-into the prompt, `prompt/token_attribution` counts their tokens there.
-"""
-
-from nexus_context.skills.skill import SKILL_FILE, ReadSkill, Skill, read_skill
-
-__all__ = ["SKILL_FILE", "ReadSkill", "Skill", "read_skill"]

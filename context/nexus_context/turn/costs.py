@@ -1,0 +1,299 @@
+"""What a request costs without its conversation, and what is left for the conversation."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, cast
+
+import msgspec
+
+from nexus_context.config import parameters as parameter_layers
+from nexus_context.config.parameters import Parameter
+from nexus_context.config.picked_model import leaves_model_to_editor
+from nexus_context.conversation import tools as tool_sets
+from nexus_context.conversation.bodies.body_bytes import BODY_BYTES, within_bytes
+from nexus_context.conversation.bodies.parameter_fields import takes_prefill, takes_system_messages
+from nexus_context.conversation.body_shape import AS_IT_IS, BodyShape
+from nexus_context.conversation.budget import TokenUsage, UsagePart, UsageRow, history_rows, usage
+from nexus_context.conversation.frozen import Rendered
+from nexus_context.conversation.message import Message, Preamble, sent_message
+from nexus_context.conversation.parts import Provider
+from nexus_context.conversation.times import TELL_AGAIN
+from nexus_context.conversation.tool_pairs import ends_with_result
+from nexus_context.conversation.truncation import Strategy
+from nexus_context.conversation.view import View
+from nexus_context.conversation.window import Budget, Policy
+from nexus_context.folder.prompt import texts
+from nexus_context.folder.prompt.render import Prompt
+from nexus_context.folder.prompt.token_attribution import fragment_tokens, tokens_by_part
+from nexus_context.folder.snapshot import Snapshot, prompt_for
+from nexus_context.tokens import ModelLimits, TokenCounter
+from nexus_context.turn import freezing
+from nexus_context.turn.event_facts import event_zone
+from nexus_context.turn.freezing import Candidate, Reason, Start
+from nexus_context.turn.last_message import Note, current_message, head
+from nexus_context.turn.manager import ContextManager
+from nexus_context.turn.models import model_of
+from nexus_context.turn.offered_tools import offered_tools
+from nexus_context.turn.request import Options, Request
+from nexus_context.turn.usage_rows import event_rows, prompt_rows
+
+ESTIMATE_MARGIN = 20
+"""The part of an estimated input that stays free beside the answer: a twentieth."""
+
+_PROVIDERS: dict[str, Provider] = {"anthropic": "anthropic", "openai-responses": "openai", "gemini": "gemini"}
+"""Whose reasoning a format can have."""
+
+
+class FixedPart(msgspec.Struct, frozen=True):
+    """A request without its conversation. `before` and `after` are the rows around the history.
+
+    `start` tells where prompt and tools are from; `answer` are the tokens of the answer where `max_tokens`
+    sets them.
+    """
+
+    model: ModelLimits
+    counter: TokenCounter
+    prompt: Prompt
+    prompt_tokens: tuple[int, ...]  # of each fragment
+    tools: list[dict[str, Any]]
+    left_out: dict[str, str]  # tools that are not offered, and why
+    current: Message | None
+    before: tuple[UsageRow, ...]
+    after: tuple[UsageRow, ...]
+    start: Start
+    shape: BodyShape = AS_IT_IS
+    answer: int = 0
+
+    @property
+    def note(self) -> Note:
+        """What the current message tells of changed instructions and tools."""
+        return self.start.note
+
+
+def fixed_part(
+    snapshot: Snapshot,
+    request: Request,
+    *,
+    counter: TokenCounter | None = None,
+    now: datetime | None,
+    conversation: ContextManager | None = None,
+    reason: Reason | None = None,
+) -> FixedPart:
+    """Prompt, tools and current message. `counter` replaces the model's own; `now` has a zone.
+
+    Prompt and tools are those of the `conversation`'s requests before, if any (`freezing`); `reason`: they
+    are rendered anew all the same.
+    """
+    if conversation is not None and now is not None and _goes_on_later(snapshot, request, conversation, now):
+        request = msgspec.structs.replace(request, message=Message("user"))
+    candidate, left_out = _candidate(snapshot, request, counter, now)
+    model, counter = candidate.model, candidate.counter
+    start = freezing.Start(candidate.rendered)
+    if conversation is not None and freezing.is_frozen(snapshot):
+        start = freezing.start(snapshot, conversation, request, candidate, now=now, reason=reason)
+    prompt, tools = start.rendered.prompt, list(start.rendered.tools)
+    prompt_tokens = fragment_tokens(prompt, counter)
+    current = (
+        current_message(snapshot, request, now=now, note=start.note) if now is not None else request.message
+    )
+    if current is None and conversation is not None and _must_go_on(snapshot, request, model, conversation):
+        current = Message("user", texts.text("conversation_continues"), preamble=Preamble())  # no time
+    number = 0 if start.frozen is None else start.frozen.number
+    shape = _shape(snapshot, request, model, number)
+    return FixedPart(
+        model=model,
+        counter=counter,
+        prompt=prompt,
+        prompt_tokens=prompt_tokens,
+        tools=tools,
+        left_out=left_out,
+        current=current,
+        before=(*prompt_rows(prompt, prompt_tokens, counter), *tool_sets.tool_rows(tools, counter)),
+        after=event_rows(snapshot, request, current, counter, now=now, shape=shape),
+        start=start,
+        shape=shape,
+        answer=_answer_tokens(snapshot, request, model),
+    )
+
+
+def _goes_on_later(snapshot: Snapshot, request: Request, conversation: ContextManager, now: datetime) -> bool:
+    """Whether a loop of tools goes on so late that it is told the time, in a message that is only facts."""
+    last = conversation.last_request
+    if request.message is not None or request.event is not None or last is None or now - last < TELL_AGAIN:
+        return False
+    is_loop = ends_with_result(conversation.history.messages)
+    return is_loop and freezing.is_frozen(snapshot) and bool(head(snapshot, request, now=now))
+
+
+def _must_go_on(
+    snapshot: Snapshot, request: Request, model: ModelLimits, conversation: ContextManager
+) -> bool:
+    """Whether a body must ask the model to continue: its history ends with an answer, and the model refuses
+    that. The text is the turn's message, so that later requests have it, too.
+    """
+    messages = conversation.history.messages
+    if not messages or messages[-1].role != "assistant" or messages[-1].tool_calls:
+        return False
+    if request.format == "anthropic" and takes_prefill(model.given):  # but not while it thinks
+        thinking = resolved_parameters(snapshot, request).get("thinking")
+        value = (thinking.value if thinking else None) or {}
+        return bool(value.get("budget")) or value.get("level") not in (None, "off")
+    return request.format in ("anthropic", "gemini")
+
+
+def _answer_tokens(snapshot: Snapshot, request: Request, model: ModelLimits) -> int:
+    """The tokens of an answer that a parameter asks for; 0 if none does."""
+    parameter = resolved_parameters(snapshot, request).get("max_tokens")
+    tokens: int = 0 if parameter is None else parameter.value or 0
+    return min(tokens, model.max_output or tokens)
+
+
+def answer_room(spent: TokenUsage, model: ModelLimits) -> int:
+    """The tokens that are left in the window for the answer; at least 1, and at least what is reserved.
+
+    Where nobody counted these tokens exactly, a share of them stays free.
+    """
+    window = model.context_window if model.known else spent.limit
+    total, margin = spent.total, 0 if spent.exact else spent.total // ESTIMATE_MARGIN
+    if spent.corrected is not None:
+        total, margin = max(total, spent.corrected.total), 0
+    return max(window - total - margin, min(spent.reserved, window - spent.total), 1)
+
+
+def resolved_parameters(snapshot: Snapshot, request: Request) -> dict[str, Parameter]:
+    """The model parameters of a request, by name."""
+    return parameter_layers.resolve(
+        snapshot.effective,
+        agent=request.agent_parameters,
+        session=request.session_parameters,
+        request=request.options.parameters,
+    )
+
+
+def _shape(snapshot: Snapshot, request: Request, model: ModelLimits, number: int) -> BodyShape:
+    """How the body of a request has its messages; a program gets them as they are.
+
+    A model of the editor takes no system message inside a conversation. Anthropic's newer models and OpenAI's
+    do, the others get a marked text of the user.
+    """
+    form = request.format
+    if form == "neutral":
+        return BodyShape(number)
+    provider = _PROVIDERS.get(form) if model.can("thinking") else None
+    takes_systems = form != "gemini" and (form != "anthropic" or takes_system_messages(model.given))
+    note = "{text}" if takes_systems else texts.text("system_note")
+    if form == "openai" and leaves_model_to_editor(snapshot.effective):
+        note = ""
+    empty = texts.text("result_empty") if form.startswith("openai") else ""
+    return BodyShape(number, form, note, provider, empty_result=empty)
+
+
+def _candidate(
+    snapshot: Snapshot, request: Request, counter: TokenCounter | None, now: datetime | None
+) -> tuple[Candidate, dict[str, str]]:
+    """Prompt and tools as files, settings and the request are now, and the tools that are left out."""
+    options = request.options
+    model, exact = model_of(snapshot, options.model)
+    offered = offered_tools(snapshot, options, model)
+    prompt = prompt_for(
+        snapshot,
+        model=options.model,
+        additional=options.additional_system_prompt,
+        now=now,
+        timezone=event_zone(request.event),
+        skip_skills=options.skip_skills,
+        skill_filter=options.skill_filter,
+        skills=options.skills,
+        tools=[(tool_sets.name_of(tool), tool_sets.description_of(tool)) for tool in offered.tools],
+    )
+    rendered = Rendered(prompt, offered.tools)
+    candidate = Candidate(rendered, model, counter or exact, brought=offered.brought, rules=offered.rules)
+    return candidate, offered.left_out
+
+
+def fitted_part(
+    snapshot: Snapshot,
+    conversation: ContextManager,
+    request: Request,
+    *,
+    now: datetime | None,
+    counter: TokenCounter | None = None,
+    looking: bool = False,
+) -> tuple[FixedPart, View, TokenUsage]:
+    """A request with the part of the conversation that fits. `looking`: nothing is sent.
+
+    If the cut moves, changed prompts and tools are rendered anew.
+    """
+    fixed = fixed_part(snapshot, request, counter=counter, now=now, conversation=conversation)
+    view, usage_of_all = fitted(snapshot, conversation, fixed, request.options, looking=looking)
+    if view.moved and (fixed.start.changes or fixed.start.untold):
+        fixed = fixed_part(
+            snapshot, request, counter=counter, now=now, conversation=conversation, reason="cut"
+        )
+        view, usage_of_all = fitted(snapshot, conversation, fixed, request.options, looking=looking)
+    return fixed, view, usage_of_all
+
+
+def fitted(
+    snapshot: Snapshot,
+    conversation: ContextManager,
+    fixed: FixedPart,
+    options: Options,
+    *,
+    looking: bool = False,
+) -> tuple[View, TokenUsage]:
+    """The part of the conversation that fits, and the cost of everything. `looking`: nothing is sent."""
+    get = snapshot.effective.get
+    empty = empty_usage(snapshot, fixed, options)
+    policy = Policy(
+        strategy=cast("Strategy | None", options.truncation_strategy) or get("/context/truncation_strategy"),
+        target=get("/context/truncation_target"),
+        keep_recent_turns=get("/context/keep_recent_turns"),
+        pin_first=get("/context/pin_first"),
+        identifier_tokens=get("/context/identifier_tokens"),
+    )
+    view = conversation.view(
+        fixed.counter,
+        policy,
+        Budget(empty.available, empty.total),
+        limit=empty.limit - empty.reserved,
+        looking=looking,
+        shape=fixed.shape,
+    )
+    if fixed.shape.format in BODY_BYTES and (conversation.history.images or _has_parts(fixed.current)):
+        around = (
+            fixed.prompt.text,
+            fixed.tools,
+            None if fixed.current is None else sent_message(fixed.current),
+        )
+        view = within_bytes(view, fixed.counter, form=fixed.shape.format, around=around)
+    return view, spent(snapshot, fixed, view, options)
+
+
+def _has_parts(message: Message | None) -> bool:
+    return message is not None and isinstance(message.content, list)
+
+
+def empty_usage(snapshot: Snapshot, fixed: FixedPart, options: Options) -> TokenUsage:
+    """The cost of everything but the conversation."""
+    return _usage(snapshot, fixed, (*fixed.before, *fixed.after), options)
+
+
+def spent(snapshot: Snapshot, fixed: FixedPart, view: View, options: Options) -> TokenUsage:
+    """The cost of everything."""
+    rows = (*fixed.before, *history_rows(view, fixed.counter), *fixed.after)
+    return _usage(snapshot, fixed, rows, options)
+
+
+def _usage(snapshot: Snapshot, fixed: FixedPart, rows: Sequence[UsageRow], options: Options) -> TokenUsage:
+    get = snapshot.effective.get
+    reserve = get("/context/reserve_tokens") if options.reserve_tokens is None else options.reserve_tokens
+    limit = get("/context/max_tokens") if options.max_context_tokens is None else options.max_context_tokens
+    # an answer of a set length must fit into the window, which may be larger than the limit
+    outside = max(fixed.model.context_window - fixed.model.limit(limit), 0) if fixed.model.known else 0
+    reserved = max(reserve, fixed.answer - outside) + get("/context/reserve_tool_tokens")
+    parts = [
+        UsagePart(part, tokens, fixed.counter.exact)
+        for part, tokens in tokens_by_part(fixed.prompt, fixed.counter).items()
+    ]
+    return usage(fixed.model, fixed.counter, rows, max_tokens=limit, reserved=reserved, parts=parts)

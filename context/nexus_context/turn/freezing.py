@@ -1,0 +1,193 @@
+"""Decides what a request begins with: the prompt and tools that were sent before, or new ones.
+
+A request begins with the frozen prompt and tools (`frozen.Frozen`), and its message tells what changed,
+unless one of these holds; then both are rendered anew, and earlier notes are left out:
+
+1. `first`: nothing was sent yet, or what replaced the history (a compaction, an undo) dropped the state.
+2. `model`, `agent`: the request is for another one.
+3. `refused`: a frozen tool may not be offered any more. Permissions and disabled tools hold at once.
+4. `tools`: the request itself brings a tool that is not frozen, or is defined otherwise: the model could not
+   call it. Tools of skills in files do not count: they are told, and offered when all is rendered anew.
+5. `cut`: the cut moves in this request, so little of what was sent before can be reused anyway.
+6. `cold`: the last request was made longer ago than a provider keeps what it caches (`context.cache_ttl`).
+7. `short`: to write again everything from the first change on costs no more than to send the note.
+   tokens x (write - read price) <= tokens of the note x write price
+8. `untold`: a user's message without a note is the newest in the history, so the change cannot be told.
+
+Rules 6 and 7 do not hold if the history has reasoning that is bound to what precedes it. A request of
+`nexus/session/rebase` drops the state (rule 1). A turn's later requests, behind a tool's result, have no
+message: what changes during a turn is told with the next one.
+"""
+
+from collections.abc import Collection
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+import msgspec
+
+from nexus_context.conversation.frozen import Change, Frozen, Rendered, changes_between, note_of
+from nexus_context.conversation.tools import Filter, name_of, select, sent_fields, tool_rows
+from nexus_context.folder.prompt.token_attribution import fragment_tokens
+from nexus_context.folder.snapshot import Snapshot
+from nexus_context.tokens import Lifetime, ModelLimits, TokenCounter
+from nexus_context.turn.last_message import NO_NOTE, Note, takes_memory
+from nexus_context.turn.manager import ContextManager
+from nexus_context.turn.prefix import first_difference
+from nexus_context.turn.request import Request
+
+Reason = Literal["first", "model", "agent", "refused", "tools", "cut", "cold", "short", "untold"]
+
+LIFETIMES: dict[Lifetime, timedelta] = {"5m": timedelta(minutes=5), "1h": timedelta(hours=1)}
+"""How long providers keep what they cache, by the setting `context.cache_ttl`."""
+
+WRITE: dict[Lifetime, float] = {"5m": 1.25, "1h": 2.0}
+READ = 0.1
+"""Prices of a model without known prices, in parts of the input price: of a cache write, by lifetime, and of
+a cache read.
+"""
+
+
+class Start(msgspec.Struct, frozen=True):
+    """What a request begins with.
+
+    `frozen` is the state if the conversation continues from it; None: nothing is frozen. `changes` are those
+    since prompt and tools were sent, `untold` those among them that no earlier note told. `reason` says why
+    both are rendered anew; None: they are sent as before.
+    """
+
+    rendered: Rendered
+    frozen: Frozen | None = None
+    changes: tuple[Change, ...] = ()
+    untold: tuple[Change, ...] = ()
+    note: Note = NO_NOTE
+    reason: Reason | None = None
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    """What would be sent if nothing was frozen. `brought` are the names of the request's own tools."""
+
+    rendered: Rendered
+    model: ModelLimits
+    counter: TokenCounter
+    brought: Collection[str]
+    rules: Filter
+
+
+def is_frozen(snapshot: Snapshot) -> bool:
+    """Whether requests of this folder begin with what was sent before (`context.replay`)."""
+    return bool(snapshot.effective.get("/context/replay") == "sent")
+
+
+def start(
+    snapshot: Snapshot,
+    conversation: ContextManager,
+    request: Request,
+    candidate: Candidate,
+    *,
+    now: datetime | None,
+    reason: Reason | None = None,
+) -> Start:
+    """What a request begins with, by the rules above. `reason`: render anew in any case."""
+    frozen = conversation.frozen
+    reason = reason or _reason_at_once(snapshot, frozen, candidate)
+    if frozen is None or reason is not None:
+        return _anew(snapshot, conversation, candidate, reason or "first")
+    separator = str(snapshot.effective.get("/context/section_separator"))
+    new, sent = candidate.rendered, frozen.sent.tools
+    changes = changes_between(frozen.sent, new, separator=separator, sent=sent)
+    untold = changes
+    if frozen.told is not None:
+        untold = changes_between(frozen.told, new, separator=separator, sent=sent)
+    if not changes and not untold:
+        return Start(frozen.sent, frozen)
+    reason = _reason_to_apply(snapshot, conversation, request, candidate, untold=untold, now=now)
+    if reason is not None:
+        return _anew(snapshot, conversation, candidate, reason)
+    if not untold or now is None or not takes_memory(request):
+        return Start(frozen.sent, frozen, changes=changes, untold=untold)
+    told = msgspec.structs.replace(frozen, told=new)
+    note = Note(note_of(untold), frozen.number)
+    return Start(frozen.sent, told, changes=changes, untold=untold, note=note)
+
+
+def _anew(snapshot: Snapshot, conversation: ContextManager, candidate: Candidate, reason: Reason) -> Start:
+    number = conversation.history.note_number + 1
+    model = candidate.model.given
+    frozen = Frozen(number, model, snapshot.agent, candidate.rendered)
+    return Start(candidate.rendered, frozen, reason=reason)
+
+
+def _reason_at_once(snapshot: Snapshot, frozen: Frozen | None, candidate: Candidate) -> Reason | None:
+    """Rules 1 to 4."""
+    if frozen is None:
+        return "first"
+    if frozen.model != candidate.model.given:
+        return "model"
+    if frozen.agent != snapshot.agent:
+        return "agent"
+    offered = {name_of(tool): tool for tool in candidate.rendered.tools}
+    earlier = {name_of(tool): tool for tool in frozen.sent.tools}
+    gone = [tool for name, tool in earlier.items() if name not in offered]
+    if gone and (select(gone, rules=candidate.rules).left_out or not candidate.model.can("tools")):
+        return "refused"
+    for name in candidate.brought:
+        tool = offered.get(name)
+        before = earlier.get(name)
+        if tool is not None and before != tool and (before is None or _differ(before, tool)):
+            return "tools"
+    return None
+
+
+def _differ(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    return sent_fields(one) != sent_fields(other)
+
+
+def _reason_to_apply(
+    snapshot: Snapshot,
+    conversation: ContextManager,
+    request: Request,
+    candidate: Candidate,
+    *,
+    untold: tuple[Change, ...],
+    now: datetime | None,
+) -> Reason | None:
+    """Rules 6 to 8."""
+    history = conversation.history
+    is_unanswered = request.message is None and bool(history.messages) and history.messages[-1].role == "user"
+    if untold and is_unanswered and not takes_memory(request):
+        return "untold"
+    if history.opaque:
+        return None
+    last = conversation.last_request
+    lifetime: Lifetime = snapshot.effective.get("/context/cache_ttl")
+    if now is not None and last is not None and now - last > LIFETIMES[lifetime]:
+        return "cold"
+    return "short" if untold and _is_short(conversation, candidate, untold, lifetime) else None
+
+
+def _is_short(
+    conversation: ContextManager, candidate: Candidate, untold: tuple[Change, ...], lifetime: Lifetime
+) -> bool:
+    """Rule 7."""
+    model, counter = candidate.model, candidate.counter
+    write, read = model.write_price(lifetime), model.cached_input_price
+    if write is None or read is None:
+        write, read = WRITE[lifetime], READ
+    frozen = conversation.frozen
+    assert frozen is not None  # noqa: S101 - only called with one
+    tokens = _tokens_from_change(frozen.sent, candidate.rendered, counter)
+    tokens += conversation.history.tokens(counter)
+    return tokens * (write - read) <= counter.count(note_of(untold)) * write
+
+
+def _tokens_from_change(before: Rendered, now: Rendered, counter: TokenCounter) -> int:
+    """Tokens of the tools and the prompt from the first difference on."""
+    prompt_tokens = fragment_tokens(now.prompt, counter)
+    if before.tools is not now.tools and list(before.tools) != list(now.tools):
+        return sum(prompt_tokens) + sum(row.tokens for row in tool_rows(now.tools, counter))
+    same = first_difference(before.prompt.text, now.prompt.text)
+    return sum(
+        tokens
+        for fragment, tokens in zip(now.prompt.fragments, prompt_tokens, strict=True)
+        if fragment.span.end > same
+    )

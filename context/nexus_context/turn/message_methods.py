@@ -1,0 +1,85 @@
+"""Methods by which a program writes a conversation, in terms of `add`."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from nexus_context.conversation import coercion
+from nexus_context.conversation.history import History
+from nexus_context.conversation.message import Message, ToolCall
+from nexus_context.conversation.tool_pairs import is_answered_batch, missing_results, paired
+from nexus_context.folder.prompt import texts
+
+
+class MessageMethods(ABC):
+    """What a `ContextManager` adds and repairs, one kind of message a method."""
+
+    @property
+    @abstractmethod
+    def history(self) -> History:
+        """All loaded messages since the last compaction."""
+
+    @abstractmethod
+    def add(self, messages: Iterable[Message]) -> None:
+        """Add messages."""
+
+    @abstractmethod
+    def _arrange(self, order: Sequence[int]) -> None:
+        """Keep the messages of these indexes, in this order."""
+
+    def add_user_message(self, content: str | Sequence[Any]) -> None:
+        """Add a user message: text, or parts such as `{"type": "text", "text": …}`."""
+        self.add([Message("user", coercion.content_from(content))])
+
+    def add_assistant_message(
+        self,
+        content: str | Sequence[Any] | None,
+        tool_calls: Iterable[ToolCall | Mapping[str, Any]] | None = None,
+    ) -> None:
+        """Add the model's answer: text, and its tool calls: `{"id", "name", "arguments"}` each, or OpenAI's
+        form.
+        """
+        parts = None if content is None else coercion.content_from(content)
+        self.add([Message("assistant", parts, coercion.tool_calls_from(tool_calls))])
+
+    def add_tool_result(self, tool_call_id: str, name: str, result: Any) -> None:
+        """Add a tool's result for the call of that id: text, parts, or a value that is sent as JSON."""
+        call = coercion.text_from(tool_call_id, "tool_call_id")
+        tool = coercion.text_from(name, "name")
+        self.add([Message("tool", coercion.result_from(result), tool_call_id=call, name=tool)])
+
+    # ------------------------------------------------------------ repairs
+
+    def prune_unpaired_tool_results(self) -> int:
+        """Drop results that do not follow their call, or answer it again; returns how many.
+
+        With a ledger, the session still has them: they are back when it is read again.
+        """
+        self.history.needs_all()
+        order = paired(self.history.messages)
+        dropped = len(self.history) - len(order)
+        self._arrange(order)
+        return dropped
+
+    def fix_orphaned_tool_calls(self) -> None:
+        """Give each call that has no result right behind it one that says so, as a request does anyway."""
+        self.history.needs_all()
+        missing = missing_results(self.history.messages)
+        before = len(self.history)
+        self.add([result for _, result in missing])
+        if len(self.history) != before + len(
+            missing
+        ):  # another program wrote to the session: it is read anew
+            return
+        places = [(index, 1) for index in range(before)] + [(place, 0) for place, _ in missing]
+        self._arrange(sorted(range(len(places)), key=places.__getitem__))
+
+    def ensure_assistant_after_tool_results(self) -> bool:
+        """Add a note of the assistant if the last messages are calls with all their results.
+
+        Call it before the user's next words, not within a tool loop. Returns whether a note was added.
+        """
+        is_added = is_answered_batch(self.history.messages)
+        if is_added:
+            self.add([Message("assistant", texts.text("results_end"))])
+        return is_added

@@ -1,0 +1,216 @@
+"""What two requests of a conversation share at their beginning: what a provider's cache can reuse.
+
+1. Providers cache the beginning of a request: tools, system prompt, history. The first token that differs
+   ends the reuse.
+2. The current message is new each time; the next request begins with it if it was appended as it was sent.
+3. Anthropic caches messages for one setting of thinking: another one ends the reuse before the first message.
+4. A break is where something that was sent before changed or was removed. The tokens that would have been
+   reused are written again, at the price of a write instead of the price of cached input.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from nexus_context.conversation.bound_thinking import Reasoning
+from nexus_context.conversation.message import Message, content_of
+from nexus_context.conversation.view import View
+from nexus_context.errors import Span
+from nexus_context.folder.prompt.render import Fragment, Prompt
+from nexus_context.tokens import Lifetime, ModelLimits, TokenCounter, count_message
+
+
+class Prefix(msgspec.Struct, frozen=True):
+    """The beginning of a request, and the tokens of its parts."""
+
+    model: ModelLimits
+    tools: tuple[bytes, ...]
+    tool_names: tuple[str, ...]
+    tool_tokens: tuple[int, ...]
+    prompt: Prompt
+    prompt_tokens: tuple[int, ...]  # of each fragment
+    view: View
+    ending: tuple[Message, ...] = ()  # what follows the conversation, as it is sent
+    fixed_hash: str = ""  # of tools and prompt
+    base: str = ""  # stands for model, tools and prompt
+    format: str = ""  # of the body; "": none
+    thinking: str | None = None  # how the body sets it, where that is part of the prefix; None: unknown
+    lifetime: Lifetime = "5m"  # of what the provider caches
+    reasoning: Reasoning = Reasoning()
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of everything that can be cached; the replacement of a missing result will change."""
+        return sum(self.tool_tokens) + sum(self.prompt_tokens) + self.view.tokens - self.view.repair_tokens
+
+
+class CacheBreak(msgspec.Struct, frozen=True):
+    """The first difference: in the tools, the system prompt, the history, or the model.
+
+    `path` and `span` are its place in a file, if any; `tokens` have to be read again. `cost` is the price of
+    that in US dollars; None if the model's prices are unknown.
+    """
+
+    category: str
+    label: str
+    tokens: int
+    cost: float | None
+    path: str | None = None
+    span: Span | None = None
+
+
+class CacheReport(msgspec.Struct, frozen=True):
+    """How many leading tokens of a request equal those of the request before, and what broke the rest.
+
+    `lapsed` is the number of answers whose reasoning the request before was sent with and this one is not: it
+    was bound to what changed.
+    """
+
+    reused: int
+    total: int
+    broke: CacheBreak | None
+    lapsed: int = 0
+
+
+def compare(before: Prefix | None, now: Prefix, counter: TokenCounter) -> CacheReport:
+    """What `now` can reuse of `before`, the last request of the same conversation."""
+    if before is None:
+        return CacheReport(0, now.tokens, None)
+    reused, cause = _common(before, now, counter)
+    if cause is None:
+        return CacheReport(reused, now.tokens, None)
+    category, label, fragment = cause
+    lost = max(before.tokens - reused, 0)
+    return CacheReport(
+        reused,
+        now.tokens,
+        lapsed=max(before.reasoning.holding - now.reasoning.holding, 0),
+        broke=CacheBreak(
+            category,
+            label,
+            lost,
+            _cost(now, lost),
+            path=fragment.path if fragment is not None else None,
+            span=fragment.source if fragment is not None and fragment.path else None,
+        ),
+    )
+
+
+_Cause = tuple[str, str, Fragment | None]
+
+
+def _common(before: Prefix, now: Prefix, counter: TokenCounter) -> tuple[int, _Cause | None]:
+    """Tokens in common, and what ends them; None if nothing of `before` changed."""
+    if before.model.given != now.model.given:
+        return 0, ("model", f"{before.model.given or 'no model'} → {now.model.given or 'no model'}", None)
+    tools = _same(before.tools, now.tools)
+    reused = sum(now.tool_tokens[:tools])
+    if tools < max(len(before.tools), len(now.tools)):
+        names = now.tool_names if tools < len(now.tools) else before.tool_names
+        return reused, ("tools", names[tools], None)
+    if before.prompt is not now.prompt and before.prompt.text != now.prompt.text:
+        common, fragment = _prompt_break(before.prompt, now.prompt, now.prompt_tokens)
+        return reused + common, ("system", fragment.title, fragment)
+    reused += sum(now.prompt_tokens)
+    if now.thinking != before.thinking and None not in (now.thinking, before.thinking):
+        return reused, ("history", "thinking is set otherwise, and messages are cached with that", None)
+    common, label = _history_break(before, now, counter)
+    return reused + common, (("history", label, None) if label else None)
+
+
+def _prompt_break(before: Prompt, now: Prompt, tokens: Sequence[int]) -> tuple[int, Fragment]:
+    """Tokens before the first fragment that differs, and that fragment, or the one that was removed."""
+    common = first_difference(before.text, now.text)
+    ends = [fragment.span.end <= common for fragment in now.fragments]
+    reused = sum(count for count, same in zip(tokens, ends, strict=True) if same)
+    old = next((fragment for fragment in before.fragments if fragment.span.end > common), None)
+    if old is not None and (common == len(now.text) or _source(old) not in map(_source, now.fragments)):
+        return reused, old
+    return reused, next(fragment for fragment in now.fragments if fragment.span.end > common)
+
+
+def _source(fragment: Fragment) -> tuple[str, str | None, str | None]:
+    return fragment.section, fragment.layer, fragment.path
+
+
+def first_difference(one: str, other: str) -> int:
+    """The length of the common beginning of two texts."""
+    same, most = 0, min(len(one), len(other))
+    while same < most:
+        middle = (same + most + 1) // 2
+        if one[same:middle] == other[same:middle]:
+            same = middle
+        else:
+            most = middle - 1
+    return same
+
+
+def _history_break(before: Prefix, now: Prefix, counter: TokenCounter) -> tuple[int, str]:
+    """Tokens of the messages in common, and what ends them; "" if all of `before` is still there."""
+    old, new = before.view, now.view
+    if old.history is not new.history:
+        return _other_history(before, new, counter)
+    same_cut = (old.head, old.start, old.note, old.anchor) == (new.head, new.start, new.note, new.anchor)
+    changed = [
+        index
+        for index in {*old.replaced, *new.replaced}
+        if index < old.end and old.replaced.get(index) != new.replaced.get(index)
+    ]
+    if same_cut and not changed:
+        return _tokens_before(new, old.end, counter) + _appended_tokens(before, new, counter), ""
+    if same_cut and all(new.history.messages[index].role == "tool" for index in changed):
+        return _tokens_before(new, min(changed), counter), "a long tool result was shortened"
+    moved = new.removed - old.removed
+    label = "the cut moved" + (f": {moved:,} more messages are not sent" if moved > 0 else "")
+    if same_cut:
+        label = "event and memory text of earlier turns is not sent any more"
+    appended = _same(before.ending, new.history.sent[old.end : old.end + len(before.ending)])
+    sent = [*old.messages(), *before.ending[:appended]]
+    same = _same(sent, new.messages())
+    return sum(new.sizes(counter)[:same]), "" if same == len(sent) else label
+
+
+def _other_history(before: Prefix, new: View, counter: TokenCounter) -> tuple[int, str]:
+    """The same for a history that was read again, or replaced: message by message."""
+    sent = [*before.view.messages(), *before.ending]
+    same = _same(sent, new.messages())
+    label = "the conversation was cleared, compacted or restored"
+    return sum(new.sizes(counter)[:same]), "" if same == len(sent) else label
+
+
+def _appended_tokens(before: Prefix, now: View, counter: TokenCounter) -> int:
+    """Tokens of the messages that ended the request before, and that the history has by now."""
+    sent, sums, end = now.history.sent, now.history.sums(counter), before.view.end
+    same = _same(before.ending, sent[end : min(now.end, end + len(before.ending))])
+    return sums[end + same] - sums[end] + _added(now, end, end + same)
+
+
+def _tokens_before(view: View, index: int, counter: TokenCounter) -> int:
+    """Tokens of what is sent before the message of that index, which is not before the cut."""
+    sums = view.history.sums(counter)
+    after = sums[view.end] - sums[index] + _added(view, index, view.end)
+    for at, message in view.replaced.items():
+        if at >= index:
+            size = count_message(counter, content_of(message), message.tool_calls, message.role)
+            after += size - (sums[at + 1] - sums[at])
+    return view.tokens - view.repair_tokens - after
+
+
+def _added(view: View, start: int, end: int) -> int:
+    """What the body adds to these messages."""
+    return sum(tokens for index, tokens in view.added.items() if start <= index < end)
+
+
+def _same(before: Sequence[object], now: Sequence[object]) -> int:
+    """How many leading elements are equal."""
+    for index, (one, other) in enumerate(zip(before, now, strict=False)):
+        if one != other:
+            return index
+    return min(len(before), len(now))
+
+
+def _cost(now: Prefix, tokens: int) -> float | None:
+    write, read = now.model.write_price(now.lifetime), now.model.cached_input_price
+    if write is None or read is None:
+        return None
+    return round(tokens * (write - read) / 1_000_000, 6)

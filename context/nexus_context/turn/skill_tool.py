@@ -1,0 +1,65 @@
+"""The tool `read_skill`, with which a model reads the skills that the system prompt lists.
+
+1. It is offered if a request wants it and offers a skill; its argument is one of their names.
+2. It reads what the folder's snapshot has: no other file, and no skill that the settings leave out.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from nexus_context.errors import RequestError
+from nexus_context.folder.prompt import texts
+from nexus_context.folder.prompt.sections import READ_SKILL
+from nexus_context.folder.snapshot import Snapshot, offered_skills, skill_text
+
+
+def definitions(
+    snapshot: Snapshot, *, skip_skills: bool = False, skill_filter: Sequence[str] | None = None
+) -> list[dict[str, Any]]:
+    """The tool, if the request offers a skill."""
+    names = [one.skill.name for one in _offered(snapshot, skip_skills, skill_filter)]
+    if not names:
+        return []
+    descriptions = texts.table("skill_read_tool")
+    name = {"type": "string", "enum": names, "description": descriptions["name"]}
+    schema = {"type": "object", "properties": {"name": name}, "required": ["name"]}
+    return [
+        {
+            "name": READ_SKILL,
+            "description": descriptions["description"],
+            "inputSchema": {**schema, "additionalProperties": False},
+            "annotations": {"readOnlyHint": True},
+        }
+    ]
+
+
+def run(snapshot: Snapshot, arguments: Mapping[str, Any] | str | None) -> str:
+    """The answer to a call. `arguments` are an object, or its JSON text.
+
+    Raises RequestError: `bad-argument`, which names the argument, `unknown-skill`.
+    """
+    value: Any = arguments
+    if isinstance(value, str):
+        try:
+            value = msgspec.json.decode(value)
+        except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
+            raise _bad(f"the arguments are not valid JSON: {error}.") from None
+    if not isinstance(value, Mapping):
+        raise _bad("the arguments must be an object with the name of a skill.")
+    for field in value:
+        if field != "name":
+            raise _bad(f"there is no argument {str(field)!r:.60}. Known: name.")
+    name = value.get("name")
+    if not isinstance(name, str):
+        raise _bad("name must be the name of a skill, as a string.")
+    return skill_text(snapshot, name)
+
+
+def _offered(snapshot: Snapshot, skip_skills: bool, skill_filter: Sequence[str] | None) -> Sequence[Any]:
+    return () if skip_skills else offered_skills(snapshot, skill_filter=skill_filter)
+
+
+def _bad(message: str) -> RequestError:
+    return RequestError(f"{READ_SKILL}: {message}", code="bad-argument")

@@ -1,0 +1,1 @@
+"""Other assistants: what their hooks ask, and how their settings are written."""

@@ -1,0 +1,125 @@
+"""The folders that hooks work in, as the daemon has them: with their snapshot, knowledge base and ledger.
+
+1. A folder that is open in a window is that window's. Another one is loaded for hooks alone. It stays loaded
+   and watched until a window opens it, or hooks have named MOST_FOLDERS others.
+2. Hooks run in threads of their own, and wait there for what the event loop does for them.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from nexus_context.disk import files
+from nexus_daemon.lsp.client_capabilities import ClientCapabilities
+from nexus_daemon.lsp.convert import path_to_uri
+from nexus_daemon.workspace.inputs import load_inputs
+
+if TYPE_CHECKING:  # most hooks need no folder
+    from nexus_context.folder.snapshot import Snapshot
+    from nexus_daemon.sessions.ledger_writer import FolderLedger
+    from nexus_daemon.windows.daemon import Daemon
+    from nexus_daemon.windows.live_folder import LiveFolder
+    from nexus_daemon.workspace.folders import Folder
+
+MOST_FOLDERS = 8
+PATIENCE_S = 10.0  # for a folder that takes long to load
+
+T = TypeVar("T")
+_Key = tuple[str, frozenset[tuple[str, str]]]
+"""A folder's path and the environment that it is loaded with."""
+
+
+class _NoDocuments:
+    def adopt(self) -> None: ...
+
+
+class HookClient:
+    """Has a folder loaded in the daemon; nothing is shown to it."""
+
+    name = "hooks"
+    capabilities = ClientCapabilities()
+    documents = _NoDocuments()
+    listens = False
+    running = unread = 0
+
+    def now(self) -> datetime:
+        return datetime.now().astimezone()
+
+    def swap(self, folder: "Folder", snapshot: "Snapshot | None") -> None: ...
+
+    def swap_agent(
+        self, folder: "Folder", agent: str, snapshot: "Snapshot | None", overlays: Mapping[str, str]
+    ) -> None: ...
+
+    def notify(self, method: str, params: Any) -> None: ...
+
+    def show_work(self, _: str) -> AbstractContextManager[Any]:
+        return nullcontext()
+
+
+class HookFolders:
+    """Finds the folders of hooks. `start` gives the daemon, on its event loop; threads call the methods."""
+
+    def __init__(self, start: "Callable[[], Daemon]", loop: asyncio.AbstractEventLoop) -> None:
+        self._start = start
+        self._loop = loop
+        self._clients: OrderedDict[_Key, HookClient] = OrderedDict()  # used last at the end
+
+    def ask(
+        self,
+        path: str,
+        environ: Mapping[str, str],
+        work: "Callable[[Daemon, LiveFolder], Coroutine[Any, Any, T]]",
+    ) -> T | None:
+        """The result of work on the folder at a path; None if there is no folder.
+
+        RequestError if it cannot be loaded, TimeoutError after PATIENCE_S.
+        """
+        if not files.is_dir(path):
+            return None
+        import nexus_daemon.windows.daemon  # noqa: F401 - in this thread, for which the loop does not wait
+
+        pending = asyncio.run_coroutine_threadsafe(self._work(path, environ, work), self._loop)
+        try:
+            return pending.result(PATIENCE_S)
+        finally:
+            pending.cancel()
+
+    def ledger(self, path: str, environ: Mapping[str, str]) -> "FolderLedger | None":
+        """The ledger of the folder at a path; fails as `ask`."""
+
+        async def open_ledger(daemon: "Daemon", folder: "LiveFolder") -> "FolderLedger":
+            return await daemon.ledgers.of(await folder.current(), folder)
+
+        return self.ask(path, environ, open_ledger)
+
+    async def _work(
+        self,
+        path: str,
+        environ: Mapping[str, str],
+        work: "Callable[[Daemon, LiveFolder], Coroutine[Any, Any, T]]",
+    ) -> T:
+        daemon = self._start()
+        return await work(daemon, self._folder(daemon, path, environ))
+
+    def _folder(self, daemon: "Daemon", path: str, environ: Mapping[str, str]) -> "LiveFolder":
+        own = set(self._clients.values())
+        windows = (one for one in daemon.windows.folders if one.path == path and one.client not in own)
+        window = next(windows, None)
+        if window is not None:
+            for key in [key for key in self._clients if key[0] == path]:
+                daemon.leave(self._clients.pop(key))
+            return window
+        key = (path, frozenset(environ.items()))
+        client = self._clients.pop(key, None)
+        if client is None:
+            client = HookClient()
+            daemon.join(client, load_inputs(environ))
+            daemon.add_folder(client, path_to_uri(path), name="", listed=True)
+        self._clients[key] = client
+        while len(self._clients) > MOST_FOLDERS:
+            daemon.leave(self._clients.popitem(last=False)[1])
+        return next(folder for folder in daemon.windows.folders if folder.client == client)

@@ -1,0 +1,107 @@
+"""Which instruction files other assistants said they loaded: of the last session in each folder.
+
+1. They are kept in `loaded.json` in the state directory: MOST_FOLDERS folders, MOST_FILES files of each.
+2. A session's file counts once, by path; a later event about it replaces the earlier one.
+3. What was written to a file after a session says nothing about that session: it is not compared.
+"""
+
+import os
+from collections.abc import Iterable, Mapping
+
+import msgspec
+from msgspec.structs import replace
+
+from nexus_context.disk import files
+from nexus_context.disk.user_state import state_directory
+from nexus_context.text.decoding import decode_as
+from nexus_daemon.process.state_files import write_file
+
+NAME = "loaded.json"
+MOST_FOLDERS = 200
+MOST_FILES = 300
+_LARGEST = 32 << 20  # bytes
+AT_START = ("session_start", "include", "compact")
+"""Reasons of what is in the first request; other files follow later, on an occasion."""
+_MTIME = 3  # of a stamp, in nanoseconds
+
+
+class LoadedFile(msgspec.Struct, frozen=True):
+    """A file that an assistant loaded, and why, in its own words."""
+
+    path: str
+    reason: str
+    type: str = ""
+    parent: str | None = None
+    trigger: str | None = None
+
+
+class LoadedSession(msgspec.Struct, frozen=True):
+    """The files of the last session in a folder; `at` is when the first of them was loaded, since 1970."""
+
+    assistant: str
+    folder: str
+    session: str
+    at: float
+    files: tuple[LoadedFile, ...]
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """A profile beside a session: files that only one of them has."""
+
+    session: LoadedSession
+    unexpected: tuple[LoadedFile, ...]
+    absent: tuple[str, ...]
+
+    @property
+    def agrees(self) -> bool:
+        return not (self.unexpected or self.absent)
+
+
+def store_path(environ: Mapping[str, str]) -> str:
+    return os.path.join(state_directory(environ), NAME)
+
+
+def read_sessions(environ: Mapping[str, str]) -> list[LoadedSession]:
+    """The sessions, the latest last; empty if there is no file that can be read."""
+    read = files.read_bytes(store_path(environ), limit=_LARGEST)
+    try:
+        return decode_as(read.data or b"[]", list[LoadedSession])
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return []
+
+
+def find_session(environ: Mapping[str, str], assistant: str, folder: str) -> LoadedSession | None:
+    """The last session of an assistant in a folder, by its real path."""
+    real = files.real_path(folder)
+    sessions = read_sessions(environ)
+    return next((one for one in reversed(sessions) if (one.assistant, one.folder) == (assistant, real)), None)
+
+
+def add_files(environ: Mapping[str, str], news: Iterable[LoadedSession]) -> None:
+    """Add what sessions loaded; OSError if it cannot be written."""
+    stored = {(one.assistant, one.folder): one for one in read_sessions(environ)}
+    for new in news:
+        before = stored.pop((new.assistant, new.folder), None)
+        if before is not None and before.session == new.session:
+            fresh = {file.path for file in new.files}
+            rest = tuple(file for file in before.files if file.path not in fresh)
+            new = replace(new, at=before.at, files=(*rest, *new.files))
+        stored[new.assistant, new.folder] = replace(new, files=new.files[-MOST_FILES:])
+    write_file(store_path(environ), msgspec.json.encode(list(stored.values())[-MOST_FOLDERS:]))
+
+
+def compare(session: LoadedSession, paths: Iterable[str]) -> Comparison:
+    """Compare the files of a profile's first request with those of a session."""
+    at_start = {files.real_path(file.path): file for file in session.files if file.reason in AT_START}
+    expected = {files.real_path(path) for path in paths}
+    unexpected = [
+        file for path, file in at_start.items() if path not in expected and _is_older(path, session)
+    ]
+    absent = [path for path in sorted(expected) if path not in at_start and _is_older(path, session)]
+    return Comparison(session, tuple(unexpected), tuple(absent))
+
+
+def _is_older(path: str, session: LoadedSession) -> bool:
+    """Whether a file is there and has not been written since the session began."""
+    stamp = files.file_stamp(path)
+    return stamp is not None and stamp[_MTIME] / 1e9 < session.at

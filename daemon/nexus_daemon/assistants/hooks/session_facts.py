@@ -1,0 +1,91 @@
+"""What a transcript says before a compaction, and what it says that is left after it.
+
+Codex writes all that is left into the record of a compaction (`replacement_history`) before it says that the
+session goes on. Claude Code writes its summary later; its hook for the agent that summarizes has it.
+"""
+
+import logging
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from nexus_context.assistants.sessions.recall import SessionFacts
+from nexus_context.assistants.sessions.record import SessionRecord
+from nexus_context.assistants.sessions.record_reader import last_compaction, records_since_compaction
+from nexus_context.assistants.tracking import PROGRAMS
+from nexus_context.assistants.transcripts.records import Record, Report
+from nexus_context.conversation.message import Message, text_of
+from nexus_context.errors import Span
+
+logger = logging.getLogger(__name__)
+
+MOST = 48 * 1024 * 1024  # bytes from the end of a transcript
+_START = Span(0, 0)
+_TEXTS = ("text", "content", "message", "arguments", "output")
+_COMMAND = re.compile(r"\s*/[a-z][\w:-]*(?:\s|\Z)")
+
+
+def read_facts(path: str, assistant: str) -> SessionFacts | None:
+    """The facts of the messages that the model is still sent; None if there are none."""
+    messages = read_live_messages(path, assistant)
+    return SessionFacts(messages) if messages else None
+
+
+def read_live_messages(path: str, assistant: str) -> list[Message]:
+    """The messages since the last compaction, with its summary."""
+    records = _records(path, assistant)
+    if not records:
+        return []
+    reader = PROGRAMS[assistant].record_format().reader
+    lines = [Record(record.value, _START, "A line") for record in records]
+    lines = [line for line in lines if reader.is_record(line.value)]
+    try:
+        conversations = reader.convert(lines, Report(path), False)
+    except Exception:  # a hook's answer must not fail
+        logger.exception("a transcript of %s cannot be read", assistant)
+        return []
+    main = [one for one in conversations if one.agent is None]
+    return [message for message in main[0].messages if not _is_command(message)] if main else []
+
+
+def read_present(path: str, assistant: str) -> tuple[str, ...]:
+    """The texts that the last compaction left; empty without a record of one."""
+    record_type = _record_type(assistant)
+    try:
+        compaction = None if record_type is None else last_compaction(path, record_type, MOST)
+    except OSError:
+        return ()
+    payload = None if compaction is None else compaction.value.get("payload")
+    return tuple(_texts(payload)) if isinstance(payload, dict) else ()
+
+
+def _records(path: str, assistant: str) -> list[SessionRecord]:
+    record_type = _record_type(assistant)
+    try:
+        return [] if record_type is None else records_since_compaction(path, record_type, MOST)
+    except OSError:
+        return []
+
+
+def _record_type(assistant: str) -> type[SessionRecord] | None:
+    """What a program writes to its transcripts; None if it has none, or is unknown."""
+    program = PROGRAMS.get(assistant)
+    return None if program is None or program.shares_file else program.record_format().record_type
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """The texts of messages in a JSON value."""
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, list):
+            stack.extend(reversed(item))
+        elif isinstance(item, dict):
+            stack.extend(each for name, each in item.items() if name in _TEXTS or isinstance(each, list))
+        elif isinstance(item, str):
+            yield item
+
+
+def _is_command(message: Message) -> bool:
+    """Whether a message is a command to the program, such as the `/compact` that it is about to carry out."""
+    return message.role == "user" and _COMMAND.match(text_of(message)) is not None

@@ -1,0 +1,164 @@
+"""The documents of one client: unsaved text wins over the disk, and some folder reads each of them."""
+
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from nexus_context.folder.layers.walk import CONFIG_DIRECTORY, within
+from nexus_context.folder.snapshot import Snapshot
+from nexus_daemon import features
+from nexus_daemon.lsp import convert, lsp_types
+from nexus_daemon.lsp.documents import Document, OpenDocuments
+from nexus_daemon.windows.daemon import Daemon
+from nexus_daemon.windows.live_folder import LiveFolder
+from nexus_daemon.workspace.checked_files import directory_of, misplaced
+from nexus_daemon.workspace.folders import FolderTable
+from nexus_daemon.workspace.publish import Client
+
+if TYPE_CHECKING:
+    from nexus_daemon.features.code_actions import Editing
+
+REASONS = {"config.json": "config", "mcp.json": "mcp", ".mcp.json": "mcp"}
+
+
+class View(NamedTuple):
+    """A file as a part of the context of a folder, or of an agent.
+
+    `folder` is a URI. `is_live`: requests can name it; they cannot name an agent that is not running.
+    """
+
+    snapshot: Snapshot
+    path: str
+    folder: str
+    agent: str | None = None
+    is_live: bool = True
+
+
+class ClientDocuments:
+    """The documents of a client as its folders read them. Lives on the event loop."""
+
+    def __init__(
+        self, client: Client, documents: OpenDocuments, folders: FolderTable[LiveFolder], daemon: Daemon
+    ) -> None:
+        self._client = client
+        self._documents = documents
+        self._folders = folders
+        self._daemon = daemon
+        self._explained: set[str] = set()  # paths of unchecked documents whose reason was logged
+
+    def changed(self, uri: str) -> None:
+        """Take in a document that was opened or edited: its text wins over the disk, under every path."""
+        document = self._documents.get(uri)
+        if document is None or document.path is None or not document.is_known:
+            return
+        self._set_overlays(self._documents.of_file(document.path), document.text)
+        if document.edited == document.opening:  # an edit changes nothing about who reads the file
+            self._adopt(document.path)
+
+    def closed(self, uri: str) -> None:
+        """Use the disk again, unless the file is open under another path.
+
+        The folder of a lone file is removed with the last of its documents.
+        """
+        document = self._documents.get(uri)
+        if document is None or document.path is None:
+            return
+        path = document.path
+        others = [other for other in self._documents.of_file(path) if other.uri != uri]
+        self._set_overlays([document], None)
+        if others:
+            self._set_overlays(others, others[0].text)
+        folder = self._folders.containing(path)
+        if folder is not None and not folder.is_listed:
+            paths = [other.path for other in self._documents if other.path and other.uri != uri]
+            if not any(self._folders.containing(other) is folder for other in paths):
+                self._daemon.remove_folder(self._client, folder.uri)
+
+    def adopt(self) -> None:
+        """Check open documents that no folder reads any more, or stop checking them."""
+        for document in self._documents:
+            if document.path is not None:
+                self._adopt(document.path)
+
+    def editing(self) -> "Editing":
+        """How the client takes edits now; of a file that is open several times, in what was edited last."""
+        opened = sorted(self._documents, key=lambda document: document.edited)
+        pairs = [(path, document) for document in opened for path in (document.real, document.path) if path]
+        return features.code_actions.Editing(  # imported by the first request for a fix
+            creates=self._client.capabilities.creates_files,
+            is_versioned=self._client.capabilities.takes_versions,
+            uris={path: document.uri for path, document in pairs},
+            versions={path: document.version for path, document in pairs},
+        )
+
+    async def view_of(self, uri: str) -> View | None:
+        """The context that a file is part of; None where no folder reads it."""
+        spelled = convert.uri_to_path(uri)
+        if spelled is None:
+            return None
+        document = self._documents.get(uri)
+        spellings = dict.fromkeys((spelled, spelled if document is None else document.real or spelled))
+        unread: View | None = None
+        for path, folder in ((one, folder) for one in spellings for folder in self._folders.reading(one)):
+            snapshot = await folder.current()
+            if path in snapshot.layers.texts:
+                return View(snapshot, path, folder.uri)
+            if folder.agents is not None:
+                await folder.agents.current()
+                view = folder.agents.view_reading(path)
+                if view is not None:
+                    agent = folder.agents.name_of(view)
+                    return View(view, path, folder.uri, agent, is_live=agent is not None)
+            unread = unread or View(snapshot, snapshot.layers.links.get(path, path), folder.uri)
+        return unread
+
+    async def lens_view(self, uri: str) -> View | None:
+        """The context whose lenses a file has: of a file below a folder of the list, that folder's."""
+        view = await self.view_of(uri)
+        folder = None if view is None else self._folders.get(view.folder)
+        is_lone = folder is not None and not folder.is_listed
+        return (self._view_below(uri) or view) if view is None or is_lone else view
+
+    def _set_overlays(self, documents: Iterable[Document], text: str | None) -> None:
+        """Set or drop the unsaved text of a file, under each path by which it is open or may be read."""
+        for path in {path: None for one in documents for path in (one.path, one.real) if path is not None}:
+            self._folders.set_overlay(path, text, _reason_of(path))
+
+    def _adopt(self, path: str) -> None:
+        """Check a file that no folder reads, such as the nested one of a package, in its own directory.
+
+        A document that only an agent would read is previewed, too, by the folder that has the agent.
+        """
+        folders = self._folders
+        directory, previewer = directory_of(path), folders.previewer(path)
+        is_setting = os.path.basename(os.path.dirname(path)) == CONFIG_DIRECTORY
+        if directory is not None and (is_setting or previewer is None) and not folders.may_read(path):
+            self._daemon.add_folder(self._client, convert.path_to_uri(directory), name="", listed=False)
+        if previewer is not None:
+            self._daemon.agents.preview(previewer, path)
+        elif directory is None and path not in self._explained:
+            self._explain(path)
+
+    def _explain(self, path: str) -> None:
+        """Log once why a document is not checked, if its name suggests that it is."""
+        reason = self._folders.unread_reason(path)
+        if reason is None and not self._folders.may_read(path) and (place := misplaced(path)) is not None:
+            reason = f"is not checked: {place}"
+        if reason is not None:
+            self._explained.add(path)
+            text = f"Nexus: {path} {reason}."
+            self._client.notify("window/logMessage", lsp_types.ShowMessageParams(lsp_types.INFORMATION, text))
+
+    def _view_below(self, uri: str) -> View | None:
+        """A file in the innermost folder of the list that contains it; None before that has a snapshot."""
+        path = convert.uri_to_path(uri) or ""
+        folders = [one for one in self._folders if one.is_listed and within(path, one.path)]
+        folder = max(folders, key=lambda one: len(one.path), default=None)
+        if folder is None or folder.snapshot is None:
+            return None
+        return View(folder.snapshot, path, folder.uri)
+
+
+def _reason_of(path: str) -> str:
+    """The reason that an edit of this file has in `nexus/context/didChange`."""
+    return REASONS.get(os.path.basename(path), "instructions")

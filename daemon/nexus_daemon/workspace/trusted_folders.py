@@ -1,0 +1,25 @@
+"""The list of trusted folders in the user's state directory, read and written for `nexus trust`."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from nexus_context.disk import files
+from nexus_context.folder.trust import TrustedFolders, trust_file, trusted_folders
+from nexus_daemon.process.state_files import write_file
+
+
+def read_trusted_folders(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The folders that the user trusts, by real path. NoStateDirectoryError as `trust_file`."""
+    return trusted_folders(files.read_text(trust_file(environ), limit=files.PROMPT_LIMIT).text)
+
+
+def set_trust(environ: Mapping[str, str], folder: str, *, trusted: bool) -> bool:
+    """Trust a folder, or trust it no longer; False if it was so before. OSError if that cannot be written."""
+    folders, real = set(read_trusted_folders(environ)), files.real_path(folder)
+    if (real in folders) == trusted:
+        return False
+    changed = {*folders, real} if trusted else folders - {real}
+    data = msgspec.json.encode(TrustedFolders(tuple(sorted(changed))))
+    write_file(trust_file(environ), msgspec.json.format(data, indent=1) + b"\n")
+    return True
