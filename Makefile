@@ -7,7 +7,7 @@
 # make check          format, lint, strict types, tests: what CI runs
 # make coverage       the branches that each suite covers; fails below 95 % of the library
 # make bench          every promise beside a peer or a floor of the same run, in one table (benchmarks/README.md)
-# make fuzz           the property tests with fifty times their examples, drawn anew (TIMES=5 TESTS=tests/context/mirror)
+# make fuzz           the property tests with fifty times their examples, drawn anew (TIMES=5 TESTS=tests/context/assistants/mirror)
 # make torture        the ledger under faults, and everything else under attack; some of it needs root
 # make generate       schemas, docs/protocol.md, docs/models.md and the TypeScript types, from their source
 # make models         the newest packages that the model registry is made from, then the registry

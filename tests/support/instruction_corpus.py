@@ -4,7 +4,7 @@
 
 A clone at its commit in `REPOSITORIES` has the files that were looked at last: 6,804 different ones in all.
 Three alarms were given, for passwords of databases in sample answers of a service: nobody can see that they
-open nothing. Lines that look like more than words are in `tests/context/documentation_lines.txt`.
+open nothing. Lines that look like more than words are in `tests/context/text/documentation_lines.txt`.
 """
 
 import subprocess

@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-FILES = Path(__file__).parent.parent / "context" / "conversation" / "transcripts" / "files"
+FILES = Path(__file__).parent.parent / "context" / "assistants" / "transcripts" / "files"
 STAMP = "2026-03-01T08:00:00.000Z"
 USAGE = {
     "input_tokens": 940,

@@ -1,6 +1,6 @@
 """Any history × current models: each body is one that the provider takes, and nothing is lost in silence.
 
-Each example is one history for all models. `make fuzz TESTS=tests/context/assembly/test_random_histories.py
+Each example is one history for all models. `make fuzz TESTS=tests/context/turn/test_random_histories.py
 TIMES=500` draws 10,000 of them.
 """
 

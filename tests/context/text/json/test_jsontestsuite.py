@@ -12,7 +12,7 @@ from nexus_context.text.json import parse
 
 LONGEST_S = 0.2
 
-CORPORA = Path(os.environ.get("NEXUS_CORPORA") or Path(__file__).parents[4] / "shared" / "data")
+CORPORA = Path(os.environ.get("NEXUS_CORPORA") or Path(__file__).parents[5] / "shared" / "data")
 FILES = sorted((CORPORA / "JSONTestSuite" / "test_parsing").glob("*.json"))
 
 

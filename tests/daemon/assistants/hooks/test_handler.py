@@ -28,7 +28,7 @@ from nexus_daemon.workspace.inputs import load_inputs
 T = TypeVar("T")
 
 PAYLOADS: dict[str, list[dict[str, Any]]] = json.loads(
-    (Path(__file__).parents[2] / "assistants" / "hook_payloads.json").read_text()
+    (Path(__file__).parents[3] / "assistants" / "hook_payloads.json").read_text()
 )
 SUMMARY = "<analysis>ABC-123</analysis><summary>The user asked about the gate.</summary>"
 
