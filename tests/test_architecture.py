@@ -2,8 +2,11 @@
 
 import ast
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -12,40 +15,6 @@ ROOT = Path(__file__).resolve().parents[1]
 CONTEXT = ROOT / "context" / "nexus_context"
 DAEMON = ROOT / "daemon" / "nexus_daemon"
 
-# reading order of the library: a module may import what comes before it, never what comes after
-ORDER = [
-    "errors",
-    "text",
-    "disk",
-    "config",
-    "tokens",
-    "folder",
-    "conversation",
-    "ledger",
-    "memory",
-    "turn",
-    "agents",
-    "assistants",
-    "assembler",
-    "loader",
-]
-# the daemon, in the same way
-DAEMON_ORDER = [
-    "process",
-    "protocol",
-    "lsp",
-    "features",
-    "workspace",
-    "sessions",
-    "agents",
-    "windows",
-    "assistants",
-    "api",
-    "server",
-    "shared",
-    "cli",
-    "__main__",
-]
 # methods that open, list or write something on the disk; `files.read_text` is called by its bare name
 DISK = {
     "open",
@@ -58,7 +27,6 @@ DISK = {
     "unlink",
     "mkdir",
 }
-MAX_LINES = 600
 MODULE = re.compile(r"nexus_(context|daemon)(\.\w+)+")
 
 
@@ -108,33 +76,75 @@ def test_the_library_knows_nothing_of_lsp_or_the_daemon() -> None:
     assert found == []
 
 
-@pytest.mark.parametrize(
-    ("package", "order"),
-    [(CONTEXT, ORDER), (DAEMON, DAEMON_ORDER)],
-    ids=["library", "daemon"],
-)
-def test_imports_point_one_way(package: Path, order: list[str]) -> None:
+def rooms(package: Path) -> list[str]:
+    """The rooms of a package, in the order of the picture in ARCHITECTURE.md."""
+    picture = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").split("```")[1]
+    _, _, part = picture.partition(f"{package.parent.name}/{package.name}/")
+    lines = part.splitlines()[1:]
+    return [line.split()[0].rstrip("/").removesuffix(".py") for line in takewhile(is_room, lines)]
+
+
+def is_room(line: str) -> bool:
+    return line.startswith("  ")
+
+
+@pytest.mark.parametrize("package", [CONTEXT, DAEMON], ids=lambda path: path.name)
+def test_imports_point_up_in_the_picture(package: Path) -> None:
     """Imports in functions, for type checkers only, and by a module's name in a string count, too."""
-    root = CONTEXT if package.is_relative_to(CONTEXT) else DAEMON
-    prefix = ".".join(package.relative_to(root.parent).parts)
-    wrong = []
+    order, wrong = rooms(package), []
     for name, _, tree in modules(package):
         place = order.index(name.split(".")[0]) if name else len(order)
         for imported in (*imports(tree), *names_of_modules(tree)):
-            top = imported.removeprefix(f"{prefix}.").split(".")[0] if imported.startswith(prefix) else ""
-            if top in order and order.index(top) > place:
+            top = imported.removeprefix(f"{package.name}.").split(".")[0]
+            if imported.startswith(f"{package.name}.") and top in order and order.index(top) > place:
                 wrong.append(f"{name} imports {imported}")
     assert wrong == []
 
 
-@pytest.mark.parametrize(
-    ("package", "order"),
-    [(CONTEXT, ORDER), (DAEMON, DAEMON_ORDER)],
-    ids=["library", "daemon"],
-)
-def test_every_module_has_its_place_in_the_order(package: Path, order: list[str]) -> None:
-    tops = {name.split(".")[0] for name, _, _ in modules(package)} - {""}
-    assert tops - set(order) == set()
+@pytest.mark.parametrize("package", [CONTEXT, DAEMON], ids=lambda path: path.name)
+def test_the_picture_shows_every_room(package: Path) -> None:
+    assert {name.split(".")[0] for name, _, _ in modules(package)} - {""} == set(rooms(package))
+
+
+@pytest.mark.parametrize("package", [CONTEXT, DAEMON], ids=lambda path: path.name)
+def test_nothing_imports_in_a_circle(package: Path) -> None:
+    """Neither modules nor rooms, at any depth. Late imports count, those for type checkers alone do not."""
+    known = {f"{package.name}.{name}".rstrip(".") for name, _, _ in modules(package)}
+    graphs: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for name, _, tree in modules(package):
+        module = f"{package.name}.{name}".rstrip(".")
+        for target in known.intersection(targets_at_run_time(tree, known)):
+            room, one, other = meeting_place(module, target)
+            if one != other:
+                graphs[room][one].add(other)
+    circles = {}
+    for room, graph in graphs.items():
+        try:
+            TopologicalSorter(graph).prepare()
+        except CycleError as error:
+            circles[room] = error.args[1]
+    assert circles == {}
+
+
+def meeting_place(one: str, other: str) -> tuple[str, str, str]:
+    """The innermost package that has both modules, and what of it each of them is in; itself: `__init__`."""
+    parts, others = one.split("."), other.split(".")
+    depth = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(parts, others, strict=False)))
+    names = [each[depth] if len(each) > depth else "__init__" for each in (parts, others)]
+    return ".".join(parts[:depth]), names[0], names[1]
+
+
+def targets_at_run_time(tree: ast.Module, known: set[str]) -> Iterator[str]:
+    """The modules that a module imports, late or not, unless only for type checkers."""
+    for statement in tree.body:
+        if isinstance(statement, ast.If) and ast.unparse(statement.test) == "TYPE_CHECKING":
+            continue
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Import):
+                yield from (alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                names = (f"{node.module}.{alias.name}" for alias in node.names)
+                yield from (name if name in known else node.module for name in names)
 
 
 def test_only_files_reads_the_disk_and_only_the_ledger_writes() -> None:
@@ -259,16 +269,6 @@ def test_commands_know_the_process_that_they_run_for_from_their_invocation() -> 
         if isinstance(node, ast.Attribute) and node.attr in owned and ast.unparse(node.value) in process
     ]
     assert uses == []
-
-
-@pytest.mark.parametrize("package", [CONTEXT, DAEMON], ids=lambda path: path.name)
-def test_no_module_grows_past_what_a_reader_holds(package: Path) -> None:
-    long = {
-        name: count
-        for name, path, _ in modules(package)
-        if (count := len(path.read_text().splitlines())) > MAX_LINES
-    }
-    assert long == {}
 
 
 @pytest.mark.parametrize("package", [CONTEXT, DAEMON], ids=lambda path: path.name)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from nexus_daemon.shared import client, hello, process
+from nexus_daemon.shared import client, election, hello
 from nexus_daemon.shared.goodbye import METHOD
 from nexus_daemon.shared.identity import DirectPlace, NoSharedDaemonError, find_place
 from support.client import Client
@@ -606,7 +606,7 @@ def test_who_listens_at_the_port_of_a_dead_daemon_learns_nothing(
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
-        lock = process.take_lock(home.place)
+        lock = election.take_lock(home.place)
         assert lock is not None
         try:
             payload = f'{{"prompt": "{CANARY}"}}'

@@ -18,7 +18,7 @@ from nexus_daemon.lsp.convert import uri_to_path
 if TYPE_CHECKING:
     from nexus_daemon.cli.asking import FolderClient
 
-LOOK_S = 0.05  # between two looks at an index that is being updated
+LOOK_S = 0.005  # between two looks at an index that is being updated
 MOST_S = 45.0  # that a command waits for it
 EPILOG = """\
 examples:

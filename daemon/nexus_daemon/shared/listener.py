@@ -33,7 +33,7 @@ from nexus_daemon.lsp.stdio import serve_stream
 from nexus_daemon.process import version
 from nexus_daemon.process.client_process import ClientProcess
 from nexus_daemon.process.version import PROTOCOL, __version__
-from nexus_daemon.shared import client, hello, process
+from nexus_daemon.shared import client, election, hello
 from nexus_daemon.shared.command_runner import CommandRunner, RunCommand
 from nexus_daemon.shared.goodbye import CLOSED, REPLACED, STOPPED, goodbye
 from nexus_daemon.shared.hook_runner import HookRunner
@@ -148,7 +148,7 @@ class SharedDaemon:
 
     def _accept(self) -> None:
         """Accept every connection that waits."""
-        for _ in range(process.QUEUE):
+        for _ in range(election.QUEUE):
             try:
                 connected, _ = self._listener.accept()
             except (BlockingIOError, InterruptedError):
@@ -411,12 +411,12 @@ class SharedDaemon:
     @property
     def _is_ours(self) -> bool:
         """Whether no other daemon can have taken the address."""
-        return self._lock is None or process.holds_lock(self._place, self._lock)
+        return self._lock is None or election.holds_lock(self._place, self._lock)
 
     def _listen_again(self) -> None:
         loop = asyncio.get_running_loop()
         try:
-            listener = process.listen(self._place)
+            listener = election.listen(self._place)
         except OSError as error:
             self._start_log()
             logger.warning("%s cannot be made again: %s", self._place.address, error)

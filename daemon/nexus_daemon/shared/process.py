@@ -2,10 +2,8 @@
 
 1. It takes the lock, listens, and says so, before anything slow is imported: clients wait in the queue of the
    socket meanwhile.
-2. A socket that is in the way belongs to a dead daemon, since this one has the lock. The new one takes its
-   place in one step.
-3. On Linux the process is named `nexusd`: its command line may be that of the forwarder that it is a fork of.
-4. It ends after `daemon.idle_minutes` without a connection, on SIGTERM, for a newer client, or for
+2. On Linux the process is named `nexusd`: its command line may be that of the forwarder that it is a fork of.
+3. It ends after `daemon.idle_minutes` without a connection, on SIGTERM, for a newer client, or for
    `nexus stop`. Then it listens no more, lets open requests end, writes what waits, and releases its lock.
 """
 
@@ -16,9 +14,8 @@ import signal
 import socket
 import stat
 import sys
-import time
 
-from nexus_daemon.shared import client
+from nexus_daemon.shared import client, election
 from nexus_daemon.shared.identity import DirectPlace, NoSharedDaemonError, Place, find_place
 
 TYPE_CHECKING = False
@@ -28,8 +25,6 @@ if TYPE_CHECKING:
     from nexus_daemon.shared.command_runner import RunCommand
 
 NAME = "nexusd"
-ELECTION_S = 0.3  # for which a held lock may be that of a client who looks whether a daemon runs
-QUEUE = 512  # connections that wait to be accepted
 
 
 def run(run_command: "RunCommand") -> int:
@@ -46,14 +41,14 @@ def run(run_command: "RunCommand") -> int:
     os.umask(0o077)
     try:
         place = find_place(os.environ)
-        lock = take_lock(place)
+        lock = election.take_lock(place)
     except (NoSharedDaemonError, OSError) as error:
         print(error, file=sys.stderr)  # noqa: T201 - the process that started this one reads it
         return 1
     if lock is None:  # another one was elected
         return 0
     try:
-        listener = listen(place)
+        listener = election.listen(place)
     except OSError as error:
         print(f"{place.directory}: {error.strerror or error}", file=sys.stderr)  # noqa: T201 - as above
         return 1
@@ -75,7 +70,7 @@ def run_at(path: str) -> int:
     place = DirectPlace(os.path.abspath(path), has_socket=True)
     if os.path.lexists(place.socket) and not _is_stale(place.socket):
         raise FileExistsError(errno.EEXIST, f"{path} exists, and is not the socket of a server that is gone")
-    return serve(place, listen_at(place.socket), None)
+    return serve(place, election.listen_at(place.socket), None)
 
 
 def run_on_loopback(port: int, report: "Callable[[int, str], None]") -> int:
@@ -84,34 +79,9 @@ def run_on_loopback(port: int, report: "Callable[[int, str], None]") -> int:
 
     directory = find_place(os.environ).directory
     place = DirectPlace(os.path.join(directory, f"direct-{os.getpid()}.tcp"), has_socket=False)
-    listener = listen_on_loopback(place.token, port)
+    listener = election.listen_on_loopback(place.token, port)
     report(listener.getsockname()[1], place.token)
     return serve(place, listener, None)
-
-
-def take_lock(place: Place) -> int | None:
-    """Take the lock that the daemon of this place holds; None if another one has it."""
-    descriptor = os.open(place.lock, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
-    deadline = time.monotonic() + ELECTION_S
-    while True:
-        if not client.try_lock(descriptor, is_exclusive=True):
-            if time.monotonic() > deadline:
-                os.close(descriptor)
-                return None
-            time.sleep(0.01)
-            continue
-        os.lseek(descriptor, 0, os.SEEK_SET)
-        if _is_at(descriptor, place.lock):
-            os.ftruncate(descriptor, 0)
-            os.write(descriptor, b"%d\n" % os.getpid())  # for people, and for `nexus stop --force`
-            return descriptor
-        os.close(descriptor)  # somebody removed the file meanwhile: another daemon could lock its successor
-        return take_lock(place)
-
-
-def holds_lock(place: Place, lock: int) -> bool:
-    """Whether the file that is locked is still the one that others look at."""
-    return _is_at(lock, place.lock)
 
 
 def _is_stale(path: str) -> bool:
@@ -124,62 +94,6 @@ def _is_stale(path: str) -> bool:
         except ConnectionRefusedError:
             return True
     return False
-
-
-def _is_at(descriptor: int, path: str) -> bool:
-    try:
-        return os.path.samestat(os.fstat(descriptor), os.stat(path))
-    except OSError:
-        return False
-
-
-def listen(place: Place) -> socket.socket:
-    """Listen at the address of a place, which a dead daemon may have left."""
-    return listen_at(place.socket) if place.has_socket else listen_on_loopback(place.token)
-
-
-def listen_at(path: str) -> socket.socket:
-    """Listen at a Unix socket that only the user can open, in place of whatever is at the path."""
-    listener = socket.socket(socket.AF_UNIX)
-    temporary = f"{path}.{os.getpid()}"
-    try:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        listener.bind(temporary)
-        os.chmod(temporary, 0o600)
-        listener.listen(QUEUE)
-        os.replace(temporary, path)
-        listener.setblocking(False)
-    except OSError:
-        listener.close()
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
-    return listener
-
-
-def listen_on_loopback(path: str, port: int = 0) -> socket.socket:
-    """Listen on a port of the loopback interface, by default any; the file gets the port and a new token."""
-    listener = socket.socket()
-    temporary = f"{path}.{os.getpid()}"
-    try:
-        if os.name != "nt":  # there it would let others share the port
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((client.LOOPBACK, port))
-        listener.listen(QUEUE)
-        listener.setblocking(False)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-        with open(os.open(temporary, flags, 0o600), "w", encoding="ascii") as file:
-            file.write(f"{listener.getsockname()[1]} {os.urandom(32).hex()}\n")
-        os.replace(temporary, path)
-    except OSError:
-        listener.close()
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
-    return listener
 
 
 def _report_listening(place: Place) -> None:

@@ -134,7 +134,8 @@ class FolderLedgers:
         try:
             ledger = await self._open_ledger(self.writer.find, snapshot, folder)
         except RequestError as error:  # requests for a conversation report it
-            logger.warning("%s", error)
+            if error.code != "ledger-closed":  # the daemon ends
+                logger.warning("%s", error)
         else:
             if ledger is not None and folder.ledger is None:
                 self._use_ledger(ledger, folder)

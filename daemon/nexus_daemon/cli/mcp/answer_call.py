@@ -9,10 +9,8 @@
 import argparse
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
-
-import msgspec
 
 from nexus_context.disk import cancellation
 from nexus_context.disk.files import exists, is_dir, real_path
@@ -20,22 +18,10 @@ from nexus_context.errors import RequestError
 from nexus_context.text.redact import redact
 from nexus_context.text.visible import visible
 from nexus_daemon.cli import invocation, output
+from nexus_daemon.cli.mcp.call_scope import CallScope
 from nexus_daemon.cli.mcp.pages import ToolAnswer, page_text
 from nexus_daemon.shared.mcp_server import definitions
 from nexus_daemon.shared.mcp_server.workspace_folders import is_beneath
-
-
-class CallScope(msgspec.Struct, frozen=True):
-    """What a call is about. `folder` is the workspace, `path` the file or directory that the call names.
-
-    Both are absolute and resolved. `assistant` is the one that called; None if it has no profile.
-    """
-
-    folder: str
-    path: str
-    assistant: str | None
-    arguments: Mapping[str, Any]
-
 
 AnswerTool = Callable[[CallScope], ToolAnswer]
 

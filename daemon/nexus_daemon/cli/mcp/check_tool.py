@@ -9,7 +9,7 @@ from nexus_context.disk.files import is_dir
 from nexus_context.errors import Problem, RequestError, Severity
 from nexus_daemon.cli.check_agents import check_agents
 from nexus_daemon.cli.folder import load_inputs, read
-from nexus_daemon.cli.mcp.answer_call import CallScope
+from nexus_daemon.cli.mcp.call_scope import CallScope
 from nexus_daemon.cli.mcp.pages import ToolAnswer
 from nexus_daemon.cli.mcp.places import describe_problem, surroundings_at
 from nexus_daemon.shared.mcp_server.definitions import ALL, NEXUS

@@ -13,7 +13,7 @@ from nexus_context.disk.files import is_dir
 from nexus_context.errors import Severity
 from nexus_daemon.cli import output
 from nexus_daemon.cli.folder import short_path
-from nexus_daemon.cli.mcp.answer_call import CallScope
+from nexus_daemon.cli.mcp.call_scope import CallScope
 from nexus_daemon.cli.mcp.pages import ToolAnswer
 from nexus_daemon.cli.mcp.places import surroundings_at
 from nexus_daemon.shared.mcp_server.definitions import ALL, NEXUS

@@ -21,7 +21,7 @@ from nexus_context.memory.levels import Levels, session_names
 from nexus_context.memory.working import Entry
 from nexus_daemon.cli import output
 from nexus_daemon.cli.folder import short_path
-from nexus_daemon.cli.mcp.answer_call import CallScope
+from nexus_daemon.cli.mcp.call_scope import CallScope
 from nexus_daemon.cli.mcp.pages import ToolAnswer
 from nexus_daemon.cli.memory import NOTES
 from nexus_daemon.cli.open_session import ledger_for, load_folder, workspace_of

@@ -6,7 +6,7 @@ from nexus_context.errors import RequestError
 from nexus_daemon import protocol
 from nexus_daemon.cli.folder import short_path
 from nexus_daemon.cli.knowledge import settled_status
-from nexus_daemon.cli.mcp.answer_call import CallScope
+from nexus_daemon.cli.mcp.call_scope import CallScope
 from nexus_daemon.cli.mcp.pages import ToolAnswer
 from nexus_daemon.lsp.convert import uri_to_path
 
