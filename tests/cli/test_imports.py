@@ -21,16 +21,17 @@ msgspec nexus_context nexus_context.assistants nexus_context.config nexus_contex
 nexus_context.errors nexus_context.folder nexus_context.text nexus_context.tokens nexus_daemon
 nexus_daemon.agents nexus_daemon.agents.previews nexus_daemon.cli nexus_daemon.cli.assistant_option
 nexus_daemon.cli.check nexus_daemon.cli.check_agents nexus_daemon.cli.commands nexus_daemon.cli.folder
-nexus_daemon.cli.invocation nexus_daemon.cli.output nexus_daemon.cli.parser nexus_daemon.process
-nexus_daemon.process.lazy nexus_daemon.process.lean_imports nexus_daemon.process.version
-nexus_daemon.workspace nexus_daemon.workspace.agent_documents nexus_daemon.workspace.inputs
+nexus_daemon.cli.guard nexus_daemon.cli.invocation nexus_daemon.cli.output nexus_daemon.cli.parser
+nexus_daemon.process nexus_daemon.process.lazy nexus_daemon.process.lean_imports
+nexus_daemon.process.version nexus_daemon.workspace nexus_daemon.workspace.agent_documents
+nexus_daemon.workspace.inputs
 """
 
 SERVE = """
 msgspec nexus_context nexus_context.errors nexus_context.text nexus_daemon nexus_daemon.api
-nexus_daemon.cli nexus_daemon.cli.invocation nexus_daemon.cli.output nexus_daemon.cli.serve
-nexus_daemon.lsp nexus_daemon.process nexus_daemon.process.lazy nexus_daemon.process.lean_imports
-nexus_daemon.process.version nexus_daemon.protocol
+nexus_daemon.cli nexus_daemon.cli.guard nexus_daemon.cli.invocation nexus_daemon.cli.output
+nexus_daemon.cli.serve nexus_daemon.lsp nexus_daemon.process nexus_daemon.process.lazy
+nexus_daemon.process.lean_imports nexus_daemon.process.version nexus_daemon.protocol
 """
 
 SLOW = {"asyncio", "concurrent", "inspect", "json", "logging", "pathlib", "socket", "ssl", "subprocess"}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from nexus_context.disk.deadline import Deadline, Turns
-    from nexus_daemon.cli.output import Guard
+    from nexus_daemon.cli.guard import Guard
 
 
 class LocalOnlyError(Exception):

@@ -11,7 +11,6 @@
 
 import io
 import os
-import re
 import sys
 import time
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from nexus_context.text.visible import visible, visible_json, visible_line
+from nexus_daemon.cli.guard import Guard, write_guarded
 from nexus_daemon.cli.invocation import current
 
 if TYPE_CHECKING:
@@ -28,18 +28,17 @@ if TYPE_CHECKING:
 LONGEST_PATH = 4096  # characters; grep cannot find a folded path
 
 # what GitHub Actions runs as a command: `::` after blanks at the start of a line, `##[` anywhere
-_COMMAND = re.compile(r"(?m)(^[^\S\n]*):(?=:)|##(?=\[)")
 _LEGACY_COMMAND = "##["
 
 
 def line(text: str) -> None:
     """A line for people; line ends in it are made visible."""
-    _write(current().stdout, visible_line(text) + "\n")
+    write_guarded(current().stdout, visible_line(text) + "\n")
 
 
 def page(text: str) -> None:
     """Text for people, with its own line ends."""
-    _write(current().stdout, visible(text))
+    write_guarded(current().stdout, visible(text))
 
 
 def data(text: str) -> None:
@@ -87,12 +86,12 @@ def commands(text: str) -> None:
 
 def complain(command: str, text: str) -> None:
     """A line for people on standard error, after the command's name."""
-    _write(current().stderr, f"nexus {command}: {visible_line(text)}\n")
+    write_guarded(current().stderr, f"nexus {command}: {visible_line(text)}\n")
 
 
 def beside(text: str) -> None:
     """Text for people on standard error; it appears at once."""
-    _write(current().stderr, visible(text))
+    write_guarded(current().stderr, visible(text))
     current().stderr.flush()
 
 
@@ -152,7 +151,7 @@ def finish(code: int) -> int:
         return 0
     except OSError as error:
         drop()
-        _write(current().stderr, f"nexus: the output cannot be written: {error.strerror}\n")
+        write_guarded(current().stderr, f"nexus: the output cannot be written: {error.strerror}\n")
         return 1
     return code
 
@@ -226,30 +225,3 @@ def replace_unencodable() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
-
-
-class Guard:
-    """A stream for people; `styled` if its text is guarded already and holds a terminal's styles."""
-
-    def __init__(self, stream: "TextIO | Guard", *, styled: bool = False) -> None:
-        self._stream: TextIO = stream._stream if isinstance(stream, Guard) else stream  # noqa: SLF001 - its own
-        self._styled = styled
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-    def write(self, text: str) -> int:
-        _write(self._stream, text if self._styled else visible(text))
-        return len(text)
-
-    def writelines(self, lines: Any) -> None:
-        for text in lines:
-            self.write(text)
-
-
-def _write(stream: "TextIO | Guard", text: str) -> None:
-    stream.write(text if stream.isatty() else _COMMAND.sub(_parted, text))
-
-
-def _parted(match: re.Match[str]) -> str:
-    return match[0] + " "

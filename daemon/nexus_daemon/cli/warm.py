@@ -19,6 +19,7 @@ from nexus_context.disk import containment
 from nexus_context.disk.deadline import Turns
 from nexus_daemon.cli import output
 from nexus_daemon.cli.commands import may_run_warm
+from nexus_daemon.cli.guard import Guard
 from nexus_daemon.cli.invocation import LocalOnlyError, RemoteInvocation, running
 from nexus_daemon.cli.parser import parse
 from nexus_daemon.shared.command_client import program
@@ -49,7 +50,7 @@ def _run(request: CommandRequest, frames: "_Frames") -> int:
         environ=request.environ,
         cwd=request.cwd,
         stdout=stdout,
-        stderr=output.Guard(stderr),
+        stderr=Guard(stderr),
         terminal_size=request.size,
         turns=_TURNS,
     )

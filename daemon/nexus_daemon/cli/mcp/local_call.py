@@ -6,7 +6,7 @@ from typing import cast
 
 from nexus_context.disk.cancellation import WorkCancelled, cancellable
 from nexus_context.disk.deadline import Turns
-from nexus_daemon.cli import output
+from nexus_daemon.cli.guard import Guard
 from nexus_daemon.cli.invocation import RemoteInvocation, current, running
 from nexus_daemon.cli.mcp.answer_call import print_answer
 from nexus_daemon.cli.parser import parse
@@ -24,7 +24,7 @@ def run_here(
         environ=current().environ,
         cwd=folder,
         stdout=streams[0],
-        stderr=output.Guard(streams[1]),
+        stderr=Guard(streams[1]),
         terminal_size=(0, 0),
         turns=_TURNS,
     )
