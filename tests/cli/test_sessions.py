@@ -434,6 +434,15 @@ def test_the_path_of_the_ledger(chat: Place, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("command", [("list",), ("search", "disk")])
+def test_a_ledger_that_cannot_be_used_is_no_empty_one(
+    chat: Place, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    settings(tmp_path, '{"ledger": {"path": "~/mine"}}')
+    (tmp_path / "home/mine").mkdir()
+    assert "Conversations are lost when Nexus ends." in chat.run(*command)[1]
+
+
 def settings(root: Path, text: str) -> None:
     """The global config.json."""
     (root / "home/.nexus3").mkdir(parents=True, exist_ok=True)

@@ -64,3 +64,11 @@ def test_a_relative_folder_is_refused() -> None:
     for load in (ContextLoader(environ={}).load, lambda cwd: PromptLoader(environ={}).load(cwd=cwd)):
         with pytest.raises(ValueError, match="must be an absolute path, not 'project'"):
             load(Path("project"))
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: str(page.name))
+def test_what_the_documentation_imports_is_there(page: Path) -> None:
+    for line in re.findall(
+        r"^ *(from nexus_context[\w.]* import [^(\n#]+)", page.read_text("utf-8"), re.MULTILINE
+    ):
+        exec(line, {})  # noqa: S102 - a line of our own page

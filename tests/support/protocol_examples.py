@@ -292,7 +292,7 @@ class _Recorder:
         self.ask("nexus/session/rename", {**folder, "session": "another plan", "to": "plan B"})
         self.ask("nexus/session/list", folder)
         self.ask("nexus/session/find", {**folder, "session": "plan B"})
-        self.ask("nexus/session/turns", {**plan, "last": 1})
+        self.ask("nexus/session/turns", {**plan, "first": 2})
         self.ask("nexus/session/export", {**plan, "format": "markdown"})
         self.ask("nexus/session/search", {**folder, "query": "callers -nobody"})
         self.ask("nexus/session/delete", {**folder, "session": "plan B"})

@@ -97,6 +97,7 @@ CODES = {
     "key-reused": "an earlier append with a different message count used the idempotency key",
     "knowledge": "the index of the knowledge base cannot be read now",
     "ledger-busy": "another process has locked the ledger for too long; nothing was written",
+    "ledger-moved": "the ledger was moved or replaced while this was written to it; send it again",
     "ledger-closed": "the daemon is ending",
     "ledger-corrupt": "the ledger was damaged; the message says what happened to it",
     "ledger-foreign": "the file is another program's database; it was not changed",

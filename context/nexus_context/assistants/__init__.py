@@ -1,8 +1,7 @@
-"""What other assistants read in a folder: a module for each, its rules as data.
+"""Other assistants: what each reads in a folder, and what its sessions hold, as data and pure functions.
 
-Reading order: model, disk, settings, working_tree, front_fields, then the programs (claude_markdown,
-claude_extras, claude_code; codex_skills, codex; opencode_skills, opencode; gemini, copilot, cursor), then
-instruction_files, mcp_servers, profile and readers.
+Reading order: reading, transcripts and sessions, which the programs share; a room for each program;
+importing, tracking, views, mirror and setup, which are for all of them.
 """
 
 ASSISTANT_NAMES = ("claude-code", "codex", "opencode", "gemini", "copilot", "cursor")

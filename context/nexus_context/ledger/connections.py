@@ -262,7 +262,7 @@ class Connections:
             raise LedgerError(
                 f"The ledger {self.path} was moved or replaced while this was written: the one that was "
                 "moved has it. Try again.",
-                code="ledger-busy",
+                code="ledger-moved",
             )
 
     def _open_anew(self) -> None:

@@ -15,6 +15,7 @@ CODES = (
     "ledger-read-only",  # cannot be written
     "ledger-io",  # the disk failed
     "ledger-busy",  # another process holds it too long
+    "ledger-moved",  # moved or replaced while it was written: the write is in the one that was moved
     "ledger-closed",
     "unknown-session",
     "session-exists",

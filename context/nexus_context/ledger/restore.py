@@ -117,11 +117,13 @@ def _sources(location: str, chosen: str | None) -> list[str]:
 
 def _copy(source: str, fresh: str, location: str) -> _Copied:
     """Copy and verify a backup."""
-    newest = _newest_write(location)
+    newest, backed_up = _newest_write(location), []
 
     def prepare(copy: apsw.Connection) -> None:
         migrations.migrate(copy)
-        number = max(newest, int(value(copy, _NUMBER))) + _AHEAD + secrets.randbelow(_AHEAD)
+        identity, written = value(copy, "SELECT id FROM ledger"), int(value(copy, _NUMBER))
+        backed_up.append((identity, written))
+        number = max(newest, written) + _AHEAD + secrets.randbelow(_AHEAD)
         copy.execute(
             "INSERT OR REPLACE INTO mark VALUES (?, ?, ?)",
             (number % witness.SLOTS, number, secrets.randbits(63)),
@@ -130,8 +132,7 @@ def _copy(source: str, fresh: str, location: str) -> _Copied:
     try:
         integrity.check_header(source)
         with closing(daily_backups.open_backup(source)) as connection:
-            identity, written = value(connection, "SELECT id FROM ledger"), int(value(connection, _NUMBER))
-            return _Copied(backup.write(connection, fresh, prepare), identity, written)
+            return _Copied(backup.write(connection, fresh, prepare), *backed_up[-1])
     except apsw.Error as error:
         raise LedgerError(f"{source} is damaged ({error}).", code="ledger-corrupt") from error
 

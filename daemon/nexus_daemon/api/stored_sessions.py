@@ -1,6 +1,7 @@
 """Conversations as the ledger has them: list, find and search them, without their locks."""
 
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from nexus_context.ledger.records import Hit, Session
     from nexus_daemon.sessions.ledger_writer import FolderLedger
     from nexus_daemon.windows.connection import Connection
+
+MOST_TURNS = 1_000
 
 
 async def list_sessions(client: "Connection", params: protocol.ListParams) -> protocol.ListResult:
@@ -52,16 +55,23 @@ async def turns(client: "Connection", params: protocol.TurnsParams) -> protocol.
 
     `nexus/session/transcript` is for people.
     """
-    if params.last is not None and params.last < 1:
-        raise RequestError(f"`last` is {params.last}: it must be at least 1.", code="bad-option")
+    if params.first < 1:
+        raise RequestError(f"`first` is {params.first}: it must be at least 1.", code="bad-option")
+    if not 1 <= params.limit <= MOST_TURNS:
+        raise RequestError(
+            f"`limit` is {params.limit}: it must be from 1 to {MOST_TURNS:,}.", code="bad-option"
+        )
     ledger = await folder_ledger(client, params.workspace_folder)
-    stored = await client.read(_read_turns, ledger, params.session, params.last)
+    stored = await client.read(_read_turns, ledger, params)
     return protocol.TurnsResult(params.session, stored)
 
 
-def _read_turns(ledger: "FolderLedger", session: str, last: int | None) -> list[protocol.StoredTurn]:
-    stored = ledger.store.turns(ledger.workspace, session, last=last)
-    return [convert_to(msgspec.structs.asdict(turn), protocol.StoredTurn) for turn in stored]
+def _read_turns(ledger: "FolderLedger", params: protocol.TurnsParams) -> list[protocol.StoredTurn]:
+    head = ledger.store.head(ledger.workspace, params.session)
+    last = max(0, (0 if head is None else head.seq) - params.first + 1)
+    stored = ledger.store.turns(ledger.workspace, params.session, last=last)
+    page = islice(stored, params.limit)
+    return [convert_to(msgspec.structs.asdict(turn), protocol.StoredTurn) for turn in page]
 
 
 async def receipt(client: "Connection", params: protocol.ReceiptParams) -> protocol.ReceiptResult:
@@ -92,8 +102,10 @@ async def search(client: "Connection", params: protocol.SearchParams) -> protoco
         ledger = await folder_ledger(client, params.workspace_folder)
         workspace = ledger.workspace
     session = params.session
-    if session is not None:
-        session = await client.read(name_of, ledger.store, workspace, session)
+    if session is not None and workspace is not None:
+        session = (await client.read(find_session, ledger.store, workspace, session)).name
+    elif session is not None:
+        session = await client.read(name_of, ledger.store, session)
     hits = await client.read(
         ledger.store.pages.search, params.query, workspace=workspace, session=session, limit=params.limit
     )

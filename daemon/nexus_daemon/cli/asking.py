@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from nexus_context.disk.files import is_dir
 from nexus_context.ledger.errors import LedgerError
@@ -28,9 +28,6 @@ from nexus_daemon.lsp.dispatch import NexusServer
 from nexus_daemon.sessions.ledger_writer import FolderLedger
 from nexus_daemon.windows.connection import Connection
 from nexus_daemon.windows.daemon import Daemon
-
-if TYPE_CHECKING:
-    pass
 
 P = TypeVar("P", bound=protocol.Params)
 R = TypeVar("R", bound=protocol.Wire)
@@ -73,7 +70,7 @@ class FolderClient:
         if broken is not None:
             used = store.location or "none"
             output.complain(command, f"{broken} has errors and is ignored; the ledger in use is {used}.")
-        if store.persists and store.notice is not None:
+        if store.location and store.notice is not None:  # without a location there is no ledger yet
             output.complain(command, store.notice)
 
     def ledger_notice(self) -> str | None:

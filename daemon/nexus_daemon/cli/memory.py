@@ -118,7 +118,7 @@ def run_query(options: argparse.Namespace) -> int:
     if options.words:
         arguments["query"] = " ".join(options.words)
     with reading("memory", absolute(options.folder)) as client:
-        if options.session:
+        if options.session is not None:
             arguments["session_id"] = client.find_session(options.session).session
         params = protocol.MemoryQueryParams(
             client.uri, session=None, tool=f"query_l{options.level}_memory", arguments=arguments

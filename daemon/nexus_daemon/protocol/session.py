@@ -109,7 +109,8 @@ class FindParams(FolderParams, frozen=True, kw_only=True):
 class TurnsParams(SessionParams, frozen=True):
     """The turns to read."""
 
-    last: int | None = None  # at most this many, the latest; null: all
+    first: int = 1  # number of the first turn
+    limit: int = 100  # at most this many, up to 1,000
 
 
 class StoredTurn(Wire, frozen=True):
@@ -249,7 +250,8 @@ class SearchParams(Params, frozen=True, kw_only=True):
     # words that must all occur; `"two words"` is a phrase, `word*` a prefix, `-word` must not occur
     query: str
     workspace_folder: str | None = None  # only in this folder; null: everywhere
-    session: str | None = None  # only in this conversation, named as in `nexus/session/find`
+    # only in this conversation; in one folder named as in `nexus/session/find`
+    session: str | None = None
     limit: int = 20  # at most this many hits
 
 

@@ -14,6 +14,7 @@ from nexus_daemon.sessions import sync, usage
 from nexus_daemon.sessions.budget_warning import threshold_at
 from nexus_daemon.sessions.conversations import Answer, Conversation
 from nexus_daemon.sessions.scope import SessionScope
+from nexus_daemon.sessions.session_names import find_session
 from nexus_daemon.sessions.sync import TurnInput
 from nexus_daemon.sessions.usage import Measured
 
@@ -90,8 +91,7 @@ def fork(scope: SessionScope, to: str, turn: str | int | None) -> "Session":
 
 
 def _turn_id(ledger: "FolderLedger", session: str, number: int) -> str:
-    head = ledger.store.head(ledger.workspace, session)
-    turns = 0 if head is None else head.seq
+    turns = find_session(ledger.store, ledger.workspace, session).head.seq
     if not 1 <= number <= turns:
         count = "1 turn" if turns == 1 else f"{turns:,} turns"
         raise LedgerError(

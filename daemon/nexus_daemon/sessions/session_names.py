@@ -23,9 +23,9 @@ def find_session(ledger: Ledger, workspace: str, name: str) -> Session:
     raise LedgerError(f"There is no session {name!r} in {workspace}. {near}", code="unknown-session")
 
 
-def name_of(ledger: Ledger, workspace: str | None, name: str) -> str:
-    """The name that a name or its beginning means in a workspace, or in all; as it is if it means none."""
-    sessions = ledger.sessions(workspace)
+def name_of(ledger: Ledger, name: str) -> str:
+    """The name that a name or its beginning means in all workspaces; as it is if it means none or several."""
+    sessions = ledger.sessions()
     if any(one.name == name for one in sessions):
         return name
     names = {one.name for one in sessions_that_begin(sessions, name)}

@@ -101,7 +101,8 @@ def current_usage(
         try:
             sync.follow(conversation, ledger, snapshot, tokens=sync.tokens_to_send(snapshot))
         except RequestError as error:  # the usage is then that of the messages in memory
-            logger.warning("%s", error)
+            if error.code != "ledger-closed":  # else the daemon ends, and nobody asks any more
+                logger.warning("%s", error)
     options = next_request.options_of_look(snapshot, conversation, ledger)
     limits, _ = model_of(snapshot, None)
     counter = None if is_loaded(limits.encoding) else get_token_counter(use_tiktoken=False)

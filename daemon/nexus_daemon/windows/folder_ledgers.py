@@ -134,8 +134,7 @@ class FolderLedgers:
         try:
             ledger = await self._open_ledger(self.writer.find, snapshot, folder)
         except RequestError as error:  # requests for a conversation report it
-            if error.code != "ledger-closed":  # the daemon ends
-                logger.warning("%s", error)
+            logger.info("%s", error)
         else:
             if ledger is not None and folder.ledger is None:
                 self._use_ledger(ledger, folder)

@@ -10,7 +10,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from nexus_context.ledger import daily_backups, open_ledger
+from nexus_context.ledger import daily_backups, migrations, open_ledger
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.restore import MissingTurns, restore
 from nexus_context.ledger.store import Ledger
@@ -258,3 +258,20 @@ def test_without_backups_nothing_is_restored(path: Path) -> None:
     open_ledger(str(path)).close()
     with pytest.raises(LedgerError, match="There is no backup in"):
         restore(str(path), {})
+
+
+@pytest.mark.parametrize("version", [1, 3, 4, 10])
+def test_a_backup_of_an_earlier_version_is_restored(
+    path: Path, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    with ledger_in(path) as ledger:
+        append(ledger, "u1")
+    old = path.with_name("old.db")
+    with monkeypatch.context() as patched:
+        patched.setattr(migrations, "VERSION", version)
+        connection = apsw.Connection(str(old))
+        migrations.migrate(connection)
+        connection.close()
+    assert restore(str(path), {}, str(old)).missing == (MissingTurns(FOLDER, "main", 1, 1),)
+    with ledger_in(path) as ledger:
+        assert (ledger.notice, ledger.sessions()) == (None, [])

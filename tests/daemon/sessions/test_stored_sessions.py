@@ -60,10 +60,14 @@ def test_turns_are_read_as_they_are_stored(tmp_path: Path) -> None:
         assert [turn["seq"] for turn in turns] == [1, 2, 3]
         assert turns[2]["messages"][-1]["content"] == "\x1b[1m3"
         assert turns[1]["parent"] == turns[0]["id"]
-        last = (await desk.ask(talk, 5, "nexus/session/turns", session="plan", last=2))["turns"]
-        assert last == turns[1:]
+        page: Any = {"session": "plan", "first": 2, "limit": 1}
+        assert (await desk.ask(talk, 5, "nexus/session/turns", **page))["turns"] == turns[1:2]
         wrong: list[tuple[dict[str, Any], str]]
-        wrong = [({"last": 0}, "bad-option"), ({"session": "none"}, "unknown-session")]
+        wrong = [
+            ({"first": 0}, "bad-option"),
+            ({"limit": 1_001}, "bad-option"),
+            ({"session": "none"}, "unknown-session"),
+        ]
         for number, (params, code) in enumerate(wrong, 6):
             about = {"session": "plan", **params}
             assert (await desk.refusal(talk, number, "nexus/session/turns", **about))[0] == code
@@ -81,6 +85,8 @@ def test_a_fork_is_made_at_the_number_of_a_turn(tmp_path: Path) -> None:
         for number, turn in enumerate((0, 4, -1), 6):
             about: Any = {"session": "plan", "to": "third", "turn": turn}
             assert (await desk.refusal(talk, number, "nexus/session/fork", **about))[0] == "unknown-turn"
+        about = {"session": "none", "to": "third", "turn": 1}
+        assert (await desk.refusal(talk, 9, "nexus/session/fork", **about))[0] == "unknown-session"
 
     tell_story(tmp_path, story)
 
@@ -90,12 +96,14 @@ def test_a_search_takes_the_beginning_of_a_name(tmp_path: Path) -> None:
         talk = await desk.client()
         await append(desk, talk, 1, "plan")
         await append(desk, talk, 2, "review")
-        for number, (name, sessions) in enumerate((("rev", ["review"]), ("none", []), (None, None)), 3):
+        for number, (name, sessions) in enumerate((("rev", ["review"]), (None, None)), 3):
             hits = (await desk.ask(talk, number, "nexus/session/search", query="deploy", session=name))[
                 "hits"
             ]
             assert [hit["session"] for hit in hits] == (sessions or [hit["session"] for hit in hits])
-            assert bool(hits) == (name != "none")
+            assert hits
+        code, _ = await desk.refusal(talk, 5, "nexus/session/search", query="deploy", session="none")
+        assert code == "unknown-session"
 
     tell_story(tmp_path, story)
 

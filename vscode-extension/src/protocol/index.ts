@@ -1807,7 +1807,7 @@ export interface SearchParams {
   query: string;
   /** only in this folder; null: everywhere */
   workspaceFolder?: string | null;
-  /** only in this conversation, named as in `nexus/session/find` */
+  /** only in this conversation; in one folder named as in `nexus/session/find` */
   session?: string | null;
   /** at most this many hits */
   limit?: number;
@@ -2089,8 +2089,10 @@ export interface TranscriptTurn {
 
 /** The turns to read. */
 export interface TurnsParams extends SessionParams {
-  /** at most this many, the latest; null: all */
-  last?: number | null;
+  /** number of the first turn */
+  first?: number;
+  /** at most this many, up to 1,000 */
+  limit?: number;
 }
 
 /** Turns of a conversation. */

@@ -5,7 +5,7 @@
 2. A file is followed by its imports, at most DEEPEST files deep, each file once. Files outside of the folder
    may be imported by the user's files only, or where the user approved it.
 3. Where no directory has any of the names of rule 1 with text, `AGENTS.md` and `.claude/AGENTS.md` are read.
-4. Text is sent without front matter, comments and white space around it (`claude_markdown`).
+4. Text is sent without front matter, comments and white space around it (`reading.markdown`).
 5. Of skills and agents the name and description are sent; a nested CLAUDE.md follows the first read below it.
 """
 

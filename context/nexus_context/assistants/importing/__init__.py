@@ -1,7 +1,7 @@
 """Transcripts of conversations, in the formats of various programs, as neutral messages.
 
-Reading order: read_limits, records, chat_records; conversation, the result of every format; a module for each
-format (steering belongs to claude_code, and codex uses responses); transcript.
+Reading order: transcript, which tries the formats of `transcripts/` and of the programs' rooms; jsonl, our
+own; importers, which write what was read to the ledger.
 """
 
 from nexus_context.assistants.importing.transcript import LIMIT, Transcript, joined, read_transcript

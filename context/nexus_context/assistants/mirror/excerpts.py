@@ -47,7 +47,7 @@ _FOLDER = re.compile(rb'"cwd"\s*:\s*("(?:[^"\\]|\\.)+")')
 class Progress(msgspec.Struct, frozen=True):
     """Where reading of a file resumes, and what is needed for that.
 
-    `offset` is in the file, `mark` identifies it up to there (`reader.mark_of`). `parents`: see
+    `offset` is in the file, `mark` identifies it up to there (`record_reader.mark_of`). `parents`: see
     `Boundary`. `positions` has, for each conversation by its id, the messages and turns of its session in
     the ledger before the offset. The other fields are those of the main conversation.
     """

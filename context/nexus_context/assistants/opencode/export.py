@@ -1,4 +1,4 @@
-"""Sessions of opencode's database, in the form of `opencode export`, which `transcripts.opencode` reads.
+"""Sessions of opencode's database, in the form of `opencode export`, which `opencode.messages` reads.
 
 A session has changed if its own time or that of one of its messages or parts has. All are read at one moment.
 """

@@ -1,7 +1,10 @@
-"""The files of records, a line each, that other programs append to: what every reader of them shares.
+"""The sessions of other assistants: what the readers of all programs share.
 
-values       JSON values that may be anything
-record       a record, whatever program wrote it
-claude_code, codex, gemini: what a record of each program says
-reader       the records of a file as it grows, and since its last compaction
+record         a record, whatever program wrote it
+record_reader  the records of a file as it grows, and since its last compaction
+record_format  records as messages, and where reading can resume
+steps          what happens in a session, in words that all programs share
+fold           steps → a report, with window_parts, cache_misses, tool_costs, prices and receipt
+followed       a session as it grows
+recall         what a summary of another assistant dropped
 """

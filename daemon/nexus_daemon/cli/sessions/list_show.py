@@ -2,7 +2,7 @@
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -143,18 +143,29 @@ def run_show(options: argparse.Namespace) -> int:
     last = options.last or (LAST_TURNS if out.is_terminal and not options.json else None)
     with reading("sessions", absolute(options.folder)) as client:
         session = client.find_session(options.session)
-        turns = client.ask(handlers.turns, protocol.TurnsParams(client.uri, session.session, last)).turns
-    if options.json:
-        values = [msgspec.to_builtins(turn) for turn in turns]
-        output.json_value({"session": _session_values(session, workspace), "turns": values})
-        return 0
-    _print_about(session)
-    hidden = 0 if last is None else max(0, session.turns - last)
-    if hidden:
-        print_sentence(out, Text(f"… {output.counted(hidden, 'earlier turn')}: --last N shows more", "dim"))
-    for turn in turns:
-        _print_turn(turn)
+        hidden = 0 if last is None else max(0, session.turns - last)
+        turns = _turns(client, session.session, first=hidden + 1)
+        if options.json:
+            values = [msgspec.to_builtins(turn) for turn in turns]
+            output.json_value({"session": _session_values(session, workspace), "turns": values})
+            return 0
+        _print_about(session)
+        if hidden:
+            earlier = output.counted(hidden, "earlier turn")
+            print_sentence(out, Text(f"… {earlier}: --last N shows more", "dim"))
+        for turn in turns:
+            _print_turn(turn)
     return 0
+
+
+def _turns(client: FolderClient, session: str, *, first: int) -> Iterator[protocol.StoredTurn]:
+    """The turns from one on, page by page: a conversation may be larger than memory."""
+    while True:
+        page = client.ask(handlers.turns, protocol.TurnsParams(client.uri, session, first=first)).turns
+        yield from page
+        if not page:
+            return
+        first = page[-1].seq + 1
 
 
 def _print_about(session: SessionInfo) -> None:
