@@ -73,7 +73,7 @@ export function styleOf(part: PartName): PartStyle {
 const ORDER = Object.keys(PARTS);
 
 /** Of a row without a file, or of one that Nexus brings: the texts of the package that are about something else. */
-const SHIPPED = /\/nexus_context\/(?:prompt\/texts\/(\w+)\.md|defaults\/)/;
+const SHIPPED = /\/nexus_context\/(?:folder\/)?(?:prompt\/texts\/(\w+)\.md|defaults\/)/;
 const ABOUT: Readonly<Record<string, Part>> = { skills: "skills", mcp_servers: "tools", tools: "tools" };
 
 /** The part that a row belongs to. */
