@@ -1,7 +1,7 @@
 /** The kept conversations of one folder, without a chat: searched, exported, compacted and back, found again by a new window. */
 import { readFileSync } from "node:fs";
 import path from "node:path";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import type { Message, Receipt } from "../../src/protocol/index.ts";
 import { Daemon, NEXT_TURN, uriOf } from "./harness/daemon.ts";
 import { photographFailure, prepared, until, window, world } from "./harness/each.ts";
@@ -49,7 +49,10 @@ test("a search lists every hit, and the chosen one leads to its conversation", a
 
 test("a conversation is exported as the daemon writes it", async () => {
   const { text } = await other.request("nexus/session/export", { ...here(), session: "keys", format: "markdown" });
-  await bench.command("Nexus: Export Conversation");
+  await vi.waitFor(async () => {
+    await bench.command("Nexus: Export Conversation"); // what the search opened may take the focus: that closes a list
+    await bench.picks("Markdown").waitFor({ timeout: 5_000 });
+  }, 30_000);
   await bench.picks("Markdown").click();
   const file = path.join(folder, "keys.md");
   await bench.saveAs(file);
