@@ -1,4 +1,4 @@
-"""Open the ledger and find the session that a command line names."""
+"""Open the ledger that the user's settings name, for commands that read or write it themselves."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +16,6 @@ BEGINS_SESSIONS = (
     "A chat in an editor begins one, or nexus sessions append main TEXT; nexus sessions keep takes over "
     "those of other assistants."
 )
-MOST_NAMED = 5
 
 
 @contextmanager
