@@ -337,3 +337,22 @@ def session(name: str, head: Head, *, forked_from: str | None = None) -> Session
 def test_differences(known: dict[str, Head], now: list[Session], found: list[tuple[object, ...]]) -> None:
     changes = differences("/a", known, {one.name: one for one in now})
     assert sorted((one.session, one.reason, one.turn, one.former) for one in changes) == sorted(found)
+
+
+def test_a_write_that_a_move_overtakes_fails_alone(tmp_path: Path) -> None:
+    process = Process(tmp_path)
+    process.say(text="begins")
+    ledger = Path(process.ledger.store.location)
+    process.ledger_writer.submit(lambda: time.sleep(0.2))  # so that the next two wait behind each other
+
+    def move() -> None:
+        with process.ledger.store._database.writing() as connection:  # type: ignore[attr-defined]  # noqa: SLF001
+            connection.execute("UPDATE session SET changed = changed")
+            ledger.rename(tmp_path / "elsewhere.db")
+
+    overtaken = process.ledger_writer.submit(move)
+    behind = process.ledger_writer.submit(lambda: process.ledger.store.sessions("/a"))
+    with pytest.raises(LedgerError) as error:
+        overtaken.result()
+    assert (error.value.code, behind.result()) == ("ledger-moved", [])
+    process.ledger_writer.close()
