@@ -80,6 +80,24 @@ def test_what_is_short_is_not_reported() -> None:
     assert check(lambda: None, limit_ms=5_000) == []
 
 
+def test_what_the_thread_does_between_two_runs_of_its_loop_is_not_blocking() -> None:
+    stalls: list[Stall] = []
+
+    async def run(block: Callable[[], object]) -> None:
+        await asyncio.sleep(0)
+        block()
+
+    with asyncio.Runner() as runner:
+        stop = watch(runner.get_loop(), stalls.append, limit_ms=SHORT_MS)
+        runner.run(run(lambda: None))
+        compute()
+        runner.run(run(lambda: None))
+        assert stalls == []
+        runner.run(run(compute))  # the last turn of a run counts
+        assert [stall.kind for stall in stalls] == ["busy"]
+        stop()
+
+
 def test_waiting_is_not_blocking() -> None:
     stalls: list[Stall] = []
 

@@ -1,7 +1,7 @@
 """Ask a daemon in this process about a folder: commands use the handlers that editors use.
 
-1. The daemon lives as long as its command. It shares the ledger with all running daemons, which notice what
-   it writes within a second.
+1. The daemon lives as long as its command, and watches no file. It shares the ledger with all running
+   daemons, which notice what it writes within a second.
 2. `writing` never writes to a ledger that does not persist, or that may not be the right one: LedgerError.
    `reading` creates no ledger.
 3. No client is connected: notifications are dropped, and a compaction's summary is extracted.
@@ -126,7 +126,7 @@ def writing(command: str, folder: str) -> Iterator[FolderClient]:
 def _running(folder: Path, *, creates_ledger: bool) -> Iterator[FolderClient]:
     uri = convert.path_to_uri(str(folder))
     with asyncio.Runner() as runner:
-        daemon = Daemon(load_inputs(), creates_ledger=creates_ledger)
+        daemon = Daemon(load_inputs(), creates_ledger=creates_ledger, watches=False)
         daemon.git.patience_s = GIT_S
         connection = Connection(_NoEditor(), lambda: daemon)
         try:

@@ -52,11 +52,15 @@ class Daemon:
     """The state behind every connection. Lives on the event loop; slow work goes to its threads.
 
     `load_inputs` are those of its own process: the ledger is opened with them, and clients without inputs of
-    their own have them. Unless it `creates_ledger`, one that is not there is in memory.
+    their own have them. Unless it `creates_ledger`, one that is not there is in memory. Unless it `watches`,
+    files are what they were when a folder was loaded.
     """
 
-    def __init__(self, load_inputs: LoadInputs, *, creates_ledger: bool = True) -> None:
+    def __init__(
+        self, load_inputs: LoadInputs, *, creates_ledger: bool = True, watches: bool = True
+    ) -> None:
         self.load_inputs = load_inputs
+        self._watches = watches
         self.workers = Workers(self._vocabulary_loaded)
         self.windows = Windows()
         self._conversations: dict[str, Conversations] = {}  # of each path that some window has
@@ -222,7 +226,8 @@ class Daemon:
         self.vocabularies.swapped(folder, swap)
         if swap.moves_files:
             self.watcher.refresh()
-        self.watcher.start()
+        if self._watches:
+            self.watcher.start()
         if swap.old is None and folder.ledger is None and leaves_model_to_editor(swap.new.effective):
             self._close_later(self.ledgers.find_choice(folder, swap.new))
 

@@ -82,13 +82,14 @@ class _LoopWatch:
         self._selector: Any = loop._selector  # type: ignore[attr-defined]  # noqa: SLF001 - see `watch`
         self._select = self._selector.select
         self._selector.select = self.select
+        self._loop: Any = loop
+        self._run_forever = loop.run_forever
+        self._loop.run_forever = self.run
         gc.callbacks.append(self._collecting)
 
     def select(self, timeout: float | None = None) -> Any:
         """End a turn, wait, and begin the next one."""
-        since, self.since = self.since, 0.0
-        if since and time.perf_counter() - since >= self.limit_s:
-            self._end_turn(since)
+        self._end_long_turn()
         if self.samples:
             self.samples = []
         events = self._select(timeout)
@@ -101,8 +102,16 @@ class _LoopWatch:
             _watchdog.wake()
         return events
 
+    def run(self) -> None:
+        """Run the loop; what its thread does between two runs belongs to no turn."""
+        try:
+            self._run_forever()
+        finally:
+            self._end_long_turn()
+
     def stop(self) -> None:
         self._selector.select = self._select
+        self._loop.run_forever = self._run_forever
         self.since = 0.0
         with suppress(ValueError):
             gc.callbacks.remove(self._collecting)
@@ -124,8 +133,12 @@ class _LoopWatch:
                 _stall(samples, now - since, cpu_s=0.0, gc_s=0.0, limit_s=self.limit_s, is_over=False)
             )
 
-    def _end_turn(self, since: float) -> None:
-        spent, cpu = time.perf_counter() - since, (time.thread_time_ns() - self._cpu) / 1e9
+    def _end_long_turn(self) -> None:
+        since, self.since = self.since, 0.0
+        spent = time.perf_counter() - since
+        if not since or spent < self.limit_s:
+            return
+        cpu = (time.thread_time_ns() - self._cpu) / 1e9
         self.report(
             _stall(self.samples, spent, cpu_s=cpu, gc_s=self._gc_s, limit_s=self.limit_s, is_over=True)
         )
@@ -187,7 +200,7 @@ def watch(loop: AbstractEventLoop, report: Report, *, limit_ms: float = LIMIT_MS
     """Report the stalls of a loop from now on; returns what ends it. Called in the loop's thread.
 
     `report` is called in the loop's thread, and in another one for a turn that does not end. A loop without
-    a selector (uvloop) is not watched.
+    a selector (uvloop) is not watched. Of a loop that runs already, the end of this run is not noticed.
     """
     if not hasattr(getattr(loop, "_selector", None), "select"):
         return lambda: None
