@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import nexus_context
-from nexus_context.assistants.claude_code.sessions import directory_name
+from nexus_context.assistants.claude_code.session_files import directory_name
 from nexus_daemon.lsp.convert import path_to_uri
 from nexus_daemon.process.version import PROTOCOL, __version__
 from support.assistant_transcripts import example_session, write

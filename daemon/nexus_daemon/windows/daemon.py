@@ -56,9 +56,7 @@ class Daemon:
     files are what they were when a folder was loaded.
     """
 
-    def __init__(
-        self, load_inputs: LoadInputs, *, creates_ledger: bool = True, watches: bool = True
-    ) -> None:
+    def __init__(self, load_inputs: LoadInputs, *, creates_ledger: bool = True, watches: bool = True) -> None:
         self.load_inputs = load_inputs
         self._watches = watches
         self.workers = Workers(self._vocabulary_loaded)

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from nexus_context.assistants.claude_code.extras import claude_agents, claude_skills
+from nexus_context.assistants.claude_code.skills import claude_agents, claude_skills
 from nexus_context.assistants.reading import markdown
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.front_fields import field_list

@@ -6,8 +6,8 @@ from typing import Any
 
 import apsw
 
-from nexus_context.assistants.opencode import sessions as opencode
-from nexus_context.assistants.opencode.session_steps import KINDS, MessageParts, steps_of
+from nexus_context.assistants.opencode import session_files as opencode
+from nexus_context.assistants.opencode.steps import KINDS, MessageParts, steps_of
 from nexus_context.assistants.reading.record_values import decode_object
 from nexus_context.assistants.sessions.fold import SessionFold, Sum
 from nexus_context.assistants.sessions.model import AssistantSession

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import apsw
 
 from nexus_context.assistants.opencode import messages as opencode_format
-from nexus_context.assistants.opencode import sessions as opencode
+from nexus_context.assistants.opencode import session_files as opencode
 from nexus_context.assistants.reading.record_values import decode_object
 from nexus_context.assistants.sessions.model import is_within
 from nexus_context.assistants.transcripts.conversation import Conversation

@@ -1,7 +1,7 @@
 """What the follower of a session reads, whatever program writes it: records of a file, by default.
 
 A program whose sessions are not one file of records has a `FollowedSession` of its own (`opencode.database`),
-as has one that writes sub-agents to files beside the session's (`claude_code.session_agents`).
+as has one that writes sub-agents to files beside the session's (`claude_code.sub_agents`).
 """
 
 import logging

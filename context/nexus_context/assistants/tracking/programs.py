@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nexus_context.assistants.claude_code import sessions as claude_code
-from nexus_context.assistants.claude_code.session_agents import (
+from nexus_context.assistants.claude_code import session_files as claude_code
+from nexus_context.assistants.claude_code.sub_agents import (
     FollowedClaudeCode,
     agents_directory,
     is_agent,
     list_agents,
     list_files,
 )
-from nexus_context.assistants.codex import sessions as codex
+from nexus_context.assistants.codex import session_files as codex
 from nexus_context.assistants.codex.records import CodexRecord
-from nexus_context.assistants.codex.session_steps import CodexSteps
-from nexus_context.assistants.gemini import sessions as gemini
+from nexus_context.assistants.codex.steps import CodexSteps
+from nexus_context.assistants.gemini import session_files as gemini
 from nexus_context.assistants.gemini.records import GeminiRecord
-from nexus_context.assistants.gemini.session_steps import GeminiSteps
-from nexus_context.assistants.opencode import sessions as opencode
+from nexus_context.assistants.gemini.steps import GeminiSteps
+from nexus_context.assistants.opencode import session_files as opencode
 from nexus_context.assistants.opencode.database import FollowedDatabase
 from nexus_context.assistants.sessions.followed import FollowedFile, FollowedSession
 from nexus_context.assistants.sessions.model import AssistantSession, Place, SessionSource
@@ -71,19 +71,19 @@ def _list_sources(list_sources: Sources, place: Place, folder: str | None) -> It
 
 
 def _claude_code_format() -> "RecordFormat[Any]":
-    from nexus_context.assistants.claude_code.session_format import FORMAT  # reports need none
+    from nexus_context.assistants.claude_code.record_format import FORMAT  # reports need none
 
     return FORMAT
 
 
 def _codex_format() -> "RecordFormat[Any]":
-    from nexus_context.assistants.codex.session_format import FORMAT  # as above
+    from nexus_context.assistants.codex.record_format import FORMAT  # as above
 
     return FORMAT
 
 
 def _gemini_format() -> "RecordFormat[Any]":
-    from nexus_context.assistants.gemini.session_format import FORMAT  # as above
+    from nexus_context.assistants.gemini.record_format import FORMAT  # as above
 
     return FORMAT
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nexus_context.assistants.gemini.record_format import FORMAT
 from nexus_context.assistants.gemini.records import SNAPSHOT, GeminiRecord
-from nexus_context.assistants.gemini.session_format import FORMAT
-from nexus_context.assistants.gemini.session_steps import GeminiSteps
+from nexus_context.assistants.gemini.steps import GeminiSteps
 from nexus_context.assistants.importing import read_transcript
 from nexus_context.assistants.mirror import mirror_files
 from nexus_context.assistants.sessions.model import Place

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from nexus_context.assistants.claude_code.record_format import FORMAT as CLAUDE_CODE
 from nexus_context.assistants.claude_code.records import ClaudeCodeRecord
-from nexus_context.assistants.claude_code.session_format import FORMAT as CLAUDE_CODE
+from nexus_context.assistants.codex.record_format import FORMAT as CODEX
 from nexus_context.assistants.codex.records import CodexRecord
-from nexus_context.assistants.codex.session_format import FORMAT as CODEX
 from support.assistant_logs import ClaudeLog, CodexLog, use
 
 

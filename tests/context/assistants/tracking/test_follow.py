@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nexus_context.assistants.claude_code.records import ClaudeCodeRecord
-from nexus_context.assistants.claude_code.session_steps import ClaudeCodeSteps
+from nexus_context.assistants.claude_code.steps import ClaudeCodeSteps
 from nexus_context.assistants.codex.records import CodexRecord
-from nexus_context.assistants.codex.session_steps import CodexSteps
+from nexus_context.assistants.codex.steps import CodexSteps
 from nexus_context.assistants.sessions import record_reader as reader
 from nexus_context.assistants.sessions.followed import FollowedFile
 from nexus_context.assistants.sessions.model import Place

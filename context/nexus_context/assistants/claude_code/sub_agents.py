@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from os.path import basename, join
 
-from nexus_context.assistants.claude_code import sessions as claude_code
+from nexus_context.assistants.claude_code import session_files as claude_code
 from nexus_context.assistants.claude_code.records import ClaudeCodeRecord
-from nexus_context.assistants.claude_code.session_steps import ClaudeCodeSteps
+from nexus_context.assistants.claude_code.steps import ClaudeCodeSteps
 from nexus_context.assistants.reading.record_values import decode_object, text
 from nexus_context.assistants.sessions.fold import Sum
 from nexus_context.assistants.sessions.followed import FollowedFile

@@ -6,7 +6,7 @@
 
 from collections.abc import Sequence
 
-from nexus_context.assistants.gemini import sessions as gemini
+from nexus_context.assistants.gemini import session_files as gemini
 from nexus_context.assistants.gemini.messages import READER, calls_of
 from nexus_context.assistants.gemini.records import GeminiRecord
 from nexus_context.assistants.sessions.record_format import MOST_PARENTS, Boundary, RecordFormat

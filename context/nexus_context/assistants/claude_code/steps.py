@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from nexus_context.assistants.claude_code import sessions as claude_code
+from nexus_context.assistants.claude_code import session_files as claude_code
 from nexus_context.assistants.claude_code.records import ClaudeCodeRecord
 from nexus_context.assistants.reading.record_values import count, objects_in, seconds, text
 from nexus_context.assistants.sessions.steps import (

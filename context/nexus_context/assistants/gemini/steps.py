@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from nexus_context.assistants.gemini.records import ADDED, COMMANDS, SNAPSHOT, GeminiRecord
-from nexus_context.assistants.gemini.sessions import texts_of, usage_of
+from nexus_context.assistants.gemini.session_files import texts_of, usage_of
 from nexus_context.assistants.reading.record_values import seconds, text
 from nexus_context.assistants.sessions.steps import (
     AgentStep,

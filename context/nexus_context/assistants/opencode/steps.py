@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from nexus_context.assistants.opencode import sessions as opencode
+from nexus_context.assistants.opencode import session_files as opencode
 from nexus_context.assistants.reading.record_values import LARGEST_COUNT, count, text
 from nexus_context.assistants.sessions.steps import (
     AssistantRequest,

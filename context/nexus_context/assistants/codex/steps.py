@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from nexus_context.assistants.codex import sessions as codex
+from nexus_context.assistants.codex import session_files as codex
 from nexus_context.assistants.codex.records import CALLS, COMPACTIONS, OUTPUTS, CodexRecord
 from nexus_context.assistants.reading.record_values import count, field, seconds, text
 from nexus_context.assistants.sessions.model import Usage
