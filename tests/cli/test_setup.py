@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from inline_snapshot import snapshot
 
-from nexus_context.assistants.setup.programs import PROGRAMS
+from nexus_context.assistants.programs import WITH_SETUP
 from nexus_daemon.cli import main, output
 
 CLAUDE = ".claude/settings.json"
@@ -96,7 +96,7 @@ def value_of(path: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("scope", ["user", "project"])
-@pytest.mark.parametrize("assistant", sorted(PROGRAMS))
+@pytest.mark.parametrize("assistant", sorted(WITH_SETUP))
 def test_setup_then_undo_leaves_nothing(home: Home, assistant: str, scope: str) -> None:
     before = home.files()
     assert home.run(assistant, "--scope", scope, "--yes")[0] == 0
@@ -399,7 +399,7 @@ def test_a_plugin_that_was_changed_since_stays(home: Home) -> None:
 def test_what_programs_name_otherwise(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.setenv(name, str(home.path / name))
-    for assistant in PROGRAMS:
+    for assistant in WITH_SETUP:
         home.run(assistant, "--yes")
     names = sorted(str(path.relative_to(home.path)) for path in home.path.rglob("*") if path.is_file())
     assert names == snapshot(

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.model import Assistant, Rule
-from nexus_context.assistants.views import mcp_servers
 from nexus_context.assistants.views.profile import ASSISTANTS
 from nexus_daemon.cli.mcp import cost
 from nexus_daemon.shared.mcp_server import definitions
@@ -50,7 +50,7 @@ def _section(assistant: Assistant) -> str:
 
 
 def _rules(assistant: Assistant) -> tuple[Rule, ...]:
-    servers = mcp_servers.RULES[assistant.name]
+    servers = PROGRAMS[assistant.name].servers.rules
     return (*assistant.rules, *(replace(rule, text=f"MCP servers: {rule.text}") for rule in servers))
 
 

@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from nexus_context.assistants import ASSISTANT_NAMES
+from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import Profile, Surroundings
 from nexus_context.assistants.views.instruction_files import settings_files
-from nexus_context.assistants.views.profile import ASSISTANTS, COMMANDS, read_profile
+from nexus_context.assistants.views.profile import ASSISTANTS, read_profile
 from nexus_context.assistants.views.readers import who_reads_what
 from nexus_context.disk.files import which
 from nexus_context.errors import RequestError, Span
@@ -77,8 +77,8 @@ async def _of_profile(
     client: "Connection", workspace_folder: str, name: str, job: Callable[[Profile, convert.Locator], T]
 ) -> T:
     """The result of a job on an assistant's profile of a folder; RequestError for an unknown name."""
-    if name not in ASSISTANT_NAMES:
-        names = ", ".join(ASSISTANT_NAMES)
+    if name not in PROGRAMS:
+        names = ", ".join(PROGRAMS)
         message = f"There is no assistant {name!r}. There are: {names}."
         raise RequestError(message, code="unknown-assistant")
     surroundings, disk = _surroundings(client, workspace_folder)
@@ -110,7 +110,8 @@ def build_list(environ: Mapping[str, str]) -> protocol.AssistantListResult:
                 verified=each.verified,
                 model=each.model,
                 names=list(each.names),
-                installed=search is not None and which(COMMANDS[each.name], search=search) is not None,
+                installed=search is not None
+                and which(PROGRAMS[each.name].command, search=search) is not None,
                 settings=[
                     convert.path_to_uri(path) for path in settings_files(disk, surroundings, each.name)
                 ],

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import apsw
 
+from nexus_context.assistants.programs import WITH_SESSIONS
 from nexus_context.assistants.sessions.model import Place, is_within
 from nexus_context.assistants.sessions.report import DroppedItems, ReportedWindow, SessionReport, WindowPart
-from nexus_context.assistants.tracking import PROGRAMS, AssistantSession, Usage, find_sessions
+from nexus_context.assistants.tracking import AssistantSession, Usage, find_sessions
 from nexus_context.assistants.tracking.followers import SessionFollowers, is_live
 from nexus_context.errors import RequestError
 from nexus_context.text.redact import redact
@@ -71,8 +72,8 @@ def _place(client: "Connection") -> Place:
 
 
 def _check_assistant(name: str | None) -> None:
-    if name is not None and name not in PROGRAMS:
-        names = ", ".join(PROGRAMS)
+    if name is not None and name not in WITH_SESSIONS:
+        names = ", ".join(WITH_SESSIONS)
         raise RequestError(
             f"There are no sessions of {name!r}. Nexus reads those of: {names}.", code="unknown-assistant"
         )
@@ -81,7 +82,7 @@ def _check_assistant(name: str | None) -> None:
 def _list(
     followers: SessionFollowers, place: Place, *, folder: str, params: protocol.AssistantSessionsParams
 ) -> protocol.AssistantSessionsResult:
-    assistants = PROGRAMS if params.assistant is None else (params.assistant,)
+    assistants = WITH_SESSIONS if params.assistant is None else (params.assistant,)
     listed = find_sessions(place.home, place.environ, folder, assistants=assistants)
     now = time.time()
     chosen = [one for one in listed.sessions if not params.live or is_live(one, now)]

@@ -2,7 +2,7 @@
 
 import argparse
 
-from nexus_context.assistants import ASSISTANT_NAMES
+from nexus_context.assistants.programs import PROGRAMS
 
 ALL = "all"
 _WITH_FOR = {"command", "path", "assistant", "tokens", "source", "layers", "format", "turn"}
@@ -10,7 +10,7 @@ _WITH_FOR = {"command", "path", "assistant", "tokens", "source", "layers", "form
 
 def add_option(command: argparse.ArgumentParser, text: str) -> None:
     """Add `--for`, with its help."""
-    command.add_argument("--for", dest="assistant", choices=(*ASSISTANT_NAMES, ALL), help=text)
+    command.add_argument("--for", dest="assistant", choices=(*PROGRAMS, ALL), help=text)
 
 
 def tokens(text: str) -> int:

@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.sessions.report import (
     CacheMiss,
     CompactionReport,
@@ -16,7 +17,6 @@ from nexus_context.assistants.sessions.report import (
     SessionReport,
     WindowPart,
 )
-from nexus_context.assistants.tracking import PROGRAMS
 from nexus_context.text.redact import redact
 from nexus_context.text.visible import visible_line
 from nexus_daemon.cli import output

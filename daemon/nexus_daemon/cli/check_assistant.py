@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from nexus_context.assistants import ASSISTANT_NAMES
+from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.model import Assistant, Profile
 from nexus_context.assistants.views.profile import read_profile
 from nexus_context.errors import Problem
@@ -35,7 +35,7 @@ class AssistantCheck(NamedTuple):
 
 def check_assistant(folder: Path, name: str) -> AssistantCheck:
     """The problems of what an assistant, or each of them, reads."""
-    names = ASSISTANT_NAMES if name == ALL else (name,)
+    names = tuple(PROGRAMS) if name == ALL else (name,)
     profiles = [read_profile(each, surroundings_of(folder)) for each in names]
     texts = {path: text for profile in profiles for path, text in profile.texts.items()}
     files = {part.path for profile in profiles for part in profile.parts if part.path is not None}

@@ -9,7 +9,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from nexus_context.assistants import ASSISTANT_NAMES
+from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.views.changes import (
     AssistantChange,
     RevisionChanges,
@@ -47,7 +47,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--for",
         dest="assistant",
-        choices=(*ASSISTANT_NAMES, ALL),
+        choices=(*PROGRAMS, ALL),
         default=ALL,
         help="which assistant reads (default: all)",
     )
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
     if folder is None:
         output.complain("diff", f"{options.path} does not exist.")
         return 2
-    names = ASSISTANT_NAMES if options.assistant == ALL else (options.assistant,)
+    names = tuple(PROGRAMS) if options.assistant == ALL else (options.assistant,)
     try:
         changes = compare_with_revision(surroundings_of(folder), options.revision, names)
     except RevisionError as error:

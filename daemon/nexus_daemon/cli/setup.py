@@ -12,9 +12,9 @@ import sys
 
 import msgspec
 
-from nexus_context.assistants.setup.model import FileRecord, SettingsError
+from nexus_context.assistants.programs import WITH_SETUP
+from nexus_context.assistants.setup.model import FileRecord, SettingsError, SetupChoices, SetupPlace
 from nexus_context.assistants.setup.plan import PresentFile, SettingsChange, plan_setup, plan_undo
-from nexus_context.assistants.setup.programs import PROGRAMS, SetupChoices, SetupPlace
 from nexus_context.folder.layers.walk import user_home
 from nexus_context.text.redact import redact
 from nexus_daemon.assistants.settings_writer import (
@@ -37,12 +37,9 @@ Only --scope project writes files that a project shares. What is there already s
 hooks, your status line. Codex runs a hook only after you have reviewed it with /hooks.
 """
 
-_TITLES = {"claude-code": "Claude Code", "codex": "Codex", "opencode": "opencode", "gemini": "Gemini CLI"}
-_NO_PROMPT_HOOK = ("opencode",)
-
 
 def arguments(command: argparse.ArgumentParser) -> None:
-    command.add_argument("assistant", choices=tuple(PROGRAMS), help="the program")
+    command.add_argument("assistant", choices=tuple(WITH_SETUP), help="the program")
     command.add_argument("--undo", action="store_true", help="take out what setup wrote")
     command.add_argument("--dry-run", action="store_true", help="only show the changes")
     command.add_argument(
@@ -60,10 +57,9 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    if options.memory and options.assistant in _NO_PROMPT_HOOK:
-        output.complain(
-            "setup", f"{_TITLES[options.assistant]} has no hook for prompts: --memory has no effect."
-        )
+    program = WITH_SETUP[options.assistant]
+    if options.memory and program.setup.prompt_event is None:
+        output.complain("setup", f"{program.title} has no hook for prompts: --memory has no effect.")
         return 2
     current = invocation.current()
     records = SetupRecords(current.environ)
@@ -80,13 +76,14 @@ def _plan(options: argparse.Namespace, records: dict[str, FileRecord]) -> list[S
     current = invocation.current()
     place = SetupPlace(user_home(current.environ), current.cwd, current.environ)
     # undo looks for everything that a setup may have written
-    memory = options.memory or (options.undo and options.assistant not in _NO_PROMPT_HOOK)
+    setup = WITH_SETUP[options.assistant].setup
+    memory = options.memory or (options.undo and setup.prompt_event is not None)
     chosen = SetupChoices(_nexus_command(options), options.scope, memory=memory)
     comment = (
         f"Written by `nexus setup {options.assistant}`; `nexus setup {options.assistant} --undo` removes it."
     )
     changes = []
-    for file in PROGRAMS[options.assistant](chosen, place):
+    for file in setup.list_files(chosen, place):
         real, data = read_settings(file.path)
         record = records.get(real)
         present = PresentFile(file, real, data, record)
@@ -104,7 +101,7 @@ def _plan(options: argparse.Namespace, records: dict[str, FileRecord]) -> list[S
 
 
 def _apply(options: argparse.Namespace, changes: list[SettingsChange], records: SetupRecords) -> int:
-    title = _TITLES[options.assistant]
+    title = WITH_SETUP[options.assistant].title
     for change in changes:
         _show(change)
         for note in change.notes:
@@ -147,10 +144,8 @@ def _is_confirmed(options: argparse.Namespace) -> bool:
 
 
 def _advise(options: argparse.Namespace) -> None:
-    if options.assistant == "codex":
-        output.line("Codex skips new hooks until you trust them: run codex, then /hooks.")
-    else:
-        output.line(f"Sessions of {_TITLES[options.assistant]} that start from now on use it.")
+    program = WITH_SETUP[options.assistant]
+    output.line(program.setup.advice or f"Sessions of {program.title} that start from now on use it.")
 
 
 def _show(change: SettingsChange) -> None:

@@ -25,8 +25,6 @@ from nexus_daemon.cli.assistant_option import ALL
 from nexus_daemon.cli.tables import LEAST_PATH, Column
 
 PLACES = {"system": "system prompt", "user": "first user message", "developer": "developer message"}
-FIRST_FILES = {"claude-code": "CLAUDE.md", "gemini": "GEMINI.md"}
-"""What an assistant reads by default; of the others it is AGENTS.md."""
 _BAR = 20
 
 
@@ -109,7 +107,8 @@ def _print_text(profile: Profile, *, with_source: bool) -> None:
         text = "".join(_sourced(profile, block)) if with_source else block.text
         output.data(text if text.endswith("\n") else text + "\n")
     if not profile.blocks:
-        name = FIRST_FILES.get(profile.assistant.name, "AGENTS.md")
+        names = profile.assistant.names
+        name = "AGENTS.md" if "AGENTS.md" in names else names[0]
         output.line(
             f"── {profile.assistant.title} sends nothing of this folder's files; write {name} to begin that"
         )

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import apsw
 import msgspec
 
+from nexus_context.assistants.programs import WITH_SESSIONS
 from nexus_context.assistants.sessions.model import Place
 from nexus_context.assistants.sessions.report import SessionReport
-from nexus_context.assistants.tracking import PROGRAMS, AssistantSession, find_sessions
+from nexus_context.assistants.tracking import AssistantSession, find_sessions
 from nexus_context.assistants.tracking.followers import SessionFollowers
 from nexus_context.disk import files
 from nexus_daemon.cli import output
@@ -37,7 +38,7 @@ TICK_S = 1.0  # between two pictures: a clock runs
 
 def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("folder", nargs="?", default=".", help="default: the current directory")
-    command.add_argument("--assistant", choices=tuple(PROGRAMS), help="only sessions of this one")
+    command.add_argument("--assistant", choices=tuple(WITH_SESSIONS), help="only sessions of this one")
     command.add_argument("--session", metavar="ID", help="this session, or the one whose id begins so")
     command.add_argument("--once", action="store_true", help="print the session as it is now, and end")
     command.add_argument("--format", choices=("text", "json"), default="text", help="default: %(default)s")
@@ -77,7 +78,7 @@ class _Watch:
         inputs = load_inputs()
         self.folder = str(absolute(options.folder))
         self._place = Place(str(inputs.user_home), inputs.environ)
-        self._assistants = tuple(PROGRAMS) if options.assistant is None else (options.assistant,)
+        self._assistants = tuple(WITH_SESSIONS) if options.assistant is None else (options.assistant,)
         self._name: str | None = options.session
         self._followers = SessionFollowers()
         self._session: AssistantSession | None = None
@@ -132,7 +133,7 @@ class _Watch:
         if self.failure is not None:
             return self.failure
         which = " ".join(filter(None, ("session", self._name))) if self._name else "session"
-        titles = [PROGRAMS[name].title for name in self._assistants]
+        titles = [WITH_SESSIONS[name].title for name in self._assistants]
         names = f"{', '.join(titles[:-1])} and {titles[-1]} have" if len(titles) > 1 else f"{titles[0]} has"
         return f"{names} no {which} in {self.folder}; nexus sessions list --assistants --all lists all."
 

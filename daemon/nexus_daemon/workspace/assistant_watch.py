@@ -228,18 +228,19 @@ class SessionNews:
 def _listing(folder: WatchedFolder) -> _Listing:
     """The sessions of a folder now. Reads the disk."""
     # for windows that want sessions
-    from nexus_context.assistants.tracking import PROGRAMS, find_sessions
+    from nexus_context.assistants.programs import WITH_SESSIONS
+    from nexus_context.assistants.tracking import find_sessions
     from nexus_context.disk import files
 
     place = folder.place
     changed: dict[_Key, str] = {}
     paths = {
         join(path, _ANY) if path.endswith(sep) else path
-        for program in PROGRAMS.values()
-        for path in program.watched(place, folder.path)
+        for program in WITH_SESSIONS.values()
+        for path in program.sessions.watched(place, folder.path)
     }
     for at, session in enumerate(find_sessions(place.home, place.environ, folder.path).sessions):
-        program, marks = PROGRAMS[session.assistant], [session.changed]
+        program, marks = WITH_SESSIONS[session.assistant].sessions, [session.changed]
         if not program.shares_file:
             marks.append(repr(files.file_stamp(session.path)))
             if at < MOST_FILES:
@@ -255,6 +256,6 @@ def _listing(folder: WatchedFolder) -> _Listing:
 
 def _roots(place: "Place") -> Iterator[str]:
     """The directories that hold the sessions of a user."""
-    from nexus_context.assistants.tracking import PROGRAMS
+    from nexus_context.assistants.programs import WITH_SESSIONS
 
-    return (program.root_of(place) for program in PROGRAMS.values())
+    return (program.sessions.root_of(place) for program in WITH_SESSIONS.values())

@@ -82,9 +82,9 @@ class _LoopWatch:
         self._selector: Any = loop._selector  # type: ignore[attr-defined]  # noqa: SLF001 - see `watch`
         self._select = self._selector.select
         self._selector.select = self.select
-        self._loop: Any = loop
+        self._loop = loop
         self._run_forever = loop.run_forever
-        self._loop.run_forever = self.run
+        loop.run_forever = self.run  # type: ignore[method-assign]
         gc.callbacks.append(self._collecting)
 
     def select(self, timeout: float | None = None) -> Any:
@@ -111,7 +111,7 @@ class _LoopWatch:
 
     def stop(self) -> None:
         self._selector.select = self._select
-        self._loop.run_forever = self._run_forever
+        self._loop.run_forever = self._run_forever  # type: ignore[method-assign]
         self.since = 0.0
         with suppress(ValueError):
             gc.callbacks.remove(self._collecting)

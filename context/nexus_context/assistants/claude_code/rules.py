@@ -23,6 +23,7 @@ from nexus_context.assistants.reading.front_fields import field_list
 from nexus_context.assistants.reading.model import (
     Assistant,
     IgnoredFile,
+    InstructionReader,
     LaterFile,
     Rule,
     Scope,
@@ -77,6 +78,7 @@ LABELS: dict[str, str] = {
     "managed": " (organization-managed policy instructions)",
     "memory": " (user's auto-memory, persists across conversations)",
 }
+_NO_AGENTS = "Claude Code reads it only where there is no CLAUDE.md. Import it there: `@AGENTS.md`."
 
 ASSISTANT = Assistant(
     name="claude-code",
@@ -181,7 +183,15 @@ def read_claude_code(disk: Disk, surroundings: Surroundings) -> Sent:
     blocks = [*_instructions(sent), *claude_skills(disk, walk.folder, walk.config)]
     blocks.extend(claude_agents(disk, walk.folder, walk.config))
     problems = (*walk.problems, *_long_files(sent))
-    return Sent(tuple(blocks), tuple(later), tuple(walk.ignored), problems)
+    has_own = any(os.path.basename(memory.path) == "CLAUDE.md" for memory in sent)
+    return Sent(
+        tuple(blocks),
+        tuple(later),
+        tuple(walk.ignored),
+        problems,
+        nested_names=("CLAUDE.md", "CLAUDE.local.md", *(() if has_own else ("AGENTS.md",))),
+        reasons={"AGENTS.md": _NO_AGENTS},
+    )
 
 
 def _instructions(memories: list[_Memory]) -> Iterator[SentBlock]:
@@ -480,3 +490,18 @@ def _long_files(memories: list[_Memory]) -> Iterator[Problem]:
                 f"from {LONG:,}. Move what is for some files only to `.claude/rules` with `paths`."
             )
             yield Problem(memory.path, Span(0, 0), "assistant.long", Severity.WARNING, message=message)
+
+
+def _list_user_files(surroundings: Surroundings) -> tuple[str, ...]:
+    directory = config_directory(surroundings)
+    return os.path.join(directory, "CLAUDE.md"), os.path.join(directory, "rules", "")
+
+
+INSTRUCTIONS = InstructionReader(
+    assistant=ASSISTANT,
+    read=read_claude_code,
+    own_place="/.claude/rules/",
+    own_files="rules of Claude Code",
+    list_user_files=_list_user_files,
+    list_settings=lambda where: (os.path.join(config_directory(where), "settings.json"),),
+)

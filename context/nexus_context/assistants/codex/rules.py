@@ -17,6 +17,7 @@ from nexus_context.assistants.reading.model import (
     Assistant,
     Cut,
     IgnoredFile,
+    InstructionReader,
     Rule,
     Scope,
     Sent,
@@ -179,3 +180,13 @@ def _cut(data: bytes, kept: int, most: int) -> Cut:
 def _cut_problem(disk: Disk, path: str, start: int, message: str) -> Problem:
     end = len(disk.text(path) or "")
     return Problem(path, Span(min(start, end), end), "assistant.cut", Severity.ERROR, message=message)
+
+
+INSTRUCTIONS = InstructionReader(
+    assistant=ASSISTANT,
+    read=read_codex,
+    own_place="/.codex/",
+    own_files="files of Codex",
+    list_user_files=lambda where: (os.path.join(codex_home(where), name) for name in (OVERRIDE, NAME)),
+    list_settings=lambda where: (os.path.join(codex_home(where), "config.toml"),),
+)

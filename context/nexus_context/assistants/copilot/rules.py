@@ -17,6 +17,7 @@ from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import (
     Assistant,
     IgnoredFile,
+    InstructionReader,
     LaterFile,
     Rule,
     Sent,
@@ -86,3 +87,8 @@ def _instruction_files(disk: Disk, directory: str, depth: int) -> Iterator[str]:
             yield path
         elif entry == "directory" and depth < DEEPEST:
             yield from _instruction_files(disk, path, depth + 1)
+
+
+INSTRUCTIONS = InstructionReader(
+    assistant=ASSISTANT, read=read_copilot, own_place="/.github/", own_files="instructions of GitHub Copilot"
+)

@@ -19,6 +19,7 @@ from nexus_context.assistants.reading.front_fields import field_list, field_text
 from nexus_context.assistants.reading.model import (
     Assistant,
     IgnoredFile,
+    InstructionReader,
     LaterFile,
     Rule,
     Sent,
@@ -79,7 +80,7 @@ def read_cursor(disk: Disk, surroundings: Surroundings) -> Sent:
     blocks = [SentBlock("instructions", "system", tuple(parts), complete=False)] if parts else []
     if offered:
         blocks.append(SentBlock("skills", "system", tuple(offered), complete=False))
-    return Sent(tuple(blocks), tuple(later), tuple(ignored))
+    return Sent(tuple(blocks), tuple(later), tuple(ignored), nested_names=("AGENTS.md",))
 
 
 def _rule_files(disk: Disk, directory: str, depth: int, ignored: list[IgnoredFile]) -> Iterator[str]:
@@ -91,3 +92,8 @@ def _rule_files(disk: Disk, directory: str, depth: int, ignored: list[IgnoredFil
             yield path
         elif name.endswith(".md"):
             ignored.append(IgnoredFile(path, "Rules are files that end with `.mdc`."))
+
+
+INSTRUCTIONS = InstructionReader(
+    assistant=ASSISTANT, read=read_cursor, own_place="/.cursor/rules/", own_files="rules of Cursor"
+)

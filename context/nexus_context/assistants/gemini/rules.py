@@ -18,6 +18,7 @@ from nexus_context.assistants.reading.markdown import WHITE_SPACE, trim
 from nexus_context.assistants.reading.model import (
     Assistant,
     IgnoredFile,
+    InstructionReader,
     Place,
     Rule,
     Scope,
@@ -110,7 +111,7 @@ def read_gemini(disk: Disk, surroundings: Surroundings) -> Sent:
             list(_parts(disk, files, surroundings, markers, problems=problems)), place, opening, closing
         )
     ]
-    return Sent(tuple(blocks), ignored=tuple(ignored), problems=tuple(problems))
+    return Sent(tuple(blocks), ignored=tuple(ignored), problems=tuple(problems), nested_names=(NAME,))
 
 
 def _block(parts: list[SentPart], place: Place, opening: str, closing: str) -> Iterator[SentBlock]:
@@ -285,3 +286,13 @@ def _leading(text: str) -> int:
 def _white_space() -> Iterator[str]:
     yield from "\t\n\v\f\r \u00a0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff"
     yield from map(chr, range(0x2000, 0x200B))
+
+
+INSTRUCTIONS = InstructionReader(
+    assistant=ASSISTANT,
+    read=read_gemini,
+    own_place="/.gemini/",
+    own_files="files of Gemini CLI",
+    list_user_files=lambda where: (os.path.join(home_directory(where), ".gemini", NAME),),
+    list_settings=lambda where: (os.path.join(home_directory(where), ".gemini", "settings.json"),),
+)

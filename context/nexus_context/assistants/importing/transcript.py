@@ -17,11 +17,8 @@ from typing import Any
 
 import msgspec
 
-from nexus_context.assistants.claude_code import messages as claude_code
 from nexus_context.assistants.claude_code import web_export as claude_web
-from nexus_context.assistants.codex import messages as codex
-from nexus_context.assistants.gemini import messages as gemini_cli
-from nexus_context.assistants.opencode import messages as opencode
+from nexus_context.assistants.programs import WITH_SESSIONS
 from nexus_context.assistants.transcripts import (
     aider,
     chat_records,
@@ -47,10 +44,7 @@ LIMIT = 64 << 20
 """Largest transcript, packed and unpacked, in bytes."""
 
 READERS = (
-    gemini_cli.READER,
-    codex.READER,
-    claude_code.READER,
-    opencode.READER,
+    *(program.format_reader for program in WITH_SESSIONS.values()),
     claude_web.READER,
     openhands.READER,
     swe_agent.READER,

@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
+from nexus_context.assistants.programs import PROGRAMS, WITH_SESSIONS
 from nexus_context.assistants.sessions.model import Place
 from nexus_context.assistants.sessions.record_format import RecordFormat
-from nexus_context.assistants.tracking import PROGRAMS
 from nexus_context.disk import files
 
 _SUFFIX = ".jsonl"
@@ -25,17 +25,17 @@ class TranscriptFile(msgspec.Struct, frozen=True):
     @property
     def format(self) -> RecordFormat[Any]:
         """The format of its records, if it is not a database."""
-        return PROGRAMS[self.assistant].record_format()
+        return PROGRAMS[self.assistant].sessions.record_format()
 
     @property
     def is_database(self) -> bool:
         """Whether one file has all sessions of its program."""
-        return PROGRAMS[self.assistant].shares_file
+        return PROGRAMS[self.assistant].sessions.shares_file
 
     @property
     def is_agent(self) -> bool:
         """Whether it is a sub-agent's beside the file of its session."""
-        return PROGRAMS[self.assistant].is_agent(self.path)
+        return PROGRAMS[self.assistant].sessions.is_agent(self.path)
 
     @property
     def session_id(self) -> str:
@@ -45,10 +45,10 @@ class TranscriptFile(msgspec.Struct, frozen=True):
 
 def list_files(place: Place, folder: str | None, assistant: str | None = None) -> Iterator[TranscriptFile]:
     """The files of one assistant, or of all. Those of other folders than `folder` may be among them."""
-    for name, program in PROGRAMS.items():
+    for name, program in WITH_SESSIONS.items():
         if assistant not in (None, name):
             continue
-        for path in program.list_files(place, folder):
+        for path in program.sessions.list_files(place, folder):
             file = file_at(path, name)
             if file is not None:
                 yield file
@@ -59,7 +59,7 @@ def file_at(path: str, assistant: str) -> TranscriptFile | None:
     stamp = files.file_stamp(path)
     if stamp is None:
         return None
-    if PROGRAMS[assistant].shares_file:
+    if PROGRAMS[assistant].sessions.shares_file:
         # without the time of its last change of state: to open a log changes that
         stamp = (*stamp[:4], *(files.file_stamp(f"{path}-wal") or ())[:4])
     return TranscriptFile(assistant, path, stamp, _parent_of(path))
@@ -67,7 +67,7 @@ def file_at(path: str, assistant: str) -> TranscriptFile | None:
 
 def agents_of(path: str, assistant: str) -> Iterator[TranscriptFile]:
     """The files of the sub-agents of a session's file."""
-    for agent in PROGRAMS[assistant].list_agents(path):
+    for agent in PROGRAMS[assistant].sessions.list_agents(path):
         file = file_at(agent, assistant)
         if file is not None:
             yield file

@@ -20,6 +20,7 @@ from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import (
     Assistant,
     IgnoredFile,
+    InstructionReader,
     Rule,
     Scope,
     Sent,
@@ -116,7 +117,7 @@ def read_opencode(disk: Disk, surroundings: Surroundings) -> Sent:
         parts.append(SentPart(label + text, scope, path, content=content))
     blocks = [SentBlock("instructions", "system", tuple(parts))] if parts else []
     blocks.extend(opencode_skills(disk, surroundings, config_home(surroundings), directories))
-    return Sent(tuple(blocks), ignored=tuple(ignored), problems=tuple(problems))
+    return Sent(tuple(blocks), ignored=tuple(ignored), problems=tuple(problems), nested_names=NAMES)
 
 
 def _is_on(surroundings: Surroundings, *names: str) -> bool:
@@ -256,3 +257,13 @@ class _Visits:
                 yield path
             elif entry == "directory" and levels > 1 and name not in (".git", "node_modules"):
                 yield from self.below(disk, path, levels - 1)
+
+
+INSTRUCTIONS = InstructionReader(
+    assistant=ASSISTANT,
+    read=read_opencode,
+    own_place="/opencode/",
+    own_files="files of opencode",
+    list_user_files=lambda where: (os.path.join(config_home(where), "AGENTS.md"),),
+    list_settings=lambda where: (os.path.join(config_home(where), name) for name in reversed(SETTINGS)),
+)

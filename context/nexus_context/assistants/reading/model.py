@@ -1,11 +1,12 @@
 """The values of a profile: what an assistant sends of a folder's files, what it leaves out, and why."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Literal
 
 import msgspec
 
+from nexus_context.assistants.reading.disk import Disk
 from nexus_context.errors import Problem, Span
 
 Verified = Literal["run", "documentation"]
@@ -125,12 +126,18 @@ class IgnoredFile(msgspec.Struct, frozen=True):
 
 
 class Sent(msgspec.Struct, frozen=True):
-    """What an assistant does with a folder's files, before tokens are counted. `texts` are files as sent."""
+    """What an assistant does with a folder's files, before tokens are counted.
+
+    Files with `nested_names` below the folder are sent after the first read beside or below them.
+    `reasons` say of other files why they are not sent, by their names.
+    """
 
     blocks: tuple[SentBlock, ...]
     later: tuple[LaterFile, ...] = ()
     ignored: tuple[IgnoredFile, ...] = ()
     problems: tuple[Problem, ...] = ()
+    nested_names: tuple[str, ...] = ()
+    reasons: Mapping[str, str] = {}
 
 
 class AssistantServer(msgspec.Struct, frozen=True):
@@ -141,6 +148,32 @@ class AssistantServer(msgspec.Struct, frozen=True):
     scope: Scope
     start: Start = "starts"
     reason: str | None = None
+
+
+class InstructionReader(msgspec.Struct, frozen=True, kw_only=True):
+    """How the instruction files of an assistant are read.
+
+    `read` says what it sends of a folder's files. `list_user_files` are the paths of the user's own; one that
+    ends with a separator stands for the Markdown files below it. `list_settings` are the paths of the user's
+    settings. A path with `own_place` in it is only for this assistant, which `own_files` says in words.
+    """
+
+    assistant: Assistant
+    read: Callable[[Disk, Surroundings], Sent]
+    own_place: str
+    own_files: str
+    list_user_files: Callable[[Surroundings], Iterable[str]] = lambda _: ()
+    list_settings: Callable[[Surroundings], Iterable[str]] = lambda _: ()
+
+
+class ServerReader(msgspec.Struct, frozen=True):
+    """How the MCP servers of an assistant's settings are read, and what it does with them.
+
+    Of several servers of a name, the first that `read` gives counts.
+    """
+
+    rules: tuple[Rule, ...]
+    read: Callable[[Disk, Surroundings], Iterator[AssistantServer]]
 
 
 class Profile(msgspec.Struct, frozen=True):

@@ -1,5 +1,6 @@
 """What setup writes into the settings of another program, and the record that undoes it."""
 
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -35,6 +36,33 @@ class SettingsFile(msgspec.Struct, frozen=True):
     path: str
     syntax: Syntax
     entries: tuple[SettingsEntry, ...]
+
+
+class SetupChoices(msgspec.Struct, frozen=True):
+    """What the user chose. `command` starts Nexus: its words. `memory`: prompts get memory and knowledge."""
+
+    command: tuple[str, ...]
+    scope: Scope = "user"
+    memory: bool = False
+
+
+class SetupPlace(msgspec.Struct, frozen=True):
+    """The user's home, the project's folder and the environment variables."""
+
+    home: str
+    folder: str
+    environ: Mapping[str, str]
+
+
+class ProgramSetup(msgspec.Struct, frozen=True):
+    """What setup does for a program: the files that it writes, and what it advises when that is done.
+
+    `prompt_event` is the event before a prompt is sent, where its hook may add to the context, if it has one.
+    """
+
+    list_files: Callable[[SetupChoices, SetupPlace], tuple[SettingsFile, ...]]
+    prompt_event: str | None = None
+    advice: str | None = None
 
 
 class Insertion(msgspec.Struct, frozen=True):

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from nexus_context.assistants.setup import json_edits, toml_edits
+from nexus_context.assistants.setup.entries import is_ours
 from nexus_context.assistants.setup.json_edits import value_at
 from nexus_context.assistants.setup.model import (
     EditedText,
@@ -21,7 +22,6 @@ from nexus_context.assistants.setup.model import (
     SettingsError,
     SettingsFile,
 )
-from nexus_context.assistants.setup.programs import is_ours
 
 LARGEST = 16 << 20  # bytes of a settings file
 

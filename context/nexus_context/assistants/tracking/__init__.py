@@ -1,6 +1,5 @@
 """The sessions that other assistants have on this machine, read from where they write them.
 
-programs     what each program takes: a new one is added there
 find         all sessions, by folder, from the ends of files
 follow       one session: what is new, and its report
 followers    the sessions that are followed now
@@ -13,6 +12,5 @@ version of the program that showed them.
 
 from nexus_context.assistants.sessions.model import AssistantSession, Usage
 from nexus_context.assistants.tracking.find import AssistantSessions, find_sessions
-from nexus_context.assistants.tracking.programs import PROGRAMS
 
-__all__ = ["PROGRAMS", "AssistantSession", "AssistantSessions", "Usage", "find_sessions"]
+__all__ = ["AssistantSession", "AssistantSessions", "Usage", "find_sessions"]

@@ -6,8 +6,8 @@ from threading import Lock
 import apsw
 import msgspec
 
+from nexus_context.assistants.programs import PROGRAMS, WITH_SESSIONS
 from nexus_context.assistants.sessions.model import AssistantSession, Place, SessionSource
-from nexus_context.assistants.tracking.programs import PROGRAMS
 from nexus_context.tokens.models import get_model_limits
 
 MOST_REMEMBERED = 50_000
@@ -29,7 +29,7 @@ def find_sessions(
     environ: Mapping[str, str],
     folder: str | None = None,
     *,
-    assistants: Collection[str] = PROGRAMS.keys(),
+    assistants: Collection[str] = WITH_SESSIONS,
 ) -> AssistantSessions:
     """The sessions in a folder and in those inside it, or everywhere.
 
@@ -37,8 +37,8 @@ def find_sessions(
     """
     sessions: list[AssistantSession] = []
     failures: list[tuple[str, str]] = []
-    for program in (PROGRAMS[name] for name in assistants):
-        for source in program.list_sources(Place(home, environ), folder):
+    for name in assistants:
+        for source in PROGRAMS[name].sessions.list_sources(Place(home, environ), folder):
             try:
                 sessions += map(_with_window, _read(source, folder))
             except apsw.Error as error:

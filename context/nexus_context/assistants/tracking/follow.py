@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.record_values import seconds
 from nexus_context.assistants.sessions.model import AssistantSession, Usage
 from nexus_context.assistants.sessions.prices import request_prices
 from nexus_context.assistants.sessions.report import SessionReport, SubAgent
-from nexus_context.assistants.tracking.programs import PROGRAMS
 
 Files = Sequence[tuple[str, float]]
 """Instruction files with their tokens."""
@@ -39,7 +39,7 @@ class SessionFollower:
         self._list_files = list_files
         self._reported_agents: tuple[AssistantSession, ...] = ()
         self._files: Files | None = None
-        self._followed = PROGRAMS[session.assistant].follow(session)
+        self._followed = PROGRAMS[session.assistant].sessions.follow(session)
         self._report: SessionReport | None = None
 
     def advance(self) -> bool:

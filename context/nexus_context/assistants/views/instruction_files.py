@@ -1,6 +1,6 @@
 """The instruction files of all assistants that are around a folder, whoever reads them.
 
-1. The user's: one list for each assistant's home.
+1. The user's: those that each assistant's room lists.
 2. Those of the folder and the directories above it, up to the root of the repository, else of the home.
 3. Those below the folder: a walk of at most MOST_DIRECTORIES and DEEPEST levels, without hidden directories,
    dependencies and build results.
@@ -10,28 +10,13 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from nexus_context.assistants.claude_code.rules import config_directory
-from nexus_context.assistants.codex.rules import codex_home
-from nexus_context.assistants.opencode.rules import config_home
+from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import Surroundings
 from nexus_context.assistants.reading.working_tree import find_working_tree, is_within, parents
 
-NESTED_NAMES = ("AGENTS.md", "AGENTS.override.md", "CLAUDE.md", "CLAUDE.local.md", "CONTEXT.md", "GEMINI.md")
-NAMES = (
-    *NESTED_NAMES,
-    ".claude/CLAUDE.md",
-    ".claude/AGENTS.md",
-    ".cursorrules",
-    ".github/copilot-instructions.md",
-    ".windsurfrules",
-    ".clinerules",
-)
-DIRECTORIES = (
-    (".claude/rules", ".md"),
-    (".cursor/rules", ".mdc"),
-    (".github/instructions", ".instructions.md"),
-)
+OTHER_NAMES = (".claude/AGENTS.md", ".windsurfrules", ".clinerules")
+"""Beside those that the rules of an assistant name."""
 LEFT_OUT = frozenset(("node_modules", "venv", "dist", "build", "target", "__pycache__", "vendor"))
 MOST_DIRECTORIES = 2_000
 DEEPEST = 8
@@ -58,40 +43,43 @@ def find_instruction_files(disk: Disk, surroundings: Surroundings) -> Instructio
 
 def settings_files(disk: Disk, surroundings: Surroundings, name: str) -> list[str]:
     """The user's settings files of an assistant that exist."""
-    home = surroundings.user_home
-    paths = {
-        "claude-code": [os.path.join(config_directory(surroundings), "settings.json")],
-        "codex": [os.path.join(codex_home(surroundings), "config.toml")],
-        "opencode": [os.path.join(config_home(surroundings), f"opencode.{end}") for end in ("json", "jsonc")],
-        "gemini": [os.path.join(home, ".gemini", "settings.json")],
-    }
-    return [path for path in paths.get(name, ()) if disk.is_file(path)]
+    paths = PROGRAMS[name].instructions.list_settings(surroundings)
+    return [path for path in paths if disk.is_file(path)]
 
 
 def _user_files(disk: Disk, surroundings: Surroundings) -> Iterator[str]:
-    paths = (
-        os.path.join(config_directory(surroundings), "CLAUDE.md"),
-        os.path.join(codex_home(surroundings), "AGENTS.override.md"),
-        os.path.join(codex_home(surroundings), "AGENTS.md"),
-        os.path.join(config_home(surroundings), "AGENTS.md"),
-        os.path.join(surroundings.user_home, ".gemini", "GEMINI.md"),
-    )
-    yield from (path for path in paths if disk.is_file(path))
-    yield from _files_in(disk, os.path.join(config_directory(surroundings), "rules"), ".md", 0)
+    for program in PROGRAMS.values():
+        for path in program.instructions.list_user_files(surroundings):
+            if path.endswith(os.sep):
+                yield from _files_in(disk, path.rstrip(os.sep), ".md", 0)
+            elif disk.is_file(path):
+                yield path
 
 
 def _project_files(disk: Disk, surroundings: Surroundings) -> Iterator[str]:
     repository = find_working_tree(disk, surroundings.folder)
     top = repository.root if repository is not None else surroundings.user_home
+    names, directories = _project_names()
     for directory in reversed(parents(surroundings.folder)):
         if directory != surroundings.folder and not is_within(directory, top):
             continue
-        for name in NAMES:
+        for name in names:
             path = os.path.join(directory, *name.split("/"))
             if disk.is_file(path):
                 yield path
-        for name, suffix in DIRECTORIES:
+        for name, suffix in directories:
             yield from _files_in(disk, os.path.join(directory, *name.split("/")), suffix, 0)
+
+
+def _project_names() -> tuple[list[str], list[tuple[str, str]]]:
+    """The names of files in a project, and the directories of rules with what their files end with."""
+    names = dict.fromkeys(
+        name for program in PROGRAMS.values() for name in program.instructions.assistant.names
+    )
+    patterns = sorted(name.split("/*") for name in names if "*" in name)
+    files = [*(name for name in names if "*" not in name), *OTHER_NAMES]
+    files.sort(key=lambda name: (name.startswith("."), name))
+    return files, [(directory, suffix) for directory, suffix in patterns]
 
 
 def _files_in(disk: Disk, directory: str, suffix: str, depth: int) -> Iterator[str]:
@@ -107,6 +95,7 @@ def _nested_files(disk: Disk, folder: str) -> tuple[list[str], bool]:
     """Files below a folder, the nearest first; whether the walk saw everything."""
     files: list[str] = []
     level, seen = [folder], 0
+    nested_names = {name for name in _project_names()[0] if "/" not in name and not name.startswith(".")}
     for _ in range(DEEPEST):
         below: list[str] = []
         for directory in level:
@@ -117,7 +106,7 @@ def _nested_files(disk: Disk, folder: str) -> tuple[list[str], bool]:
                 path = os.path.join(directory, name)
                 if entry == "directory" and not name.startswith(".") and name not in LEFT_OUT:
                     below.append(path)
-                elif name in NESTED_NAMES and directory != folder and disk.is_file(path):
+                elif name in nested_names and directory != folder and disk.is_file(path):
                     files.append(path)
         level = below
     return files, not level

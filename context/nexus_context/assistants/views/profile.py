@@ -7,18 +7,12 @@
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import accumulate
 
 from msgspec.structs import replace
 
-from nexus_context.assistants import ASSISTANT_NAMES
-from nexus_context.assistants.claude_code import rules as claude_code
-from nexus_context.assistants.codex import rules as codex
-from nexus_context.assistants.copilot import rules as copilot
-from nexus_context.assistants.cursor import rules as cursor
-from nexus_context.assistants.gemini import rules as gemini
-from nexus_context.assistants.opencode import rules as opencode
+from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import MOST_BYTES, Disk
 from nexus_context.assistants.reading.model import (
     Assistant,
@@ -35,58 +29,23 @@ from nexus_context.assistants.views.mcp_servers import read_servers
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.tokens import TokenCounter, count_spans, counter_for
 
-ReadFolder = Callable[[Disk, Surroundings], Sent]
-_READERS: dict[str, tuple[Assistant, ReadFolder]] = {
-    assistant.name: (assistant, read)
-    for assistant, read in (
-        (claude_code.ASSISTANT, claude_code.read_claude_code),
-        (codex.ASSISTANT, codex.read_codex),
-        (opencode.ASSISTANT, opencode.read_opencode),
-        (gemini.ASSISTANT, gemini.read_gemini),
-        (copilot.ASSISTANT, copilot.read_copilot),
-        (cursor.ASSISTANT, cursor.read_cursor),
-    )
-}
-ASSISTANTS: tuple[Assistant, ...] = tuple(_READERS[name][0] for name in ASSISTANT_NAMES)
-_NESTED_NAMES = {
-    "claude-code": ("CLAUDE.md", "CLAUDE.local.md", "AGENTS.md"),
-    "opencode": opencode.NAMES,
-    "gemini": ("GEMINI.md",),
-    "cursor": ("AGENTS.md",),
-}
-COMMANDS = {
-    "claude-code": "claude",
-    "codex": "codex",
-    "opencode": "opencode",
-    "gemini": "gemini",
-    "copilot": "code",
-    "cursor": "cursor",
-}
-"""The command that starts each."""
-_FAMILIES = {
-    "/.cursor/rules/": "rules of Cursor",
-    "/.claude/rules/": "rules of Claude Code",
-    "/.github/": "instructions of GitHub Copilot",
-    "/.codex/": "files of Codex",
-    "/.gemini/": "files of Gemini CLI",
-    "/opencode/": "files of opencode",
-}
+ASSISTANTS: tuple[Assistant, ...] = tuple(each.instructions.assistant for each in PROGRAMS.values())
 _NESTED_WHEN = "after a file in or below its directory is read"
 
 
 def read_profile(
     name: str, surroundings: Surroundings, *, disk: Disk | None = None, around: InstructionFiles | None = None
 ) -> Profile:
-    """What an assistant reads in a folder; KeyError for a name that is not in ASSISTANT_NAMES."""
+    """What an assistant reads in a folder; KeyError for a name that is not in PROGRAMS."""
     disk = disk or Disk()
     surroundings = replace(surroundings, folder=disk.real(surroundings.folder))
-    assistant, read = _READERS[name]
-    sent = read(disk, surroundings)
+    reader = PROGRAMS[name].instructions
+    assistant, sent = reader.assistant, reader.read(disk, surroundings)
     counter = counter_for(assistant.model)
     blocks = tuple(_counted(block, counter) for block in sent.blocks)
     files = around or find_instruction_files(disk, surroundings)
     paths = {part.path for block in blocks for part in block.parts if part.path is not None}
-    later = _later(assistant, sent, files, surroundings=surroundings, paths=paths)
+    later = _later(sent, files, folder=surroundings.folder, paths=paths)
     ignored = tuple(
         _ignored(
             assistant,
@@ -123,21 +82,11 @@ def _counted(block: SentBlock, counter: TokenCounter) -> SentBlock:
     return replace(block, parts=tuple(parts))
 
 
-def _later(
-    assistant: Assistant,
-    sent: Sent,
-    files: InstructionFiles,
-    *,
-    surroundings: Surroundings,
-    paths: set[str],
-) -> list[LaterFile]:
+def _later(sent: Sent, files: InstructionFiles, *, folder: str, paths: set[str]) -> list[LaterFile]:
     """What is sent when something happens: rules, nested files, and the texts of skills and agents."""
     later = {each.path: each for each in sent.later}
-    names = _NESTED_NAMES.get(assistant.name, ())
-    if assistant.name == "claude-code" and any(os.path.basename(path) == "CLAUDE.md" for path in paths):
-        names = names[:2]
     for path in files.nested:
-        if os.path.basename(path) in names and path not in paths and is_within(path, surroundings.folder):
+        if os.path.basename(path) in sent.nested_names and path not in paths and is_within(path, folder):
             later.setdefault(path, LaterFile(path, "nested", _NESTED_WHEN))
     for block in sent.blocks:
         if block.kind != "instructions":
@@ -155,17 +104,18 @@ def _ignored(
     yield from reasons.values()
     for path in (*files.around, *files.nested):
         if path not in paths and path not in reasons:
-            yield IgnoredFile(path, _reason(assistant, path, folder))
+            yield IgnoredFile(path, _reason(assistant, sent, path, folder))
 
 
-def _reason(assistant: Assistant, path: str, folder: str) -> str:
+def _reason(assistant: Assistant, sent: Sent, path: str, folder: str) -> str:
     """Why an assistant does not send a file that its own module does not mention."""
     name = os.path.basename(path)
-    family = next((words for part, words in _FAMILIES.items() if part in path.replace(os.sep, "/")), None)
-    if family is not None and assistant.title not in family:
-        return f"{assistant.title} reads {assistant.reads}, not {family}."
-    if assistant.name == "claude-code" and name == "AGENTS.md":
-        return "Claude Code reads it only where there is no CLAUDE.md. Import it there: `@AGENTS.md`."
+    readers = (program.instructions for program in PROGRAMS.values())
+    owner = next((each for each in readers if each.own_place in path.replace(os.sep, "/")), None)
+    if owner is not None and owner.assistant is not assistant:
+        return f"{assistant.title} reads {assistant.reads}, not {owner.own_files}."
+    if name in sent.reasons:
+        return sent.reasons[name]
     if any(each.rpartition("/")[2] == name for each in assistant.names):
         if is_within(os.path.dirname(path), folder):
             return f"{assistant.title} reads {name} of the folder where it runs, not of those below."

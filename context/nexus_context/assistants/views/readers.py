@@ -1,12 +1,12 @@
 """Who reads what: the instruction files around a folder, with what each assistant does with them."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
 
-from nexus_context.assistants import ASSISTANT_NAMES
+from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import Profile, Surroundings
 from nexus_context.assistants.views.instruction_files import find_instruction_files
@@ -42,7 +42,7 @@ class WhoReadsWhat(msgspec.Struct, frozen=True):
 
 
 def who_reads_what(
-    surroundings: Surroundings, names: Sequence[str] = ASSISTANT_NAMES, *, disk: Disk | None = None
+    surroundings: Surroundings, names: Iterable[str] = PROGRAMS, *, disk: Disk | None = None
 ) -> WhoReadsWhat:
     """The table of a folder."""
     disk = disk or Disk()

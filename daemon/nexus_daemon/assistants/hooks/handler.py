@@ -25,6 +25,7 @@ from threading import Lock
 import msgspec
 
 from nexus_context.assistants.mirror import mirror_session
+from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.sessions.recall import SessionFacts, recall_dropped
 from nexus_context.disk import files
 from nexus_context.errors import RequestError
@@ -44,8 +45,6 @@ MOST_TOKENS = 20_000
 MOST_SESSIONS = 20  # whose facts are in memory
 WAIT_S = 1.5  # for facts that are still being read
 GATHER_S = 0.4  # before files are written: a session loads several at once
-MODELS = {"claude-code": "claude-sonnet-5", "codex": "gpt-5", "gemini": "gemini-2.5-pro"}
-"""By whose tokens an answer is measured."""
 
 Answer = Callable[[], str]
 
@@ -278,7 +277,9 @@ def _done(value: tuple[str, ...]) -> Future[tuple[str, ...]]:
 
 
 def _counter(call: HookCall) -> TokenCounter:
-    return counter_for(MODELS.get(call.assistant))
+    """What counts an answer: the tokens of the program's model."""
+    program = PROGRAMS.get(call.assistant)
+    return counter_for(None if program is None else program.instructions.assistant.model)
 
 
 def _as_context(event: str, text: str) -> str:

@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from nexus_context.assistants.programs import WITH_SESSIONS
 from nexus_context.assistants.sessions.recall import SessionFacts
 from nexus_context.assistants.sessions.record import SessionRecord
 from nexus_context.assistants.sessions.record_reader import last_compaction, records_since_compaction
-from nexus_context.assistants.tracking import PROGRAMS
 from nexus_context.assistants.transcripts.records import Record, Report
 from nexus_context.conversation.message import Message, text_of
 from nexus_context.errors import Span
@@ -36,7 +36,7 @@ def read_live_messages(path: str, assistant: str) -> list[Message]:
     records = _records(path, assistant)
     if not records:
         return []
-    reader = PROGRAMS[assistant].record_format().reader
+    reader = WITH_SESSIONS[assistant].sessions.record_format().reader
     lines = [Record(record.value, _START, "A line") for record in records]
     lines = [line for line in lines if reader.is_record(line.value)]
     try:
@@ -69,8 +69,12 @@ def _records(path: str, assistant: str) -> list[SessionRecord]:
 
 def _record_type(assistant: str) -> type[SessionRecord] | None:
     """What a program writes to its transcripts; None if it has none, or is unknown."""
-    program = PROGRAMS.get(assistant)
-    return None if program is None or program.shares_file else program.record_format().record_type
+    program = WITH_SESSIONS.get(assistant)
+    return (
+        None
+        if program is None or program.sessions.shares_file
+        else program.sessions.record_format().record_type
+    )
 
 
 def _texts(value: Any) -> Iterator[str]:

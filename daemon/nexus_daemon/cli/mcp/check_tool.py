@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from nexus_context.assistants import ASSISTANT_NAMES
+from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.views.profile import read_profile
 from nexus_context.disk.files import is_dir
 from nexus_context.errors import Problem, RequestError, Severity
@@ -42,7 +42,7 @@ def _checks(
         yield "Nexus", checked.snapshot.problems, checked.snapshot.layers.texts
     names: tuple[str, ...] = ()
     if name == ALL:
-        names = ASSISTANT_NAMES
+        names = tuple(PROGRAMS)
     elif name != NEXUS:
         names = tuple(each for each in (name or scope.assistant,) if each is not None)
     for each in names:

@@ -9,7 +9,7 @@ import importlib
 from collections.abc import Callable
 from typing import NamedTuple
 
-from nexus_context.assistants.tracking import PROGRAMS
+from nexus_context.assistants.programs import WITH_SESSIONS
 from nexus_context.errors import RequestError
 from nexus_daemon.cli import output
 
@@ -175,7 +175,7 @@ def _keep(command: argparse.ArgumentParser) -> None:
         help="keep the sessions of this folder and those inside it (default: .)",
     )
     _all(command, "keep the sessions of all folders")
-    command.add_argument("--assistant", choices=tuple(PROGRAMS), help="keep only those of one assistant")
+    command.add_argument("--assistant", choices=tuple(WITH_SESSIONS), help="keep only those of one assistant")
     _json(command)
 
 

@@ -3,18 +3,10 @@
 The names of Claude Code 2.1.330, Codex 0.169.0 and opencode 1.18.33 are as they were received.
 """
 
-_BEGINNINGS = (
-    ("claude-code", "claude-code"),
-    ("codex", "codex"),
-    ("opencode", "opencode"),
-    ("gemini-cli", "gemini"),
-    ("visual studio code", "copilot"),
-    ("cursor", "cursor"),
-)
-"""How the name of a client begins, in lower case, and the assistant."""
-
 
 def assistant_of(client: str) -> str | None:
     """The assistant with a profile; None for any other client."""
+    from nexus_context.assistants.programs import PROGRAMS  # a server that was asked nothing needs none
+
     name = client.lower()
-    return next((assistant for beginning, assistant in _BEGINNINGS if name.startswith(beginning)), None)
+    return next((each.name for each in PROGRAMS.values() if name.startswith(each.client)), None)

@@ -14,8 +14,9 @@ from nexus_context.assistants.gemini.records import SNAPSHOT, GeminiRecord
 from nexus_context.assistants.gemini.steps import GeminiSteps
 from nexus_context.assistants.importing import read_transcript
 from nexus_context.assistants.mirror import mirror_files
+from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.sessions.model import Place
-from nexus_context.assistants.tracking import PROGRAMS, Usage, find_sessions
+from nexus_context.assistants.tracking import Usage, find_sessions
 from nexus_context.assistants.tracking.follow import SessionFollower
 from nexus_context.assistants.transcripts.records import Record, Report
 from nexus_context.errors import Span
@@ -78,8 +79,8 @@ def test_a_folder_has_the_sessions_of_those_inside_it(tmp_path: Path, chats: Pat
     new.mkdir()
     for folder, paths in {"/home": {f"{chats}/"}, FOLDER: {f"{chats}/"}, "/opt": set[str]()}.items():
         watched = {f"{tmp_path}/.gemini/tmp/", f"{new}/"} | paths
-        assert set(PROGRAMS["gemini"].watched(place, folder)) == watched
-        assert len(list(PROGRAMS["gemini"].list_files(place, folder))) == len(paths)
+        assert set(PROGRAMS["gemini"].sessions.watched(place, folder)) == watched
+        assert len(list(PROGRAMS["gemini"].sessions.list_files(place, folder))) == len(paths)
 
 
 def test_the_report_counts_each_request_and_each_text_once(tmp_path: Path, chats: Path) -> None:

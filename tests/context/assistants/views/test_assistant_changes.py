@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nexus_context.assistants import ASSISTANT_NAMES
+from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.model import Profile, Surroundings
 from nexus_context.assistants.views.changes import (
     FileChange,
@@ -82,10 +82,10 @@ class Repo:
         return Surroundings(str(self.top / folder), self.home, self.environ)
 
     def profiles(self, folder: str = ".") -> list[Profile]:
-        return [read_profile(name, self.surroundings(folder)) for name in ASSISTANT_NAMES]
+        return [read_profile(name, self.surroundings(folder)) for name in tuple(PROGRAMS)]
 
     def changes(self, revision: str = "HEAD", *, folder: str = ".") -> RevisionChanges:
-        return compare_with_revision(self.surroundings(folder), revision, ASSISTANT_NAMES)
+        return compare_with_revision(self.surroundings(folder), revision, tuple(PROGRAMS))
 
 
 @pytest.fixture
@@ -171,14 +171,14 @@ def test_links_in_a_circle_end(repo: Repo) -> None:
 def test_what_git_ignores_is_the_same_on_both_sides(repo: Repo) -> None:
     (repo.top / "CLAUDE.local.md").write_text("Longer than before, and nobody else's.")
     changes = repo.changes()
-    assert [each.growth for each in changes.assistants] == [0] * len(ASSISTANT_NAMES)
+    assert [each.growth for each in changes.assistants] == [0] * len(tuple(PROGRAMS))
     assert "nobody else's" in changes.assistants[0].before.blocks[0].text
 
 
 def test_the_changes_of_files(repo: Repo) -> None:
     (repo.top / "AGENTS.md").write_text("Agents. " * 100)
     (repo.top / "packages/api/AGENTS.md").write_text("Deeper. " * 10)
-    codex = repo.changes(folder="packages/api").assistants[ASSISTANT_NAMES.index("codex")]
+    codex = repo.changes(folder="packages/api").assistants[list(PROGRAMS).index("codex")]
     top, below = str(repo.top / "AGENTS.md"), str(repo.top / "packages/api/AGENTS.md")
     assert [(one.path, one.before < one.after) for one in codex.files] == [(top, True), (below, True)]
     assert sum(one.after - one.before for one in codex.files) == codex.growth > 0

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from assistants.server_cases import CASES, ServerCase, write_case
-from nexus_context.assistants import ASSISTANT_NAMES
 from nexus_context.assistants.claude_code import rules as claude_code
+from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.model import AssistantServer, Surroundings
-from nexus_context.assistants.views.mcp_servers import RULES, read_servers
+from nexus_context.assistants.views.mcp_servers import read_servers
 from nexus_context.assistants.views.profile import read_profile
 from support.fixture import write_fixture
 
@@ -125,7 +125,7 @@ def test_gemini_copilot_and_cursor(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ASSISTANT_NAMES)
+@pytest.mark.parametrize("name", tuple(PROGRAMS))
 @pytest.mark.parametrize(
     "content", ["", "[]", '{"mcpServers": 5, "mcp": [], "servers": "x"}', "[" * 9_999, "\0", "{"]
 )
@@ -159,5 +159,5 @@ def test_unsaved_settings_count(tmp_path: Path) -> None:
 
 
 def test_every_assistant_has_rules() -> None:
-    assert tuple(RULES) == ASSISTANT_NAMES
+    assert all(program.servers.rules for program in PROGRAMS.values())
     assert AssistantServer.__struct_fields__ == ("name", "path", "scope", "start", "reason")

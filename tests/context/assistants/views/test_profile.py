@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from inline_snapshot import snapshot
 
-from nexus_context.assistants import ASSISTANT_NAMES
+from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import Profile, Surroundings
 from nexus_context.assistants.views.profile import ASSISTANTS, read_profile
@@ -330,7 +330,7 @@ def test_the_fix_of_an_import_that_ends_a_sentence(tmp_path: Path) -> None:
     assert sent == [None, fixture.path("/home/work/CLAUDE.md"), fixture.path("/home/work/a.md"), None]
 
 
-@pytest.mark.parametrize("name", ASSISTANT_NAMES)
+@pytest.mark.parametrize("name", tuple(PROGRAMS))
 def test_every_known_file_is_sent_or_has_a_reason(name: str, tmp_path: Path) -> None:
     fixture = write_fixture(FOLDER, tmp_path)
     result = who_reads_what(surroundings(fixture))

@@ -1,0 +1,28 @@
+"""The sessions of Claude Code, as Nexus reads and follows them."""
+
+from typing import TYPE_CHECKING, Any
+
+from nexus_context.assistants.claude_code import session_files, sub_agents
+from nexus_context.assistants.sessions.program import ProgramSessions
+
+if TYPE_CHECKING:
+    from nexus_context.assistants.sessions.record_format import RecordFormat
+
+
+def _record_format() -> "RecordFormat[Any]":
+    from nexus_context.assistants.claude_code.record_format import FORMAT  # reports need none
+
+    return FORMAT
+
+
+SESSIONS = ProgramSessions(
+    list_sources=session_files.sources,
+    root_of=session_files.root_of,
+    watched=session_files.watched,
+    follow=lambda session: sub_agents.FollowedClaudeCode(session.path),
+    list_files=sub_agents.list_files,
+    record_format=_record_format,
+    list_agents=sub_agents.list_agents,
+    is_agent=sub_agents.is_agent,
+    agents_directory=sub_agents.agents_directory,
+)

@@ -1,0 +1,42 @@
+"""The sessions of Codex, as Nexus reads and follows them."""
+
+from collections.abc import Iterable, Iterator
+from os.path import join
+from typing import TYPE_CHECKING, Any
+
+from nexus_context.assistants.codex import session_files
+from nexus_context.assistants.codex.records import CodexRecord
+from nexus_context.assistants.codex.steps import CodexSteps
+from nexus_context.assistants.sessions.followed import FollowedFile
+from nexus_context.assistants.sessions.model import Place
+from nexus_context.assistants.sessions.program import ProgramSessions
+
+if TYPE_CHECKING:
+    from nexus_context.assistants.sessions.record_format import RecordFormat
+
+
+def _record_format() -> "RecordFormat[Any]":
+    from nexus_context.assistants.codex.record_format import FORMAT  # reports need none
+
+    return FORMAT
+
+
+def _list_instructions(folder: str) -> Iterable[str]:
+    """The files that Codex calls by their folder."""
+    return (join(folder, name) for name in ("AGENTS.override.md", "AGENTS.md"))
+
+
+def _list_files(place: Place, folder: str | None) -> Iterator[str]:
+    return (source.path for source in session_files.sources(place, folder))
+
+
+SESSIONS = ProgramSessions(
+    list_sources=session_files.sources,
+    root_of=session_files.root_of,
+    watched=session_files.watched,
+    follow=lambda session: FollowedFile(
+        session.path, CodexRecord, CodexSteps, list_instructions=_list_instructions
+    ),
+    list_files=_list_files,
+    record_format=_record_format,
+)

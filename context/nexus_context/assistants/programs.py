@@ -1,0 +1,109 @@
+"""The programs that Nexus knows. A new one is a room beside this module, and an entry in PROGRAMS.
+
+The modules of a room that others ask for, each imported when it is needed:
+
+rules         INSTRUCTIONS: what the program sends of a folder's files
+mcp_servers   SERVERS: which MCP servers its settings name
+sessions      SESSIONS: where its sessions are, and how one is followed (`has_sessions`)
+setup         SETUP: what connects it to Nexus (`has_setup`)
+messages      READER: its records as messages (`has_sessions`)
+"""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+if TYPE_CHECKING:  # the rooms import what they need
+    from nexus_context.assistants.reading.model import InstructionReader, ServerReader
+    from nexus_context.assistants.sessions.program import ProgramSessions
+    from nexus_context.assistants.setup.model import ProgramSetup
+    from nexus_context.assistants.transcripts.conversation import FormatReader
+
+
+class Program(msgspec.Struct, frozen=True, kw_only=True):
+    """A program by its name in requests. `command` starts it.
+
+    `client` is how the name begins, in lower case, that it gives itself as an MCP client.
+    """
+
+    name: str
+    title: str
+    command: str
+    client: str
+    has_sessions: bool = False
+    has_setup: bool = False
+
+    @property
+    def instructions(self) -> "InstructionReader":
+        """What it sends of a folder's files."""
+        reader: InstructionReader = self._load("rules").INSTRUCTIONS
+        return reader
+
+    @property
+    def servers(self) -> "ServerReader":
+        """The MCP servers of its settings."""
+        reader: ServerReader = self._load("mcp_servers").SERVERS
+        return reader
+
+    @property
+    def sessions(self) -> "ProgramSessions":
+        """Its sessions, if it has any."""
+        sessions: ProgramSessions = self._load("sessions").SESSIONS
+        return sessions
+
+    @property
+    def format_reader(self) -> "FormatReader":
+        """What reads the files of its sessions, if it has any."""
+        reader: FormatReader = self._load("messages").READER
+        return reader
+
+    @property
+    def setup(self) -> "ProgramSetup":
+        """What `nexus setup` writes for it, if that knows it."""
+        setup: ProgramSetup = self._load("setup").SETUP
+        return setup
+
+    def _load(self, module: str) -> Any:
+        room = self.name.replace("-", "_")
+        return import_module(f"nexus_context.assistants.{room}.{module}")
+
+
+PROGRAMS: Mapping[str, Program] = {
+    program.name: program
+    for program in (
+        Program(
+            name="claude-code",
+            title="Claude Code",
+            command="claude",
+            client="claude-code",
+            has_sessions=True,
+            has_setup=True,
+        ),
+        Program(
+            name="codex", title="Codex", command="codex", client="codex", has_sessions=True, has_setup=True
+        ),
+        Program(
+            name="opencode",
+            title="opencode",
+            command="opencode",
+            client="opencode",
+            has_sessions=True,
+            has_setup=True,
+        ),
+        Program(
+            name="gemini",
+            title="Gemini CLI",
+            command="gemini",
+            client="gemini-cli",
+            has_sessions=True,
+            has_setup=True,
+        ),
+        Program(name="copilot", title="GitHub Copilot", command="code", client="visual studio code"),
+        Program(name="cursor", title="Cursor", command="cursor", client="cursor"),
+    )
+}
+"""By name, in the order of columns."""
+WITH_SESSIONS: Mapping[str, Program] = {name: each for name, each in PROGRAMS.items() if each.has_sessions}
+WITH_SETUP: Mapping[str, Program] = {name: each for name, each in PROGRAMS.items() if each.has_setup}

@@ -1,0 +1,38 @@
+"""MCP servers in the settings of other programs: what the rooms of several share."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from nexus_context.assistants.reading.model import AssistantServer, Scope
+
+
+def server_names(settings: dict[str, Any], key: str = "mcpServers") -> list[str]:
+    """The names of the servers in settings."""
+    servers = settings.get(key)
+    return (
+        [name for name, value in servers.items() if isinstance(value, dict)]
+        if isinstance(servers, dict)
+        else []
+    )
+
+
+def settings_places(folder: str, user_home: str) -> list[tuple[str, Scope]]:
+    """The directories of settings, the nearest first."""
+    places: list[tuple[str, Scope]] = [(folder, "project"), (user_home, "user")]
+    return places[1:] if folder == user_home else places
+
+
+def merged_servers(layers: Iterable[tuple[str, Scope, Any]], title: str) -> Iterator[AssistantServer]:
+    """The servers of layers, the least important first: a later one changes single fields."""
+    fields: dict[str, dict[str, Any]] = {}
+    places: dict[str, tuple[str, Scope]] = {}
+    for path, scope, servers in layers:
+        for name, value in servers.items() if isinstance(servers, dict) else ():
+            if isinstance(value, dict):
+                fields.setdefault(name, {}).update(value)
+                places[name] = (path, scope)
+    for name, values in fields.items():
+        path, scope = places[name]
+        is_off = values.get("enabled") is False
+        reason = f"{title} leaves it out: `enabled` is false." if is_off else None
+        yield AssistantServer(name, path, scope, start="off" if is_off else "starts", reason=reason)
