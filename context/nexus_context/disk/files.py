@@ -353,7 +353,7 @@ class Lines:
                 for piece in pieces:
                     rest.append(piece)
                     if is_complete:
-                        yield b"".join(reversed(rest))
+                        yield b"".join(reversed(rest)) if len(rest) > 1 else piece
                     rest, is_complete = [], True
                 rest.append(last)
                 end = start

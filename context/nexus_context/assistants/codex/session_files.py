@@ -8,6 +8,7 @@
    include what was read from the cache.
 """
 
+import re
 import time
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -24,6 +25,7 @@ from nexus_context.disk import files
 NAME = "codex"
 DEEPEST = 4  # directories below `sessions`
 DAY_S = 86_400
+_MARK = re.compile(b"token_count|turn_context")  # in the records of which the end of a session consists
 
 
 def sources(place: Place, folder: str | None) -> Iterator[SessionSource]:
@@ -65,7 +67,7 @@ def _rollouts(directory: str, depth: int) -> Iterator[str]:
 def read(path: str, folder: str | None) -> list[AssistantSession]:
     """The session of a file; none if it works elsewhere."""
     begin = partial(_from_start, path)
-    return read_file(path, folder, CodexRecord, begin=begin, complete=_from_end)
+    return read_file(path, folder, CodexRecord, begin=begin, complete=_from_end, mark=_MARK)
 
 
 def _from_start(path: str, first: Iterable[CodexRecord], changed: str) -> AssistantSession | None:

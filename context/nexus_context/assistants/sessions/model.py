@@ -1,5 +1,6 @@
 """What is known of a session of another assistant."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from os.path import join
@@ -90,10 +91,12 @@ def read_file(
     *,
     begin: Callable[[Iterable[R], str], AssistantSession | None],
     complete: Callable[[AssistantSession, Iterable[R]], AssistantSession],
+    mark: re.Pattern[bytes] | None = None,
 ) -> list[AssistantSession]:
     """The session of a file of records, a line each; none if it works elsewhere, or has no folder.
 
-    `begin` gets the first records and the time of the file, `complete` those from the end on.
+    `begin` gets the first records and the time of the file, `complete` those from the end on: the last one,
+    and those whose line has the `mark`, or all.
     """
     damaged: set[int] = set()
     try:
@@ -105,16 +108,25 @@ def read_file(
             session = begin(records(lines.first, record_type, damaged), utc(lines.stamp[3]))
         if session is None or not is_within(session.folder, folder):
             return []
-        session = complete(session, records(lines, record_type, damaged))
+        session = complete(session, records(lines, record_type, damaged, mark))
     except OSError:  # it was removed
         return []
     return [msgspec.structs.replace(session, damaged=len(damaged))]
 
 
-def records(lines: Iterable[bytes], record_type: type[R], damaged: set[int]) -> Iterator[R]:
-    """The records among lines; `damaged` gets the hashes of the others."""
+def records(
+    lines: Iterable[bytes], record_type: type[R], damaged: set[int], mark: re.Pattern[bytes] | None = None
+) -> Iterator[R]:
+    """The records among lines; `damaged` gets the hashes of the others.
+
+    With a `mark`, those behind the first one need it: to decode the lines is most of the work.
+    """
+    is_first = True
     for line in lines:
+        if mark is not None and not is_first and line[:1] == b"{" and not mark.search(line):
+            continue
         record = decode_line(line, record_type)
+        is_first &= record is None
         if record is not None:
             yield record
         elif line.strip():
