@@ -6,6 +6,7 @@
 """
 
 import json
+import os
 import re
 import shutil
 import sys
@@ -17,6 +18,7 @@ import nexus_context
 from nexus_context.assistants.claude_code.session_files import directory_name
 from nexus_daemon.lsp.convert import path_to_uri
 from nexus_daemon.process.version import PROTOCOL, __version__
+from nexus_daemon.workspace.trusted_folders import set_trust
 from support.assistant_transcripts import example_session, write
 from support.client import Client, ReplyError
 from support.waiting import block_until
@@ -25,13 +27,16 @@ Json = Any
 Examples = dict[str, Any]
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+SERVER = REPOSITORY / "tests" / "support" / "mcp_old_server.py"
 RECORDED = REPOSITORY / "docs" / "protocol.examples.json"
 PACKAGE = str(Path(nexus_context.__file__ or "").resolve().parent)
 HOME = "/home/ana"
 INSTALLED = "/opt/nexus/nexus_context"
 STEADY: dict[str, Any] = {
     "assemblyMs": 1.5,
+    "hash": "b5bb9d8014a0f9b1d61e21e796d78dccdf1352f23cd32812f4850b878ae4944c",
     "memory": 67_108_864,
+    "pin": "7d865e959b2466918c9863afca942d0fb89d7c9ac0c99bafc3749504ded97730",
     "prompt_cache_key": "9b1c2d3e4f5061728394a5b6c7d8e9f0",
     "score": 2.5,
     "requestId": "1f0c6a3d5b7e9824af61c0d3",
@@ -67,6 +72,7 @@ EVENT = re.compile(r"[0-9a-f]{8}-(\d+)")
 MESSAGE = re.compile(r"[0-9a-f]{32}")
 INDEX = re.compile(r"(?<=/knowledge/)[0-9a-f]{24}(?=\.db\Z)")
 THREAD = re.compile(r"\A[0-9a-f]{16}(?=-\d+\Z|\Z)")
+PYTHONS = ((sys.executable, "/usr/bin/python3"), (os.path.realpath(sys.executable), "/usr/bin/python3.12"))
 WATCHED = {"state": "watched"}
 WATCHED_S = 10.0
 NOON = "2026-11-20 12:00"
@@ -114,6 +120,7 @@ Review the modules of auth/. Never log a secret.
 ## State
 tokens, sessions, passwords, cookies and audit compare in constant time; limits is next."""
 DEPLOY = "# Deploy\n\n## Rollback\n\nRun `make rollback` within an hour.\n"
+TOOLS = '{"find_notes": "Finds notes that have all words."}'
 SEARCH = {
     "name": "search",
     "description": "Find a text in the workspace.",
@@ -221,6 +228,7 @@ class _Recorder:
         self.ask("nexus/model/pick", {**review, **pick})
         self.ask("nexus/session/focus", review)
         self.ask("nexus/workspace/init", {"workspaceFolder": self.web, "adopt": True})
+        self.ask_of_servers({"workspaceFolder": self.web})
         self.ask_knowledge({"workspaceFolder": self.web})
 
     def ask_agents(self, folder: Json) -> None:
@@ -281,6 +289,36 @@ class _Recorder:
         )
         self.ask("nexus/knowledge/query", search)
         self.ask("nexus/knowledge/status", folder)
+
+    def ask_of_servers(self, folder: Json) -> None:
+        """Approve a server, start it and call it, in a folder that is trusted from now on."""
+        web = self.home / "company" / "web"
+        program = web / "notes.py"
+        program.write_bytes(SERVER.read_bytes())
+        (web / "tools.json").write_text(TOOLS, encoding="utf-8")
+        entry = {"command": sys.executable, "args": [str(program), str(web)], "env": {"NOTES": "team"}}
+        (web / ".mcp.json").write_text(json.dumps({"mcpServers": {"notes": entry}}), encoding="utf-8")
+        set_trust(environ(self.home), str(web), trusted=True)
+
+        def unapproved() -> Json:
+            servers = self.client.request("nexus/mcp/servers", folder)["servers"]
+            return next(
+                (each for each in servers if (each["name"], each["state"]) == ("notes", "unapproved")), None
+            )
+
+        server = block_until(unapproved, WATCHED_S)
+        self.ask("nexus/mcp/servers", folder)
+        one = {**folder, "name": "notes"}
+        self.ask("nexus/mcp/approve", {**one, "hash": server["hash"]})
+        self.ask("nexus/mcp/start", one)
+        told = self.client.wait_for(lambda message: message.get("method") == "nexus/mcp/didChange")
+        self.examples["notifications"]["nexus/mcp/didChange"] = self.steady(told["params"])
+        arguments = {"text": "gate"}
+        self.ask(
+            "nexus/mcp/call", {**folder, "server": "notes", "tool": "find_notes", "arguments": arguments}
+        )
+        for method in ("nexus/mcp/refresh", "nexus/mcp/stop", "nexus/mcp/revoke"):
+            self.ask(method, one)
 
     def ask_of_sessions(self, folder: Json) -> None:
         plan = {**folder, "session": "plan"}
@@ -399,7 +437,9 @@ def steadier(home: Path) -> Callable[[Json], Json]:
         text = MOMENT.sub("2026-11-20T12:00:00+00:00", text)
         text = INSTANT.sub("2026-11-20T12:00:00.000Z", text)
         text = text.replace(directory_name(str(home)), directory_name(HOME))
-        return TIME.sub(NOON, text.replace(str(home), HOME).replace(PACKAGE, INSTALLED))
+        for here, there in ((str(home), HOME), (PACKAGE, INSTALLED), *PYTHONS):
+            text = text.replace(here, there)
+        return TIME.sub(NOON, text)
 
     return steady
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from nexus_daemon.api import editor_answers as editor_answers
     from nexus_daemon.api import event as event
     from nexus_daemon.api import knowledge as knowledge
+    from nexus_daemon.api import mcp as mcp
     from nexus_daemon.api import memory as memory
     from nexus_daemon.api import model as model
     from nexus_daemon.api import session as session
@@ -42,6 +43,7 @@ else:  # 100 ms that the reply to `initialize` must not wait for
             "editor_answers",
             "event",
             "knowledge",
+            "mcp",
             "memory",
             "model",
             "session",

@@ -118,6 +118,21 @@ METHODS: dict[str, Method] = {
         lambda: (protocol.SessionParams, protocol.FocusResult), lambda: api.session.focus
     ),
     "nexus/model/pick": _method(lambda: (protocol.PickParams, protocol.PickResult), lambda: api.model.pick),
+    "nexus/mcp/servers": _method(
+        lambda: (protocol.FolderParams, protocol.ServersResult), lambda: api.mcp.servers
+    ),
+    "nexus/mcp/approve": _method(
+        lambda: (protocol.ApproveParams, protocol.ServerInfo), lambda: api.mcp.approve
+    ),
+    "nexus/mcp/revoke": _method(lambda: (protocol.ServerParams, protocol.ServerInfo), lambda: api.mcp.revoke),
+    "nexus/mcp/start": _method(lambda: (protocol.ServerParams, protocol.ServerInfo), lambda: api.mcp.start),
+    "nexus/mcp/stop": _method(lambda: (protocol.ServerParams, protocol.ServerInfo), lambda: api.mcp.stop),
+    "nexus/mcp/refresh": _method(
+        lambda: (protocol.ServerParams, protocol.ServerInfo), lambda: api.mcp.refresh
+    ),
+    "nexus/mcp/call": _method(
+        lambda: (protocol.ServerCallParams, protocol.ServerCallResult), lambda: api.mcp.call
+    ),
     "nexus/memory/query": _method(
         lambda: (protocol.MemoryQueryParams, protocol.MemoryQueryResult), lambda: api.memory.query
     ),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from nexus_daemon.protocol.debug import *
     from nexus_daemon.protocol.event import *
     from nexus_daemon.protocol.knowledge import *
+    from nexus_daemon.protocol.mcp import *
     from nexus_daemon.protocol.memory import *
     from nexus_daemon.protocol.model import *
     from nexus_daemon.protocol.outgoing import *
@@ -39,6 +40,7 @@ else:
         "debug",
         "event",
         "knowledge",
+        "mcp",
         "memory",
         "model",
         "outgoing",

@@ -77,6 +77,9 @@ class AssembleOptions(Params, frozen=True):
     skill_tools: bool = False
     # true: also offer the agent tools that this agent may have; `nexus/agent/call` runs their calls
     agent_tools: bool = False
+    # true: also offer the tools of the folder's MCP servers, approved ones in a trusted folder;
+    # `nexus/mcp/call` runs their calls. Servers that do not run are started
+    mcp_tools: bool = False
 
 
 class Attachment(Params, frozen=True):

@@ -4,6 +4,7 @@ from nexus_daemon.protocol.agent import AgentDidChange
 from nexus_daemon.protocol.assistant_session import AssistantDidChange
 from nexus_daemon.protocol.context import ContextDidChange
 from nexus_daemon.protocol.event import EventPublished
+from nexus_daemon.protocol.mcp import McpDidChange
 from nexus_daemon.protocol.model import ModelCompleteParams, ModelCompleteResult
 from nexus_daemon.protocol.session import SessionDidChange
 from nexus_daemon.protocol.shapes import Wire
@@ -18,6 +19,7 @@ NOTIFICATIONS: dict[str, type[Wire]] = {
     "nexus/session/didChange": SessionDidChange,
     "nexus/agent/didChange": AgentDidChange,
     "nexus/assistant/didChange": AssistantDidChange,
+    "nexus/mcp/didChange": McpDidChange,
     "nexus/event/published": EventPublished,
 }
 """Every notification of the daemon: its parameters."""

@@ -1,6 +1,6 @@
 """`SessionScope`: all that a request about one conversation needs, passed along as one value."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -14,6 +14,7 @@ from nexus_daemon.sessions.ledger_writer import FolderLedger
 
 if TYPE_CHECKING:  # most conversations belong to no agent
     from nexus_context.agents import Agent
+    from nexus_context.servers.offered import OfferedTool
     from nexus_daemon.lsp.client_capabilities import ClientCapabilities
     from nexus_daemon.workspace.folders import Folder, FolderTable
     from nexus_daemon.workspace.git_state import WorkingTrees
@@ -22,11 +23,20 @@ if TYPE_CHECKING:  # most conversations belong to no agent
 T = TypeVar("T")
 
 
+class OffersTools(Protocol):
+    """What a turn needs of the MCP servers."""
+
+    async def offered(self, folder: Any, snapshot: Snapshot, /) -> "Sequence[OfferedTool]": ...
+
+
 class Services(Protocol):
     """What a session needs of the daemon."""
 
     git: "WorkingTrees"
     workers: "Workers"
+
+    @property
+    def servers(self) -> "OffersTools": ...
 
 
 class Requester(Protocol):

@@ -52,8 +52,8 @@ class TurnInputs(msgspec.Struct, frozen=True, kw_only=True):
     """What a turn brings besides the conversation.
 
     `agent` is whose turn it is: the name that messages wait for; with a `node`, not those for its other
-    nodes. `passages` match the user's message. `tools` are definitions that the client offers in
-    this turn only.
+    nodes. `passages` match the user's message. `tools` are definitions for this turn: of MCP
+    servers, and those that the client offers.
     """
 
     agent: str = MAIN

@@ -138,9 +138,16 @@ def request_of(
         format=params.format,
         session=params.session or "main",
         agent_parameters=agent_parameters,
-        options=Options(**msgspec.structs.asdict(options)),
+        options=_library_options(options),
         git=git,
     )
+
+
+def _library_options(options: protocol.AssembleOptions) -> Options:
+    """The library's options; the tools of MCP servers are an input of the turn."""
+    values = msgspec.structs.asdict(options)
+    del values["mcp_tools"]
+    return Options(**values)
 
 
 # ---------------------------------------------------------------- inputs, while the conversation stays locked
@@ -150,10 +157,11 @@ async def _collect_inputs(
     scope: SessionScope, request: Request, params: protocol.AssembleParams
 ) -> TurnInputs:
     """Read the inputs of a turn; `params` are those of `request`."""
-    passages, git, attachments = await asyncio.gather(
+    passages, git, attachments, server_tools = await asyncio.gather(
         _search_knowledge(scope, request, remembers=_remembers(params)),
         _read_git(scope, request),
         _read_attachments(scope, params.attachments, params.files),
+        _list_server_tools(scope, params.options),
     )
     agent = params.agent or (MAIN if scope.agent is None else scope.agent.id)
     return TurnInputs(
@@ -162,8 +170,18 @@ async def _collect_inputs(
         passages=passages,
         git=git,
         attachments=attachments,
-        tools=params.turn_tools,
+        tools=[*server_tools, *params.turn_tools],
     )
+
+
+async def _list_server_tools(
+    scope: SessionScope, options: protocol.AssembleOptions | None
+) -> list[dict[str, Any]]:
+    """The tools of the folder's MCP servers, if the client wants to run them."""
+    if options is None or not options.mcp_tools or not scope.snapshot.layers.servers:
+        return []
+    offered = await scope.client.daemon.servers.offered(scope.folder, scope.snapshot)
+    return [tool.definition for tool in offered]
 
 
 def _remembers(params: protocol.AssembleParams) -> bool:

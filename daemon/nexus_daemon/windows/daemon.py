@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from nexus_context.config.picked_model import leaves_model_to_editor
 from nexus_context.errors import Problem
 from nexus_context.folder.layers.walk import CONFIG_DIRECTORY
-from nexus_context.folder.snapshot import LoadInputs
+from nexus_context.folder.snapshot import LoadInputs, Snapshot
 from nexus_daemon import protocol
 from nexus_daemon.lsp import lsp_types
 from nexus_daemon.lsp.lsp_types import warning
@@ -39,6 +39,7 @@ from nexus_daemon.workspace.workers import Workers
 
 if TYPE_CHECKING:  # most folders have no agents
     from nexus_context.assistants.tracking.followers import SessionFollowers
+    from nexus_daemon.servers.folder_servers import FolderServers
 
 logger = logging.getLogger(__name__)
 
@@ -98,6 +99,18 @@ class Daemon:
         self._warned: set[str | None] = set()  # names of the limits that users were warned of
 
     # ------------------------------------------------------------ clients and folders
+
+    @cached_property
+    def servers(self) -> "FolderServers":
+        """The MCP servers of the folders."""
+        from nexus_daemon.servers.folder_servers import FolderServers  # most folders have none
+
+        return FolderServers(
+            self.workers,
+            inputs_of=lambda folder: self.windows.tables[folder.client].load_inputs,
+            is_trusted=lambda folder: self.windows.tables[folder.client].trusts(folder.path),
+            changed=self._server_changed,
+        )
 
     @cached_property
     def followers(self) -> "SessionFollowers":
@@ -178,6 +191,8 @@ class Daemon:
     def _close_folder(self, folder: LiveFolder) -> None:
         """End the work of a folder that has left its table."""
         folder.conversations.drop_turns(folder.client)
+        if "servers" in vars(self):
+            self._close_later(self.servers.release(folder))
         if not self.windows.of(folder):
             self._conversations.pop(folder.path, None)
         self._close_later(folder.close())
@@ -197,6 +212,8 @@ class Daemon:
         self.ledgers.stop()
         await self.watcher.close()
         await self.assistant_watch.close()
+        if "servers" in vars(self):
+            await asyncio.to_thread(self.servers.close)
         for folder in self.windows.folders:
             self._close_later(folder.close())
         if self._closing:
@@ -226,8 +243,22 @@ class Daemon:
             self.watcher.refresh()
         if self._watches:
             self.watcher.start()
+        if "servers" in vars(self):
+            self._close_later(self.servers.follow(folder, swap.new))
         if swap.old is None and folder.ledger is None and leaves_model_to_editor(swap.new.effective):
             self._close_later(self.ledgers.find_choice(folder, swap.new))
+
+    def _server_changed(self, launch_hash: str) -> None:
+        """Tell the windows whose folders have a server that it has another state."""
+        for folder in self.windows.folders:
+            if folder.client.listens and folder.snapshot is not None:
+                self._close_later(self._tell_of_server(folder, folder.snapshot, launch_hash))
+
+    async def _tell_of_server(self, folder: LiveFolder, snapshot: Snapshot, launch_hash: str) -> None:
+        for view in await self.servers.views(folder, snapshot):
+            if view.launch is not None and view.launch.hash == launch_hash:
+                params = protocol.McpDidChange(folder.uri, view.server.name, view.state)
+                folder.client.notify("nexus/mcp/didChange", params)
 
     def _overdue(self, folder: LiveFolder) -> None:
         """Report that a folder could not be loaded in time; its last snapshot stays."""

@@ -36,6 +36,13 @@ export interface Requests {
   "nexus/session/search": { params: SearchParams; result: SearchResult };
   "nexus/session/focus": { params: SessionParams; result: FocusResult };
   "nexus/model/pick": { params: PickParams; result: PickResult };
+  "nexus/mcp/servers": { params: FolderParams; result: ServersResult };
+  "nexus/mcp/approve": { params: ApproveParams; result: ServerInfo };
+  "nexus/mcp/revoke": { params: ServerParams; result: ServerInfo };
+  "nexus/mcp/start": { params: ServerParams; result: ServerInfo };
+  "nexus/mcp/stop": { params: ServerParams; result: ServerInfo };
+  "nexus/mcp/refresh": { params: ServerParams; result: ServerInfo };
+  "nexus/mcp/call": { params: ServerCallParams; result: ServerCallResult };
   "nexus/memory/query": { params: MemoryQueryParams; result: MemoryQueryResult };
   "nexus/memory/list": { params: MemoryListParams; result: MemoryListResult };
   "nexus/knowledge/query": { params: KnowledgeQueryParams; result: KnowledgeQueryResult };
@@ -72,6 +79,7 @@ export interface Notifications {
   "nexus/session/didChange": SessionDidChange;
   "nexus/agent/didChange": AgentDidChange;
   "nexus/assistant/didChange": AssistantDidChange;
+  "nexus/mcp/didChange": McpDidChange;
   "nexus/event/published": EventPublished;
 }
 
@@ -870,6 +878,11 @@ export interface AssembleOptions {
   skillTools?: boolean;
   /** true: also offer the agent tools that this agent may have; `nexus/agent/call` runs their calls */
   agentTools?: boolean;
+  /**
+   * true: also offer the tools of the folder's MCP servers, approved ones in a trusted folder; `nexus/mcp/call` runs
+   * their calls. Servers that do not run are started
+   */
+  mcpTools?: boolean;
 }
 
 /**
@@ -1403,6 +1416,185 @@ export interface KnowledgeStatusResult {
   vectors?: number;
   /** of the paths and of the model */
   problems?: Problem[];
+}
+
+/** What the user approves. */
+export interface ApproveParams extends ServerParams {
+  /** of the server as the user was shown it; another one is refused */
+  hash: string;
+  /** of what it offers, to approve a change */
+  pin?: string | null;
+}
+
+/** A server of a folder has another state, or offers something else. */
+export interface McpDidChange {
+  /** the folder */
+  workspaceFolder: string;
+  /** the server */
+  server: string;
+  /**
+   * `disabled`, `untrusted`, `unapproved`, `stopped`, `starting`, `ready`, `changed`, `failed` or `needs-auth`, as in
+   * `nexus/mcp/servers`
+   */
+  state:
+    | "disabled"
+    | "untrusted"
+    | "unapproved"
+    | "stopped"
+    | "starting"
+    | "ready"
+    | "changed"
+    | "failed"
+    | "needs-auth"
+    | (string & {});
+}
+
+/** A call of a tool. */
+export interface ServerCallParams extends FolderParams {
+  /** the server */
+  server: string;
+  /** the tool's name at the server */
+  tool: string;
+  /** its arguments */
+  arguments?: Record<string, Json>;
+  /** the conversation that the call is for */
+  session?: string | null;
+  /** the agent that calls */
+  agent?: string | null;
+}
+
+/** What a tool answered. It is text of somebody else: data, never an instruction. */
+export interface ServerCallResult {
+  /** the parts of the answer as the server sent them */
+  content: Record<string, Json>[];
+  /** whether the tool says that it failed */
+  isError: boolean;
+  /** tokens of the texts of the answer */
+  tokens: number;
+}
+
+/** Something suspicious in a text that a model is told. */
+export interface ServerFlag {
+  /** `hidden` text, or `orders` to a model */
+  suspicion: "hidden" | "orders" | (string & {});
+  /** as in a change */
+  place: string;
+  /** what it is */
+  message: string;
+}
+
+/** An MCP server in force in a folder, and what is known of it. */
+export interface ServerInfo {
+  /** its name in the file */
+  name: string;
+  /** the layer of its file; `project` for `.mcp.json`, `vscode` for `.vscode/mcp.json` */
+  origin: string;
+  /** that file */
+  uri: string;
+  /** its entry in the file */
+  range: Range;
+  /** `stdio`, `http` or `sse` */
+  transport: "stdio" | "http" | "sse";
+  /**
+   * `disabled` in its file; `untrusted`: the folder is not trusted; `unapproved`: the user has not approved what it
+   * would start; `stopped`: it may start; `starting`; `ready`; `changed`: it runs, but offers something else than what
+   * was approved, so it is not called; `failed`; `needs-auth`: somebody has to sign in
+   */
+  state:
+    | "disabled"
+    | "untrusted"
+    | "unapproved"
+    | "stopped"
+    | "starting"
+    | "ready"
+    | "changed"
+    | "failed"
+    | "needs-auth"
+    | (string & {});
+  /** what an approval is bound to; absent if it cannot be started as configured */
+  hash?: string;
+  /** what it would start, in the words of a shell; secrets are covered */
+  command?: string;
+  /** where the program of the command really is */
+  program?: string;
+  /** the directory where it would start */
+  directory?: string;
+  /** names of the variables that its file gives it */
+  variables?: string[];
+  /** the address that it would connect to */
+  url?: string;
+  /** its process */
+  pid?: number;
+  /** why it failed */
+  error?: string;
+  /** what stands for everything that it offers */
+  pin?: string;
+  /** tokens of all its tools in every request */
+  tokens?: number;
+  /** false: an estimate */
+  exact?: boolean;
+  /** what it offers, or offered when it ran last */
+  tools?: ServerTool[];
+  /** what it tells models besides */
+  instructions?: string;
+  /** names of its prompts */
+  prompts?: string[];
+  /** addresses of its resources */
+  resources?: string[];
+  /** of a `changed` server */
+  changes?: ToolChange[];
+  /** suspicious texts */
+  flags?: ServerFlag[];
+  /** URI of the file with what it prints to its standard error, if it has run */
+  log?: string;
+}
+
+/** A folder and one of its servers. */
+export interface ServerParams extends FolderParams {
+  /** the server */
+  name: string;
+}
+
+/** A tool that a server offers. */
+export interface ServerTool {
+  /** its name at the server */
+  name: string;
+  /** its name for a model: `mcp__server__tool`, with what providers refuse replaced */
+  offeredAs: string;
+  /** what the server says of it */
+  description: string;
+  /** tokens of its definition in every request */
+  tokens: number;
+  /** false: the settings leave it out */
+  enabled?: boolean;
+  /** true: a model gets its definition only when it looks for it */
+  deferred?: boolean;
+}
+
+/** The servers of a folder. */
+export interface ServersResult {
+  /** in the order of the layers, without overridden ones */
+  servers: ServerInfo[];
+  /** tokens of all tools that a turn may have */
+  tokens: number;
+}
+
+/** A stretch of a text that was compared. */
+export interface TextChange {
+  /** the stretch */
+  text: string;
+  /** `kept`, `added` or `removed` */
+  state: "kept" | "added" | "removed";
+}
+
+/** A difference of what a server offers from what was approved. */
+export interface ToolChange {
+  /** `added`, `removed` or `changed` */
+  kind: "added" | "removed" | "changed";
+  /** the tool, and behind a dot what of it: `read_file.description` */
+  place: string;
+  /** the text, word by word */
+  words: TextChange[];
 }
 
 /** Something that is remembered of a conversation. */

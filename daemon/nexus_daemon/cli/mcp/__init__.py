@@ -1,7 +1,7 @@
 """Serve what Nexus knows of a folder to other assistants: MCP on standard input and output.
 
 Assistants start this command; on a terminal it prints this help. Its tools only read, unless --write is
-given, and execute nothing.
+given, and execute nothing. With an ACTION it manages the MCP servers of a folder instead.
 """
 
 import sys
@@ -20,6 +20,9 @@ EPILOG = """\
 examples:
   claude mcp add nexus -- nexus mcp         add it to Claude Code; docs/assistants.md has the other assistants
   nexus mcp --tokens                        what its tools cost in every request
+  nexus mcp list                            the MCP servers of this folder, and what they cost
+  nexus mcp approve github                  show what a server would start, and approve that
+  nexus mcp call github search_code '{"query": "gate"}'
   nexus mcp --tool search_conversations --arguments '{"query": "gate"}'
 
 exit codes: 0 success; 1 the tool reports an error; 2 wrong usage
@@ -53,6 +56,9 @@ def arguments(command: "argparse.ArgumentParser") -> None:
     command.add_argument("--arguments", default="{}", metavar="JSON", help="the arguments of --tool")
     command.add_argument("--json", action="store_true", help="with --tool or --tokens: print JSON")
     command.set_defaults(print_help=command.print_help)
+    from nexus_daemon.cli.mcp.actions import add_actions
+
+    add_actions(command)
 
 
 def _number(text: str) -> int:
@@ -67,6 +73,10 @@ def _number(text: str) -> int:
 
 def run(options: "argparse.Namespace") -> int:
     """Serve until the client leaves, which ends the process; or do what the options say instead."""
+    if options.action is not None:
+        from nexus_daemon.cli.mcp import servers
+
+        return servers.run(options)
     if options.tokens:
         from nexus_daemon.cli.mcp.cost import print_cost
 

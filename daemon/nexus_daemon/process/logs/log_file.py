@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from nexus_daemon.process.logs.location import NAME
-from nexus_daemon.process.state_files import make_directory
+from nexus_daemon.process.state_files import make_directory, try_lock
 
 SIZE = 2 * 1024 * 1024
 """Bytes of a file at which the next one begins."""
@@ -106,21 +106,6 @@ def _locked(path: str) -> Iterator[bool]:
     """Whether this process has the lock during the block; it does not wait for it."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
     try:
-        yield _try_lock(descriptor)
+        yield try_lock(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        if os.name == "nt":
-            import msvcrt
-
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
-        else:
-            import fcntl
-
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True

@@ -1,0 +1,74 @@
+"""What the user approved: which servers may start, and what they offered then.
+
+1. An approval is bound to the hash of a launch. It counts wherever the same launch is asked for, and nothing
+   else does: another argument, directory, value or program is another launch.
+2. It keeps the pin of what the server offered when it was approved, or when it was first started after that.
+   A server that offers something else may not be called until the user has approved the change.
+3. A server of the user's own file needs no approval to start; its pin is kept all the same.
+4. What is stored is for people to read: names, the command with its secrets covered, the time.
+"""
+
+import os
+from collections.abc import Mapping
+
+import msgspec
+
+from nexus_context.disk.user_state import state_directory
+from nexus_context.text.decoding import decode_as
+
+NAME = os.path.join("trust", "servers.json")
+DEFINITIONS = os.path.join("trust", "definitions")
+"""The directory of what servers offered, a file for each launch."""
+
+
+class Approval(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What was approved. `command` is as a person was shown it; `approved` is the time, UTC, ISO 8601.
+
+    `may_start` is False for a server of the user's own file of which only the pin is kept.
+    """
+
+    name: str
+    command: str
+    approved: str
+    may_start: bool = True
+    pin: str | None = None
+
+
+class Approvals(msgspec.Struct, frozen=True):
+    """The contents of the file: approvals by the hash of the launch."""
+
+    servers: dict[str, Approval] = {}
+
+    def allows(self, launch_hash: str) -> bool:
+        """Whether the user has approved this launch."""
+        approval = self.servers.get(launch_hash)
+        return approval is not None and approval.may_start
+
+    def pin_of(self, launch_hash: str) -> str | None:
+        """What the server may offer; None if nothing is known yet."""
+        approval = self.servers.get(launch_hash)
+        return None if approval is None else approval.pin
+
+    def with_approval(self, launch_hash: str, approval: Approval) -> "Approvals":
+        return Approvals({**self.servers, launch_hash: approval})
+
+    def without(self, launch_hash: str) -> "Approvals":
+        return Approvals({key: each for key, each in self.servers.items() if key != launch_hash})
+
+
+def approvals_file(environ: Mapping[str, str]) -> str:
+    """The absolute path of the file. NoStateDirectoryError if nothing says where it is."""
+    return os.path.join(state_directory(environ), NAME)
+
+
+def definitions_file(environ: Mapping[str, str], launch_hash: str) -> str:
+    """The absolute path of what the server of a launch offered. NoStateDirectoryError as above."""
+    return os.path.join(state_directory(environ), DEFINITIONS, f"{launch_hash}.json")
+
+
+def parse_approvals(text: str | None) -> Approvals:
+    """The approvals of a text of the file; of one that is damaged or missing none: everything asks again."""
+    try:
+        return decode_as((text or "").encode("utf-8", "replace"), Approvals)
+    except msgspec.MsgspecError:
+        return Approvals()

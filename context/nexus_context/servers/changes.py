@@ -1,0 +1,118 @@
+"""What changed in the definitions of a server since they were approved, and what in them is suspicious."""
+
+import difflib
+import re
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+import msgspec
+
+from nexus_context.folder.prompt.hidden_text import hidden_markup, hidden_text
+from nexus_context.servers.definitions import ServerDefinitions
+
+Kind = Literal["added", "removed", "changed"]
+Suspicion = Literal["hidden", "orders"]
+
+MOST_WORDS = 4_000  # of one text that are compared
+MOST_FLAGS = 100
+_SPLIT = re.compile(r"(\s+)")
+_ORDERS = re.compile(
+    r"(?i)\bignore (?:all |any )?(?:previous|prior|other) (?:instructions|rules|prompts)"
+    r"|\bdo not (?:tell|mention|inform|reveal|show)\b[^.\n]{0,60}\b(?:user|human|anyone)"
+    r"|\bwithout (?:telling|informing|asking) the user"
+    r"|<\s*(?:important|system|instructions?|secret)\s*>"
+    r"|\b(?:always|must) (?:first )?(?:call|use|read|send|include)\b[^.\n]{0,80}"
+    r"\b(?:before|instead of|file|contents?|conversation|history|secret|password|token|key)s?\b"
+    r"|\bside ?note\b[^.\n]{0,60}\b(?:pass|include|read)"
+    r"|~/\.(?:ssh|aws|cursor|config)\b|\bid_rsa\b"
+)
+"""Sentences that speak to the model about more than the tool: heuristics, so that a person looks."""
+
+
+class Word(msgspec.Struct, frozen=True):
+    """A stretch of a text: `kept`, `added` or `removed`."""
+
+    text: str
+    state: Literal["kept", "added", "removed"]
+
+
+class DefinitionChange(msgspec.Struct, frozen=True):
+    """One difference. `place` is `tool`, `tool.description` and so on; `words` of a changed text."""
+
+    kind: Kind
+    place: str
+    words: tuple[Word, ...] = ()
+
+
+class Flag(msgspec.Struct, frozen=True):
+    """Something suspicious in a text for the model: hidden characters, or orders to it."""
+
+    suspicion: Suspicion
+    place: str
+    message: str
+
+
+def compare(old: ServerDefinitions, new: ServerDefinitions) -> tuple[DefinitionChange, ...]:
+    """What a model would be told that it was not told before, and the reverse, by tool and text."""
+    before, after = dict(_lines(old)), dict(_lines(new))
+    changes = []
+    for place in dict.fromkeys((*before, *after)):
+        was, now = before.get(place), after.get(place)
+        if was is None and now is not None:
+            changes.append(DefinitionChange("added", place, (Word(now, "added"),)))
+        elif was is not None and now is None:
+            changes.append(DefinitionChange("removed", place, (Word(was, "removed"),)))
+        elif was is not None and now is not None and was != now:
+            changes.append(DefinitionChange("changed", place, compare_words(was, now)))
+    return tuple(changes)
+
+
+def compare_words(old: str, new: str) -> tuple[Word, ...]:
+    """Two texts, word by word."""
+    before, after = (_SPLIT.split(text)[: 2 * MOST_WORDS] for text in (old, new))
+    words: list[Word] = []
+    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+    for tag, begin, end, start, stop in matcher.get_opcodes():
+        if tag == "equal":
+            words.append(Word("".join(before[begin:end]), "kept"))
+            continue
+        for text, state in (("".join(before[begin:end]), "removed"), ("".join(after[start:stop]), "added")):
+            if text:
+                words.append(Word(text, state))  # type: ignore[arg-type]
+    return tuple(words)
+
+
+def find_flags(definitions: ServerDefinitions) -> tuple[Flag, ...]:
+    """The suspicious texts of a server, at most MOST_FLAGS."""
+    flags: list[Flag] = []
+    for place, text in definitions.leaves():
+        if not isinstance(text, str):
+            continue
+        problems = (*hidden_text(place, text), *hidden_markup(place, text))
+        flags += (Flag("hidden", place, problem.message) for problem in problems)
+        match = _ORDERS.search(text)
+        if match is not None:
+            flags.append(Flag("orders", place, f"It speaks to the model: “{_around(text, match)}”"))
+        if len(flags) >= MOST_FLAGS:
+            break
+    return tuple(flags[:MOST_FLAGS])
+
+
+def _lines(definitions: ServerDefinitions) -> Iterator[tuple[str, str]]:
+    """Every value of the definitions as text; several of one place are numbered."""
+    seen: dict[str, int] = {}
+    for place, value in definitions.leaves():
+        seen[place] = seen.get(place, 0) + 1
+        text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        yield (place if seen[place] == 1 else f"{place} ({seen[place]})"), text
+
+
+def _around(text: str, match: "re.Match[str]") -> str:
+    start, end = max(match.start() - 20, 0), min(match.end() + 40, len(text))
+    return " ".join(text[start:end].split())
+
+
+def words_text(words: Sequence[Word]) -> str:
+    """A changed text in one line of plain text: `[-removed-]`, `{+added+}`, as `git diff --word-diff`."""
+    marks = {"kept": "{}", "removed": "[-{}-]", "added": "{{+{}+}}"}
+    return "".join(marks[word.state].format(word.text) for word in words)

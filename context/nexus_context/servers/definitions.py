@@ -1,0 +1,104 @@
+"""What a running MCP server offers: tools, prompts, resources and instructions, as it listed them.
+
+1. All of it is text of somebody else. It is decoded from JSON, bounded, and never followed.
+2. The pin is the SHA-256 of a canonical form (RFC 8785) of everything that a model is told: of each tool its
+   name, title, description, schemas and annotations, and the server's instructions. A tool at another place
+   in the list changes nothing.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from nexus_context.errors import RequestError
+
+MOST_TOOLS = 1_000
+MOST_BYTES = 8 << 20
+"""Of all definitions of a server, as JSON."""
+PINNED = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
+
+
+class DefinitionsError(RequestError):
+    """What a server lists cannot be used; the text says why."""
+
+
+class ServerDefinitions(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """What a server listed. `tools`, `prompts` and `resources` are JSON objects as they came.
+
+    `title` and `version` are what the server calls itself.
+    """
+
+    tools: tuple[dict[str, Any], ...] = ()
+    instructions: str = ""
+    prompts: tuple[dict[str, Any], ...] = ()
+    resources: tuple[dict[str, Any], ...] = ()
+    title: str = ""
+    version: str = ""
+
+    @property
+    def pin(self) -> str:
+        """What an approval keeps of them (rule 2). DefinitionsError for what has no canonical form."""
+        pinned = {
+            "instructions": self.instructions,
+            "tools": sorted(
+                ({key: tool[key] for key in PINNED if tool.get(key) is not None} for tool in self.tools),
+                key=lambda tool: str(tool.get("name")),
+            ),
+        }
+        return hashlib.sha256(_canonical(pinned)).hexdigest()
+
+    def leaves(self) -> Iterator[tuple[str, Any]]:
+        """Every value that a model would be told, with its place as a person names it: `tool.title`."""
+        if self.instructions:
+            yield "instructions", self.instructions
+        for tool in self.tools:
+            yield from _leaves(str(tool.get("name")), {key: tool[key] for key in PINNED if key in tool})
+
+
+def checked(definitions: ServerDefinitions) -> ServerDefinitions:
+    """The definitions, if they can be used; DefinitionsError if there are too many, or one has no name."""
+    if len(definitions.tools) > MOST_TOOLS:
+        raise DefinitionsError(
+            f"The server lists more than {MOST_TOOLS:,} tools. No model can choose among so many: none of "
+            "them is offered.",
+            code="mcp-too-many-tools",
+        )
+    names = [tool.get("name") for tool in definitions.tools]
+    if not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
+        raise DefinitionsError(
+            "The server lists a tool without a name, or two of one name.", code="mcp-bad-tool"
+        )
+    size = len(msgspec.json.encode(definitions))
+    if size > MOST_BYTES:
+        raise DefinitionsError(
+            f"The definitions of the server have {size >> 20} MiB; at most {MOST_BYTES >> 20} MiB are read.",
+            code="mcp-too-large",
+        )
+    return definitions
+
+
+def _canonical(value: Any) -> bytes:
+    import rfc8785  # only who starts servers needs it
+
+    try:
+        return rfc8785.dumps(value)
+    except (rfc8785.CanonicalizationError, RecursionError) as error:
+        raise DefinitionsError(
+            f"A schema of the server cannot be compared with later ones ({type(error).__name__}): its tools "
+            "are not offered.",
+            code="mcp-not-comparable",
+        ) from None
+
+
+def _leaves(place: str, value: Any) -> Iterator[tuple[str, Any]]:
+    stack: list[tuple[str, Any]] = [(place, value)]
+    while stack:
+        where, item = stack.pop()
+        if isinstance(item, Mapping) and item:
+            stack.extend((f"{where}.{key}", each) for key, each in reversed(list(item.items())))
+        elif isinstance(item, list) and item:
+            stack.extend((where, each) for each in reversed(item))
+        else:
+            yield where, item

@@ -1,0 +1,192 @@
+"""What starting an MCP server would do: program, arguments, directory, environment, or address.
+
+1. Program, arguments, directory and address are resolved: what runs is what was approved. The program is its
+   real path, so that a link that leads elsewhere asks again.
+2. Values of variables and headers are as written, with the references to the folder resolved. References to
+   the user's variables stay: a new token is no new program, and no hash is made of a secret that the file
+   does not have. They are resolved when the server starts (`Launch.environment`, `Launch.sent_headers`).
+3. A server of a file in the workspace runs in the directory of its layer; one of the user's own file in the
+   user's home directory, so that all folders share it.
+"""
+
+import hashlib
+import os
+import shlex
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from nexus_context.config.mcp import McpServer, Transport
+from nexus_context.config.references import references_in
+from nexus_context.disk.files import real_path
+from nexus_context.errors import RequestError
+from nexus_context.folder.layers.model import DEFAULTS, GLOBAL
+from nexus_context.text.redact import redact_arguments
+
+INHERITED = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER")
+"""The variables of the user that every server gets; no other is passed on."""
+
+
+class LaunchError(RequestError):
+    """A server cannot be started as it is configured; the text says what to do."""
+
+
+class LaunchContext(msgspec.Struct, frozen=True):
+    """Where a server would start: absolute paths, the user's variables, and how a program is found.
+
+    `directory` is that of the layer whose file names the server.
+    """
+
+    folder: str
+    directory: str
+    user_home: str
+    environ: Mapping[str, str]
+    which: Callable[[str], str | None]
+
+
+class Launch(msgspec.Struct, frozen=True, kw_only=True):
+    """A server, ready to be started. `hash` is what an approval is bound to, in hexadecimal.
+
+    `arguments` begin with the program as it was written, `executable` is where it was found, and `program`
+    the real path of that. Of `variables` and `headers` the values may refer to the user's variables.
+    """
+
+    name: str
+    origin: str
+    transport: Transport
+    executable: str = ""
+    program: str = ""
+    arguments: tuple[str, ...] = ()
+    directory: str = ""
+    variables: Mapping[str, str] = {}
+    url: str = ""
+    headers: Mapping[str, str] = {}
+
+    @property
+    def hash(self) -> str:
+        """The SHA-256 of what would be started or reached (rules 1 and 2)."""
+        if self.url:
+            bound: object = {"url": self.url, "headers": dict(sorted(self.headers.items()))}
+        else:
+            bound = {
+                "program": self.program,
+                "arguments": self.arguments[1:],
+                "directory": self.directory,
+                "variables": dict(sorted(self.variables.items())),
+            }
+        return hashlib.sha256(msgspec.json.encode(bound)).hexdigest()
+
+    @property
+    def is_of_user(self) -> bool:
+        """Whether a file of the user names it, which approves it; one of the workspace never does."""
+        return self.origin in (DEFAULTS, GLOBAL)
+
+    @property
+    def text(self) -> str:
+        """The command or the address, as a person is shown it: secrets are covered."""
+        if self.url:
+            return str(redact_arguments(self.url, "url"))
+        words = [self.executable, *(str(redact_arguments(word)) for word in self.arguments[1:])]
+        return shlex.join(words)
+
+    def environment(self, environ: Mapping[str, str]) -> dict[str, str]:
+        """The variables that its process gets. LaunchError for one that is not set."""
+        inherited = {name: environ[name] for name in INHERITED if name in environ}
+        return inherited | _resolved(self.variables, environ, self.name)
+
+    def sent_headers(self, environ: Mapping[str, str]) -> dict[str, str]:
+        """The headers of its requests. LaunchError for a variable that is not set."""
+        return _resolved(self.headers, environ, self.name)
+
+
+def plan_launch(server: McpServer, context: LaunchContext) -> Launch:
+    """What starting a server would do. LaunchError if it cannot be started as it is configured."""
+    values = _editor_values(context)
+
+    def resolve(text: str) -> str:
+        return _resolve(text, values, context.environ, server.name)
+
+    def resolve_folder(text: str) -> str:
+        return _resolve(text, values, None, server.name)
+
+    if server.url is not None:
+        headers = {name: resolve_folder(value) for name, value in server.headers.items()}
+        return Launch(
+            name=server.name,
+            origin=server.origin,
+            transport=server.type,
+            url=resolve(server.url),
+            headers=headers,
+        )
+    is_of_user = server.origin in (DEFAULTS, GLOBAL)
+    start = context.user_home if is_of_user else context.directory
+    directory = real_path(os.path.join(start, resolve(server.cwd or "")) if server.cwd else start)
+    command = [resolve(word) for word in server.command]
+    if not command:
+        raise LaunchError(f"The server {server.name!r} has no command.", code="mcp-no-command")
+    program = command[0]
+    found = context.which(program if "/" not in program else os.path.join(directory, program))
+    if found is None:
+        raise LaunchError(
+            f"The program of the server {server.name!r} is not installed, or not on the PATH of Nexus.",
+            code="mcp-no-program",
+        )
+    return Launch(
+        name=server.name,
+        origin=server.origin,
+        transport=server.type,
+        executable=found,
+        program=real_path(found),
+        arguments=tuple(command),
+        directory=directory,
+        variables={name: resolve_folder(value) for name, value in server.env.items()},
+    )
+
+
+def _editor_values(context: LaunchContext) -> dict[str, str]:
+    return {
+        "workspaceFolder": context.folder,
+        "workspaceRoot": context.folder,
+        "workspaceFolderBasename": os.path.basename(context.folder),
+        "userHome": context.user_home,
+        "cwd": context.folder,
+        "pathSeparator": os.sep,
+        "/": os.sep,
+    }
+
+
+def _resolved(texts: Mapping[str, str], environ: Mapping[str, str], server: str) -> dict[str, str]:
+    return {name: _resolve(text, {}, environ, server) for name, text in texts.items()}
+
+
+def _resolve(text: str, values: Mapping[str, str], environ: Mapping[str, str] | None, server: str) -> str:
+    """A text with its references resolved; without `environ`, those to variables stay."""
+    parts, end = [], 0
+    for reference in references_in(text):
+        if reference.kind == "variable" and environ is None:
+            continue
+        if reference.kind == "variable" and environ is not None:
+            value = environ.get(reference.name) or reference.default
+            if value is None:
+                raise LaunchError(
+                    f"The server {server!r} needs the variable {reference.name}, which is not set where "
+                    "Nexus runs. Set it, or write a default behind it: ${NAME:-default}.",
+                    code="mcp-unset-variable",
+                )
+        elif reference.kind == "editor" and (values or environ is None):
+            value = values.get(reference.name.partition(":")[0], "")
+        elif reference.kind == "input":
+            raise LaunchError(
+                f"The server {server!r} asks for the input {reference.name!r}, which only its own editor "
+                "can. Use a variable instead.",
+                code="mcp-input",
+            )
+        else:
+            raise LaunchError(
+                f"The server {server!r} has a reference that Nexus cannot resolve. Use ${{VAR}}, "
+                "${VAR:-default} or ${workspaceFolder}.",
+                code="mcp-reference",
+            )
+        parts += [text[end : reference.span.start], value]
+        end = reference.span.end
+    return "".join((*parts, text[end:]))

@@ -1,0 +1,63 @@
+"""The tools of a server as a model is offered them: names that every provider takes, and what they cost.
+
+1. A tool is called `mcp__<server>__<tool>`, as Claude Code does. Characters that a provider refuses become
+   `_`; a name that is too long, or that another tool has, ends with a part of its hash.
+2. Its description and schema are the server's own, in a definition that says so.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from nexus_context.conversation.tools import tool_rows
+from nexus_context.servers.definitions import ServerDefinitions
+from nexus_context.tokens import TokenCounter
+
+PREFIX = "mcp__"
+LONGEST_NAME = 64
+_REFUSED = re.compile(r"[^A-Za-z0-9_-]")
+
+
+class OfferedTool(msgspec.Struct, frozen=True):
+    """A tool of a server under the `name` that a model is told; `tool` is its name at the server."""
+
+    name: str
+    server: str
+    tool: str
+    definition: dict[str, Any]
+
+
+def offered_tools(
+    server: str, definitions: ServerDefinitions, taken: Iterable[str] = ()
+) -> list[OfferedTool]:
+    """The tools of a server, in its order; none has a name of `taken`."""
+    names, offered = set(taken), []
+    for tool in definitions.tools:
+        name = _unique(server, tool["name"], names)
+        names.add(name)
+        schema = tool.get("inputSchema")
+        definition = {
+            "name": name,
+            "description": str(tool.get("description") or tool.get("title") or ""),
+            "parameters": schema if isinstance(schema, dict) else {"type": "object"},
+        }
+        offered.append(OfferedTool(name, server, tool["name"], definition))
+    return offered
+
+
+def count_tools(offered: Iterable[OfferedTool], counter: TokenCounter) -> Mapping[str, int]:
+    """The tokens of each definition in every request, by the tool's name at the server."""
+    offered = list(offered)
+    rows = tool_rows([tool.definition for tool in offered], counter)
+    return {tool.tool: row.tokens for tool, row in zip(offered, rows, strict=True)}
+
+
+def _unique(server: str, tool: str, taken: set[str]) -> str:
+    name = PREFIX + _REFUSED.sub("_", server) + "__" + _REFUSED.sub("_", tool)
+    if len(name) <= LONGEST_NAME and name not in taken:
+        return name
+    mark = "_" + hashlib.sha256(f"{server}\0{tool}".encode()).hexdigest()[:8]
+    return name[: LONGEST_NAME - len(mark)] + mark

@@ -1,0 +1,207 @@
+"""`nexus/mcp/*`: the MCP servers of a folder. Nothing starts without trust and approval."""
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from nexus_context.disk.files import exists
+from nexus_context.errors import RequestError
+from nexus_context.folder.snapshot import Snapshot
+from nexus_context.servers.changes import DefinitionChange
+from nexus_context.servers.definitions import ServerDefinitions
+from nexus_context.servers.offered import count_tools, offered_tools
+from nexus_context.tokens import TokenCounter
+from nexus_context.turn.offered_tools import offered_tools as select_tools
+from nexus_context.turn.request import Options
+from nexus_daemon import protocol
+from nexus_daemon.api import resolve
+from nexus_daemon.lsp import convert
+from nexus_daemon.lsp.convert import Locator
+from nexus_daemon.process import lazy
+from nexus_daemon.servers.folder_servers import ServerView, log_of
+
+if TYPE_CHECKING:
+    from nexus_daemon.windows.connection import Connection
+    from nexus_daemon.windows.live_folder import LiveFolder
+
+LARGEST_ANSWER = 4 << 20  # bytes of JSON
+
+
+async def servers(client: "Connection", params: protocol.FolderParams) -> protocol.ServersResult:
+    """The MCP servers of a folder: what each would start, its state, its tools and what they cost.
+
+    Nothing is started. The tools of a server that does not run are those that it offered last.
+    """
+    folder = client.folders.at(params.workspace_folder)
+    snapshot = await folder.current()
+    views = await client.daemon.servers.views(folder, snapshot)
+    infos = await _infos(client, snapshot, views)
+    offered = ("stopped", "starting", "ready")
+    return protocol.ServersResult(infos, sum(info.tokens for info in infos if info.state in offered))
+
+
+async def approve(client: "Connection", params: protocol.ApproveParams) -> protocol.ServerInfo:
+    """Approve what a server would start, or with `pin` what it offers now. It is not started.
+
+    The approval is bound to `hash`: program, arguments, directory and variables, or address and headers. If
+    one of them changes, the server asks again.
+    """
+    folder = client.folders.at(params.workspace_folder)
+    snapshot = await folder.current()
+    await client.daemon.servers.approve(
+        folder, snapshot, params.name, launch_hash=params.hash, pin=params.pin
+    )
+    return await _info(client, folder, snapshot, params.name)
+
+
+async def revoke(client: "Connection", params: protocol.ServerParams) -> protocol.ServerInfo:
+    """Take the approval of a server back, and end it."""
+    folder = client.folders.at(params.workspace_folder)
+    snapshot = await folder.current()
+    await client.daemon.servers.revoke(folder, snapshot, params.name)
+    return await _info(client, folder, snapshot, params.name)
+
+
+async def start(client: "Connection", params: protocol.ServerParams) -> protocol.ServerInfo:
+    """Start an approved server of a trusted folder, and wait until it has listed its tools or has failed."""
+    folder = client.folders.at(params.workspace_folder)
+    snapshot = await folder.current()
+    view = await client.daemon.servers.start(folder, snapshot, params.name)
+    return (await _infos(client, snapshot, [view]))[0]
+
+
+async def stop(client: "Connection", params: protocol.ServerParams) -> protocol.ServerInfo:
+    """End a server, for all folders that share it."""
+    folder = client.folders.at(params.workspace_folder)
+    snapshot = await folder.current()
+    view = await client.daemon.servers.stop(folder, snapshot, params.name)
+    return (await _infos(client, snapshot, [view]))[0]
+
+
+async def refresh(client: "Connection", params: protocol.ServerParams) -> protocol.ServerInfo:
+    """List again what a server offers; one that does not run is started."""
+    folder = client.folders.at(params.workspace_folder)
+    snapshot = await folder.current()
+    view = await client.daemon.servers.refresh(folder, snapshot, params.name)
+    return (await _infos(client, snapshot, [view]))[0]
+
+
+async def call(client: "Connection", params: protocol.ServerCallParams) -> protocol.ServerCallResult:
+    """Call a tool of a server, which is started if it does not run. The client has asked the user.
+
+    A tool that is not among those of the agent, or that the settings deny, is refused.
+    """
+    folder = client.folders.at(params.workspace_folder)
+    snapshot = await resolve.snapshot_of(client, folder, params.agent)
+    view = await client.daemon.servers.start(folder, snapshot, params.server)
+    await client.work(_check_permission, snapshot, view, params.tool)
+    answer = await client.daemon.servers.call(view, tool=params.tool, arguments=params.arguments)
+    return await client.work(_call_result, snapshot, answer)
+
+
+async def _info(
+    client: "Connection", folder: "LiveFolder", snapshot: Snapshot, name: str
+) -> protocol.ServerInfo:
+    view = await client.daemon.servers.view(folder, snapshot, name)
+    return (await _infos(client, snapshot, [view]))[0]
+
+
+async def _infos(
+    client: "Connection", snapshot: Snapshot, views: list[ServerView]
+) -> list[protocol.ServerInfo]:
+    locate = Locator(snapshot.layers, client.capabilities.position_encoding)
+    environ = client.folders.load_inputs.environ
+
+    def build() -> list[protocol.ServerInfo]:
+        _, counter = lazy.models.model_of(snapshot, None)
+        return [_build(view, counter, locate, environ) for view in views]
+
+    with client.daemon.workers.counting():
+        return await client.work(build)
+
+
+def _build(view: ServerView, counter: TokenCounter, locate: Locator, environ: Any) -> protocol.ServerInfo:
+    server, launch, definitions = view.server, view.launch, view.definitions
+    info = protocol.ServerInfo(
+        name=server.name,
+        origin=server.origin,
+        uri=locate.uri(server.path),
+        range=locate.range(server.path, server.span),
+        transport=server.type,
+        state=view.state,
+        error=view.error,
+        pin=view.pin,
+        exact=counter.exact,
+        changes=[
+            protocol.ToolChange(
+                change.kind,
+                change.place,
+                [protocol.TextChange(word.text, word.state) for word in change.words],
+            )
+            for change in view.changes
+        ],
+        flags=[protocol.ServerFlag(flag.suspicion, flag.place, flag.message) for flag in view.flags],
+    )
+    if launch is not None:
+        log = log_of(launch, environ).path
+        info = msgspec.structs.replace(
+            info,
+            hash=launch.hash,
+            command=None if launch.url else launch.text,
+            program=launch.program or None,
+            directory=launch.directory or None,
+            variables=sorted(launch.variables),
+            url=launch.text if launch.url else None,
+            log=convert.path_to_uri(log) if view.started or exists(log) else None,
+        )
+    if definitions is None:
+        return info
+    offered = offered_tools(server.name, definitions)
+    tokens = count_tools(offered, counter)
+    tools = [
+        protocol.ServerTool(
+            name=tool.tool,
+            offered_as=tool.name,
+            description=tool.definition["description"],
+            tokens=tokens[tool.tool],
+        )
+        for tool in offered
+    ]
+    return msgspec.structs.replace(
+        info,
+        tokens=sum(tokens.values()),
+        tools=tools,
+        instructions=definitions.instructions or None,
+        prompts=[str(each.get("name")) for each in definitions.prompts],
+        resources=[str(each.get("uri")) for each in definitions.resources],
+    )
+
+
+def _change(change: DefinitionChange) -> protocol.ToolChange:
+    words = [protocol.TextChange(word.text, word.state) for word in change.words]
+    return protocol.ToolChange(change.kind, change.place, words)
+
+
+def _check_permission(snapshot: Snapshot, view: ServerView, tool: str) -> None:
+    """RequestError for a tool that the settings, or what the agent was granted, leave out."""
+    model, _ = lazy.models.model_of(snapshot, None)
+    definitions = view.definitions or ServerDefinitions()
+    offered = next((each for each in offered_tools(view.server.name, definitions) if each.tool == tool), None)
+    if offered is None:
+        return  # the call says so
+    selection = select_tools(snapshot, Options(additional_tools=[offered.definition]), model)
+    if offered.name in selection.left_out:
+        reason = selection.left_out[offered.name]
+        raise RequestError(f"{offered.name} may not be called: {reason}.", code="permission")
+
+
+def _call_result(snapshot: Snapshot, answer: dict[str, Any]) -> protocol.ServerCallResult:
+    _, counter = lazy.models.model_of(snapshot, None)
+    content = [part for part in answer.get("content", ()) if isinstance(part, dict)]
+    if len(msgspec.json.encode(content)) > LARGEST_ANSWER:
+        raise RequestError(
+            f"The answer of the tool has more than {LARGEST_ANSWER >> 20} MiB. Ask it for less.",
+            code="mcp-answer-too-large",
+        )
+    tokens = sum(counter.count(part["text"]) for part in content if isinstance(part.get("text"), str))
+    return protocol.ServerCallResult(content, answer.get("isError") is True, tokens)

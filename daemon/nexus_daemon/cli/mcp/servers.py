@@ -1,0 +1,278 @@
+"""`nexus mcp list`, `approve`, `revoke`, `tools`, `call`, `logs` and `diff`: the MCP servers of a folder.
+
+A server starts only in a trusted folder, and after its exact command was approved.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from nexus_context.disk.files import read_text
+from nexus_context.errors import RequestError
+from nexus_context.text.visible import visible, visible_line
+from nexus_daemon import protocol
+from nexus_daemon.cli import output
+from nexus_daemon.cli.folder import absolute, folder_of, short_path
+from nexus_daemon.cli.tables import Column, print_columns
+from nexus_daemon.lsp.convert import uri_to_path
+
+if TYPE_CHECKING:
+    from nexus_daemon.cli.asking import FolderClient
+
+MOST_LOG = 2 << 20  # bytes
+STATES = {
+    "disabled": "off in its file",
+    "untrusted": "the folder is not trusted",
+    "unapproved": "not approved",
+    "stopped": "may start",
+    "starting": "starting",
+    "ready": "running",
+    "changed": "offers something else than you approved",
+    "failed": "failed",
+    "needs-auth": "somebody has to sign in",
+}
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run one action; returns the exit code."""
+    folder = folder_of(absolute(options.in_folder))
+    if folder is None:
+        output.complain("mcp", f"{options.in_folder} does not exist.")
+        return 2
+    from nexus_daemon.cli.asking import reading  # the daemon, which serving does not need
+
+    actions: dict[str, Callable[[FolderClient, argparse.Namespace], int]] = {
+        "list": _list,
+        "approve": _approve,
+        "revoke": _revoke,
+        "tools": _print_tools,
+        "call": _call,
+        "logs": _print_log,
+        "diff": _print_changes,
+    }
+    try:
+        with reading("mcp", folder) as client:
+            return actions[options.action](client, options)
+    except RequestError as error:
+        output.complain("mcp", str(error))
+        return 1
+
+
+# ---------------------------------------------------------------- actions
+
+
+def _list(client: "FolderClient", options: argparse.Namespace) -> int:
+    from nexus_daemon.api import mcp
+
+    result = client.ask(mcp.servers, protocol.FolderParams(client.uri))
+    if options.json:
+        output.json_value(msgspec.to_builtins(result))
+        return 0
+    if not result.servers:
+        output.complain("mcp", "this folder has no MCP servers.")
+        return 0
+    print_columns(
+        [
+            Column("server", [visible_line(each.name) for each in result.servers]),
+            Column("state", [STATES.get(each.state, each.state) for each in result.servers], worth=5),
+            Column("tools", [_count(each) for each in result.servers], worth=4, justify="right"),
+            Column("tokens", [_tokens(each) for each in result.servers], worth=3, justify="right"),
+            Column("starts", [_target(each) for each in result.servers], worth=2),
+            Column("file", [short_path(uri_to_path(each.uri) or each.uri) for each in result.servers]),
+        ]
+    )
+    for each in result.servers:
+        if each.error is not None:
+            output.complain("mcp", f"{visible_line(each.name)}: {visible_line(each.error)}")
+    return 0
+
+
+def _approve(client: "FolderClient", options: argparse.Namespace) -> int:
+    from nexus_daemon.api import mcp
+
+    server = _server(client, options.name)
+    if server.state == "untrusted":
+        output.complain("mcp", "the folder is not trusted; `nexus trust` trusts it.")
+        return 1
+    if server.hash is None:
+        output.complain("mcp", server.error or "it cannot be started.")
+        return 1
+    is_change = server.state == "changed"
+    if not is_change and server.state not in ("unapproved", "disabled"):
+        server = client.ask(mcp.start, protocol.ServerParams(client.uri, name=options.name))
+        is_change = server.state == "changed"
+        if not is_change:
+            output.line(f"{visible_line(server.name)} is approved already.")
+            return 0
+    if is_change:
+        _print_differences(server)
+    else:
+        _print_launch(server)
+    if not _is_confirmed(options):
+        return 1
+    params = protocol.ApproveParams(
+        client.uri, name=server.name, hash=server.hash or "", pin=server.pin if is_change else None
+    )
+    client.ask(mcp.approve, params)
+    what = "what it offers now" if is_change else "exactly this, and nothing else"
+    output.line(f"{visible_line(server.name)} is approved: {what}.")
+    return 0
+
+
+def _print_launch(server: protocol.ServerInfo) -> None:
+    path = short_path(uri_to_path(server.uri) or server.uri)
+    output.line(f"{visible_line(server.name)}, named by {path}:{server.range.start.line + 1}, would")
+    if server.url is not None:
+        output.line(f"  connect to  {visible_line(server.url)}")
+        return
+    output.line(f"  start       {visible_line(server.command or '')}")
+    if server.program is not None and server.program not in (server.command or ""):
+        output.line(f"  which is    {visible_line(server.program)}")
+    output.line(f"  in          {visible_line(server.directory or '')}")
+    if server.variables:
+        output.line(f"  with        {', '.join(map(visible_line, server.variables))}")
+
+
+def _is_confirmed(options: argparse.Namespace) -> bool:
+    if options.yes:
+        return True
+    if not output.can_ask():
+        output.complain(
+            "mcp", "it asks for confirmation, which needs a terminal; use --yes to approve without it."
+        )
+        return False
+    output.beside("Approve this? [y/N] ")
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _revoke(client: "FolderClient", options: argparse.Namespace) -> int:
+    from nexus_daemon.api import mcp
+
+    client.ask(mcp.revoke, protocol.ServerParams(client.uri, name=options.name))
+    output.line(f"{visible_line(options.name)} is approved no longer.")
+    return 0
+
+
+def _print_tools(client: "FolderClient", options: argparse.Namespace) -> int:
+    from nexus_daemon.api import mcp
+
+    server = _server(client, options.name)
+    if not server.tools and server.state == "stopped":
+        server = client.ask(mcp.start, protocol.ServerParams(client.uri, name=options.name))
+    if options.json:
+        output.json_value(msgspec.to_builtins(server))
+        return 0
+    if server.error is not None:
+        output.complain("mcp", visible_line(server.error))
+    if not server.tools:
+        output.complain("mcp", f"nothing is known of its tools: {STATES.get(server.state, server.state)}.")
+        return 1
+    print_columns(
+        [
+            Column("tool", [visible_line(tool.name) for tool in server.tools]),
+            Column("tokens", [f"{tool.tokens:,}" for tool in server.tools], worth=5, justify="right"),
+            Column("description", [visible_line(tool.description) for tool in server.tools], least=20),
+        ]
+    )
+    mark = "" if server.exact else "≈"
+    output.line(f"together {mark}{server.tokens:,} tokens in every request")
+    for flag in server.flags:
+        output.complain("mcp", f"{visible_line(flag.place)}: {visible_line(flag.message)}")
+    return 0
+
+
+def _call(client: "FolderClient", options: argparse.Namespace) -> int:
+    from nexus_daemon.api import mcp
+
+    try:
+        arguments = json.loads(options.tool_arguments)
+    except ValueError as error:
+        output.complain("mcp", f"the arguments are not JSON: {error}.")
+        return 2
+    if not isinstance(arguments, dict):
+        output.complain("mcp", "the arguments are not a JSON object.")
+        return 2
+    params = protocol.ServerCallParams(
+        client.uri, server=options.name, tool=options.tool_name, arguments=arguments
+    )
+    result = client.ask(mcp.call, params)
+    if options.json:
+        output.json_value(msgspec.to_builtins(result))
+    else:
+        for part in result.content:
+            text = part.get("text")
+            other = f"({part.get('type')}: {part.get('mimeType') or 'data'})"
+            output.page(visible(text if isinstance(text, str) else other) + "\n")
+    return 1 if result.is_error else 0
+
+
+def _print_log(client: "FolderClient", options: argparse.Namespace) -> int:
+    server = _server(client, options.name)
+    path = uri_to_path(server.log) if server.log is not None else None
+    text = None if path is None else read_text(path, limit=MOST_LOG).text
+    if text is None:
+        output.complain("mcp", f"{visible_line(options.name)} has written nothing yet.")
+        return 0
+    output.page(text)
+    return 0
+
+
+def _print_changes(client: "FolderClient", options: argparse.Namespace) -> int:
+    from nexus_daemon.api import mcp
+
+    server = client.ask(mcp.start, protocol.ServerParams(client.uri, name=options.name))
+    if options.json:
+        output.json_value({"changes": msgspec.to_builtins(server.changes)})
+    elif server.state == "failed":
+        output.complain("mcp", visible_line(server.error or "it failed."))
+        return 1
+    elif not server.changes:
+        output.line(f"{visible_line(server.name)} offers what you approved.")
+    else:
+        _print_differences(server)
+    return 1 if server.changes else 0
+
+
+def _print_differences(server: protocol.ServerInfo) -> None:
+    output.line(f"{visible_line(server.name)} offers something else than you approved:")
+    marks = {"kept": "{}", "removed": "[-{}-]", "added": "{{+{}+}}"}
+    for change in server.changes:
+        words = "".join(marks[word.state].format(visible(word.text)) for word in change.words)
+        output.line(f"  {change.kind} {visible_line(change.place)}")
+        for line in words.splitlines():
+            output.line(f"    {line}")
+    for flag in server.flags:
+        output.complain("mcp", f"{visible_line(flag.place)}: {visible_line(flag.message)}")
+
+
+# ---------------------------------------------------------------- parts
+
+
+def _server(client: "FolderClient", name: str) -> protocol.ServerInfo:
+    """The server of a name; RequestError if there is none."""
+    from nexus_daemon.api import mcp
+
+    result = client.ask(mcp.servers, protocol.FolderParams(client.uri))
+    found = next((each for each in result.servers if each.name == name), None)
+    if found is None:
+        names = ", ".join(each.name for each in result.servers) or "none"
+        raise RequestError(
+            f"There is no MCP server {name!r} in this folder. There are: {names}.", code="unknown-server"
+        )
+    return found
+
+
+def _target(server: protocol.ServerInfo) -> str:
+    return visible_line(server.command or server.url or "–")
+
+
+def _count(server: protocol.ServerInfo) -> str:
+    return f"{len(server.tools):,}" if server.tools else "?"
+
+
+def _tokens(server: protocol.ServerInfo) -> str:
+    return f"{'' if server.exact else '≈'}{server.tokens:,}" if server.tools else "?"

@@ -1,0 +1,70 @@
+"""Ends the servers of a daemon that was killed: a process that outlives it for a moment.
+
+1. The guard reads process groups from its standard input, and ends those that are left when that closes:
+   nothing else tells that a process was killed with SIGKILL.
+2. It is started with the first server, imports next to nothing, and is in a session of its own, so that what
+   ends a daemon's group does not end it.
+"""
+
+import contextlib
+import subprocess
+import sys
+import threading
+
+_SCRIPT = """
+import os, signal, sys, time
+groups = set()
+for line in sys.stdin:
+    sign, number = line[0], int(line[1:])
+    groups.add(number) if sign == "+" else groups.discard(number)
+for number, wait in ((signal.SIGTERM, 1.0), (signal.SIGKILL, 0.0)):
+    for group in groups:
+        try:
+            os.killpg(group, number)
+        except OSError:
+            pass
+    if groups:
+        time.sleep(wait)
+"""
+
+
+class ProcessGuard:
+    """The guard of this process. Thread-safe; on Windows the SDK's job objects do its work."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[str] | None = None
+
+    def add(self, group: int) -> None:
+        """End this process group when this process is gone."""
+        self._tell(f"+{group}\n")
+
+    def remove(self, group: int) -> None:
+        """The group has ended."""
+        self._tell(f"-{group}\n")
+
+    def close(self) -> None:
+        """End the guard, and with it the groups that are left."""
+        with self._lock:
+            process, self._process = self._process, None
+        if process is not None and process.stdin is not None:
+            with contextlib.suppress(OSError):
+                process.stdin.close()
+            threading.Thread(target=process.wait, daemon=True, name="nexus-guard").start()
+
+    def _tell(self, line: str) -> None:
+        with self._lock:
+            process = self._process
+            if process is None or process.poll() is not None:
+                process = self._process = subprocess.Popen(
+                    [sys.executable, "-I", "-S", "-c", _SCRIPT],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,
+                    text=True,
+                )
+            if process.stdin is not None:
+                with contextlib.suppress(OSError):
+                    process.stdin.write(line)
+                    process.stdin.flush()

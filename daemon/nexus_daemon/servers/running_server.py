@@ -1,0 +1,264 @@
+"""One server that runs: starting, listing, calling, noticing changes, starting again after a crash.
+
+1. It lives in the thread of the servers. What others may know of it is in `status`, a frozen value that is
+   replaced as a whole.
+2. A server that ends by itself is started again after RESTART_S, doubled each time; after MOST_RESTARTS in a
+   row it has failed. One that ran for STEADY_S counts as new.
+3. When it says that its tools changed, they are listed again; whether they may be called is the caller's
+   business (`servers`).
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Literal
+
+import mcp_types
+import msgspec
+from mcp import Client
+from mcp.shared.exceptions import MCPError
+
+from nexus_context.errors import RequestError
+from nexus_context.servers.definitions import DefinitionsError, ServerDefinitions, checked
+from nexus_context.servers.launch import Launch, LaunchError
+from nexus_daemon.servers.connect import connect
+from nexus_daemon.servers.process_guard import ProcessGuard
+from nexus_daemon.servers.server_log import ServerLog
+
+logger = logging.getLogger(__name__)
+
+START_S = 60.0  # until it has listed its tools: a first `npx` installs what it runs
+RESTART_S = 1.0
+MOST_RESTARTS = 5
+STEADY_S = 60.0
+MOST_PAGES = 200
+MOST_CALL_S = 600.0
+
+State = Literal["starting", "ready", "failed", "needs-auth", "stopped"]
+
+
+class CallError(RequestError):
+    """A tool could not be called; the text says why."""
+
+
+class ServerStatus(msgspec.Struct, frozen=True):
+    """What is known of a running server. `error` is a sentence; `definitions` are what it listed last."""
+
+    state: State
+    definitions: ServerDefinitions | None = None
+    error: str | None = None
+    started: float = 0.0
+
+
+class RunningServer:
+    """A server with its connection. `on_change` is called in its thread whenever `status` changes."""
+
+    def __init__(
+        self,
+        launch: Launch,
+        environ: Mapping[str, str],
+        *,
+        log: ServerLog,
+        guard: ProcessGuard,
+        on_change: Callable[["RunningServer"], None],
+    ) -> None:
+        self.launch = launch
+        self.status = ServerStatus("starting", started=time.time())
+        self.log = log
+        self.settled = asyncio.Event()
+        """Set when it is ready, or has failed."""
+        self._environ = environ
+        self._guard = guard
+        self._on_change = on_change
+        self._client: Client | None = None
+        self._stop = asyncio.Event()
+        self._changed = asyncio.Event()  # its tools
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def stop(self) -> None:
+        """End it, with everything that it started."""
+        self._stop.set()
+        await asyncio.wait([self._task])
+
+    async def refresh(self) -> None:
+        """List what it offers again; CallError if it is not ready."""
+        client = self._connected()
+        self._set(msgspec.structs.replace(self.status, definitions=await _list(client)))
+
+    async def call(self, tool: str, arguments: dict[str, Any], seconds: float) -> dict[str, Any]:
+        """The result of a tool, as JSON. CallError if there is none."""
+        client, name = self._connected(), self.launch.name
+        call = asyncio.ensure_future(
+            client.call_tool(tool, arguments, read_timeout_seconds=min(seconds, MOST_CALL_S))
+        )
+        ended = asyncio.ensure_future(self._stop.wait())
+        waiting = {call, ended, self._task}
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            if not call.done():
+                raise CallError(f"The server {name!r} ended while it was called.", code="mcp-ended")
+            answer: dict[str, Any] = call.result().model_dump(mode="json", by_alias=True, exclude_none=True)
+            return answer
+        except MCPError as error:
+            raise self._refusal(error) from None
+        finally:
+            for task in (call, ended):
+                task.cancel()
+
+    def _refusal(self, error: MCPError) -> CallError:
+        name = self.launch.name
+        if error.code == mcp_types.CONNECTION_CLOSED:
+            return CallError(f"The server {name!r} ended while it was called.", code="mcp-ended")
+        if error.code == mcp_types.REQUEST_TIMEOUT:
+            return CallError(f"The server {name!r} did not answer in time.", code="mcp-slow")
+        words = self.log.cover(error.error.message[:2_000])
+        return CallError(f"The server {name!r} refused the call: {words}", code="mcp-refused")
+
+    def _connected(self) -> Client:
+        if self._client is None:
+            why = self.status.error or "It is not running."
+            raise CallError(f"The server {self.launch.name!r} cannot be asked. {why}", code="mcp-not-ready")
+        return self._client
+
+    async def _run(self) -> None:
+        failures = 0
+        while not self._stop.is_set():
+            began = time.monotonic()
+            error = await self._serve()
+            if self._stop.is_set():
+                break
+            failures = 1 if time.monotonic() - began > STEADY_S else failures + 1
+            if error.is_final or failures > MOST_RESTARTS:
+                self._set(ServerStatus(error.state, self.status.definitions, error.text, self.status.started))
+                self.settled.set()
+                return
+            self._set(ServerStatus("starting", self.status.definitions, error.text, time.time()))
+            try:
+                async with asyncio.timeout(RESTART_S * 2 ** (failures - 1)):
+                    await self._stop.wait()
+            except TimeoutError:
+                continue
+        self._set(ServerStatus("stopped", self.status.definitions))
+        self.settled.set()
+
+    async def _serve(self) -> "_Ending":
+        """Run the server once; why it ended."""
+        ended = asyncio.Event()
+        try:
+            async with connect(
+                self.launch,
+                self._environ,
+                log=self.log,
+                guard=self._guard,
+                ended=ended,
+                on_message=self._receive,
+            ) as client:
+                async with asyncio.timeout(START_S):
+                    definitions = await _list(client)
+                self._client = client
+                self._set(ServerStatus("ready", definitions, started=time.time()))
+                self.settled.set()
+                await self._watch(client, ended)
+            return _Ending("The server ended by itself.")
+        except BaseExceptionGroup as group:
+            return _ending_of(_first(group), self.log)
+        except (asyncio.CancelledError, KeyboardInterrupt):
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever a server makes the SDK raise
+            return _ending_of(error, self.log)
+        finally:
+            self._client = None
+
+    async def _watch(self, client: Client, ended: asyncio.Event) -> None:
+        """List the tools again whenever the server says so, until it ends or is to be stopped."""
+        closed = asyncio.ensure_future(ended.wait())
+        stop = asyncio.ensure_future(self._stop.wait())
+        listener = asyncio.ensure_future(self._listen(client))
+        try:
+            while True:
+                changed = asyncio.ensure_future(self._changed.wait())
+                await asyncio.wait({closed, stop, changed}, return_when=asyncio.FIRST_COMPLETED)
+                changed.cancel()
+                if closed.done() or stop.done():
+                    return
+                self._changed.clear()
+                self._set(msgspec.structs.replace(self.status, definitions=await _list(client)))
+        finally:
+            for task in (closed, stop, listener):
+                task.cancel()
+
+    async def _listen(self, client: Client) -> None:
+        """Notice changes of a server whose era has streams of events for them."""
+        try:
+            async with client.listen(tools_list_changed=True) as events:
+                async for _ in events:
+                    self._changed.set()
+        except Exception as error:  # noqa: BLE001 - an older era, or it does not offer that
+            logger.debug("%s: no stream of changes: %s", self.launch.name, type(error).__name__)
+
+    async def _receive(self, message: Any) -> None:
+        if isinstance(message, mcp_types.ToolListChangedNotification):
+            self._changed.set()
+
+    def _set(self, status: ServerStatus) -> None:
+        if status != self.status:
+            self.status = status
+            self._on_change(self)
+
+
+class _Ending(msgspec.Struct, frozen=True):
+    """Why a server ended; `is_final`: it would end so again."""
+
+    text: str
+    is_final: bool = False
+    state: Literal["failed", "needs-auth"] = "failed"
+
+
+def _ending_of(error: BaseException, log: ServerLog) -> _Ending:
+    if isinstance(error, LaunchError | DefinitionsError):
+        return _Ending(str(error), is_final=True)
+    if isinstance(error, FileNotFoundError | PermissionError | NotADirectoryError):
+        return _Ending(f"The program cannot be started: {error.strerror}.", is_final=True)
+    status = getattr(getattr(error, "response", None), "status_code", None)
+    if status == 401:
+        return _Ending("The server wants somebody to sign in.", is_final=True, state="needs-auth")
+    if isinstance(error, TimeoutError):
+        return _Ending(f"The server did not list its tools within {START_S:g} s.", is_final=True)
+    last = f" Its last words: {log.last}" if log.last else ""
+    words = str(error.error.message if isinstance(error, MCPError) else error) or type(error).__name__
+    return _Ending(log.cover(f"The server could not be reached: {words[:500]}.{last[:500]}"))
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    error = group.exceptions[0]
+    return _first(error) if isinstance(error, BaseExceptionGroup) else error
+
+
+async def _list(client: Client) -> ServerDefinitions:
+    """What a server offers now. DefinitionsError if that cannot be used."""
+    capabilities = client.server_capabilities
+    info = client.server_info
+    definitions = ServerDefinitions(
+        tools=tuple(await _pages(client.list_tools, "tools") if capabilities.tools else ()),
+        instructions=client.instructions or "",
+        prompts=tuple(await _pages(client.list_prompts, "prompts") if capabilities.prompts else ()),
+        resources=tuple(await _pages(client.list_resources, "resources") if capabilities.resources else ()),
+        title="" if info is None else info.title or info.name,
+        version="" if info is None else info.version,
+    )
+    return checked(definitions)
+
+
+async def _pages(fetch: Callable[..., Coroutine[Any, Any, Any]], name: str) -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = []
+    cursor: str | None = None
+    for _ in range(MOST_PAGES):
+        page = await fetch(cursor=cursor, cache_mode="refresh")
+        items += (
+            item.model_dump(mode="json", by_alias=True, exclude_none=True) for item in getattr(page, name)
+        )
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    return items

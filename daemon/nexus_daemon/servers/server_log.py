@@ -1,0 +1,83 @@
+"""What servers print to their standard error: a file for each launch, bounded, with secrets covered.
+
+1. A line is covered before it is written: secrets that look like one, and every value that the file gives a
+   variable or a header.
+2. A file has at most MOST_BYTES, of which the newer half is kept. It goes after EXPIRES_S without a line.
+"""
+
+import os
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+
+from nexus_context.disk.user_state import state_directory
+from nexus_context.text.redact import redact
+from nexus_context.text.visible import visible_line
+from nexus_daemon.process.state_files import make_directory
+
+MOST_BYTES = 1 << 20
+LONGEST_LINE = 4_000  # characters
+EXPIRES_S = 14 * 86_400.0
+SHORTEST_SECRET = 6
+_COVER = "[covered]"
+
+
+def log_directory(environ: Mapping[str, str]) -> str:
+    """The absolute path of the directory. NoStateDirectoryError if nothing says where it is."""
+    return os.path.join(state_directory(environ), "servers")
+
+
+def log_path(environ: Mapping[str, str], launch_hash: str) -> str:
+    """The log of a launch."""
+    return os.path.join(log_directory(environ), f"{launch_hash[:16]}.log")
+
+
+class ServerLog:
+    """The log of one server; writes at once. `secrets` are values that must not be in it."""
+
+    def __init__(self, path: str, secrets: Iterable[str]) -> None:
+        self.path = path
+        covered = {secret for secret in secrets if len(secret) >= SHORTEST_SECRET}
+        self._secrets = sorted(covered, key=len, reverse=True)
+        self.last = ""
+
+    def cover(self, text: str) -> str:
+        """A text without the secrets of the server."""
+        for secret in self._secrets:
+            text = text.replace(secret, _COVER)
+        return redact(text)
+
+    def write(self, text: str) -> None:
+        """Add a line; a disk that is full loses it."""
+        line = visible_line(self.cover(text[:LONGEST_LINE].rstrip()))
+        if not line:
+            return
+        self.last = line
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        with suppress(OSError):
+            make_directory(os.path.dirname(self.path))
+            descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            with open(descriptor, "a", encoding="utf-8") as file:
+                file.write(f"{stamp} {line}\n")
+            if os.path.getsize(self.path) > MOST_BYTES:
+                _halve(self.path)
+
+
+def remove_expired(environ: Mapping[str, str]) -> None:
+    """Remove the logs that nobody has written to for long."""
+    directory = log_directory(environ)
+    with suppress(OSError):
+        for entry in os.scandir(directory):
+            if time.time() - entry.stat().st_mtime > EXPIRES_S:
+                os.unlink(entry.path)
+
+
+def _halve(path: str) -> None:
+    with open(path, "rb") as file:
+        file.seek(-MOST_BYTES // 2, os.SEEK_END)
+        rest = file.read().partition(b"\n")[2]
+    draft = f"{path}.draft"
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with open(descriptor, "wb") as file:
+        file.write(rest)
+    os.replace(draft, path)

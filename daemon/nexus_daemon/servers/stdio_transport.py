@@ -1,0 +1,146 @@
+"""A server's process as a transport of the SDK: a minimal environment, bounded lines, its errors in a log.
+
+1. The process is started without a shell, in a session of its own, so that it is ended with everything that
+   it started.
+2. A line of its output that is longer than LONGEST_LINE ends the connection, and so do MOST_NOISE lines that
+   are no messages.
+3. It is ended as the protocol says: its input is closed, then it gets SIGTERM, then SIGKILL.
+"""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import mcp_types
+from mcp.shared.message import SessionMessage
+
+from nexus_context.servers.launch import Launch
+from nexus_daemon.servers.process_guard import ProcessGuard
+from nexus_daemon.servers.server_log import ServerLog
+
+if TYPE_CHECKING:
+    from mcp.client._transport import TransportStreams
+
+LONGEST_LINE = 32 << 20
+MOST_NOISE = 1_000
+PATIENCE_S = 2.0  # for each step of its end
+
+
+@asynccontextmanager
+async def stdio_transport(
+    launch: Launch,
+    environ: Mapping[str, str],
+    *,
+    log: ServerLog,
+    guard: ProcessGuard,
+    ended: asyncio.Event,
+) -> AsyncIterator["TransportStreams"]:
+    """The streams of a new process; `ended` is set when its output ends.
+
+    OSError if it cannot be started, LaunchError for a missing variable.
+    """
+    process = await asyncio.create_subprocess_exec(
+        launch.executable,
+        *launch.arguments[1:],
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env=launch.environment(environ),
+        cwd=launch.directory,
+        limit=LONGEST_LINE,
+        start_new_session=True,
+    )
+    guard.add(process.pid)
+    incoming, received = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    sent, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
+    tasks = [
+        asyncio.create_task(_read(process.stdout, incoming, log, ended)),
+        asyncio.create_task(_write(process.stdin, outgoing)),
+        asyncio.create_task(_read_errors(process.stderr, log)),
+    ]
+    try:
+        yield received, sent
+    finally:
+        with anyio.CancelScope(shield=True):
+            await _end(process)
+            guard.remove(process.pid)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            for stream in (incoming, received, sent, outgoing):
+                await stream.aclose()
+
+
+async def _read(output: Any, incoming: Any, log: ServerLog, ended: asyncio.Event) -> None:
+    try:
+        async with incoming:
+            await _read_messages(output, incoming, log)
+    except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+        pass  # nobody reads any more
+    finally:
+        ended.set()
+
+
+async def _read_messages(output: Any, incoming: Any, log: ServerLog) -> None:
+    noise = 0
+    while True:
+        try:
+            line = await output.readuntil(b"\n")
+        except asyncio.IncompleteReadError:
+            return
+        except asyncio.LimitOverrunError:
+            log.write(f"Nexus: a message has more than {LONGEST_LINE >> 20} MiB: the server was ended.")
+            return
+        if not line.strip():
+            continue
+        try:
+            message: Any = SessionMessage(
+                mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+            )
+        except ValueError:
+            noise += 1
+            log.write(f"(output) {line[:1_000].decode('utf-8', 'replace')}")
+            if noise >= MOST_NOISE:
+                log.write("Nexus: too many lines are no messages of MCP: the server was ended.")
+                return
+            continue
+        await incoming.send(message)
+
+
+async def _write(pipe: Any, outgoing: Any) -> None:
+    with suppress(OSError):
+        async for message in outgoing:
+            text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+            pipe.write(text.encode("utf-8", "surrogatepass") + b"\n")
+            await pipe.drain()
+
+
+async def _read_errors(errors: Any, log: ServerLog) -> None:
+    while True:
+        try:
+            line = await errors.readline()
+        except ValueError:  # a line beyond the limit, which has been dropped
+            continue
+        if not line:
+            return
+        log.write(line[:8_000].decode("utf-8", "replace"))
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    if process.stdin is not None:
+        with suppress(OSError):
+            process.stdin.close()
+    for number in (None, signal.SIGTERM, signal.SIGKILL):
+        if number is not None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, number)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE_S):
+                await process.wait()
+                break
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)  # what it started and left behind

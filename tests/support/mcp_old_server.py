@@ -1,0 +1,80 @@
+"""A server of MCP before 2026-07-28, of Python's own modules alone: `python mcp_old_server.py DIRECTORY`.
+
+`DIRECTORY/tools.json` has the descriptions of tools by name. A tool answers with its arguments, and the
+server writes each call to `DIRECTORY/calls`. Special names: `crash` ends the process, `hang` never answers,
+`flood` answers with 8 MiB, `environment` with the names of the variables, `relist` says that the tools are
+others now, `noise` prints 2,000 lines that are no messages, `long` one line of 40 MiB, `child` starts a
+process that stays.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+DIRECTORY = Path(sys.argv[1])
+SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}}
+
+
+def say(**message: Any) -> None:
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+    sys.stdout.flush()
+
+
+def call(name: str, arguments: Any) -> str:
+    with (DIRECTORY / "calls").open("a", encoding="utf-8") as calls:
+        calls.write(f"{name}\n")
+    match name:
+        case "crash":
+            os._exit(7)
+        case "hang":
+            time.sleep(600)
+        case "flood":
+            return "x" * (8 << 20)
+        case "environment":
+            return "\n".join(sorted(os.environ))
+        case "relist":
+            say(method="notifications/tools/list_changed")
+        case "noise":
+            sys.stdout.write("noise\n" * 2_000)
+        case "long":
+            sys.stdout.write("x" * (40 << 20) + "\n")
+        case "child":
+            subprocess.Popen(["/bin/sleep", "600"], stdin=subprocess.DEVNULL)
+    return json.dumps(arguments)
+
+
+def answer(method: str, params: dict[str, Any]) -> Any:
+    match method:
+        case "initialize":
+            return {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {"tools": {"listChanged": True}},
+                "serverInfo": {"name": "old", "version": "1.0"},
+                "instructions": "Be brief.",
+            }
+        case "tools/list":
+            described = json.loads((DIRECTORY / "tools.json").read_text(encoding="utf-8"))
+            tools = [
+                {"name": name, "description": text, "inputSchema": SCHEMA} for name, text in described.items()
+            ]
+            return {"tools": tools}
+        case "tools/call":
+            text = call(params["name"], params.get("arguments"))
+            return {"content": [{"type": "text", "text": text}], "isError": params["name"] == "fails"}
+    return None
+
+
+sys.stderr.write(f"started {os.environ.get('CANARY', '')}\n")
+sys.stderr.flush()
+for line in sys.stdin:
+    request = json.loads(line)
+    if "id" in request:
+        result = answer(request["method"], request.get("params") or {})
+        if result is None:
+            say(id=request["id"], error={"code": -32601, "message": "Method not found"})
+        else:
+            say(id=request["id"], result=result)
