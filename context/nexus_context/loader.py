@@ -241,8 +241,10 @@ def _context_layer(layer: Layer, layers: Layers) -> ContextLayer:
 
 
 def _sources(layers: Layers) -> ContextSources:
+    present = [layer for layer in layers.layers if any(file.status != "missing" for file in layer.files)]
+
     def directory(name: str) -> Path | None:
-        return next((Path(layer.config_directory) for layer in layers.layers if _is(layer, name)), None)
+        return next((Path(layer.config_directory) for layer in present if layer.name == name), None)
 
     def paths(*kinds: str) -> list[tuple[Path, str]]:
         return [
@@ -262,7 +264,3 @@ def _sources(layers: Layers) -> ContextSources:
         config_sources=tuple(path for path, _ in paths("config")),
         mcp_sources=tuple(path for path, _ in paths("mcp")),
     )
-
-
-def _is(layer: Layer, name: str) -> bool:
-    return layer.name == name and any(file.status != "missing" for file in layer.files)

@@ -38,15 +38,12 @@ def messages_of(records: Iterable[Any]) -> list[Message]:
                 f"Record {number} of the session is damaged: {error}", code="bad-record"
             ) from None
         last = messages[-1] if messages else None
-        if _is_call(record) and last is not None and last.role == "assistant":
+        is_call = isinstance(record, Mapping) and record.get("type") == "tool_call"
+        if is_call and last is not None and last.role == "assistant":
             messages[-1] = msgspec.structs.replace(last, tool_calls=(*last.tool_calls, *message.tool_calls))
         else:
             messages.append(message)
     return messages
-
-
-def _is_call(record: Any) -> bool:
-    return isinstance(record, Mapping) and record.get("type") == "tool_call"
 
 
 def _message(record: Any) -> Message:

@@ -139,19 +139,14 @@ def _kind(node: Node) -> str:
         "string": "text",
         "integer": "whole number",
         "boolean": "true or false",
-        "array": "list",
     }
+    if name == "array" and "enum" in node["items"]:
+        return f"list of {_kind(node['items'])}"
     if name == "array":
-        return _list_kind(node["items"])
+        return "list of objects" if "properties" in node["items"] else "list of texts"
     if name == "object":
         return "object of texts"
     return words.get(name, name) + _bounds(node)
-
-
-def _list_kind(items: Node) -> str:
-    if "enum" in items:
-        return f"list of {_kind(items)}"
-    return "list of objects" if "properties" in items else "list of texts"
 
 
 def _bounds(node: Node) -> str:

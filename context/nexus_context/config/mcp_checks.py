@@ -68,7 +68,8 @@ def server_texts(pointer: Pointer, entry: Mapping[str, Any]) -> Iterator[ServerT
         option = ""
         for index, item in enumerate(entry[key]) if isinstance(entry.get(key), list) else ():
             if isinstance(item, str):
-                yield ServerText((*pointer, key, index), item, _assigned_name(item) or option)
+                assigned = re.match(_ASSIGNMENT, item)  # `--token=…`, `TOKEN=…`
+                yield ServerText((*pointer, key, index), item, assigned[1] if assigned else option)
                 option = item if item.startswith("-") else ""
     for key in ("env", "headers"):
         values = entry.get(key)
@@ -89,7 +90,8 @@ def _url_problems(
             return []
         message = '"url" is not a valid address: it must begin with http:// or https:// and a host.'
         return [_problem(document, pointer, "mcp.bad-url", Severity.ERROR, message=message)]
-    if parsed[1] == "https" or re.match(_LOOPBACK, parsed[2]) or _host_is_reference(url):
+    host = url.partition("://")[2].rpartition("@")[2] or url.partition("://")[2]
+    if parsed[1] == "https" or re.match(_LOOPBACK, parsed[2]) or host.startswith("${"):
         return []
     message = (
         '"url" uses http:// to another machine, where anyone on the way can read what is sent: use https://.'
@@ -99,17 +101,6 @@ def _url_problems(
     if document.text.startswith("http://", start):
         fix = Fix("Use https://", (Edit(Span(start, start + len("http")), "https"),))
     return [_problem(document, pointer, "mcp.plain-http", Severity.WARNING, message=message, fix=fix)]
-
-
-def _host_is_reference(url: str) -> bool:
-    host = url.partition("://")[2].rpartition("@")[2] or url.partition("://")[2]
-    return host.startswith("${")
-
-
-def _assigned_name(text: str) -> str:
-    """The option or variable that an argument sets: `--token=…`, `TOKEN=…`; empty if it sets none."""
-    assigned = re.match(_ASSIGNMENT, text)
-    return assigned[1] if assigned else ""
 
 
 def _command_problems(
@@ -130,7 +121,9 @@ def _command_problems(
         message = f'There is no program "{command}": install it, or give its full path.'
     else:  # the text may contain arguments, which may be secrets
         message = 'There is no such program: install it, or give its full path. Arguments belong in "args".'
-    return [_problem(document, place, "mcp.command-not-found", Severity.WARNING, message=_covered(message))]
+    if secrets_in(message):
+        message = "There is no such program: install it, or give its full path."
+    return [_problem(document, place, "mcp.command-not-found", Severity.WARNING, message=message)]
 
 
 def _search_name(command: str, cwd: Any, folder: str) -> str:
@@ -141,11 +134,6 @@ def _search_name(command: str, cwd: Any, folder: str) -> str:
     if isinstance(cwd, str) and cwd and "${" not in cwd:
         start = cwd if cwd.startswith("/") else f"{folder}/{cwd}"
     return f"{start.rstrip('/')}/{command}"
-
-
-def _covered(message: str) -> str:
-    spans = secrets_in(message)
-    return "There is no such program: install it, or give its full path." if spans else message
 
 
 def _reference_problems(

@@ -52,7 +52,8 @@ def cut(strategy: Strategy, history: History, need: Need, *, first_group: int) -
     if strategy == "simple":
         return SentRange(0, _first_message_within(history, need))
     if strategy == "recency":
-        return SentRange(0, _recent_turns(history, need))
+        recent = _recent(history, need)
+        return SentRange(0, _first_group_within(history, need) if recent is None else recent)
     head = first_group_end(history)
     if strategy == "middle_out" and first_group <= need.room * LARGEST_HEAD and head < len(history):
         rest = need._replace(
@@ -83,11 +84,6 @@ def _turn_within(history: History, need: Need) -> int:
         start = turns[turn]
     recent = _recent(history, need)
     return start if recent is None else min(start, recent)
-
-
-def _recent_turns(history: History, need: Need) -> int:
-    recent = _recent(history, need)
-    return _first_group_within(history, need) if recent is None else recent
 
 
 def _recent(history: History, need: Need) -> int | None:

@@ -10,7 +10,7 @@ from nexus_context.config.adopt import AdoptedServer, LeftServer, adopt_servers
 from nexus_context.disk.files import JSON_LIMIT, PROMPT_LIMIT, exists, read_text
 from nexus_context.folder.layers.read_layers import DEFAULTS_DIRECTORY
 from nexus_context.folder.layers.template import TEMPLATES
-from nexus_context.folder.layers.walk import CONFIG_DIRECTORY
+from nexus_context.folder.layers.walk import CONFIG_DIRECTORY, within
 from nexus_context.text.json import parse
 
 FILES = ("NEXUS.md", "config.json", "mcp.json")
@@ -71,7 +71,8 @@ def _adopt(plan: InitPlan, folder: str) -> InitPlan:
         if target in plan.existing:
             left.append(LeftServer("", path, f"{target} exists already, and is never changed."))
             continue
-        read = read_text(path, limit=JSON_LIMIT) if _lies_in(path, folder) else None
+        is_inside = within(os.path.realpath(path), os.path.realpath(folder))
+        read = read_text(path, limit=JSON_LIMIT) if is_inside else None
         if read is None or read.text is None:
             left.append(LeftServer("", path, "It cannot be read, or lies outside the folder."))
             continue
@@ -84,11 +85,6 @@ def _adopt(plan: InitPlan, folder: str) -> InitPlan:
     return msgspec.structs.replace(
         plan, create=create, adopted=adoption.adopted, left=(*left, *adoption.left)
     )
-
-
-def _lies_in(path: str, folder: str) -> bool:
-    root = os.path.realpath(folder)
-    return os.path.commonpath([os.path.realpath(path), root]) == root
 
 
 def _plan_project(folder: str) -> InitPlan:

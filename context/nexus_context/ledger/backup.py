@@ -34,7 +34,8 @@ def write(
     os.close(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     try:
         sessions = _copy(connection, fresh, path, prepare)
-        _sync(fresh)
+        with open(fresh, "r+b") as file:
+            os.fsync(file.fileno())
         witness.link(fresh, path)
         return sessions
     except apsw.Error as error:
@@ -72,8 +73,3 @@ def _copy(
         "the damage; nexus sessions export saves an intact session.",
         code="ledger-corrupt",
     )
-
-
-def _sync(path: str) -> None:
-    with open(path, "r+b") as file:
-        os.fsync(file.fileno())

@@ -172,7 +172,8 @@ class Connections:
                 before = connection.total_changes()
                 yield connection
                 ledger, mark = witness.mark(connection, changed=connection.total_changes() > before)
-                self._check_mark(ledger, mark)
+                if self._witness is not None and mark.number < self._witness.number_of(ledger):
+                    raise witness.LostError("it was replaced while it was open")
                 connection.execute("COMMIT")
             except BaseException:
                 self._undo(connection)
@@ -245,7 +246,10 @@ class Connections:
                 cancellation.check()
                 raise
             finally:
-                self._give_back(connection, age)
+                if not _ended(connection) or self._closed or age != self._age or len(self._idle) >= _IDLE:
+                    connection.close()
+                else:
+                    self._idle.append(connection)
 
     def _reopen_if_replaced(self) -> None:
         """Reopen if another file is at the path now."""
@@ -311,12 +315,6 @@ class Connections:
         connection.execute("PRAGMA query_only = ON")
         return connection
 
-    def _give_back(self, connection: apsw.Connection, age: int) -> None:
-        if not _ended(connection) or self._closed or age != self._age or len(self._idle) >= _IDLE:
-            connection.close()
-        else:
-            self._idle.append(connection)
-
     def _check_open(self) -> None:
         if self._closed:
             raise LedgerError("The ledger is closed; open it again.", code="ledger-closed")
@@ -355,11 +353,6 @@ class Connections:
             if self._witness is not None:
                 self._witness.close()  # the error says that the file was replaced; the next write goes on
         return not (untouched and isinstance(error, apsw.SQLError))
-
-    def _check_mark(self, ledger: bytes, mark: witness.Mark) -> None:
-        """Check that the file still has what this process has recorded."""
-        if self._witness is not None and mark.number < self._witness.number_of(ledger):
-            raise witness.LostError("it was replaced while it was open")
 
     def _touch(self) -> None:
         """Tell the witness that SQLite may have moved the log into the file."""

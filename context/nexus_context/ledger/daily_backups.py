@@ -83,7 +83,8 @@ def is_due(connection: apsw.Connection, ledger: str) -> bool:
     if not connection.execute("SELECT EXISTS (SELECT 1 FROM session)").get:
         return False
     backups = list_backups(ledger)
-    if _is_being_made(directory_of(ledger)) or any(each.day == _today() for each in backups):
+    is_being_made = any(_age(path) < _ABANDONED_S for path in _unfinished(directory_of(ledger)))
+    if is_being_made or any(each.day == _today() for each in backups):
         return False
     return not backups or _read(backups[0].path, _STATE) != connection.execute(_STATE).fetchall()
 
@@ -170,10 +171,6 @@ def _names(directory: str) -> list[str]:
 
 def _unfinished(directory: str) -> list[str]:
     return [os.path.join(directory, name) for name in _names(directory) if _UNFINISHED in name]
-
-
-def _is_being_made(directory: str) -> bool:
-    return any(_age(path) < _ABANDONED_S for path in _unfinished(directory))
 
 
 def _age(path: str) -> float:

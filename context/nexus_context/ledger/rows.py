@@ -185,15 +185,9 @@ def _message_text(message: Message) -> str:
             return text.decode()
     except UnicodeError:
         pass
-    text_of_it = json.dumps(_builtins(message))
+    text_of_it = json.dumps(msgspec.to_builtins(message))  # keeps NaN
     convert_to(json.loads(text_of_it), Message)  # fails if it cannot be read back
     return text_of_it
-
-
-def _builtins(message: Message) -> dict[str, Any]:
-    """`msgspec.to_builtins`, which keeps NaN."""
-    builtins: dict[str, Any] = msgspec.to_builtins(message)
-    return builtins
 
 
 def _texts(message: Message) -> tuple[str, int | None, str, str | None]:

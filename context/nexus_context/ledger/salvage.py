@@ -85,7 +85,8 @@ def salvage(
     with tempfile.TemporaryDirectory(prefix="nexus-", dir=beside) as directory:
         copy = os.path.join(directory, opening.NAME)
         try:
-            _copy(broken, copy, in_use=_is_file(broken, target.location))
+            in_use = os.path.exists(target.location) and os.path.samefile(broken, target.location)
+            _copy(broken, copy, in_use=in_use)
             connection = _opened(copy)
         except OSError as error:
             raise refused(error, broken) from error
@@ -97,10 +98,6 @@ def salvage(
             return _copy_sessions(connection, target, only, on_progress)
         finally:
             connection.close()
-
-
-def _is_file(broken: str, location: str) -> bool:
-    return os.path.exists(location) and os.path.samefile(broken, location)
 
 
 def _copy(broken: str, copy: str, *, in_use: bool) -> None:

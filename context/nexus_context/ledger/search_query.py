@@ -67,7 +67,9 @@ def has_prefix(expression: str) -> bool:
 
 def terms(query: str) -> list[Term]:
     """The terms of a query in order, each once."""
-    parsed = (_term(match) for match in _TERM.finditer(_clean(query[:LONGEST])))
+    # without characters that SQLite cannot take: NUL and halves of surrogate pairs
+    clean = query[:LONGEST].replace("\0", " ").encode(errors="replace").decode()
+    parsed = (_term(match) for match in _TERM.finditer(clean))
     different = dict.fromkeys(term for term in parsed if any(map(_is_word, term.text)))
     distinct = list(different)[:MOST_TERMS]
     prefixes = sorted((term for term in distinct if term.prefix), key=lambda term: -len(term.text))
@@ -92,11 +94,6 @@ def _part(term: Term) -> Term:
 
 def _quoted(term: Term) -> str:
     return f'"{term.text}"' + ("*" if term.prefix else "")
-
-
-def _clean(query: str) -> str:
-    """The query without characters that SQLite cannot take: NUL and halves of surrogate pairs."""
-    return query.replace("\0", " ").encode(errors="replace").decode()
 
 
 def _is_word(char: str) -> bool:

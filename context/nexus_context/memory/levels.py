@@ -141,7 +141,10 @@ class Levels:
             hits = self._search(workspace, query, only, FOUND if limit > 0 else 0)
             spoken = [hit for hit in hits if hit.role != "tool"]
             returned = [hit for hit in hits if hit.role == "tool"] if results else []
-            return [_hit_entry(hit) for hit in [*spoken, *returned][: max(limit, 0)]]
+            return [
+                Entry(hit.session, hit.seq, hit.created, line("said", role=hit.role, text=brief(hit.snippet)))
+                for hit in [*spoken, *returned][: max(limit, 0)]
+            ]
         most = min(max(limit, 0), SESSIONS)
         entries: list[Entry] = []
         for name in self._names(workspace, only, besides=besides)[:most]:
@@ -280,7 +283,3 @@ def _telling_words(query: str) -> list[str]:
 
 def _spoken_line(message: Message) -> str:
     return line("said", role=message.role, text=brief(text_of(message)))
-
-
-def _hit_entry(hit: Hit) -> Entry:
-    return Entry(hit.session, hit.seq, hit.created, line("said", role=hit.role, text=brief(hit.snippet)))

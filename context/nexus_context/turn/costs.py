@@ -260,7 +260,8 @@ def fitted(
         looking=looking,
         shape=fixed.shape,
     )
-    if fixed.shape.format in BODY_BYTES and (conversation.history.images or _has_parts(fixed.current)):
+    has_parts = fixed.current is not None and isinstance(fixed.current.content, list)
+    if fixed.shape.format in BODY_BYTES and (conversation.history.images or has_parts):
         around = (
             fixed.prompt.text,
             fixed.tools,
@@ -268,10 +269,6 @@ def fitted(
         )
         view = within_bytes(view, fixed.counter, form=fixed.shape.format, around=around)
     return view, spent(snapshot, fixed, view, options)
-
-
-def _has_parts(message: Message | None) -> bool:
-    return message is not None and isinstance(message.content, list)
 
 
 def empty_usage(snapshot: Snapshot, fixed: FixedPart, options: Options) -> TokenUsage:

@@ -21,7 +21,7 @@ message: what changes during a turn is told with the next one.
 
 from collections.abc import Collection
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -133,13 +133,11 @@ def _reason_at_once(snapshot: Snapshot, frozen: Frozen | None, candidate: Candid
     for name in candidate.brought:
         tool = offered.get(name)
         before = earlier.get(name)
-        if tool is not None and before != tool and (before is None or _differ(before, tool)):
+        if tool is None or before == tool:
+            continue
+        if before is None or sent_fields(before) != sent_fields(tool):
             return "tools"
     return None
-
-
-def _differ(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    return sent_fields(one) != sent_fields(other)
 
 
 def _reason_to_apply(

@@ -43,7 +43,7 @@ class FollowedClaudeCode(FollowedFile[ClaudeCodeRecord]):
     @property
     def agents(self) -> Sequence[SubAgent]:
         return [
-            each.fold.sub_agent(_agent_id(path), _agent_title(path))
+            each.fold.sub_agent(basename(path).removesuffix(_SUFFIX).removeprefix(AGENT), _agent_title(path))
             for path, each in self._agent_files.items()
         ]
 
@@ -114,10 +114,6 @@ def _list_agents(directory: str, depth: int) -> Iterator[str]:
                 yield from _list_agents(path, depth - 1)
         elif name.startswith(AGENT) and name.endswith(_SUFFIX):
             yield path
-
-
-def _agent_id(path: str) -> str:
-    return basename(path).removesuffix(_SUFFIX).removeprefix(AGENT)
 
 
 def _agent_title(path: str) -> str | None:

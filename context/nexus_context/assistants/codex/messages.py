@@ -114,7 +114,7 @@ class _Rollout:
         if field(item, "type") in ("ghost_snapshot", "other"):
             self._report.leave("own", _OWN)
             return
-        if field(item, "role") == "user" and _is_context(item):
+        if field(item, "role") == "user" and _CONTEXT.match(_first_text(item)):
             item = item | {"meta": {"isMeta": True}}
         self._items.add(record, item, time)
 
@@ -160,11 +160,6 @@ def _lines(record: Record) -> Iterator[Record]:
     yield record._replace(value={"instructions": None, "timestamp": ""} | record.value["session"])
     for number, item in enumerate(record.value["items"], 1):
         yield record._replace(value=item, place=f"{record.place}, item {number}")
-
-
-def _is_context(item: dict[str, Any]) -> bool:
-    """Whether Codex wrote a message of the user: the environment or instruction files."""
-    return _CONTEXT.match(_first_text(item)) is not None
 
 
 def _first_text(item: dict[str, Any]) -> str:

@@ -30,7 +30,9 @@ def convert(lines: Sequence[Record], report: Report, entire: bool) -> list[Conve
         record = GeminiRecord(line.value)
         session = record.session or session
         if record.rewinds:
-            _rewind(messages, line.value["$rewindTo"])
+            names, name = [*messages], line.value["$rewindTo"]
+            for each in names[names.index(name) if name in names else 0 :]:
+                del messages[each]
         elif record.name is not None:
             messages[record.name] = line
         elif record.messages is not None:
@@ -40,12 +42,6 @@ def convert(lines: Sequence[Record], report: Report, entire: bool) -> list[Conve
     for message in messages.values():
         _add(contents, message)
     return [draft.conversation(session_id=session)]
-
-
-def _rewind(messages: dict[str, Record], name: Any) -> None:
-    names = [*messages]
-    for each in names[names.index(name) if name in names else 0 :]:
-        del messages[each]
 
 
 def _replace(messages: dict[str, Record], listed: Sequence[Record], *, entire: bool) -> None:

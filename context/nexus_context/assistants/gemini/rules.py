@@ -47,7 +47,8 @@ MESSAGE: tuple[Place, str, str] = (
 _IMPORT = re.compile(r"(?<![^ \t\n\r])@([./A-Za-z][^ \t\n\r]*)")
 _RUN = re.compile(r"`+")
 _ADDRESS = re.compile(r"(?:file|https?)://")
-_BLANK = re.compile(rf"[{WHITE_SPACE}]*\Z")
+_BLANK_START = re.compile(rf"\A[{WHITE_SPACE}]*")
+_BLANK_END = re.compile(rf"[{WHITE_SPACE}]*\Z")
 
 ASSISTANT = Assistant(
     name="gemini",
@@ -274,18 +275,9 @@ def _trimmed(pieces: list[_Piece]) -> list[_Piece]:
         pieces = pieces[:-1]
     if not pieces:
         return []
-    pieces[0] = pieces[0]._replace(text=pieces[0].text[_leading(pieces[0].text) :])
-    pieces[-1] = pieces[-1]._replace(text=_BLANK.sub("", pieces[-1].text))
+    pieces[0] = pieces[0]._replace(text=_BLANK_START.sub("", pieces[0].text))
+    pieces[-1] = pieces[-1]._replace(text=_BLANK_END.sub("", pieces[-1].text))
     return [piece for piece in pieces if piece.text]
-
-
-def _leading(text: str) -> int:
-    return len(text) - len(text.lstrip("".join(_white_space())))
-
-
-def _white_space() -> Iterator[str]:
-    yield from "\t\n\v\f\r \u00a0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff"
-    yield from map(chr, range(0x2000, 0x200B))
 
 
 INSTRUCTIONS = InstructionReader(

@@ -137,7 +137,11 @@ def _is_ours(data: bytes, path: str) -> bool:
 def _read_ours(data: bytes, path: str) -> FileContents:
     problems: list[Problem] = []
     if data.startswith(GZIP):
-        data, problems = _unpacked(data, path)
+        content = read_limits.unpacked(data, LIMIT)
+        data = content.data  # up to any damage
+        if content.problem is not None:
+            place = Span(0, 0)
+            problems.append(Problem(path, place, "transcript.gzip", Severity.ERROR, message=content.problem))
     exported, broken, lines = jsonl.read(jsonl.lines_of(data, path, problems), path)
     of_file: list[int | None] = [None] * len(problems)
     problems += broken
@@ -160,16 +164,6 @@ def _with_mark(turn: Turn) -> Turn:
 
 def _sound(problems: Iterable[Problem]) -> bool:
     return all(problem.severity is not Severity.ERROR for problem in problems)
-
-
-def _unpacked(data: bytes, path: str) -> tuple[bytes, list[Problem]]:
-    """The content of a gzip file up to any damage, and the problem."""
-    content = read_limits.unpacked(data, LIMIT)
-    if content.problem is None:
-        return content.data, []
-    return content.data, [
-        Problem(path, Span(0, 0), "transcript.gzip", Severity.ERROR, message=content.problem)
-    ]
 
 
 def turns_of(conversation: Conversation, event: Any) -> Iterator[Turn]:

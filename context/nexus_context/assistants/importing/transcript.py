@@ -238,7 +238,11 @@ class _Conversations:
 
 def _text(data: bytes, path: str, report: Report) -> str:
     if data.startswith(GZIP):
-        data = _unpacked(data, report)
+        unpacked = read_limits.unpacked(data, LIMIT)
+        data = unpacked.data  # up to any damage
+        if unpacked.problem is not None:
+            code = "transcript.too-large" if unpacked.refused else "transcript.gzip"
+            report.add(_START, code, unpacked.problem)
     elif len(data) > LIMIT:
         message = (
             f"The file is too large: it has {len(data):,} bytes, and at most {LIMIT:,} are read. Split it."
@@ -262,15 +266,6 @@ def _is_other(text: str, parsed: Sequence[Record], problems: Sequence[Problem]) 
         and any(problem.code in _NO_JSON or problem.code.startswith("json.") for problem in problems)
         and all(problem.code not in _BROKEN for problem in problems)
     )
-
-
-def _unpacked(data: bytes, report: Report) -> bytes:
-    """The content of a gzip file up to any damage and within the limits."""
-    unpacked = read_limits.unpacked(data, LIMIT)
-    if unpacked.problem is not None:
-        code = "transcript.too-large" if unpacked.refused else "transcript.gzip"
-        report.add(_START, code, unpacked.problem)
-    return unpacked.data
 
 
 def _unwrapped(value: Any) -> Any:

@@ -62,7 +62,8 @@ def file_at(path: str, assistant: str) -> TranscriptFile | None:
     if PROGRAMS[assistant].sessions.shares_file:
         # without the time of its last change of state: to open a log changes that
         stamp = (*stamp[:4], *(files.file_stamp(f"{path}-wal") or ())[:4])
-    return TranscriptFile(assistant, path, stamp, _parent_of(path))
+    above, marker, _ = path.rpartition("/subagents/")
+    return TranscriptFile(assistant, path, stamp, parent=basename(above) if marker else None)
 
 
 def agents_of(path: str, assistant: str) -> Iterator[TranscriptFile]:
@@ -71,9 +72,3 @@ def agents_of(path: str, assistant: str) -> Iterator[TranscriptFile]:
         file = file_at(agent, assistant)
         if file is not None:
             yield file
-
-
-def _parent_of(path: str) -> str | None:
-    """The session of a sub-agent's file, by its directory."""
-    above, marker, _ = path.rpartition("/subagents/")
-    return basename(above) if marker else None

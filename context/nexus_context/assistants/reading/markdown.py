@@ -80,7 +80,7 @@ def strip_comments(text: str) -> str:
         return text
     plain = text.replace("\r\n", "\n").replace("\r", "\n")
     out, position = "", 0
-    for block in _comment_blocks(plain):
+    for block in (span for kind, span in _blocks(plain) if kind == "comment"):
         rest = _COMMENT.sub("", plain[block.start : block.end])
         out += plain[position : block.start] + (rest if trim(rest) else "")
         position = block.end
@@ -149,7 +149,8 @@ def _is_path(path: str) -> bool:
 
 def _pieces(text: str) -> Iterator[Span]:
     """The stretches of a text between code, HTML and inline marks."""
-    skipped = sorted([*code_ranges(text), *_block_ranges(text)])
+    blocks = (span for kind, span in _blocks(text) if kind in ("html", "code"))  # those at the top level
+    skipped = sorted([*code_ranges(text), *blocks])
     position = 0
     for start, end in [*skipped, (len(text), len(text))]:
         if start >= position:
@@ -164,19 +165,6 @@ def _between_marks(text: str, start: int, end: int) -> Iterator[Span]:
         yield Span(start, mark.start())
         start = mark.end()
     yield Span(start, end)
-
-
-def _block_ranges(text: str) -> Iterator[Span]:
-    """Blocks of HTML and of indented code at the top level."""
-    for kind, span in _blocks(text):
-        if kind in ("html", "code"):
-            yield span
-
-
-def _comment_blocks(text: str) -> Iterator[Span]:
-    for kind, span in _blocks(text):
-        if kind == "comment":
-            yield span
 
 
 def _blocks(text: str) -> Iterator[tuple[str, Span]]:

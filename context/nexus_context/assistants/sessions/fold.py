@@ -166,17 +166,13 @@ class SessionFold:
         )
         if self._is_partial and self.last is None:  # what was before it, nobody knows
             self._situation.last = request
-        else:
-            self._note_miss(self._situation.take_request(request, self._find_change))
-        if self._is_after_compaction:
-            self._compactions[-1] = replace(self._compactions[-1], after=request.usage.sent)
-            self._is_after_compaction = False
-
-    def _note_miss(self, miss: CacheMiss | None) -> None:
-        if miss is not None:
+        elif (miss := self._situation.take_request(request, self._find_change)) is not None:
             self._misses.append(miss)
             if miss.cause != "first":
                 self._missed.add(Usage(cache_write=miss.tokens), miss.cost_usd)
+        if self._is_after_compaction:
+            self._compactions[-1] = replace(self._compactions[-1], after=request.usage.sent)
+            self._is_after_compaction = False
 
     def _add(self, at: float, usage: Usage, cost: float | None) -> None:
         for each in (self.sum, self._usage_since, self._cost_since):

@@ -265,16 +265,11 @@ def _cut_entry(path: str, text: str, entry: SettingsEntry) -> str:
 
 def _cut_if_empty(path: str, text: str, container: Path) -> str:
     document = parse_settings(path, text)
-    value = value_at(document.value, container)
-    if value not in ({}, []) or not _is_blank(document, container):
+    if value_at(document.value, container) not in ({}, []):
         return text
-    return _cut(document, container)
-
-
-def _is_blank(document: JsonDocument, container: Path) -> bool:
-    """Whether nothing, not even a comment, is between the brackets."""
     span = document.span(container)
-    return not document.text[span.start + 1 : span.end - 1].strip()
+    is_blank = not document.text[span.start + 1 : span.end - 1].strip()  # there is not even a comment
+    return _cut(document, container) if is_blank else text
 
 
 def _cut(document: JsonDocument, pointer: tuple[str | int, ...]) -> str:

@@ -13,7 +13,7 @@ Source: OpenHands `openhands/events/serialization`, `memory/conversation_memory.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from nexus_context.assistants.reading.record_values import field, text_in
@@ -274,18 +274,10 @@ def _events_in(value: Any) -> list[Any] | None:
     for key in ("history", "trajectory", "events"):
         listed = value.get(key)
         if isinstance(listed, list):
-            events = list(_flat(listed))
+            events = [event for item in listed for event in (item if isinstance(item, list) else [item])]
             if any(map(_is_event, events)):
                 return events
     return None
-
-
-def _flat(items: list[Any]) -> Iterator[Any]:
-    for item in items:
-        if isinstance(item, list):
-            yield from item
-        else:
-            yield item
 
 
 def _forgotten(records: Sequence[Record]) -> tuple[set[int], dict[int, str]]:

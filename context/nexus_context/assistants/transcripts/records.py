@@ -151,7 +151,8 @@ def records(path: str, text: str, report: Report) -> list[Record]:
 
 def _drop_unfinished(text: str, value: Any) -> bool:
     """Remove the last record of a text that ends in the middle of it; whether there was one."""
-    depth = _open_containers(text)
+    # how many lists and objects are open where the text ends
+    depth = sum((token[0] in "[{") - (token[0] in "]}") for token in _BRACKET.finditer(text))
     last: list[Any] | None = value if isinstance(value, list) and depth > 1 else None
     for level in range(2, depth + 1):
         key = next(reversed(value), None) if isinstance(value, dict) else -1
@@ -164,14 +165,6 @@ def _drop_unfinished(text: str, value: Any) -> bool:
         return False
     last.pop()
     return True
-
-
-def _open_containers(text: str) -> int:
-    """How many lists and objects are open where a text ends."""
-    depth = 0
-    for token in _BRACKET.finditer(text):
-        depth += (token[0] in "[{") - (token[0] in "]}")
-    return depth
 
 
 def _items(value: Any) -> list[Record]:

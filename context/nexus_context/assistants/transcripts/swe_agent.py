@@ -113,16 +113,14 @@ def _runs(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _is_run(value: Any) -> bool:
     history, steps = field(value, "history"), field(value, "trajectory")
-    if isinstance(history, list) and any(_is_item(item) for item in history):
+    if isinstance(history, list) and any(
+        isinstance(item, dict) and "role" in item and any(mark in item for mark in _MARKS) for item in history
+    ):
         return True
     return isinstance(steps, list) and any(
         isinstance(step, dict) and sum(key in step for key in _STEP) > 1 and "role" not in step
         for step in steps
     )
-
-
-def _is_item(item: Any) -> bool:
-    return isinstance(item, dict) and "role" in item and any(mark in item for mark in _MARKS)
 
 
 READER = FormatReader("swe-agent", is_file, is_record, convert)

@@ -126,10 +126,14 @@ class _Rendering:
             blocks = self._blocks(content or [], role, origin, message.tool_calls)
         if not blocks:
             return
-        if role == "system":
-            self._add_system(blocks, origin)
-        else:
+        if role != "system":
             self._append(role, blocks, origin)
+        elif not self.turns:
+            self.systems += blocks
+        elif self._takes_systems:
+            self._waiting.append((origin, blocks))
+        else:
+            self._add_note(blocks, origin)
 
     def thinkable(self, settings: Mapping[str, Any]) -> Mapping[str, Any]:
         """The settings, without thinking if the assistant's last message forbids it (rule 4)."""
@@ -203,14 +207,6 @@ class _Rendering:
             text = "Reasoning at the end of a message is left out: the provider rejects it there."
             self._log.add("thinking-left-out", text, origins[-1])
             del blocks[-1], origins[-1]
-
-    def _add_system(self, blocks: list[Block], origin: int) -> None:
-        if not self.turns:
-            self.systems += blocks
-        elif self._takes_systems:
-            self._waiting.append((origin, blocks))
-        else:
-            self._add_note(blocks, origin)
 
     def _add_note(self, blocks: list[Block], origin: int) -> None:
         """Add a system message as a marked text of the user."""

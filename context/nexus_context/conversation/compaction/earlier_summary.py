@@ -50,7 +50,8 @@ def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
             block.append(line)
             continue
         yield section, block
-        section, block = _section_of(title[0]), [f"- {title[1]}"] if title[1] else []
+        section = _sections().get(title[0].strip(" :*").casefold(), "state")
+        block = [f"- {title[1]}"] if title[1] else []
     yield section, block
 
 
@@ -71,7 +72,7 @@ def _title(line: str) -> tuple[str, str] | None:
 
 def _items(lines: Sequence[str], *, verbatim: bool) -> list[str]:
     """The items of the lines under one heading."""
-    shared = min((_indentation(line) for line in lines if line.strip()), default=0)
+    shared = min((len(line) - len(line.lstrip(" ")) for line in lines if line.strip()), default=0)
     items: list[str] = []
     fenced = False
     for line in lines:
@@ -87,14 +88,6 @@ def _items(lines: Sequence[str], *, verbatim: bool) -> list[str]:
             else:
                 items.append(_MARK.sub("", line, count=1))
     return [item.rstrip() for item in items if item.strip()]
-
-
-def _indentation(line: str) -> int:
-    return len(line) - len(line.lstrip(" "))
-
-
-def _section_of(title: str) -> str:
-    return _sections().get(title.strip(" :*").casefold(), "state")
 
 
 @cache

@@ -194,8 +194,8 @@ class _Collector:
         if section == "tasks" and text.startswith("[ ] "):
             self.tasks.carry(text.removeprefix("[ ] "))
             return
-        if section == "latest":
-            text = _unquoted(text)
+        if section == "latest" and len(text) > 2 and text[0] + text[-1] in ('""', "“”"):
+            text = text[1:-1]
         if section in ("goal", "latest"):  # this time the message may be shortened
             for cue in sentence_patterns.instructions_in(text):
                 self._put("instructions", cue.text, at, weight=cue.weight)
@@ -237,10 +237,6 @@ def _message_weight(text: str, cues: Sequence[sentence_patterns.Cue]) -> float:
     """How much a user's message matters: what it orders counts, and a short one costs little."""
     weight = max((cue.weight for cue in cues), default=sentence_patterns.WEAK)
     return weight + 1.0 if len(text) <= SHORT else 0.4 * weight
-
-
-def _unquoted(text: str) -> str:
-    return text[1:-1] if len(text) > 2 and text[0] + text[-1] in ('""', "“”") else text
 
 
 def _carried_key(section: Section, item: str) -> str | None:

@@ -261,10 +261,11 @@ def _places(
     nothing: list[LayerPlace] = []
     above = reading.contain(root, lambda: walk.above(root, depth), nothing)
     higher = dict.fromkeys([*(place.directory for place in reversed(above)), *repository])
+    levels_up = {each: len(os.path.relpath(root, each).split(os.sep)) for each in higher}
     reach = Reach(
         (
             *((place.directory, 0) for place in reversed(opened)),
-            *sorted(((each, _height(root, each)) for each in higher), key=itemgetter(1)),
+            *sorted(levels_up.items(), key=itemgetter(1)),
         ),
         depth,
         walk.stop,
@@ -307,11 +308,6 @@ def _repository(reading: Reading, walk: Walk, root: str) -> list[str]:
     reading.watch.update(os.path.join(directory, GIT) for directory in directories)
     in_repository = directories and reading.is_anywhere(os.path.join(directories[-1], GIT))
     return directories[1:] if in_repository else []
-
-
-def _height(root: str, directory: str) -> int:
-    """The number of levels from one directory down to another."""
-    return len(os.path.relpath(root, directory).split(os.sep))
 
 
 def _configured_depth(configs: list[JsonFile | None]) -> int | None:

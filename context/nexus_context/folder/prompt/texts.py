@@ -124,7 +124,8 @@ def moment(now: datetime, settings: Mapping[str, Any], *, zone: str | None = Non
     `now` has a zone. `zone` replaces the one of the settings. With an unknown one, `now` stays in its zone.
     """
     name: str = zone or settings.get("timezone") or "local"
-    local = _in_zone(now, name)
+    place = None if name == "local" else _zone(name)
+    local = now if place is None else now.astimezone(place)
     pattern = settings.get("format") or DEFAULT_TIME_FORMAT
     offset = local.strftime("%z")
     name = f"UTC{offset[:3]}:{offset[3:5]}" if name == "local" and offset else name
@@ -135,11 +136,6 @@ def moment(now: datetime, settings: Mapping[str, Any], *, zone: str | None = Non
 def is_zone(name: str) -> bool:
     """Whether this is `local` or the IANA name of a time zone."""
     return name == "local" or _zone(name) is not None
-
-
-def _in_zone(now: datetime, name: str) -> datetime:
-    zone = None if name == "local" else _zone(name)
-    return now if zone is None else now.astimezone(zone)
 
 
 def _zone(name: str) -> "ZoneInfo | None":
