@@ -149,7 +149,11 @@ def _history_break(before: Prefix, now: Prefix, counter: TokenCounter) -> tuple[
     """Tokens of the messages in common, and what ends them; "" if all of `before` is still there."""
     old, new = before.view, now.view
     if old.history is not new.history:
-        return _other_history(before, new, counter)
+        # it was read again, or replaced: message by message
+        sent = [*before.view.messages(), *before.ending]
+        same = _same(sent, new.messages())
+        label = "the conversation was cleared, compacted or restored"
+        return sum(new.sizes(counter)[:same]), "" if same == len(sent) else label
     same_cut = (old.head, old.start, old.note, old.anchor) == (new.head, new.start, new.note, new.anchor)
     changed = [
         index
@@ -167,14 +171,6 @@ def _history_break(before: Prefix, now: Prefix, counter: TokenCounter) -> tuple[
     appended = _same(before.ending, new.history.sent[old.end : old.end + len(before.ending)])
     sent = [*old.messages(), *before.ending[:appended]]
     same = _same(sent, new.messages())
-    return sum(new.sizes(counter)[:same]), "" if same == len(sent) else label
-
-
-def _other_history(before: Prefix, new: View, counter: TokenCounter) -> tuple[int, str]:
-    """The same for a history that was read again, or replaced: message by message."""
-    sent = [*before.view.messages(), *before.ending]
-    same = _same(sent, new.messages())
-    label = "the conversation was cleared, compacted or restored"
     return sum(new.sizes(counter)[:same]), "" if same == len(sent) else label
 
 

@@ -19,7 +19,8 @@ def definitions(
     snapshot: Snapshot, *, skip_skills: bool = False, skill_filter: Sequence[str] | None = None
 ) -> list[dict[str, Any]]:
     """The tool, if the request offers a skill."""
-    names = [one.skill.name for one in _offered(snapshot, skip_skills, skill_filter)]
+    offered = () if skip_skills else offered_skills(snapshot, skill_filter=skill_filter)
+    names = [one.skill.name for one in offered]
     if not names:
         return []
     descriptions = texts.table("skill_read_tool")
@@ -55,10 +56,6 @@ def run(snapshot: Snapshot, arguments: Mapping[str, Any] | str | None) -> str:
     if not isinstance(name, str):
         raise _bad("name must be the name of a skill, as a string.")
     return skill_text(snapshot, name)
-
-
-def _offered(snapshot: Snapshot, skip_skills: bool, skill_filter: Sequence[str] | None) -> Sequence[Any]:
-    return () if skip_skills else offered_skills(snapshot, skill_filter=skill_filter)
 
 
 def _bad(message: str) -> RequestError:

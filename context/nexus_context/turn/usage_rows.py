@@ -32,12 +32,11 @@ def prompt_rows(prompt: Prompt, counts: Sequence[int], counter: TokenCounter) ->
         key = row_key(fragment)
         tokens[key] = tokens.get(key, 0) + count
         sources.setdefault(key, []).append(fragment)
-    return [_system_row(key, count, counter, sources[key]) for key, count in tokens.items()]
-
-
-def _system_row(key: RowKey, tokens: int, counter: TokenCounter, fragments: Sequence[Fragment]) -> UsageRow:
-    path, span = _source(fragments)
-    return UsageRow("system", key[2], tokens, counter.exact, path=path, span=span)
+    rows = []
+    for key, count in tokens.items():
+        path, span = _source(sources[key])
+        rows.append(UsageRow("system", key[2], count, counter.exact, path=path, span=span))
+    return rows
 
 
 def _source(fragments: Sequence[Fragment]) -> tuple[str | None, Span | None]:

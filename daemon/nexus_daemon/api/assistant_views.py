@@ -184,7 +184,9 @@ def build_layers(profile: Profile, locate: Locator, revision: int) -> protocol.L
     return protocol.LayersResult(
         revision=revision,
         layers=[
-            protocol.Layer(name, directory, files, sum(file.tokens or 0 for file in files if _is_sent(file)))
+            protocol.Layer(
+                name, directory, files, sum(file.tokens or 0 for file in files if file.status == "loaded")
+            )
             for (name, directory), files in sorted(layers.items(), key=lambda item: _ORDER.index(item[0][0]))
         ],
         skipped=[protocol.SkippedLayer(ignored.path, ignored.reason) for ignored in profile.ignored],
@@ -206,10 +208,6 @@ def build_servers(profile: Profile) -> list[protocol.AssistantMcpServer]:
         )
         for each in profile.servers
     ]
-
-
-def _is_sent(file: protocol.LayerFile) -> bool:
-    return file.status == "loaded"
 
 
 def _sent_file(profile: Profile, block: SentBlock, part: SentPart, locate: Locator) -> protocol.LayerFile:

@@ -25,7 +25,6 @@ from nexus_daemon.cli.folder import absolute, load_inputs, read
 from nexus_daemon.cli.open_session import check_settings
 from nexus_daemon.lsp import convert
 from nexus_daemon.lsp.dispatch import NexusServer
-from nexus_daemon.sessions.ledger_writer import FolderLedger
 from nexus_daemon.windows.connection import Connection
 from nexus_daemon.windows.daemon import Daemon
 
@@ -75,7 +74,7 @@ class FolderClient:
 
     def ledger_notice(self) -> str | None:
         """What users are told about the ledger; LedgerError if what is written does not persist."""
-        store = self._runner.run(_ledger_of(self._connection, self.uri)).store
+        store = self._runner.run(folder_ledger(self._connection, self.uri)).store
         if not store.persists:
             raise LedgerError(f"Nothing was done. {store.notice}", code="ledger-read-only")
         return store.notice
@@ -144,10 +143,6 @@ async def _join(connection: Connection, daemon: Daemon, uri: str) -> None:
 async def _leave(connection: Connection, daemon: Daemon) -> None:
     connection.end()
     await daemon.close()
-
-
-async def _ledger_of(connection: Connection, uri: str) -> FolderLedger:
-    return await folder_ledger(connection, uri)
 
 
 async def _awaited(awaitable: Awaitable[T]) -> T:

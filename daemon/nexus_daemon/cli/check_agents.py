@@ -103,12 +103,8 @@ def _views(
         try:
             yield name, pool.view_as(name).snapshot, None
         except RequestError as error:
-            yield name, _in_the_folder(folder, name, inputs), str(error)
-
-
-def _in_the_folder(folder: Snapshot, agent: str, inputs: LoadInputs) -> Snapshot:
-    inputs = msgspec.structs.replace(inputs, agent=agent)
-    return load(folder.folder, inputs, previous=folder, changed=())
+            in_folder = msgspec.structs.replace(inputs, agent=name)
+            yield name, load(folder.folder, in_folder, previous=folder, changed=()), str(error)
 
 
 def _together(folder: Snapshot, views: Sequence[Snapshot], more: Iterable[Problem]) -> Snapshot:

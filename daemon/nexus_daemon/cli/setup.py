@@ -127,7 +127,8 @@ def _apply(options: argparse.Namespace, changes: list[SettingsChange], records: 
     for change in real_changes:
         output.line(f"{'removed ' if change.after is None else 'wrote   '}  {change.path}")
     if real_changes and not options.undo:
-        _advise(options)
+        program = WITH_SETUP[options.assistant]
+        output.line(program.setup.advice or f"Sessions of {program.title} that start from now on use it.")
     return 0
 
 
@@ -141,11 +142,6 @@ def _is_confirmed(options: argparse.Namespace) -> bool:
         return False
     output.beside("Write this? [y/N] ")
     return sys.stdin.readline().strip().lower() in ("y", "yes")
-
-
-def _advise(options: argparse.Namespace) -> None:
-    program = WITH_SETUP[options.assistant]
-    output.line(program.setup.advice or f"Sessions of {program.title} that start from now on use it.")
 
 
 def _show(change: SettingsChange) -> None:

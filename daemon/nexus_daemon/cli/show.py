@@ -176,7 +176,10 @@ def _show(client: FolderClient, folder: Path, options: argparse.Namespace) -> in
     if opened is not None:
         return _print_transcript(opened, assembled, options)
     if options.layers:
-        _print_layers(client, folder, view)
+        from nexus_daemon.cli import tables
+
+        layers = client.ask(context.layers, protocol.LayersParams(client.uri, view_as=view))
+        tables.print_layers(layers, display_path=partial(short_path, folder=str(folder)))
     if options.tokens:
         return _print_usage(assembled.usage)
     if not options.layers:
@@ -386,11 +389,3 @@ def _not_sent(client: FolderClient, view: protocol.ViewAs | None) -> Iterator[st
                 yield f"── not here: {visible_line(f'{path}: {reason}')}\n"
     for skipped in layers.skipped:
         yield f"── not read: {visible_line(f'{skipped.path}: {skipped.reason}')}\n"
-
-
-def _print_layers(client: FolderClient, folder: Path, view: protocol.ViewAs | None) -> int:
-    from nexus_daemon.cli import tables
-
-    layers = client.ask(context.layers, protocol.LayersParams(client.uri, view_as=view))
-    tables.print_layers(layers, display_path=partial(short_path, folder=str(folder)))
-    return 0

@@ -49,7 +49,8 @@ def run(options: argparse.Namespace) -> int:
     if options.json and options.brief:
         output.json_value(_capabilities(snapshot, state))
         return 1 if state["ledger"]["error"] else 0
-    state["daemons"] = _daemons()
+    environ = invocation.current().environ
+    state["daemons"] = [_ask(running, environ) for running in client.running_places(environ)]
     if options.json:
         output.json_value(state)
     elif options.brief:
@@ -58,12 +59,6 @@ def run(options: argparse.Namespace) -> int:
         for name, text in _rows(state):
             output.line(f"{name:<13}{text}")
     return 1 if state["ledger"]["error"] else 0
-
-
-def _daemons() -> list[dict[str, Any]]:
-    """The state of each shared daemon of the user that runs; `error` of one that does not answer."""
-    environ = invocation.current().environ
-    return [_ask(running, environ) for running in client.running_places(environ)]
 
 
 def _ask(running: Place, environ: Mapping[str, str]) -> dict[str, Any]:

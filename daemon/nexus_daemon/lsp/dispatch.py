@@ -216,7 +216,8 @@ class NexusProtocol:
         if method == "exit":
             self._exit()
             return False
-        if self._is_request(method):
+        is_handled = method in self._requests or method in self.features
+        if is_handled and method not in NOTIFICATIONS:
             logger.warning("ignored %s: it is a request, and came without an id", method)
             return False
         if self.state == "new" or (self.state == "shutdown" and method != "$/cancelRequest"):
@@ -257,11 +258,6 @@ class NexusProtocol:
             self._server.documents.lose(uri, failure)
         else:
             logger.warning("ignored the notification %s: %s", method, failure)
-
-    def _is_request(self, method: str) -> bool:
-        """Whether a method that is handled here must have an id."""
-        handled = method in self._requests or method in self.features
-        return handled and method not in NOTIFICATIONS
 
     def _params_type(self, method: str) -> Any:
         kind = self.custom_types.get(method)

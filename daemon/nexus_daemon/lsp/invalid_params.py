@@ -41,7 +41,7 @@ def _fields_at(kind: Any, path: str) -> list[str]:
     kinds = [kind]
     for step in _STEP.finditer(path):
         kinds = [inner for one in kinds for inner in _inside(one, step["field"])]
-    structs = [struct for one in kinds for struct in _structs(one)]
+    structs = [struct for one in kinds for struct in _parts(one) if _is_struct(struct)]
     return [field.encode_name for struct in structs for field in msgspec.structs.fields(struct)]
 
 
@@ -53,10 +53,6 @@ def _inside(kind: Any, field: str | None) -> Iterator[Any]:
                 yield get_args(one)[0]
         elif _is_struct(one):
             yield from (each.type for each in msgspec.structs.fields(one) if each.encode_name == field)
-
-
-def _structs(kind: Any) -> list[type[msgspec.Struct]]:
-    return [one for one in _parts(kind) if _is_struct(one)]
 
 
 @cache

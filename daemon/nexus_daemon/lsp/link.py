@@ -178,7 +178,9 @@ class StreamLink:
             self._paused = False
             self._reader.resume_reading()
         if self._eof:
-            self._finish_input()
+            if self._frames.pending and self._code is None:
+                logger.error("the input ended inside a message")
+            self._leave("end of input")
 
     def _next(self) -> framing.Body | None:
         """The next message to handle now; None until more arrives or a request ends."""
@@ -202,11 +204,6 @@ class StreamLink:
     def _continue(self) -> None:
         self._continuing = False
         self._pump()
-
-    def _finish_input(self) -> None:
-        if self._frames.pending and self._code is None:
-            logger.error("the input ended inside a message")
-        self._leave("end of input")
 
     # ------------------------------------------------------------ writing
 

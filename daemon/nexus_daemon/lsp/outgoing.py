@@ -109,7 +109,9 @@ class Outbox:
         waiting = self._waiting.setdefault(method, {})
         key = _key(method, params)
         older = waiting.pop(key, None)
-        if method == PROGRESS and older is not None and _cancel_out(older, params):
+        is_progress = method == PROGRESS and older is not None
+        if is_progress and (older.value.kind, params.value.kind) == ("begin", "end"):
+            # work began and ended while the client did not read: it need not know
             if not waiting:
                 del self._waiting[method]
             return
@@ -125,13 +127,10 @@ class Outbox:
             if not waiting:
                 del self._waiting[method]
             return method, params
-        self._log_dropped()
-        return None
-
-    def _log_dropped(self) -> None:
         dropped, self.dropped = self.dropped, Counter()
         for method, count in dropped.items():
             logger.warning("dropped %d notifications %s, as the client did not read", count, method)
+        return None
 
 
 def _key(method: str, params: Any) -> object:
@@ -147,8 +146,3 @@ def _merged(method: str, older: Any, newer: Any) -> Any:
         value = msgspec.structs.replace(older.value, message=newer.value.message)
         return msgspec.structs.replace(older, value=value)
     return newer
-
-
-def _cancel_out(older: Any, newer: Any) -> bool:
-    """Whether work began and ended while the client did not read: it need not know."""
-    return bool(older.value.kind == "begin" and newer.value.kind == "end")

@@ -169,7 +169,8 @@ def _follow(
         added = [stored for stored in news if stored.position < head.messages]  # a turn may have come since
         _take_in(conversation, added, head, models.model_of(snapshot, None)[1])
     _freeze(conversation, None if stored is None else stored.frozen)
-    if not _is_enough(conversation, tokens):
+    loaded = conversation.state.loaded
+    if loaded is not None and (tokens is None or tokens > loaded):
         _read(conversation, ledger, snapshot, tokens)
 
 
@@ -460,11 +461,6 @@ def _covers(history: History, counter: TokenCounter, available: int) -> bool:
         if total > available and index in turns:
             return True
     return False
-
-
-def _is_enough(conversation: Conversation, tokens: int | None) -> bool:
-    loaded = conversation.state.loaded
-    return loaded is None or (tokens is not None and tokens <= loaded)
 
 
 def _take_in(

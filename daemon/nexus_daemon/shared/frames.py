@@ -100,17 +100,12 @@ class FrameFilter:
             self._take_goodbye(body)
             return False
         if body.startswith(_REPLY):
-            return self._take_reply(body)
-        if body.startswith(_PUBLISHED):
+            message_id, after = _first_value(body[len(_REPLY) :])
+            if not after.startswith(b',"method"'):
+                self.replied.append(_as_json(message_id))
+        elif body.startswith(_PUBLISHED):
             uri, after = _first_value(body[len(_PUBLISHED) :])
             self.published[str(uri)] = not after.startswith(b',"diagnostics":[]')
-        return True
-
-    def _take_reply(self, body: bytes) -> bool:
-        message_id, after = _first_value(body[len(_REPLY) :])
-        if after.startswith(b',"method"'):
-            return True
-        self.replied.append(_as_json(message_id))
         return True
 
     def _take_goodbye(self, body: bytes) -> None:

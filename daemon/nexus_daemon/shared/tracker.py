@@ -125,7 +125,8 @@ class Tracker:
             added = [folder for folder in self._folders.values() if folder is not None]
             gone = [{"uri": uri, "name": ""} for uri, folder in self._folders.items() if folder is None]
             event = {"added": added, "removed": gone}
-            yield _notification("workspace/didChangeWorkspaceFolders", {"event": event})
+            changes = {"method": "workspace/didChangeWorkspaceFolders", "params": {"event": event}}
+            yield frame({"jsonrpc": "2.0", **changes})
         for document in self._documents.values():
             yield document.opened
             yield from document.edits
@@ -313,10 +314,6 @@ def _framed(body: bytes) -> bytes:
 
 def _body(data: bytes) -> bytes:
     return data[data.index(_HEADER_END) + len(_HEADER_END) :]
-
-
-def _notification(method: str, params: "dict[str, Any]") -> bytes:
-    return frame({"jsonrpc": "2.0", "method": method, "params": params})
 
 
 def _failure(message_id: object, method: str) -> bytes:

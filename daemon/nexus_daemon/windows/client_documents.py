@@ -122,7 +122,7 @@ class ClientDocuments:
     def _set_overlays(self, documents: Iterable[Document], text: str | None) -> None:
         """Set or drop the unsaved text of a file, under each path by which it is open or may be read."""
         for path in {path: None for one in documents for path in (one.path, one.real) if path is not None}:
-            self._folders.set_overlay(path, text, _reason_of(path))
+            self._folders.set_overlay(path, text, REASONS.get(os.path.basename(path), "instructions"))
 
     def _adopt(self, path: str) -> None:
         """Check a file that no folder reads, such as the nested one of a package, in its own directory.
@@ -157,8 +157,3 @@ class ClientDocuments:
         if folder is None or folder.snapshot is None:
             return None
         return View(folder.snapshot, path, folder.uri)
-
-
-def _reason_of(path: str) -> str:
-    """The reason that an edit of this file has in `nexus/context/didChange`."""
-    return REASONS.get(os.path.basename(path), "instructions")

@@ -201,18 +201,14 @@ class Connection:
         added = {_place(folder) for folder in event.added}
         for folder in event.removed:
             if _place(folder) not in added:
-                self._remove_folder(folder.uri)
+                self.start().remove_folder(self, folder.uri)
+                self.documents.adopt()  # those that are still open are lone files from then on
         for folder in event.added:
             self._add_folder(folder)
 
     def _add_folder(self, folder: lsp_types.WorkspaceFolder) -> None:
         trusted = folder.trusted if isinstance(folder.trusted, bool) else None
         self.start().add_folder(self, folder.uri, name=folder.name, listed=True, trusted=trusted)
-
-    def _remove_folder(self, uri: str) -> None:
-        """Remove a folder; its documents that are still open are lone files from then on."""
-        self.start().remove_folder(self, uri)
-        self.documents.adopt()
 
 
 def _folders(params: lsp_types.InitializeParams) -> list[lsp_types.WorkspaceFolder]:

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Coroutine, Iterable, Iterator
+from collections.abc import Coroutine, Iterator
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -28,7 +28,7 @@ from nexus_daemon.windows.folder_ledgers import FolderLedgers
 from nexus_daemon.windows.live_folder import LiveFolder
 from nexus_daemon.windows.open_windows import Windows
 from nexus_daemon.workspace.assistant_watch import AssistantWatch, SessionChange, WatchedFolder
-from nexus_daemon.workspace.folders import Folder, FolderEvents, FolderTable
+from nexus_daemon.workspace.folders import FolderEvents, FolderTable
 from nexus_daemon.workspace.git_state import WorkingTrees
 from nexus_daemon.workspace.publish import Client
 from nexus_daemon.workspace.reload import Swap
@@ -199,7 +199,9 @@ class Daemon:
 
     def freshness(self, folder: LiveFolder) -> Freshness:
         """How changes to the files of a folder are noticed now."""
-        return self.watcher.freshness((*_watched_by(folder), *folder.knowledge.watched()))
+        own = os.path.join(folder.path, CONFIG_DIRECTORY)
+        of_agents, of_knowledge = folder.watched_by_agents, folder.knowledge.watched()
+        return self.watcher.freshness((own, *folder.watched, *of_agents, *of_knowledge))
 
     async def close(self) -> None:
         """Stop the watchers and the threads, without waiting for a thread that hangs on a file system."""
@@ -333,12 +335,6 @@ class Daemon:
         configs = (os.path.join(folder.path, CONFIG_DIRECTORY) for folder in folders)
         agents = (folder.watched_by_agents for folder in folders)
         return frozenset(configs).union(*(folder.watched for folder in folders), *agents)
-
-
-def _watched_by(folder: Folder) -> Iterable[str]:
-    yield os.path.join(folder.path, CONFIG_DIRECTORY)
-    yield from folder.watched
-    yield from folder.watched_by_agents
 
 
 def _polled_warning(failure: Failure) -> lsp_types.ShowMessageParams:

@@ -159,7 +159,7 @@ class Inotify:
         watch = Watch(self, added.keys())
         try:
             for directory in directories:
-                descriptor = self._add_watch(instance, directory)
+                descriptor = _checked(self._add(instance, os.fsencode(directory), _MASK), directory)
                 added[descriptor] = directory
                 with self._lock:
                     self._watches.setdefault(descriptor, {})[watch] = directory
@@ -230,9 +230,6 @@ class Inotify:
             if mask & _IGNORED:
                 with self._lock:
                     self._watches.pop(descriptor, None)
-
-    def _add_watch(self, instance: int, directory: str) -> int:
-        return _checked(self._add(instance, os.fsencode(directory), _MASK), directory)
 
 
 def _checked(result: int, path: str | None = None) -> int:

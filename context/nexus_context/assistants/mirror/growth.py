@@ -9,7 +9,7 @@
 from collections.abc import Sequence
 
 from nexus_context.assistants.importing import Answer, Conversation
-from nexus_context.conversation.message import Message, content_of
+from nexus_context.conversation.message import content_of
 from nexus_context.conversation.reported_usage import LEAST_GROWTH, growth_report
 from nexus_context.tokens import TokenCounter, count_message, family_of_counter
 from nexus_context.tokens.correction import UsageReport
@@ -72,13 +72,9 @@ def _measure(
     requests: list[tuple[int, int]] = []
     for answer in answers:
         for message in conversation.messages[first : answer.message]:
-            tokens += _count(counter, message)
+            tokens += count_message(counter, content_of(message), message.tool_calls, message.role)
         first = answer.message
         usage = answer.outcome.usage
         if usage is not None:
             requests.append((tokens, usage.request_tokens))
     return growth_report(family_of_counter(counter).name, requests)
-
-
-def _count(counter: TokenCounter, message: Message) -> int:
-    return count_message(counter, content_of(message), message.tool_calls, message.role)

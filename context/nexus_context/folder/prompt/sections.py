@@ -385,19 +385,17 @@ def skills(layers: Layers, facts: PromptFacts) -> list[Part]:
     """The index and the texts of the active skills; empty if no skill is offered."""
     skills = offered_skills(layers, facts)
     active = skill_bodies(layers, activated_skills(layers, facts))
+    if not skills:
+        return []
     has_tool = any(name == READ_SKILL for name, _ in facts.tools)
-    return join_groups([_skill_index(skills, has_tool), active], "\n\n") if skills else []
+    heading = Part(SECTION, None, "Skills", texts.fill("skills_by_tool" if has_tool else "skills", {}))
+    index = join_groups([[heading], join_groups(([_skill_row(one)] for one in skills), "\n")], "\n\n")
+    return join_groups([index, active], "\n\n")
 
 
 def skill_bodies(layers: Layers, skills: Sequence[LayerSkill]) -> list[Part]:
     """The texts of skills, each under its heading."""
     return join_groups((_skill_body(layers, one) for one in skills), "\n\n")
-
-
-def _skill_index(skills: Sequence[LayerSkill], has_tool: bool) -> list[Part]:
-    """The list, a part for each skill. `has_tool`: the model can call READ_SKILL."""
-    heading = Part(SECTION, None, "Skills", texts.fill("skills_by_tool" if has_tool else "skills", {}))
-    return join_groups([[heading], join_groups(([_skill_row(one)] for one in skills), "\n")], "\n\n")
 
 
 def _skill_row(one: LayerSkill) -> Part:

@@ -98,7 +98,8 @@ class _Outline:
 
     def _line(self, line: str, span: Span) -> None:
         if self._fence:
-            if _closes(line, self._fence):
+            mark = line.lstrip(" \t>")
+            if len(mark) >= len(self._fence) and not mark.strip(self._fence[0]):
                 self._fence = ""
                 self._lines.append(span)
                 self._close()
@@ -169,11 +170,6 @@ def _front_matter(lines: list[str]) -> int:
     if not lines or lines[0].rstrip() != "---":
         return 0
     return next((at + 1 for at, line in enumerate(lines) if at and line.rstrip() in ("---", "...")), 0)
-
-
-def _closes(line: str, fence: str) -> bool:
-    mark = line.lstrip(" \t>")
-    return len(mark) >= len(fence) and not mark.strip(fence[0])
 
 
 def _with_lone_headings(sections: list[_Section]) -> Iterator[_Section]:

@@ -91,8 +91,10 @@ def read_string(text: str, start: int, *, is_key: bool, depth: int) -> Token:
     at = start + 1
     lines_end = -1  # line ends before this offset belong to the string
     while True:
-        if len(problems) >= MOST_ERRORS:
-            return _hopeless(text, start, at, tuple(problems))
+        if len(problems) >= MOST_ERRORS:  # too many to go through: it ends at the next quote
+            quote_at = text.find('"', at)
+            end = len(text) if quote_at < 0 else quote_at + 1
+            return Token(start, end, text[start + 1 : end].removesuffix('"'), tuple(problems))
         at = skip(_GOOD, text, at)
         character = text[at : at + 1]
         if character == '"':
@@ -134,13 +136,6 @@ def _up_to(closing: str) -> re.Pattern[str]:
     """A string's content and its closing mark; an apostrophe inside a word does not close."""
     inside = rf"[^{closing}\\\r\n]*+"
     return re.compile(rf"{inside}(?:(?:\\[^\r\n]|{closing}(?=\w)){inside}){{0,{_APOSTROPHES}}}{closing}")
-
-
-def _hopeless(text: str, start: int, at: int, problems: tuple[TokenProblem, ...]) -> Token:
-    """A string with too many errors to go through: it ends at the next quote."""
-    quote = text.find('"', at)
-    end = len(text) if quote < 0 else quote + 1
-    return Token(start, end, text[start + 1 : end].removesuffix('"'), problems)
 
 
 def _unterminated(

@@ -5,7 +5,6 @@ it is fixed. With --trace, record what the daemon does for a while, as a file fo
 """
 
 import argparse
-from typing import Any
 
 from nexus_daemon.cli import output
 
@@ -31,7 +30,9 @@ def run(options: argparse.Namespace) -> int:
     checks = examine.examine(options.path)
     failed = any(check.status == "fix" for check in checks)
     if options.json:
-        output.json_value({"failed": failed, "checks": [_plain(check) for check in checks]})
+        import msgspec
+
+        output.json_value({"failed": failed, "checks": msgspec.to_builtins(checks)})
         return 1 if failed else 0
     section = ""
     for check in checks:
@@ -45,13 +46,6 @@ def run(options: argparse.Namespace) -> int:
     counts = {status: sum(check.status == status for check in checks) for status in ("fix", "warning")}
     output.line(f"{counts['fix']} to fix, {output.counted(counts['warning'], 'warning')}.")
     return 1 if failed else 0
-
-
-def _plain(check: Any) -> dict[str, Any]:
-    import msgspec
-
-    plain: dict[str, Any] = msgspec.to_builtins(check)
-    return plain
 
 
 def _seconds(text: str) -> float:

@@ -41,9 +41,10 @@ def run_list(options: argparse.Namespace) -> int:
 
 
 def _print(sessions: Sequence[AssistantSession], *, folders: bool) -> None:
+    titles = [visible_line(redact(session.prompt or UNSTATED)) for session in sessions]
     columns = [
         Column("session", _short_ids([session.id for session in sessions])),
-        Column("title", [_shown(session.prompt or UNSTATED) for session in sessions], least=LEAST_TITLE),
+        Column("title", titles, least=LEAST_TITLE),
         Column("assistant", [session.assistant for session in sessions], worth=4),
         Column("model", [visible_line(session.model or UNSTATED) for session in sessions], worth=2),
         Column("window", [_window(session) for session in sessions], worth=6, justify="right"),
@@ -67,11 +68,6 @@ def _short_ids(ids: Sequence[str]) -> list[str]:
 
 def _cost(dollars: float | None) -> str:
     return UNSTATED if dollars is None else f"${dollars:,.2f}"
-
-
-def _shown(text: str) -> str:
-    """What somebody wrote, in one line and without secrets."""
-    return visible_line(redact(text))
 
 
 def _window(session: AssistantSession) -> str:

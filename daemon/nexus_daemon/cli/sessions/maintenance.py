@@ -29,7 +29,14 @@ def run_verify(options: argparse.Namespace) -> int:
         verification = ledger.upkeep.verify()
         is_sound = verification.sound and not (ledger.persists and ledger.notice)
     if options.json:
-        output.json_value(_as_json(verification, sound=is_sound))
+        output.json_value(
+            {
+                "sound": is_sound,
+                "damage": list(verification.damage),
+                "unchained": verification.unchained,
+                "sessions": [msgspec.to_builtins(session) for session in verification.sessions],
+            }
+        )
     else:
         _print(verification)
     return 0 if is_sound else 1
@@ -145,12 +152,3 @@ def _outcome(session: Verified) -> str:
     if session.broken is None:
         return f"ok, {output.counted(session.turns, 'turn')}"
     return f"broken at turn {session.broken:,} ({session.reason})"
-
-
-def _as_json(verification: Verification, *, sound: bool) -> dict[str, object]:
-    return {
-        "sound": sound,
-        "damage": list(verification.damage),
-        "unchained": verification.unchained,
-        "sessions": [msgspec.to_builtins(session) for session in verification.sessions],
-    }

@@ -63,7 +63,9 @@ def run_export(options: argparse.Namespace) -> int:
         else:
             pieces = markdown.pieces(session.name, turns, session.origin)
         if path is None:
-            _print(pieces, form)
+            write = output.json_lines if form == "jsonl" else output.data
+            for piece in pieces:
+                write(piece)
             return 0
         try:
             _write(path, pieces, force=options.force)
@@ -75,12 +77,6 @@ def run_export(options: argparse.Namespace) -> int:
             return 1
     note(f"{output.counted(session.head.seq, 'turn')} of {session.name!r} written to {path}.")
     return 0
-
-
-def _print(pieces: Iterator[str], form: str) -> None:
-    write = output.json_lines if form == "jsonl" else output.data
-    for piece in pieces:
-        write(piece)
 
 
 def _write(path: str, pieces: Iterator[str], *, force: bool) -> None:

@@ -66,12 +66,13 @@ def _request_rows(recorder: Recorder, ended: int, cover: Callable[[str], str]) -
             lane = _Lane(count)
             lanes.append(lane)
             yield _named("thread_name", REQUESTS, count, _group(span))
+            number = _root(span).facts.get("connection")
             yield {
                 "ph": "M",
                 "name": "thread_sort_index",
                 "pid": REQUESTS,
                 "tid": count,
-                "args": _sorted(span),
+                "args": {"sort_index": number if isinstance(number, int) else 1_000_000},
             }
         lane.open.append((span, end))
         lane_of[span] = lane
@@ -93,11 +94,6 @@ def _group(span: Span) -> str:
     root = _root(span)
     number = root.facts.get("connection")
     return "background" if number is None else f"connection {number}"
-
-
-def _sorted(span: Span) -> dict[str, int]:
-    number = _root(span).facts.get("connection")
-    return {"sort_index": number if isinstance(number, int) else 1_000_000}
 
 
 def _root(span: Span) -> Span:

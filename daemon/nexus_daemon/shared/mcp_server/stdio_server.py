@@ -129,7 +129,8 @@ class StdioServer:
             message_id = _id_of(message)
             method = message.get("method")
             if "method" not in message and ("result" in message or "error" in message):
-                self._take_response(message)
+                if message_id == ROOTS_ID:
+                    self._folders.set_roots(message.get("result"))
             elif not isinstance(method, str):
                 raise ProtocolError(INVALID_REQUEST, "The message has no `method` that is a string.")
             elif "id" not in message:
@@ -148,10 +149,6 @@ class StdioServer:
                 call.cancel()
         elif method in ("notifications/initialized", "notifications/roots/list_changed"):
             self._ask_for_roots()
-
-    def _take_response(self, message: "dict[str, Any]") -> None:
-        if message.get("id") == ROOTS_ID:
-            self._folders.set_roots(message.get("result"))
 
     def _ask_for_roots(self) -> None:
         if self._has_roots and self._folders.takes_roots:
