@@ -71,6 +71,7 @@ COMPACTION = re.compile(r"[0-9a-f]{12}")
 EVENT = re.compile(r"[0-9a-f]{8}-(\d+)")
 MESSAGE = re.compile(r"[0-9a-f]{32}")
 INDEX = re.compile(r"(?<=/knowledge/)[0-9a-f]{24}(?=\.db\Z)")
+LOG = re.compile(r"(?<=/servers/)[0-9a-f]{16}(?=\.log\Z)")
 THREAD = re.compile(r"\A[0-9a-f]{16}(?=-\d+\Z|\Z)")
 PYTHONS = ((sys.executable, "/usr/bin/python3"), (os.path.realpath(sys.executable), "/usr/bin/python3.12"))
 WATCHED = {"state": "watched"}
@@ -434,6 +435,7 @@ def steadier(home: Path) -> Callable[[Json], Json]:
             return "8c1d5e0f3a7b4926b0c4d8e2f6a1937c"
         text = THREAD.sub(thread, text)
         text = INDEX.sub("5b0cf7a1d94e2683c7f01a5e", text)
+        text = LOG.sub("b5bb9d8014a0f9b1", text)
         text = MOMENT.sub("2026-11-20T12:00:00+00:00", text)
         text = INSTANT.sub("2026-11-20T12:00:00.000Z", text)
         text = text.replace(directory_name(str(home)), directory_name(HOME))
