@@ -12,6 +12,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from nexus_daemon.cli import main
+from support.commands import run_nexus, use_home
 from support.fixture import Fixture, write_fixture
 
 BROKEN = """
@@ -47,8 +48,7 @@ MIXED = """
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "home").mkdir()
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("NEXUS_HOME", raising=False)
+    use_home(monkeypatch, tmp_path)
 
 
 def check(
@@ -56,8 +56,7 @@ def check(
 ) -> tuple[int, str]:
     """Exit code and output of `nexus check`, the root's path left out."""
     tree = write_fixture(fixture, root)
-    code = main(["check", tree.path(at), *arguments])
-    return code, capsys.readouterr().out.replace(tree.root, "")
+    return run_nexus(capsys, "check", tree.path(at), *arguments, root=tree.root)[:2]
 
 
 def test_the_frame_of_a_syntax_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

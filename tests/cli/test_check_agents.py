@@ -12,6 +12,7 @@ from nexus_context.agents import directory_snapshots
 from nexus_context.folder.snapshot import Snapshot, load
 from nexus_daemon.cli import main
 from nexus_daemon.cli.check_agents import MOST_AGENTS
+from support.commands import run_nexus, use_home
 from support.fixture import Fixture, write_fixture
 
 SECRET = "sk-proj-" + "a1B2c3D4" * 5
@@ -59,8 +60,7 @@ FOUND = {
 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fixture:
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("NEXUS_HOME", raising=False)
+    use_home(monkeypatch, tmp_path)
     return write_fixture(FIXTURE, tmp_path)
 
 
@@ -68,15 +68,15 @@ def check(
     tree: Fixture, capsys: pytest.CaptureFixture[str], *arguments: str, at: str = "/home/c/a"
 ) -> tuple[int, set[tuple[str, str]], str]:
     """Exit code, files with the codes of what is wrong in them, and what was said on standard error."""
-    code = main(["check", tree.path(at), "--format", "json", *arguments])
-    shown = capsys.readouterr()
+    command = ("check", tree.path(at), "--format", "json", *arguments)
+    code, out, err = run_nexus(capsys, *command, root=tree.root)
     if code == 2:
-        return code, set(), shown.err.replace(tree.root, "")
-    problems = json.loads(shown.out.replace(tree.root, ""))["problems"]
+        return code, set(), err
+    problems = json.loads(out)["problems"]
     places = Counter((one["uri"], one["code"], str(one["range"])) for one in problems)
     assert all(count == 1 for count in places.values())
     found = {(one["uri"].removeprefix("file://"), one["code"]) for one in problems}
-    return code, found, shown.err.replace(tree.root, "")
+    return code, found, err
 
 
 def test_what_each_agent_reads_is_checked(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:

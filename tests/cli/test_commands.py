@@ -14,6 +14,7 @@ from nexus_daemon.cli import main
 from nexus_daemon.cli.commands import COMMANDS
 from nexus_daemon.cli.folder import read
 from nexus_daemon.process.version import __version__
+from support.commands import run_nexus, use_home
 
 NAMES = ["NEXUS.md", "config.json", "mcp.json"]
 
@@ -22,16 +23,8 @@ NAMES = ["NEXUS.md", "config.json", "mcp.json"]
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     home = tmp_path / "home"
     home.mkdir()
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.delenv("NEXUS_HOME", raising=False)
+    use_home(monkeypatch, tmp_path)
     return home
-
-
-def check(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    """Exit code, output and errors of a command."""
-    code = main(arguments)
-    shown = capsys.readouterr()
-    return code, shown.out, shown.err
 
 
 # ---------------------------------------------------------------- a word that is no choice
@@ -83,7 +76,7 @@ def test_what_has_nothing_to_do_says_what_begins_it(
     new = tmp_path / "new"
     new.mkdir()
     monkeypatch.chdir(new)
-    _, shown, errors = check(capsys, *command.split())
+    _, shown, errors = run_nexus(capsys, *command.split())
     assert BEGINS[command] in shown + errors
 
 
@@ -107,20 +100,20 @@ def test_tokens_of_files(
     one.write_text("hello world")
     two.write_text("tiktoken is great!")
     expected = shown.format(one=one, two=two)
-    assert check(capsys, "tokens", *arguments, str(one), str(two)) == (0, expected, "")
+    assert run_nexus(capsys, "tokens", *arguments, str(one), str(two)) == (0, expected, "")
 
 
 def test_tokens_of_standard_input(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"hello world")))
-    assert check(capsys, "tokens", "-") == (0, "        2  -\ncounted with o200k_base\n", "")
+    assert run_nexus(capsys, "tokens", "-") == (0, "        2  -\ncounted with o200k_base\n", "")
 
 
 def test_an_estimate_says_that_it_is_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "file"
     file.write_text("hello world")
-    code, shown, _ = check(capsys, "tokens", "--model", "claude-sonnet-4-5", str(file))
+    code, shown, _ = run_nexus(capsys, "tokens", "--model", "claude-sonnet-4-5", str(file))
     assert (code, shown.replace(str(tmp_path), "")) == snapshot(
         (
             0,
@@ -135,7 +128,7 @@ counted with o200k_base × 1.18 (Claude), an estimate for this model
 def test_a_file_that_cannot_be_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fine = tmp_path / "fine"
     fine.write_text("hello world")
-    code, shown, errors = check(capsys, "tokens", str(tmp_path / "missing"), str(fine))
+    code, shown, errors = run_nexus(capsys, "tokens", str(tmp_path / "missing"), str(fine))
     assert code == 1
     assert shown.replace(str(tmp_path), "") == snapshot("""\
         2  /fine
@@ -182,7 +175,7 @@ def test_tokens_of_all_below(
         (tmp_path / name).write_text("hello world")
     (tmp_path / "docs" / "image.png").write_bytes(b"\x89PNG\0\0")
     monkeypatch.chdir(tmp_path)
-    code, shown, errors = check(capsys, "tokens", *arguments)
+    code, shown, errors = run_nexus(capsys, "tokens", *arguments)
     names = [line.split("  ")[-1] for line in shown.splitlines()[:-1]]
     several = len(arguments) > 1 or len(counted) > 1
     assert (code, sorted(names)) == (0 if counted else 1, sorted([*counted, "total"] if several else counted))
@@ -207,7 +200,7 @@ def test_a_count_of_what_is_not_utf8_is_not_exact(
     fine, odd = tmp_path / "fine", tmp_path / "odd"
     fine.write_text("hello world")
     odd.write_bytes(data)
-    code, shown, errors = check(capsys, "tokens", str(fine), str(odd))
+    code, shown, errors = run_nexus(capsys, "tokens", str(fine), str(odd))
     assert (code, shown.splitlines()) == (
         0,
         [
@@ -220,7 +213,7 @@ def test_a_count_of_what_is_not_utf8_is_not_exact(
     assert errors.startswith(f"nexus tokens: {odd}: {why}")
     assert errors.endswith("The count is an estimate: it covers only what could be read.\n")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
-    assert check(capsys, "tokens", "-") == (
+    assert run_nexus(capsys, "tokens", "-") == (
         0,
         f"≈        {count}  -\ncounted with o200k_base\n",
         errors.replace(str(odd), "-"),
@@ -232,11 +225,19 @@ def test_a_count_of_what_is_not_utf8_is_not_exact(
 
 def test_init(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     paths = [tmp_path / ".nexus3" / name for name in NAMES]
-    assert check(capsys, "init", str(tmp_path)) == (0, "".join(f"created  {path}\n" for path in paths), "")
+    assert run_nexus(capsys, "init", str(tmp_path)) == (
+        0,
+        "".join(f"created  {path}\n" for path in paths),
+        "",
+    )
     paths[0].write_text("Mine.")
-    assert check(capsys, "init", str(tmp_path)) == (0, "".join(f"exists   {path}\n" for path in paths), "")
+    assert run_nexus(capsys, "init", str(tmp_path)) == (
+        0,
+        "".join(f"exists   {path}\n" for path in paths),
+        "",
+    )
     assert paths[0].read_text() == "Mine."
-    assert check(capsys, "check", str(tmp_path))[0] == 0
+    assert run_nexus(capsys, "check", str(tmp_path))[0] == 0
 
 
 @pytest.mark.parametrize("instructions", ["", "# Mine\nAnswer in one sentence.\n"], ids=["none", "some"])
@@ -267,42 +268,42 @@ def test_init_adopts_servers(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     paths = [tmp_path / ".nexus3" / name for name in ("NEXUS.md", "config.json", "mcp.json")]
     adopted = f"adopted  db from {source}: set PGPASSWORD, the values stay in that file\n"
     shown = "".join(f"would create  {path}\n" for path in paths) + adopted
-    assert check(capsys, "init", "--adopt", "--dry-run", str(tmp_path)) == (0, shown, "")
+    assert run_nexus(capsys, "init", "--adopt", "--dry-run", str(tmp_path)) == (0, shown, "")
     assert not (tmp_path / ".nexus3").exists()
     created = "".join(f"created  {path}\n" for path in paths) + adopted
-    assert check(capsys, "init", "--adopt", str(tmp_path)) == (0, created, "")
+    assert run_nexus(capsys, "init", "--adopt", str(tmp_path)) == (0, created, "")
     assert json.loads(paths[2].read_text()) == {
         "servers": [{"name": "db", "command": ["db"], "env": {"PGPASSWORD": "${PGPASSWORD}"}}]
     }
     left = f"left     all servers in {source}: {paths[2]} exists already, and is never changed.\n"
     existing = "".join(f"exists   {path}\n" for path in paths)
-    assert check(capsys, "init", "--adopt", str(tmp_path)) == (0, existing + left, "")
-    assert check(capsys, "init", "--global", "--adopt")[0] == 2
+    assert run_nexus(capsys, "init", "--adopt", str(tmp_path)) == (0, existing + left, "")
+    assert run_nexus(capsys, "init", "--global", "--adopt")[0] == 2
 
 
 def test_init_adopts_servers_into_an_untouched_template(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert check(capsys, "init", str(tmp_path))[0] == 0
+    assert run_nexus(capsys, "init", str(tmp_path))[0] == 0
     source, target = tmp_path / ".mcp.json", tmp_path / ".nexus3" / "mcp.json"
     source.write_text('{"mcpServers": {"db": {"command": "db"}}}')
     existing = "".join(f"exists   {target.with_name(name)}\n" for name in ("NEXUS.md", "config.json"))
     adopted = f"adopted  db from {source}\n"
     dry = f"would replace  {target}\n{existing}{adopted}"
-    assert check(capsys, "init", "--adopt", "--dry-run", str(tmp_path)) == (0, dry, "")
+    assert run_nexus(capsys, "init", "--adopt", "--dry-run", str(tmp_path)) == (0, dry, "")
     done = f"replaced  {target}\n{existing}{adopted}"
-    assert check(capsys, "init", "--adopt", str(tmp_path)) == (0, done, "")
+    assert run_nexus(capsys, "init", "--adopt", str(tmp_path)) == (0, done, "")
     assert json.loads(target.read_text()) == {"servers": [{"name": "db", "command": ["db"]}]}
-    assert "is never changed" in check(capsys, "init", "--adopt", str(tmp_path))[1]
+    assert "is never changed" in run_nexus(capsys, "init", "--adopt", str(tmp_path))[1]
 
 
 def test_init_of_what_is_no_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, errors = check(capsys, "init", str(tmp_path / "missing"))
+    code, _, errors = run_nexus(capsys, "init", str(tmp_path / "missing"))
     assert (code, errors.replace(str(tmp_path), "")) == snapshot(
         (2, "nexus init: /missing is not a directory.\n")
     )
     (tmp_path / ".nexus3").write_text("a file")
-    code, _, errors = check(capsys, "init", str(tmp_path))
+    code, _, errors = run_nexus(capsys, "init", str(tmp_path))
     assert (code, errors.replace(str(tmp_path), "")) == snapshot(
         (1, "nexus init: Cannot write /.nexus3: File exists. Is the folder writable?\n")
     )
@@ -311,17 +312,17 @@ def test_init_of_what_is_no_directory(tmp_path: Path, capsys: pytest.CaptureFixt
 @pytest.mark.parametrize("command", [["init", "--global"], ["--init-global"]])
 def test_init_global(home: Path, capsys: pytest.CaptureFixture[str], command: list[str]) -> None:
     directory = home / ".nexus3"
-    code, shown, _ = check(capsys, *command)
+    code, shown, _ = run_nexus(capsys, *command)
     assert (code, shown) == (0, "".join(f"created  {directory / name}\n" for name in NAMES))
     (directory / "NEXUS.md").write_text("Mine.")
-    code, shown, errors = check(capsys, *command)
+    code, shown, errors = run_nexus(capsys, *command)
     assert (code, shown) == (1, "")
     assert errors.replace(str(home), "") == snapshot(
         "nexus init: /.nexus3 exists already. Use --force to replace its files.\n"
     )
     assert (directory / "NEXUS.md").read_text() == "Mine."
     (directory / "more.md").write_text("Kept.")
-    code, shown, _ = check(capsys, *command, "--force")
+    code, shown, _ = run_nexus(capsys, *command, "--force")
     assert (code, shown.count("created")) == (0, 3)
     assert "Mine." not in (directory / "NEXUS.md").read_text()
     assert (directory / "more.md").read_text() == "Kept."
@@ -331,12 +332,12 @@ def test_init_global_where_nexus_home_says(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NEXUS_HOME", str(tmp_path / "elsewhere"))
-    assert check(capsys, "init", "--global")[0] == 0
+    assert run_nexus(capsys, "init", "--global")[0] == 0
     assert sorted(path.name for path in (tmp_path / "elsewhere").iterdir()) == sorted(NAMES)
 
 
 def test_force_is_for_the_global_directory_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, errors = check(capsys, "init", "--force", str(tmp_path))
+    code, _, errors = run_nexus(capsys, "init", "--force", str(tmp_path))
     assert (code, errors) == snapshot(
         (2, "nexus init: --force needs --global: a project's files are never replaced.\n")
     )
@@ -348,7 +349,7 @@ def test_force_is_for_the_global_directory_only(tmp_path: Path, capsys: pytest.C
 
 @pytest.mark.parametrize("arguments", [[], ["config"], ["mcp"]])
 def test_schema(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
-    code, shown, _ = check(capsys, "schema", *arguments)
+    code, shown, _ = run_nexus(capsys, "schema", *arguments)
     schema = json.loads(shown)
     assert (code, "json-schema.org" in schema["$schema"]) == (0, True)
     known = {"servers", "mcpServers"} if arguments == ["mcp"] else {"provider", "context", "tools"}

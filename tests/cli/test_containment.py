@@ -7,7 +7,7 @@ import pytest
 
 from nexus_context.folder.layers import text_reader
 from nexus_context.text import json as jsontext
-from nexus_daemon.cli import main
+from support.commands import run_nexus, use_home
 from support.fixture import Fixture, write_fixture
 
 FIXTURE = """
@@ -24,15 +24,13 @@ Rules of the folder.
 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fixture:
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("NEXUS_HOME", raising=False)
+    use_home(monkeypatch, tmp_path)
     return write_fixture(FIXTURE, tmp_path)
 
 
 def check(tree: Fixture, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
     """Exit code and output of a command about the folder."""
-    code = main([arguments[0], tree.path("/home/a"), *arguments[1:]])
-    return code, capsys.readouterr().out
+    return run_nexus(capsys, arguments[0], tree.path("/home/a"), *arguments[1:])[:2]
 
 
 def test_keys_that_are_typed_again(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:

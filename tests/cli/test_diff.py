@@ -10,6 +10,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from nexus_daemon.cli import diff, main
+from support.commands import run_nexus, use_home
 
 GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@b")
 
@@ -34,8 +35,7 @@ class Repo:
 
     def run(self, command: str, *arguments: str) -> tuple[int, str, str]:
         """Exit code, output and errors."""
-        code = main([command, *arguments])
-        out, errors = self._capsys.readouterr()
+        code, out, errors = run_nexus(self._capsys, command, *arguments)
         top = os.path.realpath(self.top)
         lines = "".join(f"{line.rstrip()}\n" for line in out.splitlines())
         return code, lines.replace(top, "/repo"), errors.replace(top, "/repo")
@@ -50,10 +50,8 @@ class Repo:
 
 @pytest.fixture
 def repo(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Repo:
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    use_home(monkeypatch, tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
-    for name in ("CODEX_HOME", "CLAUDE_CONFIG_DIR", "XDG_CONFIG_HOME", "NEXUS_HOME"):
-        monkeypatch.delenv(name, raising=False)
     return Repo(tmp_path, capsys)
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from nexus_daemon.cli import main
 from support.assistant_logs import ClaudeLog, CodexLog, OpencodeDatabase
+from support.commands import run_nexus
 
 NUMBERS = {
     "400 digits": "9" * 400,
@@ -49,8 +49,7 @@ def test_a_number_that_cannot_be(
         ["sessions", "list", "--assistants", "--folder", str(folder)],
         ["sessions", "list", "--assistants", "--json", "--folder", str(folder)],
     ):
-        code = main(command)
-        out, errors = capsys.readouterr()
+        code, out, errors = run_nexus(capsys, *command)
         assert (code, errors) == (0, ""), command
         assert "sound" in out or command[0] == "watch"
 

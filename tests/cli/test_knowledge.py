@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from inline_snapshot import snapshot
 
-from nexus_daemon.cli import main
+from support.commands import output_of, use_home
 from support.embeddings import needs_model
 from support.fixture import Fixture, write_fixture
 
@@ -34,18 +34,14 @@ Lone.
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fixture:
     tree = write_fixture(FIXTURE, tmp_path)
-    monkeypatch.setenv("NEXUS_STATE", str(tmp_path / "state"))
-    monkeypatch.setenv("HOME", tree.path("/home"))
-    monkeypatch.delenv("NEXUS_HOME", raising=False)
+    use_home(monkeypatch, tmp_path)
     monkeypatch.chdir(tree.path("/home/a"))
     return tree
 
 
 def check(tree: Fixture, capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
     """The output and the errors of `nexus knowledge`, without the root's path and the index's name."""
-    assert main(["knowledge", *arguments]) == code
-    printed = capsys.readouterr()
-    return re.sub(r"[0-9a-f]{24}", "<index>", (printed.out + printed.err).replace(tree.root, ""))
+    return re.sub(r"[0-9a-f]{24}", "<index>", output_of(tree, capsys, "knowledge", *arguments, code=code))
 
 
 def test_passages_are_printed_with_their_place(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:

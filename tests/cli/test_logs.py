@@ -14,6 +14,7 @@ from inline_snapshot import snapshot
 from nexus_daemon.cli import main
 from nexus_daemon.process.logs.location import recorded_level
 from nexus_daemon.process.logs.log_file import LogFile
+from support.commands import run_nexus
 from support.waiting import block_until
 
 LINES = [
@@ -35,9 +36,8 @@ def write(directory: Path, *lines: str) -> None:
 
 def check(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     """Exit code, output and errors."""
-    code = main(["logs", *arguments])
-    shown = capsys.readouterr()
-    return code, shown.out, shown.err.replace(os.environ["NEXUS_LOG"], "LOGS")
+    code, out, err = run_nexus(capsys, "logs", *arguments)
+    return code, out, err.replace(os.environ["NEXUS_LOG"], "LOGS")
 
 
 def test_everything(capsys: pytest.CaptureFixture[str], directory: Path) -> None:

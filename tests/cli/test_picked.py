@@ -11,6 +11,7 @@ from nexus_context.ledger import open_ledger
 from nexus_context.ledger.opening import workspace_of
 from nexus_context.ledger.records import SessionOptions
 from nexus_daemon.cli import main
+from support.commands import use_home
 from support.fixture import Fixture, write_fixture
 
 LONG = "Always write the tests first.\n" * 5_000  # 30,000 tokens
@@ -20,10 +21,7 @@ NOTE = "nexus show: for the model house-model, last picked for this folder; --mo
 
 @pytest.fixture
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("NEXUS_HOME", "FORCE_COLOR", "COLUMNS"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("NEXUS_STATE", str(tmp_path / "state"))
+    use_home(monkeypatch, tmp_path)
     return tmp_path / "state"
 
 

@@ -11,6 +11,7 @@ from inline_snapshot import snapshot
 from nexus_context.ledger import open_ledger
 from nexus_daemon.cli import main
 from nexus_daemon.cli.memory import BEGINS_MEMORY
+from support.commands import output_of, use_home
 from support.fixture import Fixture, write_fixture
 
 FIXTURE = """
@@ -49,9 +50,7 @@ class Shell:
         self.tree, self._capsys = tree, capsys
 
     def run(self, *arguments: str, code: int = 0) -> str:
-        assert main(list(arguments)) == code
-        printed = self._capsys.readouterr()
-        return TIME.sub("<time>", (printed.out + printed.err).replace(self.tree.root, ""))
+        return TIME.sub("<time>", output_of(self.tree, self._capsys, *arguments, code=code))
 
     def json(self, *arguments: str) -> Any:
         assert main([*arguments, "--json"]) == 0
@@ -61,10 +60,7 @@ class Shell:
 @pytest.fixture
 def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
     tree = write_fixture(FIXTURE, tmp_path)
-    monkeypatch.setenv("NEXUS_STATE", str(tmp_path / "state"))
-    monkeypatch.setenv("HOME", tree.path("/home"))
-    for name in ("NEXUS_HOME", "FORCE_COLOR", "COLUMNS"):
-        monkeypatch.delenv(name, raising=False)
+    use_home(monkeypatch, tmp_path)
     monkeypatch.chdir(tree.path("/home/a"))
     return Shell(tree, capsys)
 

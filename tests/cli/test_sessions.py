@@ -16,6 +16,7 @@ from nexus_context.ledger.records import Counted, NewTurn
 from nexus_daemon.cli import main
 from nexus_daemon.cli.open_session import BEGINS_SESSIONS
 from support import program_files
+from support.commands import run_nexus, use_home
 
 CHAT = [
     {"role": "user", "content": "Is the disk full?"},
@@ -41,10 +42,10 @@ class Place:
         """Standard output and error of `nexus sessions`; times and the test's own folder left out."""
         whole = arguments[0] in ("salvage", "verify", "backup", "restore")  # of all folders
         place = [] if whole or "--folder" in arguments else ["--folder", str(self.folder)]
-        assert main(["sessions", *arguments, *place]) == code
-        shown = self._capsys.readouterr()
-        out, err = (STAMP.sub("<stamp>", text.replace(self._root, "")) for text in shown)
-        return TIME.sub("<time>", out), TIME.sub("<time>", err)
+        shown = run_nexus(self._capsys, "sessions", *arguments, *place, root=self._root)
+        assert shown.code == code
+        out, err = (TIME.sub("<time>", STAMP.sub("<stamp>", text)) for text in (shown.out, shown.err))
+        return out, err
 
     def json(self, *arguments: str) -> Any:
         return json.loads(self.run(*arguments, "--json")[0])
@@ -52,10 +53,7 @@ class Place:
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Place:
-    monkeypatch.setenv("NEXUS_STATE", str(tmp_path / "state"))
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    for name in ("NEXUS_HOME", "FORCE_COLOR", "COLUMNS"):
-        monkeypatch.delenv(name, raising=False)
+    use_home(monkeypatch, tmp_path)
     return Place(tmp_path, capsys)
 
 

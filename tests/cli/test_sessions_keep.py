@@ -14,6 +14,7 @@ from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.sqlite_tables import MirrorTables
 from nexus_daemon.cli import main
 from support.assistant_logs import ClaudeLog, CodexLog, OpencodeDatabase
+from support.commands import use_home
 
 TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d")
 SECRET = "ghp_" + "a1B2" * 9
@@ -47,10 +48,7 @@ class Shell:
 
 @pytest.fixture
 def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    monkeypatch.setenv("NEXUS_STATE", str(tmp_path / "state"))
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    for name in ("NEXUS_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME", "FORCE_COLOR", "COLUMNS"):
-        monkeypatch.delenv(name, raising=False)
+    use_home(monkeypatch, tmp_path)
     return Shell(tmp_path, capsys)
 
 

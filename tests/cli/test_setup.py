@@ -14,7 +14,8 @@ import pytest
 from inline_snapshot import snapshot
 
 from nexus_context.assistants.programs import WITH_SETUP
-from nexus_daemon.cli import main, output
+from nexus_daemon.cli import output
+from support.commands import run_nexus
 
 CLAUDE = ".claude/settings.json"
 USER_FILES = {
@@ -49,9 +50,7 @@ class Home:
 
     def run(self, *arguments: str) -> tuple[int, str, str]:
         """The exit code and the output of `nexus setup`."""
-        code = main(["setup", *arguments])
-        out, err = self._capsys.readouterr()
-        return code, out, err
+        return run_nexus(self._capsys, "setup", *arguments)
 
     def write(self, name: str, text: str) -> Path:
         path = self.path / name

@@ -10,6 +10,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from nexus_daemon.cli import main
+from support.commands import run_nexus, use_home
 from support.fixture import Fixture, write_fixture
 
 FIXTURE = """
@@ -27,20 +28,15 @@ More rules.
 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fixture:
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("NEXUS_HOME", raising=False)
-    monkeypatch.delenv("FORCE_COLOR", raising=False)
-    monkeypatch.delenv("COLUMNS", raising=False)
+    use_home(monkeypatch, tmp_path)
     return write_fixture(FIXTURE, tmp_path)
 
 
 def check(tree: Fixture, capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     """The output of `nexus show /home/a`, which must succeed, the root's path left out."""
-    code = main(["show", tree.path("/home/a"), *arguments])
-    shown = capsys.readouterr()
-    assert (code, shown.err) == (0, "")
-    assert "\x1b" not in shown.out
-    return shown.out.replace(tree.root, "")
+    code, out, err = run_nexus(capsys, "show", tree.path("/home/a"), *arguments, root=tree.root)
+    assert (code, err, "\x1b" in out) == (0, "", False)
+    return out
 
 
 def test_the_prompt(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:

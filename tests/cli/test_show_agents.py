@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from nexus_daemon.cli import main
+from support.commands import output_of, use_home
 from support.fixture import Fixture, write_fixture
 
 FIXTURE = """
@@ -30,19 +30,16 @@ Soul of the API.
 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fixture:
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    for name in ("NEXUS_HOME", "FORCE_COLOR", "COLUMNS"):
-        monkeypatch.delenv(name, raising=False)
+    use_home(monkeypatch, tmp_path)
     return write_fixture(FIXTURE, tmp_path)
 
 
 def check(tree: Fixture, capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
     """What `nexus show /home/a` prints, the root's path left out."""
     given = [one.replace("{root}", tree.root) for one in arguments]
-    assert main(["show", tree.path("/home/a"), *given]) == code
-    shown = capsys.readouterr()
-    assert "\x1b" not in shown.out
-    return (shown.out + shown.err).replace(tree.root, "")
+    shown = output_of(tree, capsys, "show", tree.path("/home/a"), *given, code=code)
+    assert "\x1b" not in shown
+    return shown
 
 
 def test_an_agent_of_the_settings(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from nexus_daemon.assistants.hooks.loaded_files import LoadedFile, LoadedSession, add_files
-from nexus_daemon.cli import main
+from support.commands import run_nexus, use_home
 from support.fixture import write_fixture
 
 FOLDER = """
@@ -45,14 +45,12 @@ def check(
 ) -> tuple[int, str, str]:
     """Exit code, output and errors of a command about `/home/a`, the root's path and its tokens left out."""
     tree = write_fixture(FOLDER, root.resolve())
-    for name in ("CODEX_HOME", "CLAUDE_CONFIG_DIR", "XDG_CONFIG_HOME", "NEXUS_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", tree.path("/home"))
+    use_home(monkeypatch, root.resolve())
     monkeypatch.setenv("COLUMNS", "120")
-    code = main([arguments[0], tree.path("/home/a"), *arguments[1:]])
-    out, errors = capsys.readouterr()
-    lines = "".join(line.rstrip() + "\n" for line in FIGURE.sub("N", out.replace(tree.root, "")).splitlines())
-    return code, BLANKS.sub("  ", lines), errors.replace(tree.root, "")
+    command = (arguments[0], tree.path("/home/a"), *arguments[1:])
+    code, out, errors = run_nexus(capsys, *command, root=tree.root)
+    lines = "".join(line.rstrip() + "\n" for line in FIGURE.sub("N", out).splitlines())
+    return code, BLANKS.sub("  ", lines), errors
 
 
 @pytest.fixture

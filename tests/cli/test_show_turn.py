@@ -18,6 +18,7 @@ from nexus_context.turn.manager import ContextManager
 from nexus_context.turn.request import Request
 from nexus_daemon.cli import main
 from nexus_daemon.cli.folder import read
+from support.commands import run_nexus, use_home
 from support.fixture import Fixture, write_fixture
 
 FIXTURE = """
@@ -39,10 +40,7 @@ CHAT = [("user", "Is the disk full?"), ("assistant", "Yes."), ("user", "Empty it
 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fixture:
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("NEXUS_STATE", str(tmp_path / "state"))
-    for name in ("NEXUS_HOME", "FORCE_COLOR", "COLUMNS"):
-        monkeypatch.delenv(name, raising=False)
+    use_home(monkeypatch, tmp_path)
     return write_fixture(FIXTURE, tmp_path)
 
 
@@ -70,9 +68,9 @@ def check(
     tree: Fixture, capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0
 ) -> tuple[str, str]:
     """Standard output and error of `nexus show /home/a`, the root's path left out."""
-    assert main(["show", tree.path("/home/a"), *arguments]) == code
-    printed = capsys.readouterr()
-    return printed.out.replace(tree.root, ""), printed.err.replace(tree.root, "")
+    output = run_nexus(capsys, "show", tree.path("/home/a"), *arguments, root=tree.root)
+    assert output.code == code
+    return output.out, output.err
 
 
 def assembled(tree: Fixture, capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:

@@ -13,6 +13,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from nexus_daemon.cli import main
+from support.commands import run_nexus, use_home
 from support.fixture import Fixture, write_fixture
 
 FIXTURE = """
@@ -29,9 +30,7 @@ CORPUS = CORPORA / "tau-bench" / "gpt-4o-airline.json.gz"
 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fixture:
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    for name in ("NEXUS_HOME", "FORCE_COLOR", "COLUMNS"):
-        monkeypatch.delenv(name, raising=False)
+    use_home(monkeypatch, tmp_path)
     return write_fixture(FIXTURE, tmp_path)
 
 
@@ -44,9 +43,8 @@ class Ran:
         path = Path(tree.root, "t.jsonl")
         if records is not None:
             path.write_bytes(records if isinstance(records, bytes) else jsonl(records).encode())
-        self.code = main(["show", tree.path("/home/a"), "--messages", str(path), *arguments])
-        shown = capsys.readouterr()
-        self.out, self.err = shown.out.replace(tree.root, ""), shown.err.replace(tree.root, "")
+        command = ("show", tree.path("/home/a"), "--messages", str(path), *arguments)
+        self.code, self.out, self.err = run_nexus(capsys, *command, root=tree.root)
 
     @property
     def rows(self) -> list[list[str]]:

@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 from inline_snapshot import snapshot
 
-from nexus_daemon.cli import assistant_report, main
+from nexus_daemon.cli import assistant_report
 from support.assistant_transcripts import Claude, Codex, example_session, lines, write
+from support.commands import run_nexus
 
 BLANKS = re.compile(r"(?<=\S) {2,}|─{5,}")
 posix = pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals and Ctrl-C of POSIX")
@@ -37,8 +38,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def run(home: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     def call(*arguments: str) -> tuple[int, str, str]:
-        code = main(["watch", str(home / "shop"), *arguments])
-        out, errors = capsys.readouterr()
+        code, out, errors = run_nexus(capsys, "watch", str(home / "shop"), *arguments)
         text = "".join(f"{line.rstrip()}\n" for line in out.replace(str(home), "~").splitlines())
         return code, text, errors.replace(str(home), "~")
 
