@@ -49,7 +49,7 @@ for name in ("default", "ci"):  # a busy machine is no bug; how quick things are
     settings.register_profile(name, settings.get_profile(name), deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 
-pytest_plugins = ["support.fuzzing"]
+pytest_plugins = ["support.fuzzing", "support.resources"]
 
 
 from nexus_daemon.lsp import client_log  # noqa: E402 - with the variables above

@@ -6,19 +6,9 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import pytest
-
-from support.shared import SharedHome, shared_home
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[SharedHome]:
-    with shared_home(tmp_path / "home") as home:
-        yield home
+from support.shared import SharedHome
 
 
 def status(home: SharedHome, *arguments: str) -> str:

@@ -19,7 +19,7 @@ from nexus_daemon.cli import main
 from nexus_daemon.cli.doctor import check as check_module
 from nexus_daemon.cli.doctor import examine, machine, storage
 from nexus_daemon.cli.doctor.check import Check, cover, cover_value
-from support.shared import SharedHome, shared_home
+from support.shared import SharedHome
 
 HOLD = """
 import sys, apsw
@@ -279,12 +279,6 @@ def test_the_editors_that_lie_where_they_usually_do(places: Places) -> None:
 
 
 # ---------------------------------------------------------------- the shared daemon
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[SharedHome]:
-    with shared_home(tmp_path / "home") as home:
-        yield home
 
 
 def run(home: SharedHome, *arguments: str) -> tuple[int, str]:

@@ -4,20 +4,12 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from nexus_daemon.cli import stop
 from nexus_daemon.shared import client
-from support.shared import SharedHome, shared_home
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[SharedHome]:
-    with shared_home(tmp_path / "home") as home:
-        yield home
+from support.shared import SharedHome
 
 
 def check(home: SharedHome, *arguments: str) -> tuple[int, str]:

@@ -1,12 +1,12 @@
 """Whatever is in a file's place: a diagnostic arrives, soon, and the folder still assembles."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from support.editor import Editor, editor_in
+from support.editor import Editor
 
 """A hundred times what it takes; a hang takes for ever."""
 
@@ -15,12 +15,6 @@ GOOD = {
     "NEXUS.md": "Rules.\n",
     "mcp.json": '{"servers": []}\n',
 }
-
-
-@pytest.fixture(scope="module")
-def editor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Editor]:
-    with editor_in(tmp_path_factory.mktemp("bad") / "home") as editor:
-        yield editor
 
 
 def check(editor: Editor, name: str, make: Callable[[Path], object]) -> list[str]:

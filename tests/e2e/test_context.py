@@ -4,7 +4,6 @@ import itertools
 import json
 import os
 import sys
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -51,12 +50,6 @@ TOOLS = [
     },
     {"name": "shell", "description": "Run a command.", "inputSchema": {"type": "object"}},
 ]
-
-
-@pytest.fixture(scope="module")
-def editor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Editor]:
-    with editor_in(tmp_path_factory.mktemp("context") / "home") as editor:
-        yield editor
 
 
 @pytest.fixture(scope="module")

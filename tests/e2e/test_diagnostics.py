@@ -1,7 +1,6 @@
 """Diagnostics as you type: every configuration file of every layer, at the exact place, open or not."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,6 @@ from support.fixture import Fixture
 GOOD = '{"context": {"ancestor_depth": 1}}\n'
 BROKEN = '{"context": {"ancestor_depth": 1}\n'
 WRONG = '{"context": {"ancestor_depth": 11}}\n'
-
-
-@pytest.fixture(scope="module")
-def editor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Editor]:
-    with editor_in(tmp_path_factory.mktemp("diagnostics") / "home") as editor:
-        yield editor
 
 
 def check(editor: Editor, fixture: str, *folders: str) -> list[str]:

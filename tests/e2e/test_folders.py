@@ -1,7 +1,6 @@
 """Workspace folders: any number, added and removed live, each with its own context; the innermost answers."""
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +16,6 @@ Outer.
 Inner.
 //- /a/b/src/main.py
 """
-
-
-@pytest.fixture(scope="module")
-def editor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Editor]:
-    with editor_in(tmp_path_factory.mktemp("folders") / "home") as editor:
-        yield editor
 
 
 def check(editor: Editor, fixture: str, folders: list[str], asked: str) -> str:

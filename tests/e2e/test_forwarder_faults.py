@@ -6,7 +6,6 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from nexus_daemon.shared import client
 from nexus_daemon.shared.tracker import RESTARTED
 from support.client import ReplyError
 from support.editor import Editor, uri_of
-from support.shared import SharedHome, shared_home
+from support.shared import SharedHome
 from support.waiting import block_until
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
@@ -24,12 +23,6 @@ WRONG = '{"tools": {"summery": true}}'
 TREE = f"//- /.nexus3/config.json\n{WRONG}\n//- /AGENTS.md\nUse tabs.\n"
 DEEP = "[" * 1_500 + "]" * 1_500
 CHINESE = "/".join(f"{number}" + "说明文件的目录名字很长" * 7 for number in range(6))
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[SharedHome]:
-    with shared_home(tmp_path / "home") as opened:
-        yield opened
 
 
 def raw(window: Editor, text: str) -> None:

@@ -1,12 +1,9 @@
 """The files of JSONTestSuite as config.json of one daemon: what is no JSON is shown, and only that."""
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
-from support.editor import Editor, editor_in
+from support.editor import Editor
 
 CORPORA = Path(
     os.environ.get("NEXUS_CORPORA") or Path(__file__).resolve().parents[2].parent / "shared" / "data"
@@ -21,12 +18,6 @@ OWN = {
     "n_open.json": b"[" * 10_000,
     "n_bytes.json": b'["\xff"]',
 }
-
-
-@pytest.fixture(scope="module")
-def editor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Editor]:
-    with editor_in(tmp_path_factory.mktemp("json") / "home") as editor:
-        yield editor
 
 
 def check(editor: Editor, name: str, data: bytes) -> list[str]:

@@ -1,12 +1,11 @@
 """A conversation that outgrows its budget: what is sent, what is said of it, compaction and the way back."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from support.client import ReplyError
-from support.editor import Editor, editor_in
+from support.editor import Editor
 
 SETTINGS = """
 //- /a/NEXUS.md
@@ -20,12 +19,6 @@ Be brief.
 """
 OFF = '{"enabled": false}'
 ON = "{}"
-
-
-@pytest.fixture(scope="module")
-def editor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Editor]:
-    with editor_in(tmp_path_factory.mktemp("long") / "home") as editor:
-        yield editor
 
 
 def folder(editor: Editor, name: str, *, compaction: str) -> str:

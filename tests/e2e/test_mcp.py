@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,7 +20,7 @@ from nexus_daemon.shared import client
 from nexus_daemon.shared.mcp_server.definitions import NAMES, READING
 from support.fixture import Fixture, write_fixture
 from support.hostile import on_a_terminal
-from support.shared import SharedHome, shared_home
+from support.shared import SharedHome
 from support.waiting import block_until
 
 TREE = """
@@ -34,12 +34,6 @@ Others.
 """
 SERVER = (sys.executable, "-m", "nexus_daemon", "mcp")
 PING = {"jsonrpc": "2.0", "id": "ping", "method": "ping"}
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[SharedHome]:
-    with shared_home(tmp_path / "home") as home:
-        yield home
 
 
 @pytest.fixture

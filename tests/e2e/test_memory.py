@@ -2,14 +2,13 @@
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.client import ReplyError
-from support.editor import Editor, editor_in, uri_of
+from support.editor import Editor, uri_of
 from support.embeddings import needs_model
 
 FOLDER = """
@@ -24,12 +23,6 @@ Run `make rollback` to roll a release back.
 //- /a/docs/style.md
 Names are short.
 """
-
-
-@pytest.fixture(scope="module")
-def editor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Editor]:
-    with editor_in(tmp_path_factory.mktemp("memory") / "home") as editor:
-        yield editor
 
 
 def check(editor: Editor, folder: Path, message: str, *expected: str) -> Any:

@@ -7,14 +7,13 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.fixture import write_fixture
-from support.shared import SharedHome, shared_home
+from support.shared import SharedHome
 
 SCRIPTS = Path(__file__).parent / "editors"
 TREE = """
@@ -32,12 +31,6 @@ TREE = """
 Use tabs.
 """
 WRONG = 'Unknown key "summery" in "tools": did you mean "summary"?'
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[SharedHome]:
-    with shared_home(tmp_path / "home") as opened:
-        yield opened
 
 
 def repository(home: SharedHome) -> Path:

@@ -1,12 +1,11 @@
 """A compaction by a provider's server, through a daemon: bodies, receipt, transcript, undo, forks."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from support.client import ReplyError
-from support.editor import Editor, editor_in
+from support.editor import Editor
 
 SETTINGS = """
 //- /NAME/.nexus3/config.json
@@ -15,12 +14,6 @@ SETTINGS = """
 BLOCK = {"type": "compaction", "content": "They greeted.", "signature": "c2ln"}
 ITEM = {"type": "compaction", "id": "cmp_1", "encrypted_content": "ZW5j"}
 TEXT = {"type": "text", "text": "Behind the wall."}
-
-
-@pytest.fixture(scope="module")
-def editor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Editor]:
-    with editor_in(tmp_path_factory.mktemp("server") / "home") as editor:
-        yield editor
 
 
 def folder(editor: Editor, name: str, model: str = "claude-opus-5-5") -> str:

@@ -1,13 +1,12 @@
 """Conversations: what goes in comes out exactly, in order, once."""
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from support.client import ReplyError
-from support.editor import Editor, editor_in, uri_of
+from support.editor import Editor, uri_of
 
 ODD = {
     "class": "reserved",
@@ -46,12 +45,6 @@ MESSAGES = [
     {"role": "system", "content": "x", "timestamp": 1.5, "tokens": 3},
     {"role": "user", "content": "y", "timestamp": "2026-01-01T00:00:00Z"},
 ]
-
-
-@pytest.fixture(scope="module")
-def editor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Editor]:
-    with editor_in(tmp_path_factory.mktemp("sessions") / "home") as editor:
-        yield editor
 
 
 @pytest.fixture

@@ -33,12 +33,6 @@ Be brief.
 HELLO = {"role": "user", "content": "Hello"}
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[SharedHome]:
-    with shared_home(tmp_path / "home") as home:
-        yield home
-
-
 @pytest.fixture(params=["socket", "port"])
 def either_home(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[SharedHome]:
     """A home whose daemon has a Unix socket, and one whose daemon has a port of the loopback interface."""

@@ -1,21 +1,12 @@
 """Skills in a running daemon: they come and go on disk and in the editor, and a request activates them."""
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from support.editor import Editor, editor_in
+from support.editor import Editor
 
 OLD = "//- /a/.claude/skills/old/SKILL.md\n---\nname: old\ndescription: Old.\n---\nText of old.\n"
-
-
-@pytest.fixture(scope="module")
-def editor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Editor]:
-    with editor_in(tmp_path_factory.mktemp("skills") / "home") as editor:
-        yield editor
 
 
 def check(editor: Editor, folder: Path, *expected: str) -> None:

@@ -6,14 +6,13 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from nexus_daemon.shared import client
 from support.fixture import Fixture, write_fixture
-from support.shared import SharedHome, shared_home
+from support.shared import SharedHome
 from support.waiting import block_until
 from support.warm import Printed, run_process
 
@@ -34,12 +33,6 @@ sys.exit(cli.main())
 WARM = ("-c", ONLY_WARM)
 """A `nexus` that runs nothing itself."""
 COLOURS = {"TERM": "xterm-256color", "NO_COLOR": ""}
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[SharedHome]:
-    with shared_home(tmp_path / "home") as home:
-        yield home
 
 
 @pytest.fixture

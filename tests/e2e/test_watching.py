@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,6 @@ import pytest
 from support.editor import Editor, editor_in, uri_of
 
 WRONG = '{"tools": {"summery": true}}\n'
-
-
-@pytest.fixture(scope="module")
-def editor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Editor]:
-    with editor_in(tmp_path_factory.mktemp("watching") / "home") as editor:
-        yield editor
 
 
 def check(editor: Editor, fixture: str, change: Callable[[Path], object], expected: str) -> None:

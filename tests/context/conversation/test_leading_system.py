@@ -1,7 +1,6 @@
 """System messages and results stay by their kind: in front, as a marked text, in a repair or a receipt."""
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ from nexus_context.conversation.view import View
 from nexus_context.conversation.window import Budget, Policy, Window
 from nexus_context.errors import ContextOverflowError, RequestError
 from nexus_context.folder.snapshot import Snapshot
-from nexus_context.ledger import open_ledger
 from nexus_context.ledger.store import Ledger
 from nexus_context.turn.manager import ContextManager
 from support.fixture import write_fixture
@@ -93,13 +91,6 @@ def test_a_summary_that_is_too_long_beside_them_is_shortened() -> None:
 
 
 # ---------------------------------------------------------------- bodies
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    opened = open_ledger(str(tmp_path / "ledger.db"))
-    yield opened
-    opened.close()
 
 
 def folder(tmp_path: Path, model: str) -> Snapshot:

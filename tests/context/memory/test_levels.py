@@ -26,13 +26,6 @@ from nexus_context.memory.working import WorkingMemory
 FOLDER = "/home/a"
 
 
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    opened = open_ledger(str(tmp_path / "ledger.db"))
-    yield opened
-    opened.close()
-
-
 def user(text: str) -> Message:
     return Message("user", text)
 

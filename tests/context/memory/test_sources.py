@@ -1,8 +1,7 @@
 """Where remembered items come from: each source, the order, and no repetitions."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import datetime
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -10,7 +9,6 @@ import pytest
 from nexus_context.conversation.message import Message, ToolCall
 from nexus_context.conversation.summary import create_summary_message
 from nexus_context.errors import RequestError, Span
-from nexus_context.ledger import open_ledger
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.records import Counted, NewTurn
 from nexus_context.ledger.store import Ledger
@@ -40,13 +38,6 @@ class Found(NamedTuple):
     score: float = 1.0
     tokens: int = 1
     matched_by: tuple[str, ...] = ("words",)
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    opened = open_ledger(str(tmp_path / "ledger.db"))
-    yield opened
-    opened.close()
 
 
 def append(ledger: Ledger, session: str, *messages: Message) -> None:

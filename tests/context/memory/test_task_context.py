@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from nexus_context.conversation.message import Message, text_of
 from nexus_context.errors import RequestError
-from nexus_context.ledger import open_ledger
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.records import Counted, DirectMessage, NewTurn
 from nexus_context.ledger.store import Ledger
@@ -292,13 +291,6 @@ def test_a_direct_message_that_is_not_valid_names_the_field(parameters: dict[str
             Task(action="node.message", source_agent="a", target_agent="b", parameters=parameters)
         )
     assert (refusal.value.code, str(refusal.value).split()[0]) == ("bad-message", field)
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    ledger = open_ledger(str(tmp_path / "ledger.db"))
-    yield ledger
-    ledger.close()
 
 
 def test_memory_and_events_of_the_session(ledger: Ledger) -> None:

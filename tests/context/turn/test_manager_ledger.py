@@ -1,6 +1,5 @@
 """A conversation that is a session of a ledger: stored first, read again, with the time of day."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ from nexus_context.conversation.agent_result import ProviderUsage
 from nexus_context.conversation.budget import EARLIER_EVENTS, ContextConfig
 from nexus_context.conversation.message import Message, text_of
 from nexus_context.errors import RequestError
-from nexus_context.ledger import open_ledger
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.store import Ledger
 from nexus_context.tokens import SimpleTokenCounter
@@ -23,13 +21,6 @@ NOW = datetime(2026, 11, 23, 9, 5, tzinfo=UTC)
 STARTED = "[Session started: 2026-11-23 09:05 (local)]"
 TIME = "Current time: 2026-11-23 09:05 (UTC+00:00)"
 FOLDER = "/work/castle"
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    opened = open_ledger(str(tmp_path / "ledger.db"))
-    yield opened
-    opened.close()
 
 
 def bound(ledger: Ledger, **options: Any) -> ContextManager:

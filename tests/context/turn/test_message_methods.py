@@ -1,7 +1,5 @@
 """The repairs of calls and results that a program asks for itself."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,19 +7,11 @@ from hypothesis import given
 
 from nexus_context.conversation.message import Message, text_of
 from nexus_context.errors import RequestError
-from nexus_context.ledger import open_ledger
 from nexus_context.ledger.store import Ledger
 from nexus_context.turn.manager import ContextManager
 from support.histories import BROKEN, Letters, conversation, histories, pairing_errors, shown
 
 MISSING = "[No result of this call was recorded.]"
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    opened = open_ledger(str(tmp_path / "ledger.db"))
-    yield opened
-    opened.close()
 
 
 def manager(messages: list[Message]) -> ContextManager:

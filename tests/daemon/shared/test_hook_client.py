@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,12 +32,6 @@ class Ended(NamedTuple):
 
 
 SILENT = Ended(0, b"", b"")
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[SharedHome]:
-    with shared_home(tmp_path / "home") as shared:
-        yield shared
 
 
 def call(

@@ -4,7 +4,6 @@ import json
 import re
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -18,7 +17,7 @@ from nexus_context.assistants.importing.importers import Importer
 from nexus_context.conversation.message import Message, ToolCall
 from nexus_context.conversation.summary import as_summary
 from nexus_context.errors import Problem
-from nexus_context.ledger import markdown, open_ledger
+from nexus_context.ledger import markdown
 from nexus_context.ledger.records import Counted, NewCompaction, NewTurn, ServerCompaction, Turn
 from nexus_context.ledger.store import Ledger
 from nexus_context.tokens import SimpleTokenCounter
@@ -79,11 +78,6 @@ def compact(ledger: Ledger, session: str, name: str, kept: tuple[tuple[int, int]
             id=name, seq=head.seq, summary=Counted(SUMMARY, 9), counter="test", kept=kept, receipt=receipt
         ),
     )
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Ledger:
-    return open_ledger(str(tmp_path / "ledger.db"))
 
 
 PARAMETERS = {"temperature": 0.2, "thinking": {"level": "high"}}

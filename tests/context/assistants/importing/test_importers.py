@@ -2,7 +2,6 @@
 
 import gzip
 import json
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,7 +11,6 @@ from nexus_context.assistants.importing import importers, jsonl
 from nexus_context.assistants.importing.importers import FileSession, Imported, Importer
 from nexus_context.conversation.agent_result import ProviderUsage, TurnOutcome
 from nexus_context.conversation.message import Message
-from nexus_context.ledger import open_ledger
 from nexus_context.ledger.records import Counted, NewTurn, Turn
 from nexus_context.ledger.store import Ledger
 from nexus_context.tokens import counter_for
@@ -51,11 +49,6 @@ CODE: list[dict[str, Any]] = [
         },
     },
 ]
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Ledger:
-    return open_ledger(str(tmp_path / "ledger.db"))
 
 
 def lines(records: list[Any]) -> bytes:

@@ -1,14 +1,12 @@
 """What usages in transcripts say about our counts: once a conversation, and near the truth."""
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nexus_context.assistants.mirror import mirror_files, session_writer
-from nexus_context.ledger import open_ledger
 from nexus_context.ledger.store import Ledger
 from nexus_context.tokens import count_message, counter_for
 from nexus_context.tokens.accuracy import measure_accuracy
@@ -21,13 +19,6 @@ PROMPT = 17_000  # tokens that the program sends besides; nobody here knows them
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     return tmp_path / "home"
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    opened = open_ledger(str(tmp_path / "ledger.db"))
-    yield opened
-    opened.close()
 
 
 class Talk:

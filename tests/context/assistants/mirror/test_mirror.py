@@ -2,7 +2,6 @@
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -32,13 +31,6 @@ from support.assistant_logs import FOLDER, ClaudeLog, CodexLog, OpencodeDatabase
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     return tmp_path / "home"
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    opened = open_ledger(str(tmp_path / "ledger.db"))
-    yield opened
-    opened.close()
 
 
 def run(ledger: Ledger, home: Path, **options: Any) -> MirrorSummary:
