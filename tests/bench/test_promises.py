@@ -40,12 +40,6 @@ RATIO = Promise("reply", 2.0, "a peer")
 RUN = Run(Path("unused"))
 
 
-def check(promise: Promise, *values: Any) -> tuple[str, float | None, str]:
-    """Outcome, ratio and reason."""
-    row = judge("bench", promise, *values)
-    return row.outcome, row.ratio, row.reason
-
-
 @pytest.mark.parametrize(
     ("promise", "values", "expected"),
     [
@@ -63,7 +57,9 @@ def check(promise: Promise, *values: Any) -> tuple[str, float | None, str]:
     ],
 )
 def test_verdicts(promise: Promise, values: tuple[Any, ...], expected: tuple[str, float | None, str]) -> None:
-    assert check(promise, *values) == expected
+    """Outcome, ratio and reason."""
+    row = judge("bench", promise, *values)
+    assert (row.outcome, row.ratio, row.reason) == expected
 
 
 @pytest.mark.parametrize(("promise", "values"), [(RATIO, (1.0,)), (Promise("errors", 0), (1.0, 1.0))])

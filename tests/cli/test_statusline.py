@@ -42,11 +42,6 @@ def with_changes(**changes: Any) -> dict[str, Any]:
     return {name: {**STATUS[name], **changes.get(name, {})} for name in STATUS}
 
 
-def check(status: object, line: str, monkeypatch: pytest.MonkeyPatch, *, now: float = NOW) -> None:
-    monkeypatch.setattr(time, "localtime", time.gmtime)
-    assert statusline.describe(status, now=now) == line
-
-
 @pytest.mark.parametrize(
     ("status", "now", "line"),
     [
@@ -88,7 +83,8 @@ def check(status: object, line: str, monkeypatch: pytest.MonkeyPatch, *, now: fl
     ],
 )
 def test_the_line(status: object, now: float, line: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    check(status, line, monkeypatch, now=now)
+    monkeypatch.setattr(time, "localtime", time.gmtime)
+    assert statusline.describe(status, now=now) == line
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ from nexus_context import (
     create_context_assembler,
     open_ledger,
 )
-from nexus_context.ledger.records import Counted, NewTurn
 from support.fixture import write_fixture
+from support.ledgers import turn_of
 
 SKILL = """---
 name: pdf-forms
@@ -55,7 +55,7 @@ def test_a_context_is_reused_until_something_changes(tmp_path: Path) -> None:
     assert (first.parameters, [tool["name"] for tool in first.tools]) == ({"temperature": 0.5}, ["look"])
     assert assembler.assemble("main").assembled is first.assembled
     assert not assembler.assemble("other").metadata.cached
-    turn = NewTurn(messages=(Counted(Message("user", "Where?"), 3),), counter="x")
+    turn = turn_of(Message("user", "Where?"))
     ledger.append(WORKSPACE, "main", turn)
     second = assembler.assemble("main")
     assert (second.metadata.cached, second.messages[-1].content) == (False, "Where?")
@@ -73,7 +73,7 @@ def test_a_context_is_reused_until_something_changes(tmp_path: Path) -> None:
 def test_a_history_that_was_rewritten_is_read_again(tmp_path: Path) -> None:
     assembler, _, ledger = check(tmp_path)
     for words in ("Where?", "When?"):
-        ledger.append(WORKSPACE, "main", NewTurn(messages=(Counted(Message("user", words), 3),), counter="x"))
+        ledger.append(WORKSPACE, "main", turn_of(Message("user", words)))
         assert assembler.assemble("main").messages[-1].content == words
     ledger.clear(WORKSPACE, "main")
     assert assembler.assemble("main").messages == []

@@ -1,7 +1,7 @@
 """A client that asks a daemon about the agents of the folder /a; its api and web have rules of their own."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -49,21 +49,13 @@ class Asking:
         return [(one["params"]["agentId"], one["params"]["reason"]) for one in said]
 
 
-def check(tmp_path: Path, story: Callable[[Desk, Asking], Any]) -> None:
+def check(tmp_path: Path, story: Callable[[Desk, Asking], Any], files: Mapping[str, str] = FILES) -> None:
     """Tell a story about a daemon with a client in the folder /a."""
 
     async def told(desk: Desk) -> None:
-        for path, text in FILES.items():
-            write(desk, path, text)
         await story(desk, Asking(desk, await desk.client()))
 
-    tell_story(tmp_path, told)
-
-
-def write(desk: Desk, path: str, text: str) -> None:
-    file = Path(desk.tree.path(path))
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text)
+    tell_story(tmp_path, told, files)
 
 
 async def again(desk: Desk) -> tuple[Desk, Asking]:

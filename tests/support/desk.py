@@ -1,7 +1,7 @@
 """A daemon over a fixture with clients in memory: what it shares between them, step by step."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext
 from datetime import datetime
 from functools import partial
@@ -107,6 +107,13 @@ class Desk:
         talk.send(call(message_id, method, params))
         return (await self.reply(talk, message_id)).get("result")
 
+    async def assemble(self, talk: Talk, message_id: int, **params: object) -> Any:
+        """The context of a turn; its rows sum to the total."""
+        context = await self.ask(talk, message_id, "nexus/context/assemble", **params)
+        usage = context["usage"]
+        assert sum(row["tokens"] for row in usage["rows"]) == usage["total"]
+        return context
+
     async def refusal(self, talk: Talk, message_id: int, method: str, **params: object) -> tuple[str, str]:
         """The code and the message of the error that answers a request."""
         assert await self.ask(talk, message_id, method, **params) is None
@@ -138,13 +145,25 @@ def published(talk: Talk) -> list[Message]:
     return [one for one in talk.writer.messages() if one.get("method", "").endswith("publishDiagnostics")]
 
 
-def tell_story(root: Path, story: Story) -> None:
-    """Tell a story about a daemon; nothing may be left to asyncio to complain about."""
+def write(desk: Desk, path: str, text: str) -> None:
+    """Write a file that the desk's fixture need not have."""
+    file = Path(desk.tree.path(path))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+
+
+def tell_story(root: Path, story: Story, files: Mapping[str, str] | None = None) -> None:
+    """Tell a story about a daemon, with these files before it begins.
+
+    Nothing may be left to asyncio to complain about.
+    """
     complaints: list[Any] = []
 
     async def run() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _, about: complaints.append(about))
         desk = Desk(write_fixture(FIXTURE, root))
+        for path, text in (files or {}).items():
+            write(desk, path, text)
         try:
             await story(desk)
         finally:

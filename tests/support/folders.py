@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from nexus_context.config.picked_model import ModelChoice
 from nexus_context.folder.layers import Layers, read_layers
 from nexus_context.folder.prompt.environment import Environment
 from nexus_context.folder.snapshot import LoadInputs, Snapshot, load
-from support.fixture import Fixture
+from support.fixture import Fixture, write_fixture
 
 HOST = Environment(host="box", os="Debian GNU/Linux 12", arch="x86_64", terminal=None, mode="Editor")
 
@@ -40,6 +41,12 @@ def load_folder(
         choice=choice,
     )
     return load(fixture.path(folder), inputs, previous=previous, changed=changed, now=now)
+
+
+def load_configured(root: Path, config: str = "{}", files: str = "") -> Snapshot:
+    """The snapshot of the folder /home/a with these settings, and with the files of a fixture."""
+    text = f"//- /home/a/.nexus3/config.json\n{config}\n{files}"
+    return load_folder(write_fixture(text, root), "/home/a")
 
 
 def layers_of(

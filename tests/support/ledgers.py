@@ -97,6 +97,11 @@ def turn(words: str, **about: Any) -> NewTurn:
     return NewTurn(messages=tuple(_counted(word) for word in words.split()), counter="letters", **about)
 
 
+def turn_of(*messages: Message, tokens: int = 1, **about: Any) -> NewTurn:
+    """A turn of these messages, each of so many tokens."""
+    return NewTurn(messages=tuple(Counted(one, tokens) for one in messages), counter="test", **about)
+
+
 def compaction(name: str, head: int, *kept: tuple[int, int], tokens: int = 5) -> NewCompaction:
     """A compaction of the thread up to the turn `head`; its summary says its name."""
     summary = Counted(Message("user", name), tokens)

@@ -15,11 +15,6 @@ NAME = st.text("abc.[]!-*?", max_size=8)
 NAMES = st.lists(NAME, max_size=4)
 
 
-def check(patterns: list[str], name: str, named: str | None) -> None:
-    """Which of the patterns, the first in their order, stands for a name."""
-    assert Patterns(patterns).naming(name) == named
-
-
 @pytest.mark.parametrize(
     ("patterns", "name", "named"),
     [
@@ -38,7 +33,8 @@ def check(patterns: list[str], name: str, named: str | None) -> None:
     ],
 )
 def test_which_one_stands_for_a_name(patterns: list[str], name: str, named: str | None) -> None:
-    check(patterns, name, named)
+    """Which of the patterns, the first in their order, stands for a name."""
+    assert Patterns(patterns).naming(name) == named
 
 
 # fnmatch leaves empty ranges out and then takes a "!" that stood behind them for a negation

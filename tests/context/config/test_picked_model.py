@@ -41,17 +41,6 @@ def loaded(root: Path, config: str, choice: ModelChoice | None, previous: Snapsh
     return load_folder(fixture, FOLDER, choice=choice, previous=previous)
 
 
-def check(root: Path, config: str, choice: ModelChoice | None, model: str, limit: int) -> None:
-    """The model and the window that usage and problems are counted for, and that the prompt names."""
-    snapshot = loaded(root, config, choice)
-    usage = measure(snapshot, ContextManager()).usage
-    assert (usage.model, usage.limit) == (model, limit)
-    shares = [problem.message for problem in snapshot.problems if problem.code == "prompt.size"]
-    assert [f"of the {usage.available:,} that a request may take." in message for message in shares] == [True]
-    named = model or (choice is not None and choice.model) or ""
-    assert (f"Model: {named}" in snapshot.prompt.text) is bool(named)
-
-
 @pytest.mark.parametrize(
     ("config", "choice", "model", "limit"),
     [
@@ -69,7 +58,14 @@ def check(root: Path, config: str, choice: ModelChoice | None, model: str, limit
     ],
 )
 def test_what_counts(tmp_path: Path, config: str, choice: ModelChoice | None, model: str, limit: int) -> None:
-    check(tmp_path, config, choice, model, limit)
+    """The model and the window that usage and problems are counted for, and that the prompt names."""
+    snapshot = loaded(tmp_path, config, choice)
+    usage = measure(snapshot, ContextManager()).usage
+    assert (usage.model, usage.limit) == (model, limit)
+    shares = [problem.message for problem in snapshot.problems if problem.code == "prompt.size"]
+    assert [f"of the {usage.available:,} that a request may take." in message for message in shares] == [True]
+    named = model or (choice is not None and choice.model) or ""
+    assert (f"Model: {named}" in snapshot.prompt.text) is bool(named)
 
 
 def test_where_it_comes_from_is_shown_and_what_the_settings_say_is_overridden(tmp_path: Path) -> None:

@@ -12,16 +12,6 @@ from nexus_context.config.generate import generated_files
 from nexus_context.config.schema import Config
 
 
-def check(values: dict[str, Any], *wrong: str) -> None:
-    """The settings are valid, or wrong at exactly these places."""
-    try:
-        Config.model_validate(values)
-    except ValidationError as error:
-        assert {".".join(map(str, each["loc"])) for each in error.errors()} == set(wrong)
-    else:
-        assert not wrong
-
-
 @pytest.mark.parametrize(
     ("values", "wrong"),
     [
@@ -43,7 +33,13 @@ def check(values: dict[str, Any], *wrong: str) -> None:
     ],
 )
 def test_validation(values: dict[str, Any], wrong: tuple[str, ...]) -> None:
-    check(values, *wrong)
+    """The settings are valid, or wrong at exactly these places."""
+    try:
+        Config.model_validate(values)
+    except ValidationError as error:
+        assert {".".join(map(str, each["loc"])) for each in error.errors()} == set(wrong)
+    else:
+        assert not wrong
 
 
 def test_the_defaults() -> None:

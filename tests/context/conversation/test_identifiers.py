@@ -15,11 +15,6 @@ from support.chats import chat
 COUNTER = TiktokenCounter()
 
 
-def check(text: str, expected: str) -> None:
-    """`kind:name` of all that is found, separated by spaces."""
-    assert " ".join(f"{found.kind}:{found.text}" for found in find(text)) == expected
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -51,7 +46,8 @@ def check(text: str, expected: str) -> None:
     ],
 )  # fmt: skip
 def test_find(text: str, expected: str) -> None:
-    check(text, expected)
+    """`kind:name` of all that is found, separated by spaces."""
+    assert " ".join(f"{found.kind}:{found.text}" for found in find(text)) == expected
 
 
 def test_of_a_call_the_file_and_the_command_are_names_as_a_whole() -> None:

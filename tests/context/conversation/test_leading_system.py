@@ -22,8 +22,7 @@ from nexus_context.errors import ContextOverflowError, RequestError
 from nexus_context.folder.snapshot import Snapshot
 from nexus_context.ledger.store import Ledger
 from nexus_context.turn.manager import ContextManager
-from support.fixture import write_fixture
-from support.folders import load_folder
+from support.folders import load_configured
 from support.histories import Letters, conversation, histories, pairing_errors, shown
 
 NOW = datetime(2026, 11, 26, 9, 5, tzinfo=UTC)
@@ -97,7 +96,7 @@ def folder(tmp_path: Path, model: str) -> Snapshot:
     config = json.dumps(
         {"provider": {"model": model}, "context": {"max_tokens": 3_000, "reserve_tokens": 500}}
     )
-    return load_folder(write_fixture(f"//- /home/a/.nexus3/config.json\n{config}\n", tmp_path), "/home/a")
+    return load_configured(tmp_path, config)
 
 
 def system_part(form: str, body: Any) -> str:

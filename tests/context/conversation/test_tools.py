@@ -12,15 +12,6 @@ from nexus_context.errors import RequestError
 from nexus_context.tokens import SimpleTokenCounter
 
 
-def check(names: list[list[str]], disabled: list[str], expected: list[str]) -> None:
-    """Names of the tools that remain of several sources."""
-    sources = [[{"name": name, "source": index} for name in source] for index, source in enumerate(names)]
-    selection = select(*sources, rules=Filter(disabled=tuple(disabled)))
-    assert [f"{tool['name']}{tool['source']}" for tool in selection.tools] == expected
-    gone = {name for source in names for name in source} - {name_of(tool) for tool in selection.tools}
-    assert selection.left_out == dict.fromkeys(sorted(gone), "disabled")
-
-
 @pytest.mark.parametrize(
     ("names", "disabled", "expected"),
     [
@@ -34,7 +25,12 @@ def check(names: list[list[str]], disabled: list[str], expected: list[str]) -> N
     ],
 )
 def test_selection(names: list[list[str]], disabled: list[str], expected: list[str]) -> None:
-    check(names, disabled, expected)
+    """Names of the tools that remain of several sources."""
+    sources = [[{"name": name, "source": index} for name in source] for index, source in enumerate(names)]
+    selection = select(*sources, rules=Filter(disabled=tuple(disabled)))
+    assert [f"{tool['name']}{tool['source']}" for tool in selection.tools] == expected
+    gone = {name for source in names for name in source} - {name_of(tool) for tool in selection.tools}
+    assert selection.left_out == dict.fromkeys(sorted(gone), "disabled")
 
 
 TOOLS: list[dict[str, Any]] = [

@@ -22,14 +22,6 @@ def kept_of(
     return cut(strategy, history, need, first_group=sums[first_group_end(history)])
 
 
-def check(strategy: Strategy, text: str, expected: str, *, target: int, room: int, keep: int = 0) -> None:
-    """What is left of a conversation; `|` stands where it is cut."""
-    history = History(conversation(text))
-    head, start = kept_of(history, strategy, target, room, keep)
-    front, rest = shown(history.messages[:head]), shown(history.messages[start:])
-    assert f"{front} | {rest}".strip() == expected
-
-
 @pytest.mark.parametrize(
     ("strategy", "text", "target", "room", "keep", "expected"),
     [
@@ -68,7 +60,11 @@ def check(strategy: Strategy, text: str, expected: str, *, target: int, room: in
 def test_where_it_cuts(
     strategy: Strategy, text: str, target: int, room: int, keep: int, expected: str
 ) -> None:
-    check(strategy, text, expected, target=target, room=room, keep=keep)
+    """What is left of a conversation; `|` stands where it is cut."""
+    history = History(conversation(text))
+    head, start = kept_of(history, strategy, target, room, keep)
+    front, rest = shown(history.messages[:head]), shown(history.messages[start:])
+    assert f"{front} | {rest}".strip() == expected
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

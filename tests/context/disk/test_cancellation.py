@@ -10,9 +10,9 @@ from nexus_context.conversation.message import Message
 from nexus_context.disk.cancellation import WorkCancelled, cancellable
 from nexus_context.disk.cancellation import check as check_point
 from nexus_context.ledger import open_ledger
-from nexus_context.ledger.records import Counted, NewTurn
 from nexus_context.ledger.store import Ledger
 from nexus_context.tokens import get_token_counter
+from support.ledgers import turn_of
 
 TURNS = 300
 
@@ -46,8 +46,7 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ledger]:
     ledger = open_ledger(str(tmp_path_factory.mktemp("ledger") / "ledger.db"))
     for number in range(TURNS):
         text = f"The number {number} is red and green. " * 20
-        messages = tuple(Counted(Message("user", text), 1) for _ in range(4))
-        ledger.append("/a", "main", NewTurn(messages=messages, counter="test"))
+        ledger.append("/a", "main", turn_of(*[Message("user", text)] * 4))
     yield ledger
     ledger.close()
 

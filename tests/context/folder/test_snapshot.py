@@ -26,14 +26,6 @@ Local @x.md
 WARM_LIMIT_MS = 15
 
 
-def check(root: Path, overlays: dict[str, str], expected: tuple[int, list[str]]) -> Snapshot:
-    """Revision and problem codes of a load with unsaved texts, after one without."""
-    fixture = write_fixture(TREE, root)
-    snapshot = load_folder(fixture, "/home/a", overlays=overlays, previous=load_folder(fixture, "/home/a"))
-    assert (snapshot.revision, [problem.code for problem in snapshot.problems]) == expected
-    return snapshot
-
-
 @pytest.mark.parametrize(
     ("overlays", "expected"),
     [
@@ -49,7 +41,10 @@ def check(root: Path, overlays: dict[str, str], expected: tuple[int, list[str]])
 def test_the_revision_grows_with_what_can_be_seen(
     tmp_path: Path, overlays: dict[str, str], expected: tuple[int, list[str]]
 ) -> None:
-    check(tmp_path, overlays, expected)
+    """Revision and problem codes of a load with unsaved texts, after one without."""
+    fixture = write_fixture(TREE, tmp_path)
+    snapshot = load_folder(fixture, "/home/a", overlays=overlays, previous=load_folder(fixture, "/home/a"))
+    assert (snapshot.revision, [problem.code for problem in snapshot.problems]) == expected
 
 
 def test_files_on_the_disk_are_seen(tmp_path: Path) -> None:

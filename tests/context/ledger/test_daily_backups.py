@@ -18,11 +18,6 @@ from support.ledgers import FOLDER, append, history, ledger_in, ledger_in_memory
 from support.waiting import block_until
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "state" / "ledger.db"
-
-
 def days(path: Path) -> list[str]:
     return [each.day for each in daily_backups.list_backups(str(path))]
 

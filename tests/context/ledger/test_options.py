@@ -9,7 +9,7 @@ from nexus_context.config.picked_model import ModelChoice
 from nexus_context.conversation.message import Message
 from nexus_context.ledger.records import Counted, NewTurn, SessionOptions
 from nexus_context.ledger.store import Ledger
-from support.ledgers import FOLDER, append, ledger_in
+from support.ledgers import FOLDER, append, ledger_in, turn_of
 
 TOOLS = {"memoryTools": True}
 
@@ -42,7 +42,7 @@ def test_a_session_that_is_not_there_has_none_of_its_own(ledger: Ledger) -> None
 
 def test_a_turn_brings_them_along_for_its_session(ledger: Ledger) -> None:
     ledger.options.keep(FOLDER, "main", options("a"))
-    turn = NewTurn(messages=(Counted(Message("user", "x"), 1),), counter="c", options=options("b"))
+    turn = turn_of(Message("user", "x"), options=options("b"))
     ledger.append(FOLDER, "main", turn)
     check(ledger, "*=a main=b")
 

@@ -16,11 +16,6 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opening, "RETRY_S", 0.0)
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "state" / "ledger.db"
-
-
 def in_memory(path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
     """A ledger whose file cannot be written until the patch is undone."""
 

@@ -14,10 +14,9 @@ from nexus_context.conversation.message import Message, ToolCall
 from nexus_context.ledger import open_ledger
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.part_index import fill_anew
-from nexus_context.ledger.records import Counted, NewTurn
 from nexus_context.ledger.search_query import MOST_TERMS, expression
 from nexus_context.ledger.store import Ledger
-from support.ledgers import make_old
+from support.ledgers import make_old, turn_of
 
 HERE, THERE = "/work/here", "/work/there"
 SAID = {
@@ -40,8 +39,7 @@ def ledger(tmp_path: Path) -> Ledger:
 
 
 def append(ledger: Ledger, session: str, *messages: Message, workspace: str = HERE) -> str:
-    turn = NewTurn(messages=tuple(Counted(one, 1) for one in messages), counter="test")
-    return ledger.append(workspace, session, turn).turn
+    return ledger.append(workspace, session, turn_of(*messages)).turn
 
 
 def check(ledger: Ledger, query: str, expected: set[int]) -> None:

@@ -23,11 +23,6 @@ ENDS = ("", "-wal", ".witness")
 Files = dict[str, bytes]
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "state" / "ledger.db"
-
-
 class Moments:
     """The files of one ledger: `old` with one turn, `log` with a log beside it, `new`, `closed`."""
 

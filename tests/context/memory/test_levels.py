@@ -17,11 +17,12 @@ from inline_snapshot import snapshot
 from nexus_context.conversation.message import Message, ToolCall
 from nexus_context.conversation.summary import create_summary_message, with_pins
 from nexus_context.ledger import open_ledger
-from nexus_context.ledger.records import Counted, Head, NewCompaction, NewTurn, Turn
+from nexus_context.ledger.records import Counted, Head, NewCompaction, Turn
 from nexus_context.ledger.store import Ledger
 from nexus_context.memory import working
 from nexus_context.memory.levels import Levels
 from nexus_context.memory.working import WorkingMemory
+from support.ledgers import turn_of
 
 FOLDER = "/home/a"
 
@@ -50,8 +51,7 @@ def writes(path: str, call: str = "w") -> list[Message]:
 
 
 def append(ledger: Ledger, session: str, *messages: Message, folder: str = FOLDER) -> None:
-    counted = tuple(Counted(message, 1) for message in messages)
-    ledger.append(folder, session, NewTurn(messages=counted, counter="test"))
+    ledger.append(folder, session, turn_of(*messages))
 
 
 def test_levels_over_another_connection_know_what_was_read(

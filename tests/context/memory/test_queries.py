@@ -13,9 +13,9 @@ from nexus_context.conversation.message import Message
 from nexus_context.conversation.tools import Filter, select
 from nexus_context.errors import RequestError
 from nexus_context.ledger import open_ledger
-from nexus_context.ledger.records import Counted, NewTurn
 from nexus_context.memory import queries
 from nexus_context.memory.levels import Levels, MemorySettings, settings_of
+from support.ledgers import turn_of
 from support.provider_rules import check_anthropic, check_openai
 
 FOLDER = "/home/a"
@@ -25,8 +25,7 @@ FOLDER = "/home/a"
 def levels(tmp_path: Path) -> Iterator[Levels]:
     ledger = open_ledger(str(tmp_path / "ledger.db"))
     for session, text in (("main", "Never push to main."), ("other", "Always deploy with helm.")):
-        turn = NewTurn(messages=(Counted(Message("user", text), 1),), counter="test")
-        ledger.append(FOLDER, session, turn)
+        ledger.append(FOLDER, session, turn_of(Message("user", text)))
     yield Levels(ledger)
     ledger.close()
 
@@ -83,13 +82,9 @@ def test_arguments_that_cannot_be(levels: Levels, tool: str, arguments: Any, cod
 
 def test_an_answer_is_never_too_long(levels: Levels) -> None:
     for number in range(60):
-        turn = NewTurn(
-            messages=(Counted(Message("user", f"Never do {number}. " + "word " * 400), 1),), counter="test"
-        )
-        levels.ledger.append(FOLDER, "long", turn)
-        levels.ledger.append(
-            FOLDER, "long", NewTurn(messages=(Counted(Message("assistant", "."), 1),), counter="test")
-        )
+        rule = Message("user", f"Never do {number}. " + "word " * 400)
+        for message in (rule, Message("assistant", ".")):
+            levels.ledger.append(FOLDER, "long", turn_of(message))
     answer = queries.run("query_l4_memory", {"query": "word", "limit": 50}, levels=levels, workspace=FOLDER)
     assert len(answer) < queries.LONGEST_ANSWER + 200
     many = queries.run(
@@ -144,6 +139,10 @@ class Nothing:
 
     def sessions(self, _: str) -> list[Any]:
         return []
+
+    @property
+    def pages(self) -> "Nothing":
+        return self
 
     def search(self, *_: Any, **__: Any) -> list[Any]:
         return []

@@ -10,7 +10,6 @@ from nexus_context.conversation.message import Message, ToolCall
 from nexus_context.conversation.summary import create_summary_message
 from nexus_context.errors import RequestError, Span
 from nexus_context.ledger.errors import LedgerError
-from nexus_context.ledger.records import Counted, NewTurn
 from nexus_context.ledger.store import Ledger
 from nexus_context.memory import node_messages
 from nexus_context.memory.bus import EventBus
@@ -26,6 +25,7 @@ from nexus_context.memory.sources import (
     Source,
     gather,
 )
+from support.ledgers import turn_of
 
 FOLDER = "/home/a"
 
@@ -41,8 +41,7 @@ class Found(NamedTuple):
 
 
 def append(ledger: Ledger, session: str, *messages: Message) -> None:
-    counted = tuple(Counted(message, 1) for message in messages)
-    ledger.append(FOLDER, session, NewTurn(messages=counted, counter="test"))
+    ledger.append(FOLDER, session, turn_of(*messages))
 
 
 def check(sources: Iterable[Source], expected: list[str], **asked: Any) -> list[MemoryItem]:

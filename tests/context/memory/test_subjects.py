@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from nexus_context.conversation.message import Message
 from nexus_context.ledger import open_ledger
-from nexus_context.ledger.records import Counted, NewTurn
 from nexus_context.memory import queries
 from nexus_context.memory.levels import Levels
 from nexus_context.memory.sources import MemorySource, Query
 from nexus_context.memory.subjects import subject_of
+from support.ledgers import turn_of
 
 FOLDER = "/home/a"
 
@@ -56,8 +56,7 @@ def check(root: Path, turns: list[list[Any]], expected: list[str], **meta: Any) 
     ledger = open_ledger(str(root / "ledger.db"))
     for turn in turns:
         messages = [one if isinstance(one, Message) else Message("user", one) for one in turn]
-        counted = tuple(Counted(message, 1) for message in [*messages, Message("assistant", "Yes.")])
-        ledger.append(FOLDER, "main", NewTurn(messages=counted, counter="test"))
+        ledger.append(FOLDER, "main", turn_of(*messages, Message("assistant", "Yes.")))
     levels = Levels(ledger)
     entries = levels.important(FOLDER, "main", limit=20)
     assert [f"{each.seq}: {each.text}" for each in entries] == expected

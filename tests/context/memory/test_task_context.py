@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from nexus_context.conversation.message import Message, text_of
 from nexus_context.errors import RequestError
 from nexus_context.ledger.errors import LedgerError
-from nexus_context.ledger.records import Counted, DirectMessage, NewTurn
+from nexus_context.ledger.records import DirectMessage
 from nexus_context.ledger.store import Ledger
 from nexus_context.memory import knowledge, node_messages
 from nexus_context.memory.bus import EventBus
@@ -28,6 +28,7 @@ from nexus_context.memory.task_context import (
     message_of_task,
 )
 from nexus_context.tokens import get_token_counter
+from support.ledgers import turn_of
 
 FOLDER = "/home/a"
 GO = Task(parameters={"content": "Go."}, target_agent="me", session_id="main")
@@ -297,8 +298,7 @@ def test_memory_and_events_of_the_session(ledger: Ledger) -> None:
     for session in ("main", "other"):
         for number in range(8):
             turn = Message("user", f"Never push page {number} of {session}."), Message("assistant", "Yes.")
-            counted = tuple(Counted(message, 5) for message in turn)
-            ledger.append(FOLDER, session, NewTurn(messages=counted, counter="test"))
+            ledger.append(FOLDER, session, turn_of(*turn, tokens=5))
     ledger.messages.send(
         node_messages.make(workspace=FOLDER, source="a", target="me", content="Hurry.", now=2e9)
     )

@@ -14,13 +14,9 @@ def report(
     return DatedReport(conversation, figures, None if day is None else f"2026-11-{day:02}T10:00:00.000Z")
 
 
-def check(*reports: DatedReport) -> list[FamilyAccuracy]:
-    return measure_accuracy(reports)
-
-
 def test_the_errors_with_and_without_a_factor() -> None:
     reports = [report(1250, conversation=at // 2, day=20 - at) for at in range(10)]
-    assert check(*reports) == [
+    assert measure_accuracy(reports) == [
         FamilyAccuracy(
             "claude",
             conversations=5,
@@ -34,22 +30,24 @@ def test_the_errors_with_and_without_a_factor() -> None:
 
 
 def test_nine_of_ten_are_below_the_ninth_decile() -> None:
-    (accuracy,) = check(*(report(1000 + 20 * at, conversation=at) for at in range(10)))
+    (accuracy,) = measure_accuracy([report(1000 + 20 * at, conversation=at) for at in range(10)])
     assert accuracy.uncorrected == Errors(74, 138)
     assert accuracy.corrected == Errors(38, 80)
 
 
 def test_too_few_have_errors_but_no_factor() -> None:
-    (accuracy,) = check(report(1250), report(1250, day=None))
+    (accuracy,) = measure_accuracy([report(1250), report(1250, day=None)])
     assert (accuracy.factor, accuracy.requests, accuracy.since) == (None, 2, "2026-11-01T10:00:00.000Z")
     assert accuracy.uncorrected == accuracy.corrected == Errors(200, 200)
-    assert check(report(1250, day=None))[0].since is None
+    assert measure_accuracy([report(1250, day=None)])[0].since is None
 
 
 def test_families_are_apart_and_what_does_not_count_is_left() -> None:
-    accuracies = check(report(1250), report(1100, family="gpt-4o"), report(90_000, family="lies"))
+    accuracies = measure_accuracy(
+        [report(1250), report(1100, family="gpt-4o"), report(90_000, family="lies")]
+    )
     assert [(one.family, one.requests) for one in accuracies] == [("claude", 1), ("gpt-4o", 1)]
-    assert check() == []
+    assert measure_accuracy([]) == []
 
 
 REPORTS = st.builds(report, st.integers(0, 2500), conversation=st.integers(0, 9), day=st.integers(1, 28))
@@ -57,6 +55,6 @@ REPORTS = st.builds(report, st.integers(0, 2500), conversation=st.integers(0, 9)
 
 @given(st.lists(REPORTS, max_size=100))
 def test_the_correction_never_makes_the_median_worse(reports: list[DatedReport]) -> None:
-    for accuracy in check(*reports):
+    for accuracy in measure_accuracy(reports):
         assert accuracy.corrected.median <= accuracy.uncorrected.median
         assert accuracy.conversations <= accuracy.requests <= 64

@@ -27,11 +27,6 @@ O200K = TiktokenCounter("o200k_base")
 SIMPLE = SimpleTokenCounter()
 
 
-def check(text: str) -> tuple[int, int, int]:
-    """Tokens in cl100k, o200k, and by characters."""
-    return CL100K.count(text), O200K.count(text), SIMPLE.count(text)
-
-
 @functools.cache
 def tiktokens_own(name: str) -> tiktoken.Encoding:
     """The encoding with the pattern as tiktoken writes it."""
@@ -49,7 +44,8 @@ def reference(counter: TiktokenCounter, text: str) -> int:
 
 
 def test_text() -> None:
-    assert {text: check(text) for text in TEXTS} == TEXTS
+    counters = (CL100K, O200K, SIMPLE)
+    assert {text: tuple(one.count(text) for one in counters) for text in TEXTS} == TEXTS
 
 
 TEXTS = {

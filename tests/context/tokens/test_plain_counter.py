@@ -30,21 +30,16 @@ class Words:
         return sum(self.count(str(message.content)) + 4 for message in messages)
 
 
-def check(counter: Any, figures: dict[str, int]) -> None:
+def test_a_counter_of_ones_own_counts() -> None:
     """The figures of a conversation of two messages and a prompt, by this counter."""
-    made = ContextManager(counter=counter)
+    figures = {"system": 6, "tools": 0, "messages": 12, "total": 18, "budget": 8_000, "available": 6_000}
+    made = ContextManager(counter=Words())
     made.set_system_prompt("Be brief.")
     made.add_user_message("one two three")
     made.add_assistant_message("four")
     usage = made.get_token_usage()
     assert {name: usage[name] for name in figures} == figures
     assert usage["total"] == usage.total == sum(row.tokens for row in usage.rows)
-
-
-def test_a_counter_of_ones_own_counts() -> None:
-    check(
-        Words(), {"system": 6, "tools": 0, "messages": 12, "total": 18, "budget": 8_000, "available": 6_000}
-    )
 
 
 def test_every_figure_has_a_name() -> None:

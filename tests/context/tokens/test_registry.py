@@ -19,11 +19,6 @@ from nexus_context.tokens import get_model_limits, models
 REGISTRY: dict[str, Any] = json.loads(TARGET.read_bytes())
 
 
-def check(name: str) -> dict[str, Any]:
-    """What the registry says of a model."""
-    return dict(REGISTRY["models"][name])
-
-
 def test_the_committed_registry_has_no_mistake() -> None:
     assert list(problems(REGISTRY)) == []
     assert TARGET.read_text(encoding="utf-8") == as_json(REGISTRY)
@@ -70,7 +65,7 @@ def test_the_committed_page_is_fresh() -> None:
     ],
 )
 def test_what_the_registry_says(name: str, expected: dict[str, Any]) -> None:
-    record = check(name)
+    record = REGISTRY["models"][name]
     assert {field: record[field] for field in expected} == expected
     limits = get_model_limits(name)
     assert {field: getattr(limits, field) for field in expected} == expected
@@ -83,7 +78,7 @@ def test_models_that_do_not_cache_have_no_minimum() -> None:
         if "cache_minimum" in record and "prompt_caching" not in record["supports"]
     ]
     assert wrong == []
-    assert "prompt_caching" not in check("gpt-4")["supports"]
+    assert "prompt_caching" not in REGISTRY["models"]["gpt-4"]["supports"]
 
 
 def test_every_claude_has_prices_of_writes() -> None:

@@ -23,18 +23,13 @@ from nexus_context.turn.manager import ContextManager
 from nexus_context.turn.models import model_of
 from nexus_context.turn.prefix import compare
 from nexus_context.turn.request import AssembledContext, Request
-from support.fixture import write_fixture
-from support.folders import load_folder
+from support.folders import load_configured
 from support.views import check as check_view
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 WINDOW = (
     '{"provider": {"model": "claude-sonnet-4-5"}, "context": {"max_tokens": 2600, "reserve_tokens": 500}}'
 )
-
-
-def loaded(root: Path, config: str = "{}") -> Snapshot:
-    return load_folder(write_fixture(f"//- /home/a/.nexus3/config.json\n{config}\n", root), "/home/a")
 
 
 class Talk:
@@ -87,7 +82,7 @@ def turns(talk: Talk) -> Iterator[AssembledContext]:
 
 
 def test_a_turn_is_sent_again_as_it_was_sent(tmp_path: Path) -> None:
-    talk = Talk(loaded(tmp_path))
+    talk = Talk(load_configured(tmp_path))
     for _ in turns(talk):
         talk.answer(Message("assistant", "Behind the wall."))
     talk.ask("Is it open?")
@@ -105,7 +100,7 @@ def test_a_turn_is_sent_again_as_it_was_sent(tmp_path: Path) -> None:
 
 
 def test_what_an_earlier_message_has_is_not_repeated(tmp_path: Path) -> None:
-    talk = Talk(loaded(tmp_path))
+    talk = Talk(load_configured(tmp_path))
     reports = []
     for context in turns(talk):
         reports.append(context.metadata.get("memory", {}))
@@ -116,7 +111,7 @@ def test_what_an_earlier_message_has_is_not_repeated(tmp_path: Path) -> None:
 
 
 def test_the_rows_of_a_turn_move_to_the_history(tmp_path: Path) -> None:
-    talk = Talk(loaded(tmp_path))
+    talk = Talk(load_configured(tmp_path))
     asked = talk.ask("Where?", items=["The key is with Bors."])
     talk.answer(Message("assistant", "There."))
     again = talk.ask("Why?")
@@ -130,7 +125,7 @@ def test_the_rows_of_a_turn_move_to_the_history(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ending", [Message("tool", "a wall", tool_call_id="c"), None])
 def test_a_tool_loop_keeps_the_time_of_its_turn(tmp_path: Path, ending: Message | None) -> None:
-    talk = Talk(loaded(tmp_path))
+    talk = Talk(load_configured(tmp_path))
     talk.ask("Where?")
     talk.answer(
         Message("assistant", None, (ToolCall("c", "look", {}),)), Message("tool", "a wall", tool_call_id="c")
@@ -145,7 +140,7 @@ def test_a_tool_loop_keeps_the_time_of_its_turn(tmp_path: Path, ending: Message 
 
 
 def test_plain_replay_sends_only_what_the_user_wrote(tmp_path: Path) -> None:
-    talk = Talk(loaded(tmp_path, '{"context": {"replay": "plain"}}'))
+    talk = Talk(load_configured(tmp_path, '{"context": {"replay": "plain"}}'))
     for _ in turns(talk):
         talk.answer(Message("assistant", "Yes."))
     users = [content_of(message) for message in talk.ask("Why?").history if message.role == "user"]
@@ -155,7 +150,7 @@ def test_plain_replay_sends_only_what_the_user_wrote(tmp_path: Path) -> None:
 
 
 def test_a_cut_leaves_out_event_and_memory_text_of_earlier_turns_first(tmp_path: Path) -> None:
-    talk = Talk(loaded(tmp_path, WINDOW))
+    talk = Talk(load_configured(tmp_path, WINDOW))
     kept: list[int] = []
     for number in range(60):
         context = talk.ask(f"Question {number}?", items=[f"Passage {number}: {'the gate ' * 40}"])
@@ -180,7 +175,7 @@ def test_a_cut_leaves_out_event_and_memory_text_of_earlier_turns_first(tmp_path:
     )
 )
 def test_the_reported_reuse_is_what_the_bytes_share(tmp_path: Path, steps: list[tuple[str, int]]) -> None:
-    talk = Talk(loaded(tmp_path, WINDOW))
+    talk = Talk(load_configured(tmp_path, WINDOW))
     counter = model_of(talk.snapshot, None)[1]
     for number, (step, size) in enumerate(steps):
         if step == "compact" or step == "undo":
@@ -226,7 +221,7 @@ def all_sent(context: AssembledContext) -> list[Message]:
 
 
 def test_a_ledger_returns_the_same_bytes(tmp_path: Path) -> None:
-    talk = Talk(loaded(tmp_path))
+    talk = Talk(load_configured(tmp_path))
     counter = SimpleTokenCounter()
     ledger = open_ledger(str(tmp_path / "ledger.db"))
     for _ in turns(talk):
@@ -253,7 +248,7 @@ def test_a_ledger_returns_the_same_bytes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("placement", ["event", "off"])
 def test_a_loop_of_tools_that_goes_on_hours_later_is_told_the_time(tmp_path: Path, placement: str) -> None:
     config = f'{{"context": {{"datetime": {{"placement": "{placement}"}}}}}}'
-    talk = Talk(loaded(tmp_path, config))
+    talk = Talk(load_configured(tmp_path, config))
 
     def step(number: int) -> AssembledContext:
         talk.answer(Message("assistant", None, (ToolCall(f"c{number}", "look", {}),)))
@@ -275,7 +270,7 @@ def test_a_loop_of_tools_that_goes_on_hours_later_is_told_the_time(tmp_path: Pat
 
 @pytest.mark.parametrize("form", ["openai", "openai-responses", "anthropic", "gemini"])
 def test_the_time_stands_behind_the_result(tmp_path: Path, form: str) -> None:
-    talk = Talk(loaded(tmp_path, '{"provider": {"model": "gpt-4o"}}'))
+    talk = Talk(load_configured(tmp_path, '{"provider": {"model": "gpt-4o"}}'))
     talk.ask("Where is the gate?", format=form)
     talk.answer(Message("assistant", None, (ToolCall("c1", "look", {}),)))
     talk.conversation.add_tool_result("c1", "look", "a wall")
@@ -285,7 +280,7 @@ def test_the_time_stands_behind_the_result(tmp_path: Path, form: str) -> None:
 
 
 def test_results_in_a_users_content_are_a_loop_too(tmp_path: Path) -> None:
-    snapshot, chat = loaded(tmp_path), ContextManager()
+    snapshot, chat = load_configured(tmp_path), ContextManager()
     first = assemble(snapshot, chat, Request(Message("user", "Where is the gate?")), now=NOON)
     call = {"type": "tool_use", "id": "c1", "name": "look", "input": {}}
     result = {"type": "tool_result", "tool_use_id": "c1", "content": "a wall"}

@@ -15,7 +15,6 @@ from nexus_context.errors import RequestError
 from nexus_context.folder.snapshot import Snapshot
 from nexus_context.ledger import open_ledger
 from nexus_context.ledger.errors import LedgerError
-from nexus_context.ledger.records import Counted, NewTurn
 from nexus_context.ledger.store import Ledger
 from nexus_context.memory.item import MemoryItem
 from nexus_context.tokens import counter_for
@@ -26,6 +25,7 @@ from nexus_context.turn.prefix import compare
 from nexus_context.turn.request import AssembledContext, Options, Request
 from support.fixture import write_fixture
 from support.folders import load_folder
+from support.ledgers import turn_of
 from support.strict_provider import Answer, Pricing, Reply, StrictProvider
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -97,8 +97,7 @@ class Chat:
     def restart(self, ledger: Ledger, session: str) -> None:
         """Write everything to a ledger, and go on with what it returns."""
         history = self.conversation.history
-        turn = NewTurn(messages=tuple(Counted(one, 1) for one in history.messages), counter="x")
-        ledger.append("/home/a", session, turn)
+        ledger.append("/home/a", session, turn_of(*history.messages))
         stored = ledger.history("/home/a", session)
         assert stored is not None
         self.conversation = ContextManager()

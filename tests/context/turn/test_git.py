@@ -29,7 +29,7 @@ from nexus_context.turn.git import (
 from nexus_context.turn.manager import ContextManager
 from nexus_context.turn.request import AssembledContext, Request
 from support.fixture import write_fixture
-from support.folders import load_folder
+from support.folders import load_configured
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 WAIT_S = 20.0
@@ -350,7 +350,6 @@ def test_broken_and_foreign_repositories(tmp_path: Path, monkeypatch: pytest.Mon
     assert only_read(tmp_path) == ["Git: on branch planted"]  # opened by the user
 
 
-CONFIG = "//- /home/a/.nexus3/config.json\n{}\n//- /home/a/NEXUS.md\nRules.\n"
 STATE = GitState(branch="main", changes=Changes(1, unstaged=1, files=(" M a.py",)))
 SAID = "Git: on branch main\nChanged files: 1 not staged\n M a.py"
 
@@ -363,7 +362,7 @@ def check(
     memory: tuple[MemoryItem, ...] = (),
 ) -> tuple[AssembledContext, str, dict[str, int]]:
     """Assemble: the context, the text of its last message and its rows; all rows sum to the total."""
-    snapshot = load_folder(write_fixture(CONFIG.format(config), root), "/home/a")
+    snapshot = load_configured(root, config, "//- /home/a/NEXUS.md\nRules.\n")
     made = assemble(snapshot, ContextManager(), request, now=NOW, memory=memory)
     assert sum(row.tokens for row in made.usage.rows) == made.usage.total
     content = "" if made.current_message is None else content_of(made.current_message)
@@ -409,7 +408,7 @@ def test_git_is_in_the_event_with_a_row_and_not_in_the_prefix(tmp_path: Path) ->
     ],
 )
 def test_when_git_is_told(tmp_path: Path, request_: Request, config: str, expected: bool) -> None:
-    snapshot = load_folder(write_fixture(f"//- /home/a/.nexus3/config.json\n{config}\n", tmp_path), "/home/a")
+    snapshot = load_configured(tmp_path, config)
     made = assemble(snapshot, ContextManager(), request_, now=NOW)
     content = "" if made.current_message is None else str(content_of(made.current_message))
     rows = [row.label for row in made.usage.rows if row.category == "event"]

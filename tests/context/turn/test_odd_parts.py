@@ -1,7 +1,6 @@
 """Parts of any type with a value that no provider would write there: each format sends or replaces them."""
 
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +13,7 @@ from nexus_context.folder.snapshot import Snapshot
 from nexus_context.turn.assembly import assemble
 from nexus_context.turn.manager import ContextManager
 from nexus_context.turn.request import Options, Request
-from support.fixture import write_fixture
-from support.folders import load_folder
+from support.folders import load_configured
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 MODELS = {
@@ -43,8 +41,7 @@ INNER = ("type", "media_type", "data", "url", "file_id", "file_data", "format", 
 
 @pytest.fixture(scope="module")
 def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
-    root: Path = tmp_path_factory.mktemp("folder")
-    return load_folder(write_fixture("//- /home/a/.nexus3/config.json\n{}\n", root), "/home/a")
+    return load_configured(tmp_path_factory.mktemp("folder"))
 
 
 @st.composite

@@ -7,7 +7,6 @@ TIMES=500` draws 10,000 of them.
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,8 +20,7 @@ from nexus_context.turn.assembly import assemble
 from nexus_context.turn.manager import ContextManager
 from nexus_context.turn.request import Options, Request
 from support.conversations import PARTS
-from support.fixture import write_fixture
-from support.folders import load_folder
+from support.folders import load_configured
 from support.provider_rules import check_anthropic, check_gemini, check_openai, check_responses
 from support.provider_types import (
     check_anthropic_types,
@@ -105,8 +103,7 @@ TOOLS: list[Any] = [
 
 @pytest.fixture(scope="module")
 def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
-    root: Path = tmp_path_factory.mktemp("folder")
-    return load_folder(write_fixture("//- /home/a/.nexus3/config.json\n{}\n", root), "/home/a")
+    return load_configured(tmp_path_factory.mktemp("folder"))
 
 
 def with_marks(messages: list[Message]) -> list[Message]:

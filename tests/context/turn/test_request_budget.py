@@ -18,8 +18,7 @@ from nexus_context.errors import ContextOverflowError
 from nexus_context.folder.snapshot import Snapshot
 from nexus_context.turn.manager import ContextManager
 from nexus_context.turn.request import AssembledContext
-from support.fixture import write_fixture
-from support.folders import load_folder
+from support.folders import load_configured
 
 NOW = datetime(2026, 11, 26, 9, 5, tzinfo=UTC)
 SONNET = "claude-sonnet-4-5"
@@ -27,8 +26,7 @@ SONNET = "claude-sonnet-4-5"
 
 def folder(tmp_path: Path, model: str = SONNET, *, prompt: str = "", **settings: Any) -> Snapshot:
     config = json.dumps({"provider": {"model": model}} | settings)
-    files = f"//- /home/a/.nexus3/config.json\n{config}\n//- /home/a/NEXUS.md\n{prompt}\n"
-    return load_folder(write_fixture(files, tmp_path), "/home/a")
+    return load_configured(tmp_path, config, f"//- /home/a/NEXUS.md\n{prompt}\n")
 
 
 def check(

@@ -7,7 +7,6 @@ oldest that Nexus supports (anthropic 1.0, openai 2.0, google-genai 2.0) and the
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,8 +17,7 @@ from nexus_context.folder.snapshot import Snapshot
 from nexus_context.turn.assembly import assemble
 from nexus_context.turn.manager import ContextManager
 from nexus_context.turn.request import Options, Request
-from support.fixture import write_fixture
-from support.folders import load_folder
+from support.folders import load_configured
 from support.sdk_types import Example, examples_of
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -39,8 +37,7 @@ LEFT_OUT = ("thinking-left-out", "compaction-left-out", "message-empty", "compac
 
 @pytest.fixture(scope="module")
 def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
-    root: Path = tmp_path_factory.mktemp("folder")
-    return load_folder(write_fixture("//- /home/a/.nexus3/config.json\n{}\n", root), "/home/a")
+    return load_configured(tmp_path_factory.mktemp("folder"))
 
 
 def parts_of(form: str) -> Any:

@@ -12,7 +12,7 @@ from nexus_context.turn.assembly import assemble
 from nexus_context.turn.manager import ContextManager
 from nexus_context.turn.request import AssembledContext, Options, Request
 from support.fixture import write_fixture
-from support.folders import load_folder
+from support.folders import load_configured, load_folder
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 MODELS = {
@@ -26,7 +26,7 @@ TURNS = 50
 
 def assembled(root: Path, form: str, messages: list[Message], **options: Any) -> AssembledContext:
     config = '{"context": {"max_tokens": 100000, "datetime": {"placement": "off"}}}'
-    snapshot = load_folder(write_fixture(f"//- /home/a/.nexus3/config.json\n{config}\n", root), "/home/a")
+    snapshot = load_configured(root, config)
     conversation = ContextManager()
     conversation.add(messages)
     model = MODELS.get(form, "claude-sonnet-4-5")

@@ -20,16 +20,11 @@ from nexus_context.turn.assembly import assemble, usage_of
 from nexus_context.turn.manager import ContextManager
 from nexus_context.turn.prefix import compare
 from nexus_context.turn.request import FORMATS, AssembledContext, Options, Request
-from support.fixture import write_fixture
-from support.folders import load_folder
+from support.folders import load_configured
 from support.histories import IMAGE, Letters, conversation, histories, shown
 from support.provider_rules import CHECKS
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
-
-
-def loaded(root: Path, config: str = "{}") -> Snapshot:
-    return load_folder(write_fixture(f"//- /home/a/.nexus3/config.json\n{config}\n", root), "/home/a")
 
 
 def check(
@@ -41,7 +36,7 @@ def check(
 ) -> AssembledContext:
     """Assemble "Why?" for a folder with these settings; the rows sum to the total."""
     request = Request(message=Message("user", "Why?"), format=form, options=options)
-    made = assemble(loaded(root, config), ContextManager(), request, now=NOW)
+    made = assemble(load_configured(root, config), ContextManager(), request, now=NOW)
     assert sum(row.tokens for row in made.usage.rows) == made.usage.total
     return made
 
@@ -150,7 +145,7 @@ def assembled(
     if room is not None:
         options |= {"max_context_tokens": room, "reserve_tokens": 0}
     request = Request(Message("user", "Why?"), format=form, options=Options(**options))
-    made = assemble(loaded(root, config), session, request, now=NOW)
+    made = assemble(load_configured(root, config), session, request, now=NOW)
     assert sum(row.tokens for row in made.usage.rows) == made.usage.total
     assert made.budget.used.total == made.usage.total == sum(made.metadata["tokens"].values())
     return made
@@ -210,7 +205,7 @@ def test_a_long_result_is_shortened_and_named(tmp_path: Path) -> None:
     session = ContextManager()
     session.add([*conversation("u1 c2"), result])
     options = Options(max_context_tokens=2_000, reserve_tokens=0)
-    snapshot = loaded(tmp_path, '{"provider": {"model": "gpt-4o"}}')
+    snapshot = load_configured(tmp_path, '{"provider": {"model": "gpt-4o"}}')
     made = assemble(snapshot, session, Request(format="anthropic", options=options), now=NOW)
     assert made.metadata["truncation"]["shortened"] == [2]
     assert "left out here" in str(made.request)
@@ -267,7 +262,7 @@ def test_tools_that_are_left_out_are_told(tmp_path: Path) -> None:
 
 
 def test_two_turns_have_their_prefix_in_common(tmp_path: Path) -> None:
-    snapshot, session = loaded(tmp_path, '{"provider": {"model": "gpt-4o"}}'), ContextManager()
+    snapshot, session = load_configured(tmp_path, '{"provider": {"model": "gpt-4o"}}'), ContextManager()
     session.add(conversation("u1 a1"))
     before = assemble(snapshot, session, Request(Message("user", "Why?")), now=NOW)
     session.add(conversation("u2 a2"))
@@ -282,7 +277,7 @@ def test_two_turns_have_their_prefix_in_common(tmp_path: Path) -> None:
 
 
 def test_what_is_counted_is_what_is_sent_with_the_date_in_the_prompt(tmp_path: Path) -> None:
-    snapshot = loaded(tmp_path, '{"context": {"datetime": {"placement": "system"}}}')
+    snapshot = load_configured(tmp_path, '{"context": {"datetime": {"placement": "system"}}}')
     made = assemble(snapshot, ContextManager(), Request(), now=NOW)
     assert "2026-11-20" in made.prompt.text
     assert prompt_for(snapshot, now=NOW) == made.prompt
@@ -311,7 +306,7 @@ def test_a_cleared_conversation_costs_nothing() -> None:
     ],
 )
 def test_only_what_the_user_says_has_the_time_before_it(tmp_path: Path, message: Message) -> None:
-    snapshot = loaded(tmp_path)
+    snapshot = load_configured(tmp_path)
     for event in (None, {"platform": "vim"}):
         request = Request(message=message, event=event)
         assert assemble(snapshot, ContextManager(), request, now=NOW).current_message == message
@@ -365,7 +360,7 @@ def recalled(
     session = ContextManager()
     session.add(conversation(text))
     request = request or Request(Message("user", "Why?"))
-    snapshot = snapshot or loaded(root, config)
+    snapshot = snapshot or load_configured(root, config)
     made = assemble(snapshot, session, request, now=NOW, memory=items)
     _check_rows(made)
     return made
@@ -454,7 +449,7 @@ def test_memory_never_changes_what_providers_cache(tmp_path: Path) -> None:
 
 
 def test_the_least_important_gives_way_first(tmp_path: Path) -> None:
-    snapshot = loaded(tmp_path, '{"provider": {"model": "gpt-4o"}}')
+    snapshot = load_configured(tmp_path, '{"provider": {"model": "gpt-4o"}}')
     whole = recalled(tmp_path, ITEMS)
     seen: list[list[str]] = []
     for room in range(whole.usage.total, whole.usage.total - whole.metadata["tokens"]["memory"] - 20, -1):
@@ -486,7 +481,7 @@ EXAMPLES = 60
 
 @pytest.fixture(scope="module")
 def kept_folder(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
-    return loaded(tmp_path_factory.mktemp("folder"), '{"provider": {"model": "gpt-4o"}}')
+    return load_configured(tmp_path_factory.mktemp("folder"), '{"provider": {"model": "gpt-4o"}}')
 
 
 WORDS = st.text(alphabet="abc \n</memory>é中", min_size=0, max_size=400)

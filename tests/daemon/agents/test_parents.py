@@ -1,30 +1,18 @@
 """Agents of the settings in the daemon, looked at and started while their parents do not live."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from support.asking import FILES, Asking, write
-from support.desk import CONFIG, Desk, tell_story
+from support.asking import FILES, Asking, check
+from support.desk import CONFIG, Desk, write
 from support.waiting import wait_until
 
 SETTINGS = """{"provider": {"model": "gpt-4o"}, "agents": {
   "lead": {"cwd": "api", "role": "manager"},
   "hand": {"cwd": "web", "parent": "lead", "task": "Fix it."},
   "one": {"parent": "two"}, "two": {"parent": "one"}}}"""
-
-
-def check(tmp_path: Path, story: Callable[[Desk, Asking], Any]) -> None:
-    """Tell a story about a daemon with a client in the folder /a, whose settings name agents."""
-
-    async def told(desk: Desk) -> None:
-        for path, text in {**FILES, CONFIG: SETTINGS}.items():
-            write(desk, path, text)
-        await story(desk, Asking(desk, await desk.client()))
-
-    tell_story(tmp_path, told)
+NAMED = {**FILES, CONFIG: SETTINGS}
 
 
 def test_an_agent_is_looked_at_before_its_parents_are_started(tmp_path: Path) -> None:
@@ -42,7 +30,7 @@ def test_an_agent_is_looked_at_before_its_parents_are_started(tmp_path: Path) ->
         await ask("agent/spawn", agentId="hand")
         assert await ask("context/preview", agent="hand") == seen
 
-    check(tmp_path, story)
+    check(tmp_path, story, NAMED)
 
 
 @pytest.mark.parametrize("path", ["/a/api/AGENTS.md", "/a/api/.nexus3/AGENT.lead.md"])
@@ -58,7 +46,7 @@ def test_what_is_looked_at_follows_the_files_of_its_parents(tmp_path: Path, path
         write(desk, path, "Other rules.\n")
         await wait_until(seen)
 
-    check(tmp_path, story)
+    check(tmp_path, story, NAMED)
 
 
 def test_who_cannot_be_started_cannot_be_looked_at(tmp_path: Path) -> None:
@@ -74,4 +62,4 @@ def test_who_cannot_be_started_cannot_be_looked_at(tmp_path: Path) -> None:
             )
             assert (await ask.refused("context/preview", viewAs=view))[0] == code
 
-    check(tmp_path, story)
+    check(tmp_path, story, NAMED)

@@ -13,8 +13,8 @@ from nexus_daemon.agents.registry import AgentRegistry
 from nexus_daemon.workspace.agent_documents import named_document
 from nexus_daemon.workspace.folders import MOST_PREVIEWS
 from nexus_daemon.workspace.publish import Publisher
-from support.asking import API, Asking, check, ended, write
-from support.desk import CONFIG, TIMEOUT_S, Desk, published, tell_story
+from support.asking import API, Asking, check, ended
+from support.desk import CONFIG, TIMEOUT_S, Desk, published, tell_story, write
 from support.talk import Message, Talk, call, tell
 from support.waiting import wait_until, yield_to_loop
 

@@ -16,8 +16,8 @@ from nexus_context.ledger.errors import LedgerError
 from nexus_daemon.windows import folder_ledgers
 from nexus_daemon.windows.daemon import Daemon
 from nexus_daemon.workspace.workers import MOST_LOADS
-from support.asking import API, FILES, Asking, again, check, ended, write
-from support.desk import Desk, tell_story
+from support.asking import API, FILES, Asking, again, check, ended
+from support.desk import Desk, tell_story, write
 from support.talk import Message, call
 from support.waiting import wait_until, yield_to_loop
 
@@ -535,8 +535,6 @@ def test_a_folder_that_is_deleted_still_answers_for_its_agents(tmp_path: Path) -
 
 def test_another_workspace_folder_is_a_place_for_agents_too(tmp_path: Path) -> None:
     async def told(desk: Desk) -> None:
-        for path, text in FILES.items():
-            write(desk, path, text)
         ask = Asking(desk, await desk.client("/a", "/outside"))
         made = await ask("agent/spawn", agentId="other", cwd=desk.uri("/outside"))
         assert made["cwd"] == desk.tree.path("/outside")
@@ -546,7 +544,7 @@ def test_another_workspace_folder_is_a_place_for_agents_too(tmp_path: Path) -> N
         assert "Rules of others." not in (await there("context/preview", agent="other"))["text"]
         await ended(other)
 
-    tell_story(tmp_path, told)
+    tell_story(tmp_path, told, FILES)
 
 
 # ---------------------------------------------------------------- the ledger

@@ -11,8 +11,8 @@ import pytest
 from nexus_context import agents
 from nexus_context.folder import snapshot
 from nexus_daemon.workspace import watcher
-from support.asking import Asking, check, write
-from support.desk import Desk, tell_story
+from support.asking import Asking, check
+from support.desk import Desk, tell_story, write
 from support.waiting import wait_until
 
 DIRECTORIES = 12

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from support.asking import Asking, check, write
-from support.desk import Desk
+from support.asking import Asking, check
+from support.desk import Desk, write
 
 
 def read(result: Any) -> list[tuple[str, str, bool]]:

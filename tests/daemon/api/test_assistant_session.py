@@ -6,9 +6,9 @@ from typing import Any
 
 from nexus_context.assistants.tracking import followers
 from support.asking import Asking, check
-from support.asking import write as write_file
 from support.assistant_transcripts import Claude, Codex, lines, write
 from support.desk import Desk
+from support.desk import write as write_file
 from support.talk import HELLO, Message, Talk
 from support.waiting import wait_until
 

@@ -2,17 +2,15 @@
 
 import json
 from collections.abc import Awaitable, Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nexus_context.memory.events import Event
-from nexus_daemon.server import build
-from support.desk import Desk, tell_story
-from support.talk import HELLO, Talk, call
-from support.waiting import wait_until, yield_to_loop
+from support.desk import CONFIG, Desk, tell_story
+from support.talk import Talk, call
+from support.waiting import wait_until
 
 SETTINGS = '{"provider": {"model": "gpt-4o"}}'
 TURN = [
@@ -70,14 +68,9 @@ class Events:
 
 def check(root: Path, story: Story, settings: str = SETTINGS) -> None:
     async def told(desk: Desk) -> None:
-        Path(desk.tree.path("/a/.nexus3/config.json")).write_text(settings, encoding="utf-8")
-        talk = Talk(partial(build, lambda: desk.daemon))
-        folders = [{"uri": desk.uri("/a"), "name": "a"}]
-        talk.send({**HELLO, "params": {**HELLO["params"], "workspaceFolders": folders}})
-        await yield_to_loop()
-        await story(Events(desk, talk))
+        await story(Events(desk, await desk.client()))
 
-    tell_story(root, told)
+    tell_story(root, told, {CONFIG: settings})
 
 
 async def spawn(events: Events) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from nexus_daemon.workspace import knowledge
-from support.asking import Asking, check, write
-from support.desk import CONFIG, Desk
+from support.asking import Asking, check
+from support.desk import CONFIG, Desk, write
 from support.waiting import wait_until
 
 DEPLOY = "# Deploy\n\nTalk.\n\n## Rollback 🚀\n\nRun `make rollback` with sk-live-4242424242424242424242.\n"

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from support.asking import Asking, again, check, ended, write
-from support.desk import Desk
+from support.asking import Asking, again, check, ended
+from support.desk import Desk, write
 from support.talk import call
 
 REMEDY = "Leave out `agent` to use the folder's own agent, or start that agent again."

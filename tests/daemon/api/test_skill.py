@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from support.asking import Asking, check, write
-from support.desk import Desk
+from support.asking import Asking, check
+from support.desk import Desk, write
 
 SKILL = """---
 name: pdf-forms

@@ -334,7 +334,7 @@ def test_what_a_turn_was_sent_besides_is_listed(tmp_path: Path) -> None:
         await configured(desk, talk)
         Path(desk.tree.path("/a/EXTRA.md")).write_text("Be brief.")
         attached = [{"uri": desk.uri("/a/EXTRA.md")}]
-        assembled = await desk.ask(talk, 2, "nexus/context/assemble", message="Hi.", attachments=attached)
+        assembled = await desk.assemble(talk, 2, message="Hi.", attachments=attached)
         included = assembled["metadata"]["memory"]["included"]
         await say(desk, talk, user("Hi."), assistant("Hello."))
         page = await desk.ask(talk, 3, "nexus/session/transcript")
@@ -350,10 +350,9 @@ def test_messages_and_turns_have_what_they_were_made_of(tmp_path: Path) -> None:
         await configured(desk, talk)
         Path(desk.tree.path("/a/EXTRA.md")).write_text("Be brief.")
         event = {"id": "e", "platform": "slack\x1b[2J", "hookData": ["a", "b"]}
-        assembled = await desk.ask(
+        assembled = await desk.assemble(
             talk,
             2,
-            "nexus/context/assemble",
             message="Hi.",
             event=event,
             attachments=[{"uri": desk.uri("/a/EXTRA.md")}],

@@ -15,10 +15,6 @@ TEXT = st.text(st.sampled_from("ab é\u2028\u0085\f😀𝒳\r\n"), max_size=30)
 ENCODING = st.sampled_from(lsp_types.ENCODINGS)
 
 
-def check(uri: str, *, windows: bool = False) -> str | None:
-    return convert.uri_to_path(uri, windows=windows)
-
-
 @pytest.mark.parametrize(
     ("uri", "path"),
     [
@@ -44,7 +40,7 @@ def check(uri: str, *, windows: bool = False) -> str | None:
     ],
 )
 def test_uri_to_path(uri: str, path: str | None) -> None:
-    assert check(uri) == path
+    assert convert.uri_to_path(uri) == path
 
 
 @pytest.mark.parametrize(
@@ -58,7 +54,7 @@ def test_uri_to_path(uri: str, path: str | None) -> None:
     ],
 )
 def test_windows(uri: str, path: str | None, back: str | None) -> None:
-    assert check(uri, windows=True) == path
+    assert convert.uri_to_path(uri, windows=True) == path
     if path is not None:
         assert convert.path_to_uri(path, windows=True) == back
 
@@ -71,7 +67,7 @@ def test_path_round_trip(parts: list[str]) -> None:
     path = "/" + "/".join(parts)
     uri = convert.path_to_uri(path)
     assert uri.isascii()
-    assert check(uri) == path
+    assert convert.uri_to_path(uri) == path
 
 
 def naive_units(text: str, encoding: str) -> int:

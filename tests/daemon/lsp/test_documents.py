@@ -20,12 +20,6 @@ def edit(start: tuple[int, int], end: tuple[int, int], text: str) -> ContentChan
     return ContentChange(text, Range(Position(*start), Position(*end)))
 
 
-def check(text: str, *changes: ContentChange, encoding: str = "utf-16") -> str:
-    for change in changes:
-        text = apply_change(text, change, encoding)
-    return text
-
-
 @pytest.mark.parametrize(
     ("before", "change", "after"),
     [
@@ -51,7 +45,7 @@ def check(text: str, *changes: ContentChange, encoding: str = "utf-16") -> str:
     ],
 )
 def test_change(before: str, change: ContentChange, after: str) -> None:
-    assert check(before, change) == after
+    assert apply_change(before, change, "utf-16") == after
 
 
 def lines_of(text: str) -> list[str]:
@@ -96,7 +90,7 @@ def test_edits_equal_a_naive_model(text: str, encoding: str, data: st.DataObject
         expected = text[:low] + new + text[high:]
         if encoding == "utf-16":
             expected = naive_edit(text, start, end, new)
-        text = check(text, edit(start, end, new), encoding=encoding)
+        text = apply_change(text, edit(start, end, new), encoding)
         assert text == expected
 
 

@@ -15,8 +15,8 @@ import pytest
 from nexus_context.folder.prompt.environment import detect
 from nexus_daemon.process.client_process import ClientProcess, zone
 from nexus_daemon.workspace.inputs import load_inputs
-from support.asking import Asking, write
-from support.desk import CONFIG, Desk, tell_story
+from support.asking import Asking
+from support.desk import CONFIG, Desk, tell_story, write
 from support.talk import HELLO
 from support.waiting import wait_until
 

@@ -6,7 +6,6 @@ from typing import Any
 import apsw
 
 from support.desk import Desk, tell_story
-from support.talk import Talk
 
 
 def sent(context: Any) -> list[Any]:
@@ -15,15 +14,11 @@ def sent(context: Any) -> list[Any]:
     return [*context["history"], *current]
 
 
-async def ask(desk: Desk, talk: Talk, number: int, **params: Any) -> Any:
-    return await desk.ask(talk, number, "nexus/context/assemble", **params)
-
-
 def test_turns_are_appended_as_they_were_sent(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
         talk = await desk.client()
         await desk.ask(talk, 1, "nexus/agent/message", source="tester", target="main", content="It burns.")
-        first = await ask(desk, talk, 2, message="Where?", event={"platform": "repl"})
+        first = await desk.assemble(talk, 2, message="Where?", event={"platform": "repl"})
         assert first["history"][0]["content"].startswith("[Session started: ")  # from the first request on
         asked = {"role": "user", "content": "Where?"}
         call = {
@@ -33,10 +28,10 @@ def test_turns_are_appended_as_they_were_sent(tmp_path: Path) -> None:
         }
         turn = [asked, call, {"role": "tool", "toolCallId": "c", "content": "a wall"}]
         await desk.ask(talk, 3, "nexus/session/append", messages=turn)
-        second = await ask(desk, talk, 4)
+        second = await desk.assemble(talk, 4)
         assert sent(second)[: len(sent(first))] == sent(first)
         await desk.ask(talk, 5, "nexus/session/append", messages=[{"role": "assistant", "content": "There."}])
-        third = await ask(desk, talk, 6, message="Why?")
+        third = await desk.assemble(talk, 6, message="Why?")
         assert sent(third)[: len(sent(second))] == sent(second)
         assert "It burns." in str(third["history"])
         cache = third["metadata"]["cache"]
@@ -44,7 +39,7 @@ def test_turns_are_appended_as_they_were_sent(tmp_path: Path) -> None:
         kept = await desk.ask(talk, 7, "nexus/session/messages")
         assert kept["messages"][1:4] == turn  # messages come back as they went in
         window = await desk.client()
-        other = await ask(desk, window, 1, message="Why?")
+        other = await desk.assemble(window, 1, message="Why?")
         assert other["history"] == third["history"]
         usage = await desk.ask(window, 2, "nexus/context/usage")
         labels = {row["label"] for row in usage["rows"] if row["category"] == "history"}
@@ -58,16 +53,16 @@ def test_a_loop_that_goes_on_hours_later_is_told_the_time_also_by_another_daemon
 
     async def before(desk: Desk) -> None:
         talk = await desk.client()
-        first = await ask(desk, talk, 1, message="Where?")
+        first = await desk.assemble(talk, 1, message="Where?")
         turn = [first["currentMessage"], call, {"role": "tool", "toolCallId": "c", "content": "a wall"}]
         await desk.ask(talk, 2, "nexus/session/append", messages=turn)
-        assert (await ask(desk, talk, 3))["currentMessage"] is None
+        assert (await desk.assemble(talk, 3))["currentMessage"] is None
 
     async def soon(desk: Desk) -> None:
-        assert (await ask(desk, await desk.client(), 1))["currentMessage"] is None
+        assert (await desk.assemble(await desk.client(), 1))["currentMessage"] is None
 
     async def later(desk: Desk) -> None:
-        message = (await ask(desk, await desk.client(), 1))["currentMessage"]
+        message = (await desk.assemble(await desk.client(), 1))["currentMessage"]
         assert message["content"].startswith("Current time: ")
 
     tell_story(tmp_path, before)
@@ -82,10 +77,10 @@ def test_a_loop_that_goes_on_hours_later_is_told_the_time_also_by_another_daemon
 def test_a_client_may_append_what_it_sent(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
         talk = await desk.client()
-        first = await ask(desk, talk, 1, message="Where?")
+        first = await desk.assemble(talk, 1, message="Where?")
         answer = {"role": "assistant", "content": "There."}
         await desk.ask(talk, 2, "nexus/session/append", messages=[first["currentMessage"], answer])
-        second = await ask(desk, talk, 3, message="Why?")
+        second = await desk.assemble(talk, 3, message="Why?")
         assert sent(second)[: len(sent(first))] == sent(first)
         kept = await desk.ask(talk, 4, "nexus/session/messages")
         assert kept["messages"][1:] == [{"role": "user", "content": "Where?"}, answer]
@@ -96,9 +91,9 @@ def test_a_client_may_append_what_it_sent(tmp_path: Path) -> None:
 def test_a_turn_that_an_event_began_has_its_message(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
         talk = await desk.client()
-        first = await ask(desk, talk, 1, event={"alarm": "fire"})
+        first = await desk.assemble(talk, 1, event={"alarm": "fire"})
         await desk.ask(talk, 2, "nexus/session/append", messages=[{"role": "assistant", "content": "Run."}])
-        second = await ask(desk, talk, 3, message="Why?")
+        second = await desk.assemble(talk, 3, message="Why?")
         assert sent(second)[: len(sent(first))] == sent(first)
         kept = await desk.ask(talk, 4, "nexus/session/messages")
         assert "alarm: fire" in kept["messages"][1]["content"]
@@ -109,10 +104,10 @@ def test_a_turn_that_an_event_began_has_its_message(tmp_path: Path) -> None:
 def test_a_message_that_no_request_was_made_for_is_as_the_client_wrote_it(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
         talk = await desk.client()
-        await ask(desk, talk, 1, message="Where?")
+        await desk.assemble(talk, 1, message="Where?")
         said = [{"role": "user", "content": "Never mind."}, {"role": "assistant", "content": "Well."}]
         await desk.ask(talk, 2, "nexus/session/append", messages=said)
-        context = await ask(desk, talk, 3, message="Why?")
+        context = await desk.assemble(talk, 3, message="Why?")
         assert context["history"][1:] == said
 
     tell_story(tmp_path, story)
@@ -123,17 +118,17 @@ def test_a_compaction_keeps_the_preamble_of_the_last_turn_only(tmp_path: Path) -
         talk = await desk.client()
         for number in range(1, 13, 2):
             text = f"Question {number}: {'where is the gate? ' * 40}"
-            await ask(desk, talk, number, message=text)
+            await desk.assemble(talk, number, message=text)
             said = [{"role": "user", "content": text}, {"role": "assistant", "content": "There. " * 40}]
             await desk.ask(talk, number + 1, "nexus/session/append", messages=said)
         await desk.ask(talk, 20, "nexus/session/compact")
-        one = await ask(desk, talk, 21, message="Why?")
+        one = await desk.assemble(talk, 21, message="Why?")
         timed = [str(message["content"]).startswith("Current time") for message in one["history"]]
         assert timed.count(True) == 1
         window = await desk.client()
-        assert (await ask(desk, window, 1, message="Why?"))["history"] == one["history"]
+        assert (await desk.assemble(window, 1, message="Why?"))["history"] == one["history"]
         await desk.ask(talk, 22, "nexus/session/undoCompaction")
-        undone = await ask(desk, talk, 23, message="Why?")
+        undone = await desk.assemble(talk, 23, message="Why?")
         assert sum(str(each["content"]).startswith("Current time") for each in undone["history"]) == 6
 
     tell_story(tmp_path, story)

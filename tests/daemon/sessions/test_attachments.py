@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from nexus_context.turn.memory_text import LEAST
-from support.asking import write
-from support.desk import Desk, tell_story
+from support.desk import Desk, tell_story, write
 from support.talk import Talk, tell
 
 NEXUS = "/a/NEXUS.md"
@@ -18,12 +17,10 @@ COPILOT_LABEL = ".github/copilot-instructions.md"
 async def check(
     desk: Desk, talk: Talk, number: int, attachments: list[dict[str, Any]], statuses: dict[str, str]
 ) -> Any:
-    """Assemble a turn: what became of each attachment by its label; all rows sum to the total."""
-    context = await desk.ask(talk, number, "nexus/context/assemble", message="hi", attachments=attachments)
+    """Assemble a turn: what became of each attachment by its label."""
+    context = await desk.assemble(talk, number, message="hi", attachments=attachments)
     reports = context["metadata"].get("attachments", [])
     assert {report["label"]: report["status"] for report in reports} == statuses
-    usage = context["usage"]
-    assert sum(row["tokens"] for row in usage["rows"]) == usage["total"]
     return context
 
 
@@ -135,7 +132,7 @@ def test_one_that_is_too_long_gives_way(tmp_path: Path) -> None:
         full = bare["total"] + bare["reserved"] + LEAST // 2
         for number, (window, status) in enumerate(((20_000, "shortened"), (full, "no-room")), start=2):
             params = {"message": "hi", "attachments": attachments, "options": {"maxContextTokens": window}}
-            context = await desk.ask(talk, number, "nexus/context/assemble", **params)
+            context = await desk.assemble(talk, number, **params)
             assert [report["status"] for report in context["metadata"]["attachments"]] == [status]
             assert not context["usage"]["over"]
 
@@ -171,7 +168,7 @@ def test_a_file_for_some_files_is_sent_with_turns_about_them(
         talk = await desk.client()
         about = [desk.uri(path) for path in files]
         turn = {"message": "hi", "files": about, "attachments": []}
-        context = await desk.ask(talk, 1, "nexus/context/assemble", **turn)
+        context = await desk.assemble(talk, 1, **turn)
         assert outcomes(context) == [(PYTHON_LABEL, status, file)]
         assert context["metadata"]["instructions"][0]["appliesTo"] == "src/**/*.py"
         expected = [f"For these files: {PYTHON_LABEL}"] if status == "sent" else []
@@ -180,7 +177,7 @@ def test_a_file_for_some_files_is_sent_with_turns_about_them(
         assert "applyTo" not in str(context["currentMessage"])
         # the editor attaches it, too: it is there once; where its globs do not fit, the editor knows better
         attached = turn | {"attachments": [{"uri": desk.uri(PYTHON)}]}
-        context = await desk.ask(talk, 2, "nexus/context/assemble", **attached)
+        context = await desk.assemble(talk, 2, **attached)
         (report,) = context["metadata"]["attachments"]
         assert report["status"] == ("in-prompt" if expected else "sent")
         assert str(context["currentMessage"]).count("Type everything.") == 1

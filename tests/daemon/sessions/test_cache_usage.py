@@ -36,7 +36,7 @@ def test_an_edit_breaks_what_was_sent_and_taking_it_back_mends_it(tmp_path: Path
         )  # else a note tells it, and nothing breaks
         desk.open(talk, NEXUS, "A.\n")
         assert await cache(desk, talk, 2) is None
-        turn = await desk.ask(talk, 3, "nexus/context/assemble", message="Hello.", options=OPTIONS)
+        turn = await desk.assemble(talk, 3, message="Hello.", options=OPTIONS)
         sent = turn["metadata"]["stablePrefixTokens"]
         assert await cache(desk, talk, 4) == {"reusedTokens": sent, "prefixTokens": sent}
         await desk.ask(talk, 5, "nexus/session/append", messages=TURN)
@@ -58,7 +58,7 @@ def test_an_edit_breaks_what_was_sent_and_taking_it_back_mends_it(tmp_path: Path
 
         type_text(desk, talk, "A.\n", 3)
         assert await cache(desk, talk, 9) == grown
-        again = await desk.ask(talk, 10, "nexus/context/assemble", message="Go on.", options=OPTIONS)
+        again = await desk.assemble(talk, 10, message="Go on.", options=OPTIONS)
         assert again["metadata"]["cache"] == grown
 
     tell_story(tmp_path, story)
@@ -68,7 +68,7 @@ def test_a_compaction_breaks_it_and_a_cleared_conversation_has_none(tmp_path: Pa
     async def story(desk: Desk) -> None:
         talk = await desk.client()
         await desk.ask(talk, 2, "nexus/session/append", messages=TURN * 12)
-        await desk.ask(talk, 3, "nexus/context/assemble", message="Hello.")
+        await desk.assemble(talk, 3, message="Hello.")
         assert "broke" not in await cache(desk, talk, 4)
         assert await desk.ask(talk, 5, "nexus/session/compact")
         assert (await cache(desk, talk, 6))["broke"]["category"] == "history"

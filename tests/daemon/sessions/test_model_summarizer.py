@@ -90,7 +90,7 @@ def check(root: Path, story: Callable[[Desk, Talk], Awaitable[None]], **settings
 
 def test_a_model_is_asked_on_the_prefix_of_the_conversation_with_the_instruction_last(tmp_path: Path) -> None:
     async def story(desk: Desk, talk: Talk) -> None:
-        turn = await desk.ask(talk, 2, "nexus/context/assemble")
+        turn = await desk.assemble(talk, 2)
         begin(desk, talk, 3, "nexus/session/compact", instructions="Keep the wind.", pins=["Day 3"])
         params = (await question(talk))["params"]
         messages = params.pop("messages")
@@ -334,7 +334,7 @@ def test_of_a_conversation_that_is_cut_all_that_is_summarized_is_sent(tmp_path: 
 
     async def story(desk: Desk, talk: Talk) -> None:
         await desk.ask(talk, 2, "nexus/session/append", messages=DAYS[:22])
-        turn = await desk.ask(talk, 3, "nexus/context/assemble")
+        turn = await desk.assemble(talk, 3)
         assert turn["metadata"]["truncation"]["removedMessages"]
         begin(desk, talk, 4, "nexus/session/compact")
         *sent, instruction = (await question(talk))["params"]["messages"]

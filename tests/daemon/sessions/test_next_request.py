@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from support.asking import write
-from support.desk import Desk, tell_story
+from support.desk import Desk, tell_story, write
 from support.talk import Talk
 
 COPILOT = "/a/.github/copilot-instructions.md"
@@ -31,10 +30,9 @@ async def check(
     tools = list(turn_tools)
     next_turn = {"attachments": attachments, "options": options, "files": about, "turnTools": tools}
     predicted = await desk.ask(talk, number, "nexus/context/usage", nextTurn=next_turn)
-    turn = await desk.ask(
+    turn = await desk.assemble(
         talk,
         number + 1,
-        "nexus/context/assemble",
         message=MESSAGE,
         attachments=attachments[::-1],
         files=about,
@@ -148,7 +146,7 @@ def test_a_tool_that_the_next_turn_will_not_have_breaks_what_the_provider_reuses
 
     async def story(desk: Desk) -> None:
         talk = await desk.client()
-        await desk.ask(talk, 1, "nexus/context/assemble", message=MESSAGE, options=MODEL, turnTools=[tool])
+        await desk.assemble(talk, 1, message=MESSAGE, options=MODEL, turnTools=[tool])
         next_turns: list[dict[str, Any] | None] = [
             None,
             {"options": MODEL, "turnTools": [tool]},

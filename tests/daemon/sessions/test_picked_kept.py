@@ -17,7 +17,7 @@ import pytest
 from nexus_context.ledger.sqlite import SqliteLedger
 from nexus_context.ledger.sqlite_tables import OptionsTable
 from nexus_daemon.api import model
-from support.desk import CONFIG, Desk, tell_story
+from support.desk import CONFIG, Desk, Story, tell_story
 from support.talk import Talk, call
 from support.waiting import wait_until, yield_to_loop
 
@@ -45,7 +45,7 @@ async def pick(desk: Desk, talk: Talk, number: int, session: str = "main", **abo
 async def turn(desk: Desk, talk: Talk, number: int, options: Any, session: str = "main") -> Any:
     """A turn as a chat makes it; the usage that it was assembled with."""
     about = {"session": session, "message": "Go on.", "options": options}
-    made = await desk.ask(talk, number, "nexus/context/assemble", **about)
+    made = await desk.assemble(talk, number, **about)
     await desk.ask(talk, number + 1, "nexus/session/append", session=session, messages=SAID)
     return made["usage"]
 
@@ -93,13 +93,8 @@ HOUSE = {
 NOTHING = {"usage": "126,000", "problem": "126,000", "lens": "≈ 126k", "prompt": "", "settings": "None"}
 
 
-def check(tmp_path: Path, story: Any, *, config: str = "{}") -> None:
-    async def prepared(desk: Desk) -> None:
-        Path(desk.tree.path(FILE)).write_text(LONG)
-        Path(desk.tree.path(CONFIG)).write_text(config)
-        await story(desk)
-
-    tell_story(tmp_path, prepared)
+def check(tmp_path: Path, story: Story, *, config: str = "{}") -> None:
+    tell_story(tmp_path, story, {FILE: LONG, CONFIG: config})
 
 
 def test_all_figures_of_a_folder_are_for_the_picked_model(tmp_path: Path) -> None:
@@ -173,7 +168,7 @@ def test_of_two_picks_the_later_counts_in_both_windows(tmp_path: Path, first: st
         if first == "a turn":
             await turn(desk, one, 100, OTHER)
         elif first != "nothing":
-            await desk.ask(one, 100, "nexus/context/assemble", message="Go on.", options=OTHER)
+            await desk.assemble(one, 100, message="Go on.", options=OTHER)
         async with another(desk) as there:
             other = await there.client()
             await pick(desk, one, 2, **OTHER)
@@ -263,12 +258,12 @@ def test_what_is_shown_before_a_turn_is_what_is_sent(tmp_path: Path) -> None:
         talk = await desk.client()
         picked = await pick(desk, talk, 2, **PICKED, memoryTools=True)
         about = {"message": "Go on.", "options": PICKED | {"memoryTools": True}}
-        sent = await desk.ask(talk, 3, "nexus/context/assemble", **about)
+        sent = await desk.assemble(talk, 3, **about)
         turn_only = ("event", "history")  # the message, and what opens the session
         rows = [row for row in sent["usage"]["rows"] if row["category"] not in turn_only]
         assert rows == picked["usage"]["rows"]
         assert (sent["usage"]["limit"], picked["usage"]["limit"]) == (50_000, 50_000)
-        look = await desk.ask(talk, 5, "nexus/context/assemble", options=about["options"])
+        look = await desk.assemble(talk, 5, options=about["options"])
         assert look["systemPrompt"] == sent["systemPrompt"]
 
     check(tmp_path, story, config='{"context": {"max_tokens": 50000}}')

@@ -21,14 +21,14 @@ def test_usage_is_counted_for_the_model_of_the_last_turn(tmp_path: Path) -> None
     async def story(desk: Desk) -> None:
         talk = await desk.client()
         settings = await usage(desk, talk, 2)
-        await desk.ask(talk, 3, "nexus/context/assemble", options=PICKED)  # a look
+        await desk.assemble(talk, 3, options=PICKED)  # a look
         assert await usage(desk, talk, 4) == settings
-        turn = await desk.ask(talk, 5, "nexus/context/assemble", message="Go on.", options=PICKED)
+        turn = await desk.assemble(talk, 5, message="Go on.", options=PICKED)
         assert (turn["usage"]["model"], turn["usage"]["limit"]) == ("gpt-4o", 9_000)
         assert await usage(desk, talk, 6) == ("gpt-4o", 9_000)
         told = await desk.ask(talk, 7, "nexus/session/append", messages=LONG[:2])
         assert (told["usage"]["model"], told["usage"]["limit"]) == ("gpt-4o", 9_000)
-        turn = await desk.ask(talk, 8, "nexus/context/assemble", message="Go on.")  # which names none
+        turn = await desk.assemble(talk, 8, message="Go on.")  # which names none
         assert (turn["usage"]["model"], turn["usage"]["limit"]) == ("gpt-4o", 9_000)
         assert await usage(desk, talk, 9) == ("gpt-4o", 9_000)
 
@@ -40,9 +40,7 @@ def test_what_is_sent_besides_counts_too(tmp_path: Path) -> None:
 
     async def story(desk: Desk) -> None:
         talk = await desk.client()
-        turn = await desk.ask(
-            talk, 2, "nexus/context/assemble", message="Go on.", options=PICKED | {"memoryTools": True}
-        )
+        turn = await desk.assemble(talk, 2, message="Go on.", options=PICKED | {"memoryTools": True})
         spent = await desk.ask(talk, 3, "nexus/context/usage")
         rows = [row for row in turn["usage"]["rows"] if row["category"] != "event"]
         stored = [row for row in rows if row["category"] != "history"]  # without the opening of the session
@@ -57,9 +55,9 @@ def test_a_turn_for_it_is_compacted_when_it_is_due(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
         talk = await desk.client()
         await desk.ask(talk, 2, "nexus/session/append", messages=LONG)
-        looked = await desk.ask(talk, 3, "nexus/context/assemble", options=PICKED)
+        looked = await desk.assemble(talk, 3, options=PICKED)
         assert "compaction" not in looked["metadata"]
-        turn = await desk.ask(talk, 4, "nexus/context/assemble", message="Go on.", options=PICKED)
+        turn = await desk.assemble(talk, 4, message="Go on.", options=PICKED)
         assert turn["metadata"]["compaction"]["receipt"]["replacedMessages"] > 0
         assert turn["usage"]["total"] < 0.8 * turn["usage"]["available"]
 
@@ -71,7 +69,7 @@ def test_who_tries_another_way_of_cutting_compacts_nothing(tmp_path: Path, more:
     async def story(desk: Desk) -> None:
         talk = await desk.client()
         await desk.ask(talk, 2, "nexus/session/append", messages=LONG)
-        turn = await desk.ask(talk, 3, "nexus/context/assemble", message="Go on.", options=PICKED | more)
+        turn = await desk.assemble(talk, 3, message="Go on.", options=PICKED | more)
         assert "compaction" not in turn["metadata"]
 
     tell_story(tmp_path, story)
@@ -83,7 +81,7 @@ def test_settings_that_name_a_provider_have_the_last_word(tmp_path: Path) -> Non
         talk = await desk.client()
         settings = await usage(desk, talk, 2)
         await desk.ask(talk, 3, "nexus/session/append", messages=LONG)
-        turn = await desk.ask(talk, 4, "nexus/context/assemble", message="Go on.", options=PICKED)
+        turn = await desk.assemble(talk, 4, message="Go on.", options=PICKED)
         assert "compaction" not in turn["metadata"]
         assert await usage(desk, talk, 5) == settings
 
@@ -95,8 +93,8 @@ def test_a_look_is_not_what_a_turn_was_made_of(tmp_path: Path) -> None:
 
     async def story(desk: Desk) -> None:
         talk = await desk.client()
-        await desk.ask(talk, 2, "nexus/context/assemble", message="Go on.", options=PICKED)
-        await desk.ask(talk, 3, "nexus/context/assemble", options={"model": "gpt-4.1"})
+        await desk.assemble(talk, 2, message="Go on.", options=PICKED)
+        await desk.assemble(talk, 3, options={"model": "gpt-4.1"})
         await desk.ask(talk, 4, "nexus/session/append", messages=LONG[:2])
         lines = (await desk.ask(talk, 5, "nexus/session/export", format="jsonl"))["text"]
         assert '"model":"gpt-4o"' in lines

@@ -14,7 +14,7 @@ ANSWER = "Behind the hills. " * 40
 
 async def turn(desk: Desk, talk: Talk, number: int, percent: int | None, **usage: int) -> dict[str, Any]:
     """A turn whose request had these percent of the estimate, or this usage; returns the usage after it."""
-    context = await desk.ask(talk, number, "nexus/context/assemble", message=LONG, session="main")
+    context = await desk.assemble(talk, number, message=LONG, session="main")
     estimated = context["usage"]["total"]
     if percent is not None:
         usage = {"inputTokens": 3, "cacheReadTokens": estimated * percent // 100 - 3, "outputTokens": 0}

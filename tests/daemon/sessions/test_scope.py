@@ -198,9 +198,7 @@ def test_null_is_as_good_as_nothing_where_a_field_may_be_left_out(tmp_path: Path
         talk = await desk.client()
         options = {"parameters": None, "disabledTools": None, "skipSkills": None, "skills": None}
         event = {"id": None, "note": None}
-        made = await desk.ask(
-            talk, 1, "nexus/context/assemble", session=None, format=None, options=options, event=event
-        )
+        made = await desk.assemble(talk, 1, session=None, format=None, options=options, event=event)
         assert (made["session"], "note: null" in str(made["currentMessage"])) == ("main", True)
         assert await desk.ask(talk, 2, "nexus/session/search", query="x", limit=None) == {"hits": []}
         assert (await desk.ask(talk, 3, "nexus/tokens/count", texts=None, uris=None))["total"] == 0

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from nexus_context.ledger import open_ledger
-from support.asking import Asking, again, check, ended, write
-from support.desk import Desk
+from support.asking import Asking, again, check, ended
+from support.desk import Desk, write
 
 
 async def parameters(ask: Asking, **params: object) -> Any:

@@ -24,10 +24,9 @@ async def exported(desk: Desk, talk: Talk, session: str) -> list[dict[str, Any]]
 async def turn(desk: Desk, talk: Talk, number: int, whose: dict[str, str], **appended: Any) -> dict[str, Any]:
     """Assemble a turn and append it; returns what its context was."""
     options = {"model": "gpt-4o", "additionalTools": [TOOL]}
-    context = await desk.ask(
+    context = await desk.assemble(
         talk,
         number,
-        "nexus/context/assemble",
         message="Where is the gate?",
         event=EVENT,
         options=options,

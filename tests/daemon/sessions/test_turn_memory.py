@@ -9,8 +9,7 @@ import pytest
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.tokens import SimpleTokenCounter
 from nexus_daemon.workspace import knowledge
-from support.asking import write
-from support.desk import CONFIG, Desk, published, tell_story
+from support.desk import CONFIG, Desk, published, tell_story, write
 from support.talk import Talk
 from support.waiting import pass_time, wait_until
 
@@ -23,11 +22,10 @@ def messages_of(desk: Any) -> Any:
 
 
 async def check(desk: Desk, talk: Talk, number: int, *labels: str, **params: object) -> Any:
-    """Assemble a turn: these are the memory rows of it, and all rows sum to the total."""
-    made = await desk.ask(talk, number, "nexus/context/assemble", **params)
+    """Assemble a turn: these are the memory rows of it."""
+    made = await desk.assemble(talk, number, **params)
     rows = made["usage"]["rows"]
     assert [row["label"] for row in rows if row["category"] == "memory"] == list(labels)
-    assert sum(row["tokens"] for row in rows) == made["usage"]["total"]
     return made
 
 
@@ -204,7 +202,7 @@ def test_memory_tools_are_offered_and_run(tmp_path: Path) -> None:
         talk = await desk.client()
         said = [user("Never touch sign()."), {"role": "assistant", "content": "I never will."}]
         await desk.ask(talk, 1, "nexus/session/append", session="old", messages=said)
-        made = await desk.ask(talk, 2, "nexus/context/assemble", options={"memoryTools": True})
+        made = await desk.assemble(talk, 2, options={"memoryTools": True})
         names = [tool["name"] for tool in made["tools"]]
         assert names == ["query_l2_memory", "query_l3_memory", "query_l4_memory"]
         calls = [
@@ -241,7 +239,7 @@ def test_the_newest_messages_are_there_where_the_history_does_not_show_them(tmp_
         pins = ["Question 0?"]
         assert await desk.ask(talk, 11, "nexus/session/compact", pins=pins, overflow=True)
         shown = await desk.ask(talk, 12, "nexus/session/messages")
-        made = await desk.ask(talk, 13, "nexus/context/assemble", message="Go on.")
+        made = await desk.assemble(talk, 13, message="Go on.")
         told = " ".join(str(one["content"]) for one in [*made["history"], made["currentMessage"]])
         assert all(f"{word} {number}" in told for number in (5, 6, 7) for word in ("Question", "More"))
         rows = [row["label"] for row in made["usage"]["rows"] if row["category"] == "memory"]

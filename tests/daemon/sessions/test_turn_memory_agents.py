@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from nexus_context.ledger.errors import LedgerError
-from support.asking import Asking, again, check, ended, write
-from support.desk import Desk
+from support.asking import Asking, again, check, ended
+from support.desk import Desk, write
 from support.waiting import pass_time
 
 OWN: dict[str, dict[str, Any]] = {

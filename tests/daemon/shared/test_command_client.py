@@ -23,17 +23,6 @@ def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
         yield daemon, client
 
 
-def check(
-    ends: tuple[socket.socket, socket.socket], capfd: pytest.CaptureFixture[str], sent: bytes
-) -> tuple[int | None, str, str]:
-    """The exit code and the output of a client whose daemon sends these bytes and ends."""
-    daemon, client = ends
-    daemon.sendall(sent)
-    daemon.close()
-    code = command_client.follow(client)
-    return code, *capfd.readouterr()
-
-
 @pytest.mark.parametrize(
     ("sent", "expected"),
     [
@@ -58,7 +47,12 @@ def test_frames(
     sent: bytes,
     expected: tuple[int | None, str, str],
 ) -> None:
-    assert check(ends, capfd, sent) == expected
+    """The exit code and the output of a client whose daemon sends these bytes and ends."""
+    daemon, client = ends
+    daemon.sendall(sent)
+    daemon.close()
+    code = command_client.follow(client)
+    assert (code, *capfd.readouterr()) == expected
 
 
 @pytest.mark.parametrize(

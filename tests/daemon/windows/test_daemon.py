@@ -16,14 +16,9 @@ from nexus_context.turn import models
 from nexus_daemon.server import build
 from nexus_daemon.sessions import usage
 from nexus_daemon.windows.daemon import Daemon
-from support.desk import CONFIG, GOOD, TIMEOUT_S, WRONG, Desk, Story, replies, tell_story
+from support.desk import CONFIG, GOOD, TIMEOUT_S, WRONG, Desk, replies, tell_story
 from support.talk import HELLO, Talk, call, tell
 from support.waiting import wait_until, yield_to_loop
-
-
-def check(root: Path, story: Story) -> None:
-    """Tell a story about a daemon; nothing may be left to asyncio to complain about."""
-    tell_story(root, story)
 
 
 @contextmanager
@@ -69,7 +64,7 @@ def test_a_cancelled_request_keeps_its_session_until_its_thread_has_ended(
         _, counter = models.model_of(await folder.current(), None)
         assert (len(manager.history.sums(counter)), len(manager.history.encoded())) == (52, 51)
 
-    check(tmp_path, story)
+    tell_story(tmp_path, story)
 
 
 def test_the_end_does_not_wait_for_a_thread(tmp_path: Path) -> None:
@@ -90,7 +85,7 @@ def test_the_end_does_not_wait_for_a_thread(tmp_path: Path) -> None:
         assert task.cancelled()
 
     try:
-        check(tmp_path, story)
+        tell_story(tmp_path, story)
     finally:
         go_on.set()
 
@@ -107,7 +102,7 @@ def test_each_client_has_its_own_text_of_a_file(tmp_path: Path) -> None:
         await wait_until(lambda: desk.shown(two, CONFIG) == [])
         assert desk.folders.overlays == {desk.tree.path(CONFIG): GOOD}
 
-    check(tmp_path, story)
+    tell_story(tmp_path, story)
 
 
 @pytest.mark.parametrize("how", ["end", "close"])
@@ -128,7 +123,7 @@ def test_a_client_takes_along_what_it_brought(tmp_path: Path, how: str) -> None:
         assert (desk.folders.overlays, len(desk.daemon.windows.clients)) == ({}, 1)
         assert await desk.ask(one, 2, "nexus/context/usage") is not None
 
-    check(tmp_path, story)
+    tell_story(tmp_path, story)
 
 
 def test_no_daemon_starts_after_its_client_has_gone(tmp_path: Path) -> None:
@@ -145,7 +140,7 @@ def test_no_daemon_starts_after_its_client_has_gone(tmp_path: Path) -> None:
         await talk.link.done
         await yield_to_loop(5)
 
-    check(tmp_path, story)
+    tell_story(tmp_path, story)
     assert started == []
 
 
@@ -174,7 +169,7 @@ def test_a_lone_file_is_checked_while_a_folder_is_still_loading(
         go_on.set()
         await wait_until(lambda: desk.shown(talk, inside))
 
-    check(tmp_path, story)
+    tell_story(tmp_path, story)
 
 
 def changes(talk: Talk) -> list[str]:
@@ -193,7 +188,7 @@ def test_of_several_reasons_the_first_is_told_once_it_is_quiet(tmp_path: Path) -
         await wait_until(lambda: changes(talk)[1:])
         assert changes(talk) == ["folder", "config"]
 
-    check(tmp_path, story)
+    tell_story(tmp_path, story)
 
 
 def test_who_never_stops_typing_is_told_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,7 +205,7 @@ def test_who_never_stops_typing_is_told_now_and_then(tmp_path: Path, monkeypatch
 
         await wait_until(type_on)
 
-    check(tmp_path, story)
+    tell_story(tmp_path, story)
 
 
 def test_nothing_is_told_about_a_folder_that_is_not_read_or_gone(tmp_path: Path) -> None:
@@ -234,4 +229,4 @@ def test_nothing_is_told_about_a_folder_that_is_not_read_or_gone(tmp_path: Path)
         await wait_until(lambda: changes(talk)[2:])  # later than that of /a would be
         assert changes(talk) == ["folder", "folder", "config"]
 
-    check(tmp_path, story)
+    tell_story(tmp_path, story)

@@ -9,8 +9,8 @@ import pytest
 
 from nexus_daemon.server import build
 from nexus_daemon.windows import folder_ledgers
-from support.asking import API, FILES, Asking, write
-from support.desk import CONFIG, GOOD, WRONG, Desk, published, tell_story
+from support.asking import API, FILES, Asking
+from support.desk import CONFIG, GOOD, WRONG, Desk, published, tell_story, write
 from support.talk import HELLO, Talk, call, tell
 from support.waiting import wait_until, yield_to_loop
 
@@ -42,11 +42,9 @@ def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, story: Callable[[Wind
     monkeypatch.setattr(folder_ledgers, "POLL_S", 1_000.0)
 
     async def told(desk: Desk) -> None:
-        for path, text in FILES.items():
-            write(desk, path, text)
         await story(Windows(desk, Asking(desk, await desk.client()), Asking(desk, await desk.client())))
 
-    tell_story(tmp_path, told)
+    tell_story(tmp_path, told, FILES)
 
 
 # ---------------------------------------------------------------- unsaved texts

@@ -54,21 +54,6 @@ def desk() -> Iterator[Desk]:
     desk.pool.shutdown()
 
 
-def check(desk: Desk, floods: list[WorkOwner], quick: WorkOwner, *, goes_through: bool) -> None:
-    """While 64 jobs of each owner hang, a quick job goes through, or waits for one of them."""
-    hanging = [desk.hang(owner) for owner in floods for _ in range(64)]
-    job = desk.submit(quick, threading.get_ident)
-    if goes_through:
-        job.result(TIMEOUT_S)
-        assert not desk.go_on.is_set()
-    else:
-        assert not job.running()
-    desk.go_on.set()
-    for each in (*hanging, job):
-        each.result(TIMEOUT_S)
-    assert desk.threads.is_idle
-
-
 ONE, TWO = "window one", "window two"
 
 
@@ -88,7 +73,18 @@ ONE, TWO = "window one", "window two"
 def test_who_waits_for_whom(
     desk: Desk, floods: list[WorkOwner], quick: WorkOwner, goes_through: bool
 ) -> None:
-    check(desk, floods, quick, goes_through=goes_through)
+    """While 64 jobs of each owner hang, a quick job goes through, or waits for one of them."""
+    hanging = [desk.hang(owner) for owner in floods for _ in range(64)]
+    job = desk.submit(quick, threading.get_ident)
+    if goes_through:
+        job.result(TIMEOUT_S)
+        assert not desk.go_on.is_set()
+    else:
+        assert not job.running()
+    desk.go_on.set()
+    for each in (*hanging, job):
+        each.result(TIMEOUT_S)
+    assert desk.threads.is_idle
 
 
 def test_limits(desk: Desk) -> None:

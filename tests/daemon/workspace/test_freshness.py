@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nexus_daemon.workspace import watch_limits, watched_places, watcher
-from support.desk import TIMEOUT_S, Desk, Story, tell_story
+from support.desk import TIMEOUT_S, Desk, tell_story
 from support.talk import Talk
 from support.waiting import wait_until, yield_to_loop
 from support.watches import ObservedWatches
@@ -38,10 +38,6 @@ class System(ObservedWatches):
     def _refuse(self) -> None:
         if self.full:
             raise OSError("OS file watch limit reached.")
-
-
-def check(root: Path, story: Story) -> None:
-    tell_story(root, story)
 
 
 def messages(talk: Talk, method: str) -> list[str]:
@@ -90,7 +86,7 @@ def test_a_limit_is_said_once_and_so_is_its_end(tmp_path: Path, monkeypatch: pyt
             [],
         ]
 
-    check(tmp_path, story)
+    tell_story(tmp_path, story)
 
 
 def test_without_watches_every_change_reaches_the_prompt(
@@ -106,7 +102,7 @@ def test_without_watches_every_change_reaches_the_prompt(
             path.write_text(f"Rule {number}.")
             await wait_until(partial(is_in_prompt, desk, f"Rule {number}."))
 
-    check(tmp_path, story)
+    tell_story(tmp_path, story)
 
 
 def is_in_prompt(desk: Desk, text: str) -> bool:
@@ -149,4 +145,4 @@ def test_a_folder_that_was_just_added_is_unknown_until_its_watch_stands(
 
         await wait_until(is_watched)
 
-    check(tmp_path, story)
+    tell_story(tmp_path, story)

@@ -49,12 +49,11 @@ async def client(desk: Desk, *, trusted: object = True) -> Talk:
 
 async def said(desk: Desk, talk: Talk, number: int, **params: object) -> list[str]:
     """The lines about git of a turn; its tokens have a row where there are any."""
-    made = await desk.ask(talk, number, "nexus/context/assemble", **{"message": "Why?", **params})
+    made = await desk.assemble(talk, number, **{"message": "Why?", **params})
     rows = [row["label"] for row in made["usage"]["rows"] if row["category"] == "event"]
     content: str = made["currentMessage"]["content"]
     head = content.partition("\n\n")[0].splitlines()[1:]
     assert rows == (["git state"] if head else []) + ["current message"]
-    assert sum(row["tokens"] for row in made["usage"]["rows"]) == made["usage"]["total"]
     return head
 
 
@@ -78,7 +77,7 @@ def test_changed_files_are_told_where_the_client_trusts_the_folder(tmp_path: Pat
         assert await said(desk, talk, 5) == ["Git: on branch main"]
         talk = await client(desk)
         assert await said(desk, talk, 1) == NEW
-        made = await desk.ask(talk, 2, "nexus/context/assemble", event={"git": "mine"})
+        made = await desk.assemble(talk, 2, event={"git": "mine"})
         assert made["currentMessage"]["content"].splitlines()[1:] == ["git: mine"]
 
     tell_story(tmp_path, story)
@@ -149,14 +148,14 @@ def test_the_prompt_is_the_same_whatever_git_says(tmp_path: Path, monkeypatch: p
         prepared(desk)
         talk = await client(desk)
         await desk.ask(talk, 9, "nexus/session/append", messages=[{"role": "user", "content": "Hello"}])
-        first = await desk.ask(talk, 1, "nexus/context/assemble", message="Why?")
-        again = await desk.ask(talk, 2, "nexus/context/assemble", message="Why?")
+        first = await desk.assemble(talk, 1, message="Why?")
+        again = await desk.assemble(talk, 2, message="Why?")
         same_minute = first["currentMessage"] == again["currentMessage"]
         assert again["metadata"]["cached"] == same_minute
         Path(desk.tree.path("/a/other.md")).write_text("x")
         git(desk, "checkout", "-q", "-b", "feature")
         monkeypatch.setattr(working_trees, "FRESH_S", 0.0)
-        moved = await desk.ask(talk, 3, "nexus/context/assemble", message="Why?")
+        moved = await desk.assemble(talk, 3, message="Why?")
         assert "on branch feature" in moved["currentMessage"]["content"]
         assert "?? other.md" in moved["currentMessage"]["content"]
         assert not moved["metadata"]["cached"]
@@ -176,7 +175,7 @@ def test_a_slow_git_delays_no_turn_and_ends_with_the_daemon(tmp_path: Path) -> N
     async def story(desk: Desk) -> None:
         prepared(desk, f"{program.parent}:{ENVIRON['PATH']}")
         talk = await client(desk)
-        await desk.ask(talk, 1, "nexus/context/assemble", event={"git": "mine"})  # imports
+        await desk.assemble(talk, 1, event={"git": "mine"})  # imports
         late = ["Git: on branch main", "Changed files: not known yet, git is still looking."]
         assert await said(desk, talk, 2) == late
         assert await said(desk, talk, 3) == late  # the same look is waited for

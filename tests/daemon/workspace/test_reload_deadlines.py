@@ -12,16 +12,11 @@ import pytest
 from nexus_context.disk.deadline import Deadline
 from nexus_context.folder import snapshot as snapshots
 from nexus_daemon.workspace import reload as reloading
-from support.desk import TIMEOUT_S, Desk, Story, published, tell_story
+from support.desk import TIMEOUT_S, Desk, published, tell_story
 from support.talk import Talk, call
 from support.waiting import wait_until
 
 HOSTILE = 20
-
-
-def check(root: Path, story: Story) -> None:
-    """Tell a story about a daemon; nothing may be left to asyncio to complain about."""
-    tell_story(root, story)
 
 
 def burning(monkeypatch: pytest.MonkeyPatch, is_hostile: Callable[[str], bool]) -> set[str]:
@@ -68,7 +63,7 @@ def test_a_clean_folder_is_answered_beside_many_that_compute(
         for number in range(HOSTILE):  # which ends their threads, too
             desk.folders.remove(desk.uri(f"/hostile{number}"))
 
-    check(tmp_path, story)
+    tell_story(tmp_path, story)
 
 
 def test_a_folder_that_takes_too_long_keeps_its_last_state_and_says_so(
@@ -109,7 +104,7 @@ def test_a_folder_that_takes_too_long_keeps_its_last_state_and_says_so(
         news = (one for one in talk.writer.messages() if one.get("method") == "nexus/context/didChange")
         return [one for one in news if one["params"]["revision"] == revision]
 
-    check(tmp_path, story)
+    tell_story(tmp_path, story)
 
 
 def test_a_folder_that_was_never_loaded_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,4 +121,4 @@ def test_a_folder_that_was_never_loaded_says_why(tmp_path: Path, monkeypatch: py
         shown = [one for one in talk.writer.messages() if one.get("method") == "window/showMessage"]
         assert "it has no context yet" in json.dumps(shown)
 
-    check(tmp_path, story)
+    tell_story(tmp_path, story)

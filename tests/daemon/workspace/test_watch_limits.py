@@ -13,14 +13,6 @@ WATCHES = 'OS file watch limit reached. about ["/a"] (Error { kind: MaxFilesWatc
 INSTANCES = "Error creating recommended watcher: Too many open files (os error 24)"
 
 
-def check(
-    monkeypatch: pytest.MonkeyPatch, error: BaseException, sysctl: dict[str, int], expected: Failure
-) -> None:
-    """What an error is explained with, on a system with these limits."""
-    monkeypatch.setattr(watch_limits, "read_sysctl", sysctl.get)
-    assert explain(error) == expected
-
-
 FS_WATCHES, USER_WATCHES = "fs.inotify.max_user_watches", "user.max_inotify_watches"
 EXPLAINED: dict[str, tuple[BaseException, dict[str, int], Failure]] = {
     "the limit of watches": (
@@ -73,7 +65,9 @@ EXPLAINED: dict[str, tuple[BaseException, dict[str, int], Failure]] = {
 def test_a_failure_names_the_limit_and_what_to_do(
     monkeypatch: pytest.MonkeyPatch, error: BaseException, sysctl: dict[str, int], expected: Failure
 ) -> None:
-    check(monkeypatch, error, sysctl, expected)
+    """What an error is explained with, on a system with these limits."""
+    monkeypatch.setattr(watch_limits, "read_sysctl", sysctl.get)
+    assert explain(error) == expected
 
 
 def test_the_limit_of_open_files_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:

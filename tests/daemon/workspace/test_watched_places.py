@@ -25,13 +25,9 @@ broken
 """
 
 
-def check(lines: str, *points: str) -> None:
-    assert network_mounts_in(lines.splitlines()) == points
-
-
 def test_where_network_file_systems_are() -> None:
-    check(MOUNTS, "/mnt/a share", "/mnt/b")
-    check("")
+    assert network_mounts_in(MOUNTS.splitlines()) == ("/mnt/a share", "/mnt/b")
+    assert network_mounts_in([]) == ()
 
 
 class Server:

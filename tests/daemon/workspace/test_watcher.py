@@ -32,14 +32,6 @@ def kind_of_watches(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr(watcher, "new_watches", lambda: workspace.portable_watches.PortableWatches())
 
 
-def check(root: Path, *paths: str) -> list[str]:
-    """The directories that are watched for paths below a root, with /a/b as the deepest one that exists."""
-    (root / "a" / "b").mkdir(parents=True)
-    (root / "a" / "file").write_text("")
-    found = covering(os.path.dirname(root / path) for path in paths)
-    return sorted({os.path.relpath(path, root) for path, _, _ in found.values()})
-
-
 @pytest.mark.parametrize(
     ("paths", "watched"),
     [
@@ -54,7 +46,11 @@ def check(root: Path, *paths: str) -> list[str]:
     ],
 )
 def test_the_nearest_directory_that_exists(tmp_path: Path, paths: list[str], watched: list[str]) -> None:
-    assert check(tmp_path, *paths) == watched
+    """The directories that are watched for paths below a root, with /a/b as the deepest one that exists."""
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "file").write_text("")
+    found = covering(os.path.dirname(tmp_path / path) for path in paths)
+    assert sorted({os.path.relpath(path, tmp_path) for path, _, _ in found.values()}) == watched
 
 
 def test_a_directory_that_is_made_again_is_another(tmp_path: Path) -> None:

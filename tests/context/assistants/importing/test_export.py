@@ -21,6 +21,7 @@ from nexus_context.ledger import markdown
 from nexus_context.ledger.records import Counted, NewCompaction, NewTurn, ServerCompaction, Turn
 from nexus_context.ledger.store import Ledger
 from nexus_context.tokens import SimpleTokenCounter
+from support.ledgers import turn_of
 
 HERE, THERE = "/work/here", "/work/there"
 SUMMARY = as_summary(Message("user", "[CONTEXT SUMMARY] so far"))
@@ -64,7 +65,7 @@ def filled(ledger: Ledger, name: str = "main") -> None:
 
 
 def turn(*messages: Message, **about: Any) -> NewTurn:
-    return NewTurn(messages=tuple(Counted(one, 3) for one in messages), counter="test", **about)
+    return turn_of(*messages, tokens=3, **about)
 
 
 def compact(ledger: Ledger, session: str, name: str, kept: tuple[tuple[int, int], ...]) -> None:

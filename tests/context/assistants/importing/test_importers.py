@@ -15,7 +15,7 @@ from nexus_context.ledger.records import Counted, NewTurn, Turn
 from nexus_context.ledger.store import Ledger
 from nexus_context.tokens import counter_for
 from support import program_files
-from support.ledgers import anchor
+from support.ledgers import anchor, turn_of
 
 HERE = "/work/here"
 CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at": 1}'}}
@@ -215,7 +215,7 @@ def test_the_same_from_standard_input_is_there_already(ledger: Ledger) -> None:
 
 
 def test_an_export_of_another_folder_does_not_continue_a_session_of_its_name(ledger: Ledger) -> None:
-    said = NewTurn(messages=(Counted(Message("user", "Hello"), 1),), counter="test")
+    said = turn_of(Message("user", "Hello"))
     for folder, created in ((HERE, "2026-01-01T00:00:00Z"), ("/work/there", "2026-01-02T00:00:00Z")):
         ledger.append(folder, "main", msgspec.structs.replace(said, created=created))
     ledger.append("/work/there", "main", said)

@@ -21,11 +21,11 @@ from nexus_context.assistants.mirror import (
 from nexus_context.assistants.sessions import record_reader as reader
 from nexus_context.conversation.message import Message, text_of
 from nexus_context.ledger import open_ledger
-from nexus_context.ledger.records import Counted, NewTurn
 from nexus_context.ledger.sqlite_tables import MirrorTables
 from nexus_context.ledger.store import Ledger
 from nexus_context.tokens import counter_for
 from support.assistant_logs import FOLDER, ClaudeLog, CodexLog, OpencodeDatabase, use
+from support.ledgers import turn_of
 
 
 @pytest.fixture
@@ -424,7 +424,7 @@ def test_what_the_user_adds_is_not_the_programs(ledger: Ledger, home: Path) -> N
     log = ClaudeLog(home, "s1")
     talk(log)
     run(ledger, home)
-    mine = NewTurn(messages=(Counted(Message("user", "Mine."), 1),), counter="c")
+    mine = turn_of(Message("user", "Mine."))
     ledger.append(FOLDER, ONE, mine)
     log.user("Sure?")
     assert totals(run(ledger, home)) == {"forked": 1, "turns": 1, "messages": 1}

@@ -10,12 +10,6 @@ PIECES = ("<!--", "-->", "\n", "\r\n", "@a.md", " ", "    ", "```", "~~~", "`", 
 MARKDOWN = st.lists(st.sampled_from(PIECES), max_size=40).map("".join)
 
 
-def check(text: str) -> tuple[str, list[str]]:
-    """The text without comments, and the paths that it imports."""
-    tokens = markdown.import_tokens(text)
-    return markdown.strip_comments(text), [token.path for token in tokens]
-
-
 @pytest.mark.parametrize(
     ("text", "stripped", "paths"),
     [
@@ -33,7 +27,9 @@ def check(text: str) -> tuple[str, list[str]]:
     ],
 )
 def test_comments_and_imports(text: str, stripped: str, paths: list[str]) -> None:
-    assert check(text) == (stripped, paths)
+    """The text without comments, and the paths that it imports."""
+    tokens = markdown.import_tokens(text)
+    assert (markdown.strip_comments(text), [token.path for token in tokens]) == (stripped, paths)
 
 
 @given(MARKDOWN)

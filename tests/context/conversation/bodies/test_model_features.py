@@ -14,8 +14,7 @@ from nexus_context.conversation.message import Message, ToolCall
 from nexus_context.turn.assembly import assemble
 from nexus_context.turn.manager import ContextManager
 from nexus_context.turn.request import Options, Request
-from support.fixture import write_fixture
-from support.folders import load_folder
+from support.folders import load_configured
 from support.histories import histories
 from support.provider_rules import CHECKS, check_anthropic, check_openai
 
@@ -33,8 +32,7 @@ TOOL = {"name": "look", "inputSchema": {"type": "object"}}
 def check(root: Path, supports: list[str], form: str) -> tuple[dict[str, Any], list[str]]:
     """The body and the repairs for a model with these features; the rows sum to the total."""
     config = {"provider": {"model": "mine"}, "models": {"mine": {"supports": supports}}}
-    text = f"//- /home/a/.nexus3/config.json\n{json.dumps(config)}\n"
-    snapshot_of_folder = load_folder(write_fixture(text, root), "/home/a")
+    snapshot_of_folder = load_configured(root, json.dumps(config))
     conversation = ContextManager()
     conversation.add(MESSAGES)
     options = Options(additional_tools=[TOOL], parameters={"thinking": {"budget": 2000}})
@@ -137,11 +135,10 @@ def test_nothing_is_lost_but_what_is_reported(messages: list[Message]) -> None:
 
 
 def test_what_nobody_says_of_a_model_is_sent(tmp_path: Path) -> None:
-    files = '//- /home/a/.nexus3/config.json\n{"provider": {"model": "grok-4"}}\n'
     conversation = ContextManager()
     conversation.add([Message("user", [{"type": "text", "text": "What is this?"}, IMAGE])])
     context = assemble(
-        load_folder(write_fixture(files, tmp_path), "/home/a"),
+        load_configured(tmp_path, '{"provider": {"model": "grok-4"}}'),
         conversation,
         Request(format="openai"),
         now=datetime(2026, 11, 20, 12, tzinfo=UTC),

@@ -14,14 +14,6 @@ from nexus_context.tokens import TiktokenCounter
 Step = tuple[str, Any, str]
 
 
-def check(steps: list[Step], expected: list[str]) -> None:
-    """The lines of the open tasks after calls with their arguments and results."""
-    tasks = TaskLists()
-    for tool, arguments, result in steps:
-        tasks.apply(ToolCall("1", tool, arguments), arguments, result)
-    assert [line_of(task) for task in tasks.open.values()] == expected
-
-
 TODO = [{"content": "a", "status": "completed"}, {"content": "b", "status": "in_progress"}]
 CASES: dict[str, tuple[list[Step], list[str]]] = {
     "TodoWrite": ([("TodoWrite", {"todos": TODO}, "")], ["[ ] b"]),
@@ -91,7 +83,11 @@ CASES: dict[str, tuple[list[Step], list[str]]] = {
 
 @pytest.mark.parametrize(("steps", "expected"), CASES.values(), ids=CASES)
 def test_open_tasks(steps: list[Step], expected: list[str]) -> None:
-    check(steps, expected)
+    """The lines of the open tasks after calls with their arguments and results."""
+    tasks = TaskLists()
+    for tool, arguments, result in steps:
+        tasks.apply(ToolCall("1", tool, arguments), arguments, result)
+    assert [line_of(task) for task in tasks.open.values()] == expected
 
 
 def test_a_list_goes_on_after_a_compaction() -> None:

@@ -16,22 +16,6 @@ FOLDER = "/home/c/a"
 RULES = f"//- {FOLDER}/NEXUS.md\nRules.\n"
 
 
-def check(root: Path, text: str, links: dict[str, str], expected: list[str], shown: list[str]) -> None:
-    """Load a folder with links: the codes of its problems by file, and the lines of its own files' text."""
-    fixture = write_fixture(text, root)
-    for path, target in links.items():
-        at = Path(fixture.path(path))
-        at.parent.mkdir(parents=True, exist_ok=True)
-        at.symlink_to(fixture.path(target) if os.path.isabs(target) else target)
-    began = time.thread_time()
-    snapshot = load_folder(fixture, FOLDER)
-    assert time.thread_time() - began < 2
-    found = [f"{relative(fixture, one.path)} {one.code}" for one in snapshot.problems]
-    assert sorted(found) == sorted(expected)
-    own = [line for line in snapshot.prompt.text.splitlines() if line.startswith(("Rules", "Text", "@"))]
-    assert own == shown
-
-
 @pytest.mark.parametrize(
     ("text", "links", "expected", "shown"),
     [
@@ -104,4 +88,16 @@ def check(root: Path, text: str, links: dict[str, str], expected: list[str], sho
 def test_circles_end(
     tmp_path: Path, text: str, links: dict[str, str], expected: list[str], shown: list[str]
 ) -> None:
-    check(tmp_path, text, links, expected, shown)
+    """Load a folder with links: the codes of its problems by file, and the lines of its own files' text."""
+    fixture = write_fixture(text, tmp_path)
+    for path, target in links.items():
+        at = Path(fixture.path(path))
+        at.parent.mkdir(parents=True, exist_ok=True)
+        at.symlink_to(fixture.path(target) if os.path.isabs(target) else target)
+    began = time.thread_time()
+    snapshot = load_folder(fixture, FOLDER)
+    assert time.thread_time() - began < 2
+    found = [f"{relative(fixture, one.path)} {one.code}" for one in snapshot.problems]
+    assert sorted(found) == sorted(expected)
+    own = [line for line in snapshot.prompt.text.splitlines() if line.startswith(("Rules", "Text", "@"))]
+    assert own == shown

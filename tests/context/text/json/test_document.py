@@ -19,17 +19,6 @@ from nexus_context.text.json.problems import MOST_PROBLEMS
 from nexus_context.text.json.scanner import DEEPEST, scan
 
 
-def check(text: str, places: str, fixed: str, value: Any) -> None:
-    """Codes and spans of a text's problems, the text after all their fixes, and what was understood."""
-    document = parse("/f", text)
-    found = " ".join(f"{each.code[5:]}@{each.span.start}-{each.span.end}" for each in document.problems)
-    assert (found, apply_fixes(text, document.problems), document.value) == (places, fixed, value)
-    assert json.dumps(document.value) == json.dumps(value)  # True is not 1
-    # the errors with a fix are gone
-    left = [each.code for each in document.problems if not each.fix]
-    assert [each.code for each in parse("/f", fixed).problems] == left
-
-
 def apply_fixes(text: str, problems: tuple[Problem, ...]) -> str:
     """The text with the fixes of all problems, which do not overlap."""
     edits = sorted(
@@ -211,7 +200,14 @@ CASES: list[tuple[str, str, str, Any]] = [
 
 @pytest.mark.parametrize(("text", "places", "fixed", "value"), CASES)
 def test_errors(text: str, places: str, fixed: str, value: Any) -> None:
-    check(text, places, fixed, value)
+    """Codes and spans of a text's problems, the text after all their fixes, and what was understood."""
+    document = parse("/f", text)
+    found = " ".join(f"{each.code[5:]}@{each.span.start}-{each.span.end}" for each in document.problems)
+    assert (found, apply_fixes(text, document.problems), document.value) == (places, fixed, value)
+    assert json.dumps(document.value) == json.dumps(value)  # True is not 1
+    # the errors with a fix are gone
+    left = [each.code for each in document.problems if not each.fix]
+    assert [each.code for each in parse("/f", fixed).problems] == left
 
 
 @pytest.mark.parametrize("text", [case[0] for case in CASES])

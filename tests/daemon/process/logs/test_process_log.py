@@ -66,17 +66,6 @@ def messages(directory: Path) -> list[str]:
         follower.close()
 
 
-def check(directory: Path, level: Level | None) -> list[str]:
-    """What is in the log after one record of each level, if this level is asked for."""
-    if level is not None:
-        record_level(str(directory), level, minutes=1)
-    with logged_to(directory) as (handler, _):
-        handler._look()  # noqa: SLF001 - as its thread does every few seconds
-        for number in (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR):
-            logger.log(number, "a")
-    return [line for line in messages(directory) if line.endswith(" a")]
-
-
 @pytest.mark.parametrize(
     ("level", "lines"),
     [
@@ -87,7 +76,14 @@ def check(directory: Path, level: Level | None) -> list[str]:
     ],
 )
 def test_the_level_that_is_asked_for(tmp_path: Path, level: Level | None, lines: list[str]) -> None:
-    assert check(tmp_path, level) == lines
+    """What is in the log after one record of each level, if this level is asked for."""
+    if level is not None:
+        record_level(str(tmp_path), level, minutes=1)
+    with logged_to(tmp_path) as (handler, _):
+        handler._look()  # noqa: SLF001 - as its thread does every few seconds
+        for number in (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR):
+            logger.log(number, "a")
+    assert [line for line in messages(tmp_path) if line.endswith(" a")] == lines
 
 
 def test_the_level_holds_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,18 +19,6 @@ def read(follower: Follower) -> list[str]:
     return [line["message"] for line in follower.read()]
 
 
-def check(directory: Path, steps: list[list[str]], *, size: int) -> None:
-    """Append each step's lines, and read them after each: nothing is lost or read twice."""
-    log, follower = LogFile(str(directory), size=size), Follower(str(directory))
-    try:
-        for step in steps:
-            for text in step:
-                log.append(lines_of(text))
-            assert read(follower) == step
-    finally:
-        follower.close()
-
-
 @given(
     st.lists(st.lists(st.text("ab", max_size=30), max_size=KEPT), max_size=6),
     st.integers(60, 400),
@@ -39,7 +27,14 @@ def test_a_follower_reads_every_line_once(
     tmp_path_factory: object, steps: list[list[str]], size: int
 ) -> None:
     directory = tmp_path_factory.mktemp("log")  # type: ignore[attr-defined]
-    check(directory, steps, size=size)
+    log, follower = LogFile(str(directory), size=size), Follower(str(directory))
+    try:
+        for step in steps:
+            for text in step:
+                log.append(lines_of(text))
+            assert read(follower) == step
+    finally:
+        follower.close()
 
 
 def test_it_begins_with_the_oldest_file(tmp_path: Path) -> None:
