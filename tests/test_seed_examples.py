@@ -10,22 +10,16 @@ SEEDS = Path(__file__).resolve().parents[1] / "examples" / "seeds"
 PRINTS = "\n# It prints:\n"
 
 
-def check(example: Path, home: Path) -> str:
-    """The output of an example that runs in an empty home directory."""
-    environ = {"HOME": str(home), "NEXUS_STATE": str(home / "state"), "PATH": "/usr/bin:/bin"}
-    command = [sys.executable, "-W", "error", str(example)]
-    run = subprocess.run(command, cwd=home, env=environ, capture_output=True, text=True, check=False)
-    assert (run.returncode, run.stderr) == (0, "")
-    return run.stdout
-
-
 @pytest.mark.parametrize("example", sorted(SEEDS.glob("*.py")), ids=lambda path: path.stem)
 def test_example(example: Path, tmp_path: Path) -> None:
-    output = check(example, tmp_path)
+    environ = {"HOME": str(tmp_path), "NEXUS_STATE": str(tmp_path / "state"), "PATH": "/usr/bin:/bin"}
+    command = [sys.executable, "-W", "error", str(example)]
+    run = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stderr) == (0, "")
     _, mark, printed = example.read_text(encoding="utf-8").partition(PRINTS)
     if mark:
         lines = [line.removeprefix("#").removeprefix(" ") for line in printed.splitlines()]
-        assert output.splitlines() == lines
+        assert run.stdout.splitlines() == lines
 
 
 def test_each_document_has_examples() -> None:

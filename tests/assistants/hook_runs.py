@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from assistants.programs import CLAUDE_MODEL, GEMINI_MODEL, LONGEST_S, Program, search_path
 from assistants.provider_stand_in import ProviderStandIn
+from support.fixture import write_file
 
 PROMPT = (
     "Where is the gate? Look at src/app/gate.py. Never use spaces for indentation. The ticket is ABC-123."
@@ -93,8 +94,7 @@ def _place(program: Program, command: Path) -> Iterator[tuple[Place, ProviderSta
     with ProviderStandIn() as provider:
         for name, text in SETTINGS[program.name].items():
             path = directory / "home" / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(text.encode())
+            write_file(path, text)
         work = directory / "work"
         work.mkdir()
         (work / "CLAUDE.md").write_text("Use tabs.\n")

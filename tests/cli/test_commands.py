@@ -15,6 +15,7 @@ from nexus_daemon.cli.commands import COMMANDS
 from nexus_daemon.cli.folder import read
 from nexus_daemon.process.version import __version__
 from support.commands import run_nexus, use_home
+from support.fixture import write_file
 
 NAMES = ["NEXUS.md", "config.json", "mcp.json"]
 
@@ -171,8 +172,7 @@ def test_tokens_of_all_below(
         "docs/node_modules/x",
         "d.md",
     ):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text("hello world")
+        write_file(tmp_path / name, "hello world")
     (tmp_path / "docs" / "image.png").write_bytes(b"\x89PNG\0\0")
     monkeypatch.chdir(tmp_path)
     code, shown, errors = run_nexus(capsys, "tokens", *arguments)

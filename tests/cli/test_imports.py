@@ -1,6 +1,5 @@
 """What commands import before they do their work: most of the time that start-up takes."""
 
-import json
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ from nexus_daemon.cli import check, reports
 from nexus_daemon.cli.commands import COMMANDS
 from nexus_daemon.process.version import __version__
 from support.client import Client
+from support.json_lines import json_lines
 from support.shared import shared_home
 
 CLI = Path(check.__file__).parent
@@ -136,7 +136,7 @@ def test_the_status_line_of_claude_code() -> None:
 
 def test_the_mcp_server_until_its_list_of_tools() -> None:
     methods = ({"id": 1, "method": "initialize"}, {"id": 2, "method": "tools/list"})
-    printed, names = imported("mcp", stdin="".join(json.dumps(one) + "\n" for one in methods))
+    printed, names = imported("mcp", stdin=json_lines(methods))
     assert len(printed.splitlines()) == 2
     assert of_nexus(names) == {
         *(

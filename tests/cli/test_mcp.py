@@ -18,6 +18,7 @@ from nexus_daemon.cli.mcp.local_call import run_here
 from nexus_daemon.shared.mcp_server import definitions
 from support import hostile
 from support.fixture import Fixture, write_fixture
+from support.json_lines import json_lines
 
 FIXTURE = """
 //- /home/work/CLAUDE.md
@@ -76,7 +77,7 @@ class Shell:
 
     def import_turns(self, name: str) -> None:
         path = Path(self.tree.path(f"/{name}.jsonl"))
-        path.write_text("".join(json.dumps(message) + "\n" for turn in TURNS for message in turn))
+        path.write_text(json_lines(message for turn in TURNS for message in turn))
         assert main(["sessions", "import", str(path), "--folder", self.tree.path("/home/work")]) == 0
         self._capsys.readouterr()
 

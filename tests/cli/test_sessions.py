@@ -17,6 +17,7 @@ from nexus_daemon.cli import main
 from nexus_daemon.cli.open_session import BEGINS_SESSIONS
 from support import program_files
 from support.commands import run_nexus, use_home
+from support.json_lines import json_lines
 
 CHAT = [
     {"role": "user", "content": "Is the disk full?"},
@@ -35,7 +36,7 @@ class Place:
         self.folder = root / "project"
         self.folder.mkdir()
         self.file = root / "chat.jsonl"
-        self.file.write_text("".join(json.dumps(one) + "\n" for one in CHAT))
+        self.file.write_text(json_lines(CHAT))
         self._root, self._capsys = str(root), capsys
 
     def run(self, *arguments: str, code: int = 0) -> tuple[str, str]:
@@ -707,7 +708,7 @@ def write_assistant_session(place: Place, *, prompt: str = "Where is the gate?")
         {"type": "assistant", **about, "message": {"model": "claude-sonnet-4-5", "usage": usage}},
         {"type": "cost-state", "totalCostUSD": 1.5, "modelUsage": {}},
     ]
-    text = "".join(json.dumps(record) + "\n" for record in records)
+    text = json_lines(records)
     (directory / "5e55.jsonl").write_text(text)
 
 

@@ -16,6 +16,7 @@ from inline_snapshot import snapshot
 from nexus_context.assistants.programs import WITH_SETUP
 from nexus_daemon.cli import output
 from support.commands import run_nexus
+from support.fixture import write_file
 
 CLAUDE = ".claude/settings.json"
 USER_FILES = {
@@ -54,8 +55,7 @@ class Home:
 
     def write(self, name: str, text: str) -> Path:
         path = self.path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text.encode())
+        write_file(path, text)
         return path
 
     def files(self) -> dict[str, bytes]:

@@ -15,6 +15,7 @@ from inline_snapshot import snapshot
 from nexus_daemon.cli import main
 from support.commands import run_nexus, use_home
 from support.fixture import Fixture, write_fixture
+from support.json_lines import json_lines
 
 FIXTURE = """
 //- /home/a/.nexus3/NEXUS.md
@@ -42,7 +43,7 @@ class Ran:
     ) -> None:
         path = Path(tree.root, "t.jsonl")
         if records is not None:
-            path.write_bytes(records if isinstance(records, bytes) else jsonl(records).encode())
+            path.write_bytes(records if isinstance(records, bytes) else json_lines(records).encode())
         command = ("show", tree.path("/home/a"), "--messages", str(path), *arguments)
         self.code, self.out, self.err = run_nexus(capsys, *command, root=tree.root)
 
@@ -51,10 +52,6 @@ class Ran:
         """Number, role and text of the messages listed."""
         found = [ROW.fullmatch(line) for line in self.out.splitlines()]
         return [list(row.groups()) for row in found if row is not None]
-
-
-def jsonl(records: list[Any]) -> str:
-    return "".join(json.dumps(record) + "\n" for record in records)
 
 
 def turns(count: int, *, words: int = 40) -> list[dict[str, Any]]:
@@ -320,7 +317,7 @@ def test_an_unknown_model(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> 
 def test_standard_input(
     tree: Fixture, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(jsonl(turns(1)).encode())))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(json_lines(turns(1)).encode())))
     assert main(["show", tree.path("/home/a"), "--messages", "-"]) == 0
     assert "Answer 0." in capsys.readouterr().out
 

@@ -18,14 +18,6 @@ Inner.
 """
 
 
-def check(editor: Editor, fixture: str, folders: list[str], asked: str) -> str:
-    """The folder that answers for a path of the fixture, as the fixture names it."""
-    tree = editor.tree(fixture)
-    editor.add(*map(tree.path, folders))
-    answered: str = editor.ask("context/assemble", tree.path(asked))["workspaceFolder"]
-    return answered.removeprefix(uri_of(tree.root))
-
-
 @pytest.mark.parametrize(
     ("folders", "asked", "answered"),
     [
@@ -38,7 +30,10 @@ def check(editor: Editor, fixture: str, folders: list[str], asked: str) -> str:
     ],
 )
 def test_the_innermost_folder_answers(editor: Editor, folders: list[str], asked: str, answered: str) -> None:
-    assert check(editor, NESTED, folders, asked) == answered
+    tree = editor.tree(NESTED)
+    editor.add(*map(tree.path, folders))
+    folder: str = editor.ask("context/assemble", tree.path(asked))["workspaceFolder"]
+    assert folder.removeprefix(uri_of(tree.root)) == answered
 
 
 def test_forty_folders_at_once(tmp_path: Path) -> None:
@@ -79,9 +74,7 @@ def test_folders_come_and_go(editor: Editor) -> None:
 
 
 def test_a_conversation_outlives_its_folder(editor: Editor) -> None:
-    tree = editor.tree("//- /a/NEXUS.md\nA.\n")
-    folder = tree.path("/a")
-    editor.add(folder)
+    folder = editor.open_folder("//- /a/NEXUS.md\nA.\n")
     editor.ask("session/append", folder, messages=[{"role": "user", "content": "hello"}])
     before = editor.ask("session/messages", folder)["messages"]
     editor.remove(folder)

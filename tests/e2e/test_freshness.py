@@ -7,6 +7,7 @@ that. Here the daemon's process gets the error of the limit in place of a watch 
 from pathlib import Path
 
 from support.editor import Editor
+from support.fixture import write_file
 
 FULL = """
 import os
@@ -27,8 +28,7 @@ watcher.new_watches = Limited
 
 def check(editor: Editor, folder: Path, path: Path, text: str) -> None:
     """A file is written, and sooner or later the prompt holds its text."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+    write_file(path, text)
     editor.eventually(lambda: prompt(editor, folder), lambda prompt: text.partition("\n")[0] in prompt)
 
 

@@ -17,6 +17,7 @@ from nexus_context.ledger import open_ledger
 from nexus_context.ledger.records import Counted, NewTurn
 from nexus_context.turn.manager import ContextManager
 from support.editor import Editor, environ
+from support.json_lines import json_lines
 
 HALF = "\ud83d"
 HELLO = {
@@ -62,7 +63,7 @@ def test_an_import_with_one(editor: Editor, tmp_path: Path, message: dict[str, A
     lines[1]["messages"] = [message]
     lines[1].pop("counts", None)
     path = tmp_path / "other.jsonl"
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    path.write_text(json_lines(lines))
     command = [sys.executable, "-m", "nexus_daemon", "sessions", "import", str(path), "--folder", root]
     variables = {**os.environ, **environ(editor.home)}
     ended = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=60)
@@ -115,7 +116,7 @@ def test_a_call_of_a_tool_with_one(editor: Editor, tool: str, arguments: dict[st
         {"id": 1, "method": "initialize", "params": HELLO},
         {"id": 2, "method": "tools/call", "params": {"name": tool, "arguments": arguments}},
     ]
-    text = "".join(json.dumps({"jsonrpc": "2.0", **line}) + "\n" for line in lines)
+    text = json_lines({"jsonrpc": "2.0", **line} for line in lines)
     command = [sys.executable, "-m", "nexus_daemon", "mcp", "--write", "--folder", root]
     variables = {**os.environ, **environ(editor.home), "NEXUS_DAEMON": "off"}
     ended = subprocess.run(command, env=variables, input=text, capture_output=True, text=True, timeout=60)

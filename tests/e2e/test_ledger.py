@@ -18,6 +18,7 @@ from nexus_context.ledger.restore import restore
 from support.client import ReplyError
 from support.editor import Editor, uri_of
 from support.ledgers import DISK
+from support.talk import user
 from support.waiting import block_until
 
 FOLDER = """
@@ -46,10 +47,6 @@ def opened(home: Path, folder: str | None = None) -> Iterator[tuple[Editor, str]
         path = folder or editor.tree(FOLDER).path("/a")
         editor.hello(path)
         yield editor, path
-
-
-def user(content: str) -> dict[str, Any]:
-    return {"role": "user", "content": content}
 
 
 def say(editor: Editor, folder: str, *contents: str, **more: object) -> Any:

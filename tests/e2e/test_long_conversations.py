@@ -22,11 +22,8 @@ ON = "{}"
 
 
 def folder(editor: Editor, name: str, *, compaction: str) -> str:
-    path = editor.tree(SETTINGS.replace("/a/", f"/{name}/").replace("COMPACTION", compaction)).path(
-        f"/{name}"
-    )
-    editor.add(path)
-    return path
+    fixture = SETTINGS.replace("/a/", f"/{name}/").replace("COMPACTION", compaction)
+    return editor.open_folder(fixture, f"/{name}")
 
 
 def turn(number: int) -> list[dict[str, Any]]:

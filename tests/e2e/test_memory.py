@@ -39,8 +39,7 @@ def check(editor: Editor, folder: Path, message: str, *expected: str) -> Any:
 
 
 def opened(editor: Editor) -> Path:
-    folder = Path(editor.tree(FOLDER).root, "a")
-    editor.add(folder)
+    folder = Path(editor.open_folder(FOLDER))
     editor.layers(folder)
     return folder
 

@@ -17,8 +17,7 @@ TEXT = {"type": "text", "text": "Behind the wall."}
 
 
 def folder(editor: Editor, name: str, model: str = "claude-opus-5-5") -> str:
-    path = editor.tree(SETTINGS.replace("NAME", name).replace("MODEL", model)).path(f"/{name}")
-    editor.add(path)
+    path = editor.open_folder(SETTINGS.replace("NAME", name).replace("MODEL", model), f"/{name}")
     for number in range(3):
         append(editor, path, f"What is gate_{number}?", "A hole in a wall.")
     return path

@@ -49,9 +49,7 @@ MESSAGES = [
 
 @pytest.fixture
 def folder(editor: Editor) -> str:
-    path = editor.tree("//- /a/NEXUS.md\nA.\n").path("/a")
-    editor.add(path)
-    return path
+    return editor.open_folder("//- /a/NEXUS.md\nA.\n")
 
 
 def check(editor: Editor, folder: str, messages: list[Any], **more: object) -> list[Any]:

@@ -21,8 +21,7 @@ def check(editor: Editor, folder: Path, *expected: str) -> None:
 
 
 def opened(editor: Editor, fixture: str) -> Path:
-    folder = Path(editor.tree(fixture).root, "a")
-    editor.add(folder)
+    folder = Path(editor.open_folder(fixture))
     editor.layers(folder)
     return folder
 

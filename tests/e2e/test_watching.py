@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,15 +9,9 @@ from typing import Any
 import pytest
 
 from support.editor import Editor, editor_in, uri_of
+from support.fixture import write_file
 
 WRONG = '{"tools": {"summery": true}}\n'
-
-
-def check(editor: Editor, fixture: str, change: Callable[[Path], object], expected: str) -> None:
-    """Change files of a fixture whose folder is /a; sooner or later the prompt holds the expected text."""
-    root = watched(editor, fixture)
-    change(root)
-    editor.eventually(lambda: prompt(editor, root / "a"), lambda text: expected in text)
 
 
 def watched(editor: Editor, fixture: str) -> Path:
@@ -53,15 +46,10 @@ def clear(editor: Editor, path: Path) -> bool:
     return editor.shown(path) == []
 
 
-def write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-
-
 def replace(path: Path, text: str) -> None:
     """As editors save: a new file takes the old one's place."""
     temporary = path.with_name(f".{path.name}.tmp")
-    write(temporary, text)
+    write_file(temporary, text)
     temporary.replace(path)
 
 
@@ -76,7 +64,7 @@ def test_what_editors_and_tools_do_to_a_file(editor: Editor) -> None:
 
     replace(path, "Replaced.")
     then("Replaced.")
-    write(path, "Written.")
+    write_file(path, "Written.")
     then("Written.", "Replaced.")
     with path.open("a") as file:
         file.write("Appended.")
@@ -88,7 +76,7 @@ def test_what_editors_and_tools_do_to_a_file(editor: Editor) -> None:
     path.unlink()
     then("", "Appended.")
     path.symlink_to("target.md")
-    write(path.with_name("target.md"), "Through a link.")
+    write_file(path.with_name("target.md"), "Through a link.")
     then("Through a link.")
 
 
@@ -125,8 +113,9 @@ APPEARS: dict[str, tuple[str, str, str]] = {
 @pytest.mark.parametrize("replaced", [False, True], ids=["written", "replaced"])
 @pytest.mark.parametrize(("fixture", "path", "text"), APPEARS.values(), ids=APPEARS)
 def test_what_appears(editor: Editor, fixture: str, path: str, text: str, replaced: bool) -> None:
-    change = replace if replaced else write
-    check(editor, fixture, lambda root: change(root / path.strip("/"), text), NEW)
+    root = watched(editor, fixture)
+    (replace if replaced else write_file)(root / path.strip("/"), text)
+    editor.eventually(lambda: prompt(editor, root / "a"), lambda text: NEW in text)
 
 
 def test_diagnostics_follow_the_disk(editor: Editor) -> None:
@@ -138,7 +127,7 @@ def test_diagnostics_follow_the_disk(editor: Editor) -> None:
         root / "a" / ".mcp.json",
         root / "a" / ".vscode" / "mcp.json",
     ):
-        write(path, '{"surprise": 1}')
+        write_file(path, '{"surprise": 1}')
         editor.until(partial(shown, editor, path))
         replace(path, "{}")
         editor.until(partial(clear, editor, path))
@@ -156,7 +145,7 @@ def test_a_directory_that_is_deleted_and_made_again(editor: Editor) -> None:
         assert editor.codes(config) == ["config.unknown-key"]
         shutil.rmtree(config.parent)
         editor.until(lambda: editor.shown(config) == [])
-        write(config, WRONG)
+        write_file(config, WRONG)
         editor.until(lambda: editor.shown(config) != [])
     replace(config, "{}")
     editor.until(lambda: editor.shown(config) == [])
@@ -178,10 +167,10 @@ def test_the_global_layer(tmp_path: Path) -> None:
     with editor_in(home) as editor:
         root = watched(editor, "//- /a/NEXUS.md\nA.\n//- /b/NEXUS.md\nB.\n")
         editor.add(root / "b")
-        write(home / ".nexus3" / "NEXUS.md", "For all folders.")
+        write_file(home / ".nexus3" / "NEXUS.md", "For all folders.")
         for folder in ("a", "b"):
             editor.eventually(partial(prompt, editor, root / folder), lambda text: "For all folders." in text)
-        write(home / ".nexus3" / "config.json", WRONG)
+        write_file(home / ".nexus3" / "config.json", WRONG)
         editor.until(lambda: editor.shown(home / ".nexus3" / "config.json") != [])
         shutil.rmtree(home / ".nexus3")
         editor.until(lambda: editor.shown(home / ".nexus3" / "config.json") == [])
@@ -197,7 +186,7 @@ def test_no_change_is_missed_however_fast(editor: Editor) -> None:
         replace(path, f"State {number}." if number % 2 else reserve(number))
         if number % 7 == 3:
             shutil.rmtree(path.parent)
-            write(path, f"State {number}.")
+            write_file(path, f"State {number}.")
     editor.eventually(lambda: prompt(editor, root / "a"), lambda text: "State 29." in text)
     editor.eventually(
         lambda: editor.ask("config/effective", root / "a")["config"]["context"]["reserve_tokens"],
@@ -234,8 +223,8 @@ def test_other_files_disturb_nothing(editor: Editor) -> None:
     editor.until(lambda: editor.changes(root / "a"))
     before = len(editor.changes(root / "a"))
     for number in range(50):
-        write(root / "a" / f"file{number}.txt", "x")
-        write(root / "a" / "src" / f"file{number}.txt", "x")
+        write_file(root / "a" / f"file{number}.txt", "x")
+        write_file(root / "a" / "src" / f"file{number}.txt", "x")
     settle(editor)
     assert len(editor.changes(root / "a")) == before
     os.utime(root / "a" / "NEXUS.md")

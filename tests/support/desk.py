@@ -17,7 +17,7 @@ from nexus_daemon.windows.connection import Connection
 from nexus_daemon.windows.daemon import Daemon
 from nexus_daemon.windows.live_folder import LiveFolder
 from nexus_daemon.workspace.folders import FolderTable
-from support.fixture import Fixture, write_fixture
+from support.fixture import Fixture, write_file, write_fixture
 from support.folders import load_inputs
 from support.talk import HELLO, Message, Talk, call, tell
 from support.waiting import wait_until, yield_to_loop
@@ -147,9 +147,7 @@ def published(talk: Talk) -> list[Message]:
 
 def write(desk: Desk, path: str, text: str) -> None:
     """Write a file that the desk's fixture need not have."""
-    file = Path(desk.tree.path(path))
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text)
+    write_file(Path(desk.tree.path(path)), text)
 
 
 def tell_story(root: Path, story: Story, files: Mapping[str, str] | None = None) -> None:

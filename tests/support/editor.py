@@ -72,6 +72,12 @@ class Editor(Client):
         root.mkdir()
         return write_fixture(fixture, root)
 
+    def open_folder(self, fixture: str, path: str = "/a") -> str:
+        """Write the files of a fixture and add a folder of them; return the folder's path."""
+        folder = self.tree(fixture).path(path)
+        self.add(folder)
+        return folder
+
     def add(self, *folders: str | Path) -> None:
         self._fold(folders, ())
 

@@ -59,13 +59,17 @@ def parse_fixture(text: str, *, root: str = "/") -> Fixture:
     return Fixture(root, files, *cursor)
 
 
+def write_file(path: Path, text: str) -> None:
+    """Write a file as UTF-8, with line ends as they are, and make the directories that it is in."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode())
+
+
 def write_fixture(text: str, root: Path) -> Fixture:
     """Read a fixture string and write its files under `root`, as UTF-8, with line ends as they are."""
     fixture = parse_fixture(text, root=str(root))
     for path, content in fixture.files.items():
-        file = Path(path)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(content.encode())
+        write_file(Path(path), content)
     return fixture
 
 

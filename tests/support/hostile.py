@@ -8,6 +8,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from support.json_lines import json_lines
+
 CLIPBOARD = "\x1b]52;c;aGFja2Vk\x07"
 CLEAR = "\x1b[2J\x1b[H"
 HIDDEN = "\x1b[8m"
@@ -48,7 +50,7 @@ def folder(root: Path) -> Path:
     (config / "mcp.json").write_text(json.dumps(servers, ensure_ascii=False) + PAYLOAD)
     (config / f"AGENT.{NAME}.md").write_text(PAYLOAD, newline="")
     chat = [{"role": "user", "content": f"Why {PAYLOAD}?"}, {"role": "assistant", "content": PAYLOAD}]
-    (work / f"{NAME}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in chat))
+    (work / f"{NAME}.jsonl").write_text(json_lines(chat))
     (work / "bad.jsonl").write_text(f'{{"role": "user"}}\n{PAYLOAD}\n')
     return work
 

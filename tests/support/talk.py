@@ -101,3 +101,8 @@ HELLO = call(0, "initialize", {"processId": None, "rootUri": None, "capabilities
 
 def result(message_id: object, value: object) -> Message:
     return {"jsonrpc": "2.0", "id": message_id, "result": value}
+
+
+def user(content: object) -> Message:
+    """A message of the user in a conversation."""
+    return {"role": "user", "content": content}

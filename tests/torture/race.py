@@ -19,6 +19,7 @@ from nexus_context.folder.snapshot import Snapshot, load
 from nexus_context.memory.knowledge import KnowledgeIndex, Settings, query, refresh, settings_of
 from nexus_context.tokens import SimpleTokenCounter
 from nexus_context.turn import git
+from support.fixture import write_file
 from support.folders import load_inputs
 from torture.children import Voice, children
 from torture.figures import Figure, Outcome, Watch, dice_of, nothing_wrong
@@ -118,8 +119,9 @@ class _Reader:
     def __init__(self, root: Path, seed: int) -> None:
         for mark, top in ((INSIDE, "home/work"), (OUTSIDE, "outside")):
             for name, text in FILES.items():
-                _write(root / top / name, text.replace("{mark}", mark).replace("{{", "{").replace("}}", "}"))
-        _write(root / "home/work" / RULES, "Rules.\n@../docs/a.md\n@../notes.md\n")
+                content = text.replace("{mark}", mark).replace("{{", "{").replace("}}", "}")
+                write_file(root / top / name, content)
+        write_file(root / "home/work" / RULES, "Rules.\n@../docs/a.md\n@../notes.md\n")
         (root / "home/work/app/.nexus3/CONTEXT.md").symlink_to("../context.md")
         self._home, self._folder = str(root / "home"), str(root / "home/work/app")
         self._dice = dice_of(seed)
@@ -183,11 +185,6 @@ def _pairs(root: Path) -> list[tuple[Path, Path]]:
     pairs.append((inside / "app/README.md", beside / "fifo"))
     pairs.append((inside / "app/context.md", beside / "directory"))
     return pairs
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
 
 
 def _renameat2() -> Callable[[str, str], None] | None:

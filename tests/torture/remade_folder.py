@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from support.editor import Editor
+from support.fixture import write_file
 from support.shared import shared_home
 from support.waiting import block_until
 from torture.figures import Figure, Outcome, Watch, dice_of, nothing_wrong
@@ -90,9 +91,7 @@ def _make(root: Path, number: int, dice: random.Random) -> None:
     if dice.random() < 0.3:  # complete at once
         place = root.with_name("draft")
     for name, text in dice.sample(sorted(files.items()), len(files)):
-        path = place / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        write_file(place / name, text)
         if place == root and dice.random() < 0.1:
             _pause(dice)
     if place != root:

@@ -24,6 +24,7 @@ from nexus_context.ledger.records import Counted, NewCompaction, Turn
 from nexus_context.ledger.store import Ledger
 from support.client import ReplyError
 from support.editor import Editor
+from support.talk import user
 from support.waiting import block_until
 from torture.children import Voice, children
 from torture.figures import Figure, Outcome, Watch, nothing_wrong
@@ -49,7 +50,7 @@ def run(compactions: int) -> Outcome:
         with Editor(home) as compacting, Editor(home) as appending, children() as start:
             compacting.hello(folder)
             appending.hello(folder)
-            appending.ask("session/append", folder, messages=[_said("first")])
+            appending.ask("session/append", folder, messages=[user("first")])
             child = start(write_on, path, workspace)
             with _appending(appending, folder) as keys, opened(path) as ledger:
                 block_until(lambda: len(child.hear()) >= 20)
@@ -99,7 +100,7 @@ def _appending(editor: Editor, folder: Path) -> Iterator[list[str]]:
     def append() -> None:
         while not ends.is_set():
             key = f"window-{len(keys)}"
-            editor.ask("session/append", folder, messages=[_said(f"{key} " + "word " * WORDS)])
+            editor.ask("session/append", folder, messages=[user(f"{key} " + "word " * WORDS)])
             keys.append(key)
 
     thread = threading.Thread(target=append)
@@ -161,7 +162,3 @@ def _held(turns: list[Turn], wrong: list[str]) -> list[int]:
             held += range(position, position + len(each.messages))
         position += len(each.messages)
     return held
-
-
-def _said(text: str) -> dict[str, str]:
-    return {"role": "user", "content": text}

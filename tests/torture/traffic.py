@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from support.editor import Editor, named, uri_of
+from support.fixture import write_file
 from support.shared import SharedHome
 
 TURNS_MOST = 12  # of one session
@@ -47,9 +48,7 @@ def make_folder(root: Path) -> None:
         ".nexus3/skills/rotate/SKILL.md": "---\nname: rotate\ndescription: Rotate a key.\n---\nRotate it.\n",
     }
     for name, text in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        write_file(root / name, text)
     (root / ".nexus3" / "config.json").write_text(_settings(0))
 
 

@@ -22,6 +22,7 @@ from typing import Any
 
 from support.client import frame
 from support.editor import Editor, environ, uri_of
+from support.talk import user
 from torture.figures import Figure, Outcome, Watch, nothing_wrong
 
 MIB = 1 << 20
@@ -102,7 +103,7 @@ def _make_news(other: Editor, folder: Path) -> float:
     for number in range(TURNS):
         settings.write_text("{" if number % 2 else "{}", encoding="utf-8")
         began = time.perf_counter()
-        other.ask("session/append", folder, session="other", messages=[_said(f"turn {number}")])
+        other.ask("session/append", folder, session="other", messages=[user(f"turn {number}")])
         slowest = max(slowest, time.perf_counter() - began)
         time.sleep(max(0.0, (end - time.monotonic()) / (TURNS - number)))
     settings.write_text("{}", encoding="utf-8")
@@ -129,11 +130,7 @@ def _silent(home: Path) -> "Iterator[subprocess.Popen[bytes]]":
 
 
 def _append(editor: Editor, folder: Path, text: str) -> None:
-    editor.ask("session/append", folder, messages=[_said(text)])
-
-
-def _said(text: str) -> dict[str, str]:
-    return {"role": "user", "content": text}
+    editor.ask("session/append", folder, messages=[user(text)])
 
 
 def _hello(folder: Path) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from nexus_context.config.frames import ConfigError
 from nexus_context.folder.init import plan_global_init, plan_init
 from nexus_context.folder.snapshot import Snapshot
 from nexus_context.loader import ContextLoader, FilePromptSource, PromptLoader
-from support.fixture import Fixture, write_fixture
+from support.fixture import Fixture, write_file, write_fixture
 from support.folders import HOST, load_folder, relative
 
 TREE = """
@@ -223,15 +223,10 @@ def test_init_creates_what_is_missing_and_its_files_are_valid(tmp_path: Path) ->
     everything = plan_global_init(fixture.path("/home/.nexus3"))
     assert len(everything.create) == 3
     for path, text in (*plan.create, *everything.create):
-        write(path, text)
+        write_file(Path(path), text)
     snapshot = load_folder(Fixture(fixture.root, {}), "/home/a")
     check_only_placeholders(snapshot)
     assert [layer.name for layer in snapshot.layers.layers] == ["global", "local"]
-
-
-def write(path: str, text: str) -> None:
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    Path(path).write_text(text, encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", ["AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md"])

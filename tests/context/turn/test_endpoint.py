@@ -14,15 +14,6 @@ from support.folders import load_inputs
 LITERAL = "sk-live-4242424242424242424242"
 
 
-def check(root: Path, provider: dict[str, Any], expected: Endpoint | None, **environ: str) -> None:
-    text = json.dumps({"provider": provider})
-    tree = write_fixture(f"//- /home/.nexus3/config.json\n{text}\n//- /home/a/NEXUS.md\nHi.\n", root)
-    inputs = load_inputs(tree.path("/home"), environ=environ)
-    endpoint = endpoint_of(load(tree.path("/home/a"), inputs))
-    assert endpoint == expected
-    assert LITERAL not in repr(endpoint)
-
-
 @pytest.mark.parametrize(
     ("provider", "expected"),
     [
@@ -49,4 +40,9 @@ def check(root: Path, provider: dict[str, Any], expected: Endpoint | None, **env
     ],
 )
 def test_where_requests_go(tmp_path: Path, provider: dict[str, Any], expected: Endpoint | None) -> None:
-    check(tmp_path, provider, expected, SET_KEY=LITERAL)
+    text = json.dumps({"provider": provider})
+    tree = write_fixture(f"//- /home/.nexus3/config.json\n{text}\n//- /home/a/NEXUS.md\nHi.\n", tmp_path)
+    inputs = load_inputs(tree.path("/home"), environ={"SET_KEY": LITERAL})
+    endpoint = endpoint_of(load(tree.path("/home/a"), inputs))
+    assert endpoint == expected
+    assert LITERAL not in repr(endpoint)

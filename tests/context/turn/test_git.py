@@ -28,7 +28,7 @@ from nexus_context.turn.git import (
 )
 from nexus_context.turn.manager import ContextManager
 from nexus_context.turn.request import AssembledContext, Request
-from support.fixture import write_fixture
+from support.fixture import write_file, write_fixture
 from support.folders import load_configured
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -53,9 +53,7 @@ class Tree:
         )
 
     def write(self, path: str, text: str = "text\n") -> None:
-        file = self.root / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
+        write_file(self.root / path, text)
 
     def commit(self, *paths: str) -> None:
         for path in paths:

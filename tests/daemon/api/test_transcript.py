@@ -10,7 +10,7 @@ from nexus_context import tokens as tokens_package
 from nexus_context.tokens import counter_for
 from nexus_daemon.api import transcript
 from support.desk import Desk, tell_story
-from support.talk import Talk
+from support.talk import Talk, user
 
 CONFIG = "/a/.nexus3/config.json"
 SMALL = '{"provider": {"model": "gpt-4o"}, "context": {"max_tokens": 1200, "reserve_tokens": 200}}'
@@ -40,10 +40,6 @@ async def check(desk: Desk, talk: Talk, **params: object) -> list[str]:
 
 def desk_id(numbers: Any = iter(range(100, 100_000))) -> int:  # noqa: B008 - one sequence for all requests
     return int(next(numbers))
-
-
-def user(text: str) -> dict[str, Any]:
-    return {"role": "user", "content": text}
 
 
 def assistant(text: str, **more: Any) -> dict[str, Any]:

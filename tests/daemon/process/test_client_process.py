@@ -17,6 +17,7 @@ from nexus_daemon.process.client_process import ClientProcess, zone
 from nexus_daemon.workspace.inputs import load_inputs
 from support.asking import Asking
 from support.desk import CONFIG, Desk, tell_story, write
+from support.fixture import write_file
 from support.talk import HELLO
 from support.waiting import wait_until
 
@@ -47,8 +48,7 @@ def process(tmp_path: Path, umask: int | None = None, **environ: str) -> ClientP
 
 
 def program(path: Path, text: str = "exit 0") -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#!/bin/sh\n{text}\n")
+    write_file(path, f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)
     return path
 

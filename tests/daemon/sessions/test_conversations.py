@@ -20,19 +20,6 @@ class Window:
 WINDOW = Window()
 
 
-def check(*uses: tuple[str, bool]) -> list[str]:
-    """Use sessions one after the other, each there in the ledger or not; which are in memory afterwards."""
-
-    async def run() -> list[str]:
-        folder = Conversations()
-        for session, there in uses:
-            async with folder.using(session, by=WINDOW) as conversation:
-                conversation.state = SessionState(head=Head("t", "t1", 1, 2) if there else None)
-        return list(folder)
-
-    return asyncio.run(run())
-
-
 @pytest.mark.parametrize(
     ("uses", "kept"),
     [
@@ -48,8 +35,17 @@ def check(*uses: tuple[str, bool]) -> list[str]:
 def test_the_ones_that_were_used_last_are_kept(
     uses: list[tuple[str, bool]], kept: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Sessions are used one after the other, each there in the ledger or not."""
     monkeypatch.setattr(conversations, "MOST_IN_MEMORY", 3)
-    assert check(*uses) == kept
+    folder = Conversations()
+
+    async def run() -> None:
+        for session, there in uses:
+            async with folder.using(session, by=WINDOW) as conversation:
+                conversation.state = SessionState(head=Head("t", "t1", 1, 2) if there else None)
+
+    asyncio.run(run())
+    assert list(folder) == kept
 
 
 def test_one_that_is_used_stays(monkeypatch: pytest.MonkeyPatch) -> None:

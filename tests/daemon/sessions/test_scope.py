@@ -10,7 +10,7 @@ import pytest
 from nexus_daemon.sessions import conversations
 from nexus_daemon.windows import folder_ledgers
 from support.desk import TIMEOUT_S, Desk, replies, tell_story
-from support.talk import Talk, call, tell
+from support.talk import Talk, call, tell, user
 from support.waiting import wait_until, yield_to_loop
 
 Told = list[tuple[str, str, str]]
@@ -20,10 +20,6 @@ def check(talk: Talk) -> Told:
     """What a client was told of sessions so far."""
     said = [one["params"] for one in talk.writer.messages() if one.get("method") == "nexus/session/didChange"]
     return [(one["reason"], one["session"], one["by"]) for one in said]
-
-
-def user(content: str) -> dict[str, str]:
-    return {"role": "user", "content": content}
 
 
 async def contents(desk: Desk, talk: Talk, message_id: int, **params: object) -> list[Any]:

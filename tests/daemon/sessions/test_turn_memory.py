@@ -10,7 +10,7 @@ from nexus_context.ledger.errors import LedgerError
 from nexus_context.tokens import SimpleTokenCounter
 from nexus_daemon.workspace import knowledge
 from support.desk import CONFIG, Desk, published, tell_story, write
-from support.talk import Talk
+from support.talk import Talk, user
 from support.waiting import pass_time, wait_until
 
 LOCKED = '{"memory": {"knowledge": {"paths": ["docs", "../outside"]}}, "provider": {"model": "gpt-4o"}}'
@@ -38,10 +38,6 @@ async def send(desk: Desk, talk: Talk, number: int, content: str, **more: object
 async def waiting(desk: Desk, talk: Talk, number: int, agent: str = "worker", **more: object) -> list[str]:
     listed = await desk.ask(talk, number, "nexus/agent/messages", agent=agent, **more)
     return [one["content"] for one in listed["messages"]]
-
-
-def user(content: str) -> dict[str, str]:
-    return {"role": "user", "content": content}
 
 
 def test_passages_stand_before_the_message_with_their_place(

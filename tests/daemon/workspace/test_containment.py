@@ -9,7 +9,7 @@ import pytest
 from nexus_context.disk import containment
 from nexus_context.folder import snapshot as snapshots
 from nexus_context.folder.layers import text_reader
-from support.desk import CONFIG, Desk, Story, tell_story
+from support.desk import CONFIG, Desk, Story, tell_story, write
 from support.waiting import wait_until
 
 MCP = "/a/.nexus3/mcp.json"
@@ -52,9 +52,7 @@ async def shown(desk: Desk, talk: Any, path: str) -> list[str]:
 @pytest.mark.parametrize("path", HALF)
 def test_a_key_that_is_typed_again(tmp_path: Path, caplog: pytest.LogCaptureFixture, path: str) -> None:
     async def story(desk: Desk) -> None:
-        file = Path(desk.tree.path(path))
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(HALF[path])
+        write(desk, path, HALF[path])
         talk = await desk.client("/a", "/lone")
         assert "json.missing-colon" in await shown(desk, talk, path)
         assert "A." in (await desk.ask(talk, 1, PROMPT))["text"]

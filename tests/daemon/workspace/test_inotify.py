@@ -17,6 +17,7 @@ import pytest
 from nexus_daemon.workspace import inotify, watcher
 from nexus_daemon.workspace.watcher import Subscriber, Watcher
 from support.descriptors import open_files
+from support.fixture import write_file
 from support.waiting import wait_until
 from support.watches import ObservedWatches
 
@@ -42,8 +43,7 @@ class Watched:
     async def write(self, path: Path, text: str) -> None:
         """Write a file, and wait until the change is reported."""
         self.reported.clear()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        write_file(path, text)
         await wait_until(lambda: self.has(path))
 
 

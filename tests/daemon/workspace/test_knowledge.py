@@ -21,6 +21,7 @@ from nexus_daemon.process import lazy
 from nexus_daemon.workspace import knowledge as module
 from nexus_daemon.workspace.knowledge import Knowledge
 from nexus_daemon.workspace.watcher import Subscriber, Watcher
+from support.fixture import write_file
 from support.waiting import wait_until
 
 TIMEOUT_S = 10.0
@@ -51,9 +52,7 @@ class Folder:
             self.watcher.refresh()
 
     def write(self, name: str, text: str) -> None:
-        path = self.path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        write_file(self.path / name, text)
 
     def layers(self, *paths: str, **more: object) -> Layers:
         values = {"memory": {"knowledge": {"paths": paths, **more}}} if paths else {}

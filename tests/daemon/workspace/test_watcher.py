@@ -19,6 +19,7 @@ from nexus_daemon.workspace.watch_events import Changes
 from nexus_daemon.workspace.watch_limits import Failure
 from nexus_daemon.workspace.watched_places import covering
 from nexus_daemon.workspace.watcher import Freshness, Subscriber, Watcher
+from support.fixture import write_file
 from support.waiting import wait_until
 from support.watches import ObservedWatches, PlayedWatch
 
@@ -130,11 +131,6 @@ def watch(
             await asyncio.wait_for(watched.watcher.close(), TIMEOUT_S)
 
     asyncio.run(run())
-
-
-def write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
 
 
 def test_changes_are_told_by_path(tmp_path: Path) -> None:
@@ -468,7 +464,7 @@ def test_without_watches_files_are_polled_until_there_is_room(
         for text in ("1", "22", "333"):
             assert watched.watcher.freshness([str(file)]).state == "polled"
             watched.told.clear()
-            write(file, text)
+            write_file(file, text)
             await watched.until(lambda: watched.has(file))
         (reason,) = watched.watcher.freshness([str(file)]).reasons
         assert reason.startswith("no file watches are left for this user")
@@ -512,7 +508,7 @@ def test_at_the_limit_what_is_watched_stays_so_and_the_rest_is_polled(
         shutil.rmtree(one.parent)
         await watched.until_state(one, "polled")  # the directory that was watched has gone
         watched.told.clear()
-        write(one, "made again")
+        write_file(one, "made again")
         await watched.until(lambda: watched.has(one))
         watched.told.clear()
         limit.reached = False
@@ -520,7 +516,7 @@ def test_at_the_limit_what_is_watched_stays_so_and_the_rest_is_polled(
         await watched.until_state(two, "watched")
         await watched.until(lambda: watched.has(two))  # what changed since the last look is not known
         watched.told.clear()
-        write(one, "watched again")
+        write_file(one, "watched again")
         await watched.until(lambda: watched.has(one))
 
     watch({str(one)}, story)
@@ -666,7 +662,7 @@ def test_what_the_system_does_not_report_is_noticed_later(
 
     async def story(watched: Watched) -> None:
         for text in ("1", "22"):
-            write(file, text)
+            write_file(file, text)
             await watched.until(lambda: watched.has(file))
             assert watched.watcher.freshness([str(file)]).state == "watched"
             watched.told.clear()

@@ -21,6 +21,7 @@ from nexus_context.assistants.tracking.follow import SessionFollower
 from nexus_context.assistants.transcripts.records import Record, Report
 from nexus_context.errors import Span
 from nexus_context.ledger import open_ledger
+from support.json_lines import json_lines
 
 RECORDED = Path(__file__).with_name("gemini_session.jsonl")
 FOLDER = "/home/ana/shop"
@@ -203,5 +204,5 @@ def test_an_empty_list_replaces_all_messages() -> None:
     first = {"sessionId": "s", "projectHash": "h"}
     said = [{"id": name, "type": "user", "content": name} for name in ("old", "new")]
     records = [first, said[0], {"$set": {"messages": []}}, said[1]]
-    transcript = read_transcript("".join(json.dumps(record) + "\n" for record in records), "/x/s.jsonl")
+    transcript = read_transcript(json_lines(records), "/x/s.jsonl")
     assert [one.content for one in transcript.conversations[0].messages] == ["new"]

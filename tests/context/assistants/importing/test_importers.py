@@ -15,6 +15,7 @@ from nexus_context.ledger.records import Counted, NewTurn, Turn
 from nexus_context.ledger.store import Ledger
 from nexus_context.tokens import counter_for
 from support import program_files
+from support.json_lines import json_lines
 from support.ledgers import anchor, turn_of
 
 HERE = "/work/here"
@@ -52,7 +53,7 @@ CODE: list[dict[str, Any]] = [
 
 
 def lines(records: list[Any]) -> bytes:
-    return "".join(json.dumps(record) + "\n" for record in records).encode()
+    return json_lines(records).encode()
 
 
 def put(ledger: Ledger, data: bytes, path: str = "/x/chat.jsonl") -> list[Imported]:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from nexus_context.assistants.importing import Answer, Transcript, read_transcript
 from nexus_context.conversation.agent_result import ProviderUsage, TurnOutcome
 from nexus_context.conversation.message import Message, text_of
+from support.json_lines import json_lines
 
 Record = dict[str, Any]
 SAID = "The file has no messages."
@@ -26,8 +27,7 @@ def check(
     agents: dict[str, list[str]] | None = None,
 ) -> Transcript:
     """The messages as `role text`, calls as `!id`, results as `=id text`; sub-agents; what is left out."""
-    lines = "".join(json.dumps(record) + "\n" for record in records)
-    transcript = read_transcript(lines, "/s.jsonl", entire=entire)
+    transcript = read_transcript(json_lines(records), "/s.jsonl", entire=entire)
     conversation, *others = transcript.conversations
     assert [show(message) for message in conversation.messages] == list(shown)
     assert {str(each.agent): list(map(show, each.messages)) for each in others} == (agents or {})
@@ -500,7 +500,7 @@ def test_every_order_of_parallel_results_gives_whole_pairs(counts: list[int], ra
         for parent, name in calls:
             last = next(ids)
             records.append(result(last, parent, name))
-    found = read_transcript("".join(json.dumps(one) + "\n" for one in records), "/s")
+    found = read_transcript(json_lines(records), "/s")
     assert found.problems == ()
     messages = list(found.conversations[0].messages)
     assert messages.pop(0).role == "user"
@@ -534,6 +534,6 @@ def test_however_records_are_linked_the_time_is_linear() -> None:
     kept += [boundary | {"compactMetadata": {"preservedSegment": segment}}, user("s", "b", "Summary.")]
     began = time.thread_time()
     for records in (jumping, growing, kept):
-        found = read_transcript("".join(json.dumps(record) + "\n" for record in records), "/s")
+        found = read_transcript(json_lines(records), "/s")
         assert found.conversations
     assert time.thread_time() - began < 30  # two seconds; each took minutes

@@ -14,7 +14,7 @@ from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.model import AssistantServer, Surroundings
 from nexus_context.assistants.views.mcp_servers import read_servers
 from nexus_context.assistants.views.profile import read_profile
-from support.fixture import write_fixture
+from support.fixture import write_file, write_fixture
 
 S = '{"command": "secret-command", "args": ["--token", "secret"], "env": {"A": "secret"}, "url": "secret"}'
 
@@ -134,8 +134,7 @@ def test_settings_that_make_no_sense_name_no_server(name: str, content: str, tmp
         *("home/.claude.json", "work/.mcp.json", "home/.codex/config.toml", "work/opencode.json"),
         *("work/.gemini/settings.json", "work/.vscode/mcp.json", "work/.cursor/mcp.json"),
     ):
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(content)
+        write_file(tmp_path / path, content)
     surroundings = Surroundings(str(tmp_path / "work"), str(tmp_path / "home"), {})
     assert read_servers(name, surroundings) == ()
 

@@ -19,7 +19,7 @@ from nexus_context.folder.snapshot import Snapshot
 from nexus_context.memory.knowledge import KnowledgeIndex, refresh, settings_of
 from nexus_context.memory.knowledge.passage_index import Changed, Indexed
 from nexus_context.turn import git
-from support.fixture import write_fixture
+from support.fixture import write_file, write_fixture
 from support.folders import load_folder
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="links and FIFOs of POSIX")
@@ -54,8 +54,7 @@ class Folder:
         self.inside, self.outside = root / "home/work", root / "outside"
         for top, mark in ((self.inside, "inside"), (self.outside, MARK)):
             for name, text in READ.items():
-                (top / name).parent.mkdir(parents=True, exist_ok=True)
-                (top / name).write_text(text.format(mark))
+                write_file(top / name, text.format(mark))
         self.fixture = write_fixture("", root)
         self.first, _ = self.load(None)  # what a process loads once is loaded
 

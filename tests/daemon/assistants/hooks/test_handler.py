@@ -24,6 +24,7 @@ from nexus_daemon.assistants.hooks.running import RunningSessions
 from nexus_daemon.windows.daemon import Daemon
 from nexus_daemon.windows.live_folder import LiveFolder
 from nexus_daemon.workspace.inputs import load_inputs
+from support.json_lines import json_lines
 
 T = TypeVar("T")
 
@@ -94,7 +95,7 @@ class Desk:
             }
             for at, text in enumerate(texts)
         ]
-        self.transcript.write_text("".join(json.dumps(record) + "\n" for record in records))
+        self.transcript.write_text(json_lines(records))
 
     def call(self, event: str, *options: str, assistant: str = "claude-code", **fields: Any) -> str | None:
         """The answer to an event; None without one."""
@@ -175,7 +176,7 @@ def test_codex_says_in_its_transcript_what_is_left(desk: Desk) -> None:
         records = [
             {"type": kind, "payload": payload} for kind, payload in (("session_meta", meta), *payloads)
         ]
-        desk.transcript.write_text("".join(json.dumps(record) + "\n" for record in records))
+        desk.transcript.write_text(json_lines(records))
 
     words, report = (
         message("user", "Never use tabs."),
