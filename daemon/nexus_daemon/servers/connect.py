@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import Any
 
 import httpx2
@@ -34,9 +35,11 @@ async def connect(
     log: ServerLog,
     guard: ProcessGuard,
     ended: asyncio.Event,
+    refused: asyncio.Event,
     on_message: Any,
 ) -> AsyncIterator[Client]:
-    """A client that has shaken hands with the server. `ended` is set when a process ends by itself.
+    """A client that has shaken hands with the server. `ended` is set when a process ends by itself,
+    `refused` when a server answers 401.
 
     OSError, httpx2.HTTPError, MCPError or LaunchError if that fails.
     """
@@ -45,9 +48,12 @@ async def connect(
             transport: Any = stdio_transport(launch, environ, log=log, guard=guard, ended=ended)
         elif launch.transport == "sse":
             headers = launch.sent_headers(environ)
-            transport = sse_client(launch.url, headers, httpx_client_factory=_http_client)
+            make = partial(_http_client, refused=refused)
+            transport = sse_client(launch.url, headers, httpx_client_factory=make)
         else:
-            client = await stack.enter_async_context(_http_client(launch.sent_headers(environ)))
+            client = await stack.enter_async_context(
+                _http_client(launch.sent_headers(environ), refused=refused)
+            )
             transport = streamable_http_client(launch.url, http_client=client)
         session = Client(
             transport,
@@ -59,18 +65,28 @@ async def connect(
 
 
 def _http_client(
-    headers: dict[str, Any] | None = None, timeout: Any = None, auth: httpx2.Auth | None = None
+    headers: dict[str, Any] | None = None,
+    timeout: Any = None,
+    auth: httpx2.Auth | None = None,
+    *,
+    refused: asyncio.Event,
 ) -> httpx2.AsyncClient:
     """A client whose answers are bounded, and that keeps no cookie of another server."""
+
+    async def check(response: httpx2.Response) -> None:
+        if response.status_code == 401:
+            refused.set()
+        _bound(response)
+
     return httpx2.AsyncClient(
         headers=headers,
         auth=auth,
         timeout=timeout or httpx2.Timeout(CONNECT_S, read=ANSWER_S * 5),
-        event_hooks={"response": [_bound]},
+        event_hooks={"response": [check]},
     )
 
 
-async def _bound(response: httpx2.Response) -> None:
+def _bound(response: httpx2.Response) -> None:
     """Bound a response that is no stream of events; those are bounded by the SDK, event by event."""
     if response.headers.get("content-type", "").startswith("text/event-stream"):
         return

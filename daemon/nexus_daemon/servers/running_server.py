@@ -2,8 +2,9 @@
 
 1. It lives in the thread of the servers. What others may know of it is in `status`, a frozen value that is
    replaced as a whole.
-2. A server that ends by itself is started again after RESTART_S, doubled each time; after MOST_RESTARTS in a
-   row it has failed. One that ran for STEADY_S counts as new.
+2. A server that was ready and ends by itself is started again after RESTART_S, doubled each time; after
+   MOST_RESTARTS in a row it has failed. One that ran for STEADY_S counts as new. One that never was ready has
+   failed at once: its settings are wrong, and somebody waits.
 3. When it says that its tools changed, they are listed again; whether they may be called is the caller's
    business (`servers`).
 """
@@ -72,6 +73,8 @@ class RunningServer:
         self._guard = guard
         self._on_change = on_change
         self._client: Client | None = None
+        self._was_ready = False
+        self._wants_sign_in = asyncio.Event()
         self._stop = asyncio.Event()
         self._changed = asyncio.Event()  # its tools
         self._task = asyncio.get_running_loop().create_task(self._run())
@@ -129,7 +132,9 @@ class RunningServer:
             if self._stop.is_set():
                 break
             failures = 1 if time.monotonic() - began > STEADY_S else failures + 1
-            if error.is_final or failures > MOST_RESTARTS:
+            if self._wants_sign_in.is_set():
+                error = _Ending("The server wants somebody to sign in.", is_final=True, state="needs-auth")
+            if error.is_final or failures > MOST_RESTARTS or not self._was_ready:
                 self._set(ServerStatus(error.state, self.status.definitions, error.text, self.status.started))
                 self.settled.set()
                 return
@@ -152,11 +157,12 @@ class RunningServer:
                 log=self.log,
                 guard=self._guard,
                 ended=ended,
+                refused=self._wants_sign_in,
                 on_message=self._receive,
             ) as client:
                 async with asyncio.timeout(START_S):
                     definitions = await _list(client)
-                self._client = client
+                self._client, self._was_ready = client, True
                 self._set(ServerStatus("ready", definitions, started=time.time()))
                 self.settled.set()
                 await self._watch(client, ended)
@@ -220,9 +226,6 @@ def _ending_of(error: BaseException, log: ServerLog) -> _Ending:
         return _Ending(str(error), is_final=True)
     if isinstance(error, FileNotFoundError | PermissionError | NotADirectoryError):
         return _Ending(f"The program cannot be started: {error.strerror}.", is_final=True)
-    status = getattr(getattr(error, "response", None), "status_code", None)
-    if status == 401:
-        return _Ending("The server wants somebody to sign in.", is_final=True, state="needs-auth")
     if isinstance(error, TimeoutError):
         return _Ending(f"The server did not list its tools within {START_S:g} s.", is_final=True)
     last = f" Its last words: {log.last}" if log.last else ""

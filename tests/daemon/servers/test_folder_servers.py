@@ -1,105 +1,24 @@
 """`nexus/mcp/*` with real servers: nothing without trust and approval, pins, calls, crashes, the end."""
 
-import contextlib
 import json
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
-from nexus_context.folder.trust import trust_file
 from nexus_context.servers.approvals import approvals_file
 from nexus_daemon.servers import running_server
-from nexus_daemon.workspace.trusted_folders import set_trust
-from support.desk import TIMEOUT_S, Desk, tell_story
-from support.talk import Talk
+from support.server_story import NEWEST, SERVER, Servers, check, configure, processes_of
 from support.waiting import wait_until
 
-SUPPORT = Path(__file__).resolve().parents[2] / "support"
-SERVER, NEWEST = SUPPORT / "mcp_old_server.py", SUPPORT / "mcp_server.py"
-TOOLS = {"alpha": "Adds two numbers.", "environment": "Lists its variables."}
 CANARY = "sk-canary-4242424242424242"
-SECONDS = 30.0  # for a server to start on a busy machine
-
-
-class Servers:
-    """A client in the folder /a, whose `.mcp.json` names a server `test`."""
-
-    def __init__(self, desk: Desk, talk: Talk) -> None:
-        self.desk, self.talk, self.last = desk, talk, 100
-        self.directory = Path(desk.tree.path("/a"))
-
-    async def ask(self, method: str, **params: object) -> Any:
-        reply = await self.reply(method, **params)
-        assert "error" not in reply, reply
-        return reply["result"]
-
-    async def refused(self, method: str, **params: object) -> str:
-        """The code of the error that answers a request."""
-        code: str = (await self.reply(method, **params))["error"]["data"]["code"]
-        return code
-
-    async def reply(self, method: str, **params: object) -> Any:
-        self.last += 1
-        await self.desk.ask(self.talk, self.last, f"nexus/{method}", **params)
-        return await self.desk.reply(self.talk, self.last)
-
-    async def server(self, name: str = "test") -> Any:
-        servers = (await self.ask("mcp/servers"))["servers"]
-        return next(server for server in servers if server["name"] == name)
-
-    async def state(self) -> str:
-        state: str = (await self.server())["state"]
-        return state
-
-    async def approve(self, **params: object) -> None:
-        server = await self.server()
-        await self.ask("mcp/approve", name="test", hash=server["hash"], **params)
-
-    async def call(self, tool: str, **arguments: object) -> Any:
-        return await self.ask("mcp/call", server="test", tool=tool, arguments=arguments)
-
-    def write_tools(self, **tools: str) -> None:
-        (self.directory / "tools.json").write_text(json.dumps(tools))
-
-    def calls(self) -> list[str]:
-        path = self.directory / "calls"
-        return path.read_text().split() if path.exists() else []
-
-    def told(self) -> list[str]:
-        messages = self.talk.writer.messages()
-        return [each["params"]["state"] for each in messages if each.get("method") == "nexus/mcp/didChange"]
-
-
-def configure(desk: Desk, **entry: object) -> None:
-    directory = Path(desk.tree.path("/a"))
-    server = {"command": sys.executable, "args": [str(SERVER), str(directory)], **entry}
-    (directory / ".mcp.json").write_text(json.dumps({"mcpServers": {"test": server}}))
-
-
-def check(tmp_path: Path, story: Callable[[Servers], Any], *, trusted: bool = True, **entry: object) -> None:
-    """Tell a story about a folder with one server."""
-
-    async def told(desk: Desk) -> None:
-        configure(desk, **entry)
-        inputs = desk.daemon.load_inputs
-        desk.daemon.load_inputs = msgspec.structs.replace(inputs, trust_file=trust_file(inputs.environ))
-        if trusted:
-            set_trust(inputs.environ, desk.tree.path("/a"), trusted=True)
-        servers = Servers(desk, await desk.client())
-        servers.write_tools(**TOOLS)
-        await story(servers)
-
-    tell_story(tmp_path, told)
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("support.desk.TIMEOUT_S", max(TIMEOUT_S, SECONDS))
+    monkeypatch.setattr("support.desk.TIMEOUT_S", 30.0)  # for a server to start on a busy machine
     monkeypatch.setattr(running_server, "RESTART_S", 0.05)
 
 
@@ -388,20 +307,8 @@ def test_what_a_server_started_ends_with_it(tmp_path: Path) -> None:
         await servers.approve()
         await servers.call("child")
         groups.extend(_servers_of(servers.directory))
-        assert len(_in_group(groups[0])) == 2
+        assert len(processes_of(groups[0])) == 2
         await servers.ask("mcp/stop", name="test")
-        assert _in_group(groups[0]) == []
+        assert processes_of(groups[0]) == []
 
     check(tmp_path, story)
-
-
-def _in_group(group: int) -> list[int]:
-    """The processes of a process group that still run."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal():
-            with contextlib.suppress(OSError):
-                state, _, number = (entry / "stat").read_text().rpartition(")")[2].split()[:3]
-                if int(number) == group and state != "Z":
-                    found.append(int(entry.name))
-    return found
