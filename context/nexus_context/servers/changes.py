@@ -52,6 +52,19 @@ class Flag(msgspec.Struct, frozen=True):
     message: str
 
 
+class ReviewedDefinitions(msgspec.Struct, frozen=True):
+    """What a server offers, with its pin and what is suspicious in it, worked out once."""
+
+    definitions: ServerDefinitions
+    pin: str
+    flags: tuple[Flag, ...] = ()
+
+
+def review(definitions: ServerDefinitions) -> ReviewedDefinitions:
+    """The definitions with their pin and flags. DefinitionsError for what cannot be pinned."""
+    return ReviewedDefinitions(definitions, definitions.pin, find_flags(definitions))
+
+
 def compare(old: ServerDefinitions, new: ServerDefinitions) -> tuple[DefinitionChange, ...]:
     """What a model would be told that it was not told before, and the reverse, by tool and text."""
     before, after = dict(_lines(old)), dict(_lines(new))

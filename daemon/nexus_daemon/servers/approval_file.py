@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 
@@ -13,15 +14,21 @@ from nexus_context.servers.approvals import (
     definitions_file,
     parse_approvals,
 )
-from nexus_context.servers.definitions import MOST_BYTES, ServerDefinitions
+from nexus_context.servers.changes import ReviewedDefinitions, review
+from nexus_context.servers.definitions import MOST_BYTES, DefinitionsError, ServerDefinitions
 from nexus_context.servers.launch import Launch
 from nexus_context.text.decoding import decode_as
 from nexus_daemon.process.state_files import locked, write_file
 
+MOST_KEPT = 200  # files whose contents are remembered
+
+_contents: dict[str, tuple[tuple[int, ...], Any]] = {}  # by path, with the stamp of the file
+
 
 def read_approvals(environ: Mapping[str, str]) -> Approvals:
     """What the user approved. NoStateDirectoryError if there is no place for it."""
-    return parse_approvals(files.read_text(approvals_file(environ), limit=files.PROMPT_LIMIT).text)
+    read: Approvals = _read(approvals_file(environ), parse_approvals)
+    return read
 
 
 def approve(environ: Mapping[str, str], launch: Launch, pin: str | None) -> Approvals:
@@ -46,14 +53,32 @@ def revoke(environ: Mapping[str, str], launch: Launch) -> Approvals:
     return _change(environ, lambda before: before.without(launch.hash))
 
 
-def read_definitions(environ: Mapping[str, str], launch: Launch) -> ServerDefinitions | None:
+def read_definitions(environ: Mapping[str, str], launch: Launch) -> ReviewedDefinitions | None:
     """What the server of a launch offered when its pin was kept; None if that is not known."""
-    path = definitions_file(environ, launch.hash)
-    text = files.read_text(path, limit=2 * MOST_BYTES).text
+    read: ReviewedDefinitions | None = _read(definitions_file(environ, launch.hash), _parse_definitions)
+    return read
+
+
+def _parse_definitions(text: str | None) -> ReviewedDefinitions | None:
     try:
-        return None if text is None else decode_as(text.encode(), ServerDefinitions)
-    except msgspec.MsgspecError:
+        return None if text is None else review(decode_as(text.encode(), ServerDefinitions))
+    except (msgspec.MsgspecError, DefinitionsError):
         return None
+
+
+def _read(path: str, parse: Callable[[str | None], Any]) -> Any:
+    """What a file says; it is parsed again only if it has changed."""
+    stamp = files.file_stamp(path)
+    if stamp is None:
+        return parse(None)
+    known = _contents.get(path)
+    if known is not None and known[0] == stamp:
+        return known[1]
+    value = parse(files.read_text(path, limit=2 * MOST_BYTES).text)
+    if len(_contents) >= MOST_KEPT:
+        _contents.clear()
+    _contents[path] = stamp, value
+    return value
 
 
 def keep_definitions(environ: Mapping[str, str], launch: Launch, definitions: ServerDefinitions) -> None:

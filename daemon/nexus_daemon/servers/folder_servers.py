@@ -19,10 +19,10 @@ import msgspec
 
 from nexus_context.config.mcp import McpServer
 from nexus_context.disk.files import which
-from nexus_context.errors import NexusError, RequestError
+from nexus_context.errors import RequestError
 from nexus_context.folder.snapshot import LoadInputs, Snapshot
 from nexus_context.servers.approvals import Approvals
-from nexus_context.servers.changes import DefinitionChange, Flag, compare, find_flags
+from nexus_context.servers.changes import DefinitionChange, Flag, ReviewedDefinitions, compare
 from nexus_context.servers.definitions import ServerDefinitions
 from nexus_context.servers.launch import Launch, LaunchContext, LaunchError, plan_launch
 from nexus_context.servers.offered import OfferedTool, offered_tools
@@ -65,7 +65,8 @@ class ServerView(msgspec.Struct, frozen=True, kw_only=True):
     """A server of a folder, and what is known of it. `error` is a sentence.
 
     `launch` is None if it cannot be started as it is configured. `definitions` are what it offers now, else
-    what it offered when it ran last. `changes` are what they differ in from the approved ones.
+    what it offered when it ran last, `pin` stands for them. `is_pinned`: something is approved, from which
+    `changes` are the differences.
     """
 
     server: McpServer
@@ -74,6 +75,7 @@ class ServerView(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None = None
     definitions: ServerDefinitions | None = None
     pin: str | None = None
+    is_pinned: bool = False
     changes: tuple[DefinitionChange, ...] = ()
     flags: tuple[Flag, ...] = ()
     started: float = 0.0
@@ -84,7 +86,7 @@ class _Facts(msgspec.Struct, frozen=True):
 
     launches: Mapping[str, Launch | LaunchError]
     approvals: Approvals
-    kept: Mapping[str, ServerDefinitions]
+    kept: Mapping[str, ReviewedDefinitions]
 
 
 class FolderServers:
@@ -116,23 +118,25 @@ class FolderServers:
     async def views(self, folder: ServerFolder, snapshot: Snapshot) -> list[ServerView]:
         """The servers in force in a folder, in the order of the layers."""
         servers = [server for server in snapshot.layers.servers if server.shadowed_by is None]
-        if not servers:
-            return []
-        facts = await self._workers.run(_read_facts, servers, snapshot, self._inputs_of(folder))
+        return await self._views(folder, snapshot, servers) if servers else []
+
+    async def _views(
+        self, folder: ServerFolder, snapshot: Snapshot, servers: list[McpServer]
+    ) -> list[ServerView]:
         statuses = {key: running.status for key, running in self._running.items()}
-        trusted = self._is_trusted(folder)
-        return await self._workers.run(_views, servers, facts, statuses, trusted=trusted)
+        inputs, trusted = self._inputs_of(folder), self._is_trusted(folder)
+        return await self._workers.run(_read_views, servers, snapshot, inputs, statuses, trusted=trusted)
 
     async def view(self, folder: ServerFolder, snapshot: Snapshot, name: str) -> ServerView:
         """One server. RequestError if there is none of this name."""
-        views = await self.views(folder, snapshot)
-        found = next((view for view in views if view.server.name == name), None)
-        if found is None:
-            names = ", ".join(view.server.name for view in views) or "none"
+        servers = [server for server in snapshot.layers.servers if server.shadowed_by is None]
+        found = [server for server in servers if server.name == name]
+        if not found:
+            names = ", ".join(server.name for server in servers) or "none"
             raise RequestError(
                 f"There is no MCP server {name!r} in this folder. There are: {names}.", code="unknown-server"
             )
-        return found
+        return (await self._views(folder, snapshot, found))[0]
 
     # ------------------------------------------------------------ approvals
 
@@ -187,6 +191,9 @@ class FolderServers:
         """
         view = await self.view(folder, snapshot, name)
         launch = _startable(view)
+        if view.state == "changed" or (view.state == "ready" and view.is_pinned):
+            self._users.setdefault(launch.hash, set()).add(id(folder))
+            return view
         running = await self._run(folder, launch)
         waiting = asyncio.wrap_future(self._thread.submit(_settled(running)))
         try:
@@ -307,14 +314,14 @@ class FolderServers:
 
     async def _pin(self, folder: ServerFolder, running: "RunningServer") -> None:
         """Keep what a server offers when it is first seen (rule 3)."""
-        definitions, environ = running.status.definitions, self._inputs_of(folder).environ
-        if definitions is None or running.status.state != "ready":
+        offered, environ = running.status.offered, self._inputs_of(folder).environ
+        if offered is None or running.status.state != "ready":
             return
 
         def keep() -> None:
             if approval_file.read_approvals(environ).pin_of(running.launch.hash) is None:
-                approval_file.keep_definitions(environ, running.launch, definitions)
-                approval_file.keep_pin(environ, running.launch, definitions.pin)
+                approval_file.keep_definitions(environ, running.launch, offered.definitions)
+                approval_file.keep_pin(environ, running.launch, offered.pin)
 
         await self._writing(keep)
 
@@ -341,7 +348,7 @@ def log_of(launch: Launch, environ: Mapping[str, str]) -> ServerLog:
 def _read_facts(servers: list[McpServer], snapshot: Snapshot, inputs: LoadInputs) -> _Facts:
     environ = inputs.environ
     launches: dict[str, Launch | LaunchError] = {}
-    kept: dict[str, ServerDefinitions] = {}
+    kept: dict[str, ReviewedDefinitions] = {}
     for server in servers:
         try:
             launch = launches[server.name] = plan_launch(server, _context(server, snapshot, inputs))
@@ -368,9 +375,15 @@ def _context(server: McpServer, snapshot: Snapshot, inputs: LoadInputs) -> Launc
     )
 
 
-def _views(
-    servers: list[McpServer], facts: _Facts, statuses: Mapping[str, "ServerStatus"], *, trusted: bool
+def _read_views(
+    servers: list[McpServer],
+    snapshot: Snapshot,
+    inputs: LoadInputs,
+    statuses: Mapping[str, "ServerStatus"],
+    *,
+    trusted: bool,
 ) -> list[ServerView]:
+    facts = _read_facts(servers, snapshot, inputs)
     return [_view(server, facts, statuses, trusted=trusted) for server in servers]
 
 
@@ -383,30 +396,24 @@ def _view(
         return ServerView(server=server, state=state, error=str(launch))
     status = statuses.get(launch.hash)
     kept = facts.kept.get(launch.hash)
-    definitions = kept if status is None or status.definitions is None else status.definitions
-    pin: str | None = None
+    offered = kept if status is None or status.offered is None else status.offered
+    approved = facts.approvals.pin_of(launch.hash)
     changes: tuple[DefinitionChange, ...] = ()
-    flags: tuple[Flag, ...] = ()
-    error = None if status is None else status.error
     state = _state(server, launch, facts.approvals, status, trusted=trusted)
-    if definitions is not None:
-        try:
-            pin, flags = definitions.pin, find_flags(definitions)
-        except NexusError as failure:
-            state, error = "failed", str(failure)
-        approved = facts.approvals.pin_of(launch.hash)
-        if state == "ready" and approved is not None and pin != approved:
-            state = "changed"
-            changes = compare(kept or ServerDefinitions(), definitions)
+    if state == "ready" and offered is not None and approved not in (None, offered.pin):
+        state = "changed"
+        before = ServerDefinitions() if kept is None else kept.definitions
+        changes = compare(before, offered.definitions)
     return ServerView(
         server=server,
         state=state,
         launch=launch,
-        error=error,
-        definitions=definitions,
-        pin=pin,
+        error=None if status is None else status.error,
+        definitions=None if offered is None else offered.definitions,
+        pin=None if offered is None else offered.pin,
+        is_pinned=approved is not None,
         changes=changes,
-        flags=flags,
+        flags=() if offered is None else offered.flags,
         started=0.0 if status is None else status.started,
     )
 

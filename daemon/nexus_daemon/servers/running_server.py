@@ -21,6 +21,7 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from nexus_context.errors import RequestError
+from nexus_context.servers.changes import ReviewedDefinitions, review
 from nexus_context.servers.definitions import DefinitionsError, ServerDefinitions, checked
 from nexus_context.servers.launch import Launch, LaunchError
 from nexus_daemon.servers.connect import connect
@@ -44,10 +45,10 @@ class CallError(RequestError):
 
 
 class ServerStatus(msgspec.Struct, frozen=True):
-    """What is known of a running server. `error` is a sentence; `definitions` are what it listed last."""
+    """What is known of a running server. `error` is a sentence; `offered` is what it listed last."""
 
     state: State
-    definitions: ServerDefinitions | None = None
+    offered: ReviewedDefinitions | None = None
     error: str | None = None
     started: float = 0.0
 
@@ -87,7 +88,7 @@ class RunningServer:
     async def refresh(self) -> None:
         """List what it offers again; CallError if it is not ready."""
         client = self._connected()
-        self._set(msgspec.structs.replace(self.status, definitions=await _list(client)))
+        self._set(msgspec.structs.replace(self.status, offered=await _list(client)))
 
     async def call(self, tool: str, arguments: dict[str, Any], seconds: float) -> dict[str, Any]:
         """The result of a tool, as JSON. CallError if there is none."""
@@ -135,16 +136,16 @@ class RunningServer:
             if self._wants_sign_in.is_set():
                 error = _Ending("The server wants somebody to sign in.", is_final=True, state="needs-auth")
             if error.is_final or failures > MOST_RESTARTS or not self._was_ready:
-                self._set(ServerStatus(error.state, self.status.definitions, error.text, self.status.started))
+                self._set(ServerStatus(error.state, self.status.offered, error.text, self.status.started))
                 self.settled.set()
                 return
-            self._set(ServerStatus("starting", self.status.definitions, error.text, time.time()))
+            self._set(ServerStatus("starting", self.status.offered, error.text, time.time()))
             try:
                 async with asyncio.timeout(RESTART_S * 2 ** (failures - 1)):
                     await self._stop.wait()
             except TimeoutError:
                 continue
-        self._set(ServerStatus("stopped", self.status.definitions))
+        self._set(ServerStatus("stopped", self.status.offered))
         self.settled.set()
 
     async def _serve(self) -> "_Ending":
@@ -161,9 +162,9 @@ class RunningServer:
                 on_message=self._receive,
             ) as client:
                 async with asyncio.timeout(START_S):
-                    definitions = await _list(client)
+                    offered = await _list(client)
                 self._client, self._was_ready = client, True
-                self._set(ServerStatus("ready", definitions, started=time.time()))
+                self._set(ServerStatus("ready", offered, started=time.time()))
                 self.settled.set()
                 await self._watch(client, ended)
             return _Ending("The server ended by itself.")
@@ -189,7 +190,7 @@ class RunningServer:
                 if closed.done() or stop.done():
                     return
                 self._changed.clear()
-                self._set(msgspec.structs.replace(self.status, definitions=await _list(client)))
+                self._set(msgspec.structs.replace(self.status, offered=await _list(client)))
         finally:
             for task in (closed, stop, listener):
                 task.cancel()
@@ -238,7 +239,7 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
     return _first(error) if isinstance(error, BaseExceptionGroup) else error
 
 
-async def _list(client: Client) -> ServerDefinitions:
+async def _list(client: Client) -> ReviewedDefinitions:
     """What a server offers now. DefinitionsError if that cannot be used."""
     capabilities = client.server_capabilities
     info = client.server_info
@@ -250,7 +251,7 @@ async def _list(client: Client) -> ServerDefinitions:
         title="" if info is None else info.title or info.name,
         version="" if info is None else info.version,
     )
-    return checked(definitions)
+    return review(checked(definitions))
 
 
 async def _pages(fetch: Callable[..., Coroutine[Any, Any, Any]], name: str) -> list[dict[str, Any]]:
