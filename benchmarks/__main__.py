@@ -49,6 +49,7 @@ MODULES = (
     "assistant_sessions",
     "hooks",
     "mcp_server",
+    "mcp_servers",
     "keep",
     "ledger.measures",
     "agents.measures",

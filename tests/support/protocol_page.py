@@ -107,6 +107,7 @@ CODES = {
     "ledger-read-only": "the ledger is read-only",
     "ledger-url": "`ledger.url` is set; ledgers on a server are not supported yet",
     "mcp-answer-too-large": "a tool answered with more than can be passed on",
+    "mcp-bad-answer": "a server gave an answer that cannot be used",
     "mcp-bad-tool": "a server lists a tool without a name, or two of one name",
     "mcp-cannot-start": "a server cannot be started as it is configured; the message says why",
     "mcp-changed": "a server offers something else than was approved; approve that with its `pin`",

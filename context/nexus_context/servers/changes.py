@@ -13,7 +13,7 @@ from nexus_context.servers.definitions import ServerDefinitions
 Kind = Literal["added", "removed", "changed"]
 Suspicion = Literal["hidden", "orders"]
 
-MOST_WORDS = 4_000  # of one text that are compared
+MOST_WORDS = 400  # of a text that is compared word by word; a longer one is shown as a whole
 MOST_FLAGS = 100
 _SPLIT = re.compile(r"(\s+)")
 _ORDERS = re.compile(
@@ -77,12 +77,16 @@ def compare(old: ServerDefinitions, new: ServerDefinitions) -> tuple[DefinitionC
             changes.append(DefinitionChange("removed", place, (Word(was, "removed"),)))
         elif was is not None and now is not None and was != now:
             changes.append(DefinitionChange("changed", place, compare_words(was, now)))
+    if not changes and old.pin != new.pin:
+        changes.append(DefinitionChange("changed", "the structure of a schema"))
     return tuple(changes)
 
 
 def compare_words(old: str, new: str) -> tuple[Word, ...]:
     """Two texts, word by word."""
-    before, after = (_SPLIT.split(text)[: 2 * MOST_WORDS] for text in (old, new))
+    before, after = (_SPLIT.split(text) for text in (old, new))
+    if max(len(before), len(after)) > 2 * MOST_WORDS:
+        return (Word(old, "removed"), Word(new, "added"))
     words: list[Word] = []
     matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
     for tag, begin, end, start, stop in matcher.get_opcodes():

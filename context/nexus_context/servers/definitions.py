@@ -83,13 +83,23 @@ def _canonical(value: Any) -> bytes:
     import rfc8785  # only who starts servers needs it
 
     try:
-        return rfc8785.dumps(value)
+        return rfc8785.dumps(_comparable(value))
     except (rfc8785.CanonicalizationError, RecursionError) as error:
         raise DefinitionsError(
             f"A schema of the server cannot be compared with later ones ({type(error).__name__}): its tools "
             "are not offered.",
             code="mcp-not-comparable",
         ) from None
+
+
+def _comparable(value: Any) -> Any:
+    """A value in which integers that the canonical form does not have are texts."""
+    if isinstance(value, Mapping):
+        return {key: _comparable(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_comparable(each) for each in value]
+    is_large = isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 1 << 53
+    return f"integer {value}" if is_large else value
 
 
 def _leaves(place: str, value: Any) -> Iterator[tuple[str, Any]]:

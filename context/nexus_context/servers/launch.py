@@ -2,17 +2,21 @@
 
 1. Program, arguments, directory and address are resolved: what runs is what was approved. The program is its
    real path, so that a link that leads elsewhere asks again.
-2. Values of variables and headers are as written, with the references to the folder resolved. References to
+2. What a person is shown are the words as the file has them, so that a value of theirs is never shown; only
+   `${workspaceFolder}` and the like are resolved. A word without white space that is a secret, or follows an
+   option for one, is covered.
+3. Values of variables and headers are as written, with the references to the folder resolved. References to
    the user's variables stay: a new token is no new program, and no hash is made of a secret that the file
    does not have. They are resolved when the server starts (`Launch.environment`, `Launch.sent_headers`).
-3. A server of a file in the workspace runs in the directory of its layer; one of the user's own file in the
+4. A server of a file in the workspace runs in the directory of its layer; one of the user's own file in the
    user's home directory, so that all folders share it.
 """
 
 import hashlib
 import os
+import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -21,10 +25,12 @@ from nexus_context.config.references import references_in
 from nexus_context.disk.files import real_path
 from nexus_context.errors import RequestError
 from nexus_context.folder.layers.model import DEFAULTS, GLOBAL
-from nexus_context.text.redact import redact_arguments
+from nexus_context.text.redact import redact_arguments, says_secret
 
 INHERITED = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER")
 """The variables of the user that every server gets; no other is passed on."""
+COVER = "***"
+_QUERY_VALUE = re.compile(r"([?&][^=&#]*=)([^&#]*)")
 
 
 class LaunchError(RequestError):
@@ -48,7 +54,8 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     """A server, ready to be started. `hash` is what an approval is bound to, in hexadecimal.
 
     `arguments` begin with the program as it was written, `executable` is where it was found, and `program`
-    the real path of that. Of `variables` and `headers` the values may refer to the user's variables.
+    the real path of that. `written` are the words or the address as the file has them. Of `variables` and
+    `headers` the values may refer to the user's variables.
     """
 
     name: str
@@ -57,6 +64,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     executable: str = ""
     program: str = ""
     arguments: tuple[str, ...] = ()
+    written: tuple[str, ...] = ()
     directory: str = ""
     variables: Mapping[str, str] = {}
     url: str = ""
@@ -64,11 +72,13 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def hash(self) -> str:
-        """The SHA-256 of what would be started or reached (rules 1 and 2)."""
+        """The SHA-256 of what would be started or reached (rules 1 and 3)."""
         if self.url:
-            bound: object = {"url": self.url, "headers": dict(sorted(self.headers.items()))}
+            headers = dict(sorted(self.headers.items()))
+            bound: object = {"transport": self.transport, "url": self.url, "headers": headers}
         else:
             bound = {
+                "executable": self.executable,
                 "program": self.program,
                 "arguments": self.arguments[1:],
                 "directory": self.directory,
@@ -85,9 +95,19 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     def text(self) -> str:
         """The command or the address, as a person is shown it: secrets are covered."""
         if self.url:
-            return str(redact_arguments(self.url, "url"))
-        words = [self.executable, *(str(redact_arguments(word)) for word in self.arguments[1:])]
-        return shlex.join(words)
+            return _printable_url(self.written[0])
+        first = self.written[0] if references_in(self.written[0]) else self.executable
+        return shlex.join((first, *_printable_words(self.written[1:])))
+
+    @property
+    def printable_variables(self) -> dict[str, str]:
+        """What its file gives the process, as a person is shown it."""
+        return {name: str(redact_arguments(value, name)) for name, value in self.variables.items()}
+
+    @property
+    def printable_headers(self) -> dict[str, str]:
+        """The headers of its requests, as a person is shown them."""
+        return {name: str(redact_arguments(value, name)) for name, value in self.headers.items()}
 
     def environment(self, environ: Mapping[str, str]) -> dict[str, str]:
         """The variables that its process gets. LaunchError for one that is not set."""
@@ -101,6 +121,16 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
 
 def plan_launch(server: McpServer, context: LaunchContext) -> Launch:
     """What starting a server would do. LaunchError if it cannot be started as it is configured."""
+    try:
+        return _plan(server, context)
+    except (ValueError, OSError) as error:  # a NUL in a path, a loop of links
+        reason = getattr(error, "strerror", None) or error
+        raise LaunchError(
+            f"The server {server.name!r} cannot be started: {reason}.", code="mcp-cannot-start"
+        ) from None
+
+
+def _plan(server: McpServer, context: LaunchContext) -> Launch:
     values = _editor_values(context)
 
     def resolve(text: str) -> str:
@@ -116,6 +146,7 @@ def plan_launch(server: McpServer, context: LaunchContext) -> Launch:
             origin=server.origin,
             transport=server.type,
             url=resolve(server.url),
+            written=(server.url,),
             headers=headers,
         )
     is_of_user = server.origin in (DEFAULTS, GLOBAL)
@@ -138,9 +169,33 @@ def plan_launch(server: McpServer, context: LaunchContext) -> Launch:
         executable=found,
         program=real_path(found),
         arguments=tuple(command),
+        written=tuple(resolve_folder(word) for word in server.command),
         directory=directory,
         variables={name: resolve_folder(value) for name, value in server.env.items()},
     )
+
+
+def _printable_words(words: Iterable[str]) -> Iterator[str]:
+    option = ""
+    for word in words:
+        name, assigned, value = word.partition("=")
+        if option and not any(map(str.isspace, word)):
+            yield COVER
+        elif assigned and says_secret(name) and not any(map(str.isspace, value)):
+            yield f"{name}={COVER}"
+        else:
+            yield word if any(map(str.isspace, word)) else str(redact_arguments(word))
+        option = word if word.startswith("-") and says_secret(word) and not assigned else ""
+
+
+def _printable_url(url: str) -> str:
+    """An address without what stands before its host, and without the values of its query."""
+    scheme, mark, rest = url.partition("://")
+    authority, slash, path = rest.partition("/")
+    if "@" in authority:
+        authority = f"{COVER}@{authority.rpartition('@')[2]}"
+    shown = f"{scheme}{mark}{authority}{slash}{path}"
+    return _QUERY_VALUE.sub(lambda match: match[0] if "${" in match[2] else f"{match[1]}{COVER}", shown)
 
 
 def _editor_values(context: LaunchContext) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """The tools of a server as a model is offered them: names that every provider takes, and what they cost.
 
 1. A tool is called `mcp__<server>__<tool>`, as Claude Code does. Characters that a provider refuses become
-   `_`; a name that is too long, or that another tool has, ends with a part of its hash.
+   `_`. A name that was changed, or is too long, ends with a part of its hash: it depends on no other tool.
 2. Its description and schema are the server's own, in a definition that says so.
 """
 
@@ -30,14 +30,11 @@ class OfferedTool(msgspec.Struct, frozen=True):
     definition: dict[str, Any]
 
 
-def offered_tools(
-    server: str, definitions: ServerDefinitions, taken: Iterable[str] = ()
-) -> list[OfferedTool]:
-    """The tools of a server, in its order; none has a name of `taken`."""
-    names, offered = set(taken), []
+def offered_tools(server: str, definitions: ServerDefinitions) -> list[OfferedTool]:
+    """The tools of a server, in its order."""
+    offered = []
     for tool in definitions.tools:
-        name = _unique(server, tool["name"], names)
-        names.add(name)
+        name = _name(server, tool["name"])
         schema = tool.get("inputSchema")
         definition = {
             "name": name,
@@ -55,9 +52,10 @@ def count_tools(offered: Iterable[OfferedTool], counter: TokenCounter) -> Mappin
     return {tool.tool: row.tokens for tool, row in zip(offered, rows, strict=True)}
 
 
-def _unique(server: str, tool: str, taken: set[str]) -> str:
-    name = PREFIX + _REFUSED.sub("_", server) + "__" + _REFUSED.sub("_", tool)
-    if len(name) <= LONGEST_NAME and name not in taken:
+def _name(server: str, tool: str) -> str:
+    exact = f"{PREFIX}{server}__{tool}"
+    name = _REFUSED.sub("_", exact)
+    if name == exact and len(name) <= LONGEST_NAME and "__" not in server:
         return name
-    mark = "_" + hashlib.sha256(f"{server}\0{tool}".encode()).hexdigest()[:8]
+    mark = "_" + hashlib.sha256(f"{server}\0{tool}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
     return name[: LONGEST_NAME - len(mark)] + mark

@@ -132,14 +132,7 @@ def _build(view: ServerView, counter: TokenCounter, locate: Locator, environ: An
         error=view.error,
         pin=view.pin,
         exact=counter.exact,
-        changes=[
-            protocol.ToolChange(
-                change.kind,
-                change.place,
-                [protocol.TextChange(word.text, word.state) for word in change.words],
-            )
-            for change in view.changes
-        ],
+        changes=[_change(each) for each in view.changes],
         flags=[protocol.ServerFlag(flag.suspicion, flag.place, flag.message) for flag in view.flags],
     )
     if launch is not None:
@@ -150,7 +143,8 @@ def _build(view: ServerView, counter: TokenCounter, locate: Locator, environ: An
             command=None if launch.url else launch.text,
             program=launch.program or None,
             directory=launch.directory or None,
-            variables=sorted(launch.variables),
+            variables=launch.printable_variables,
+            headers=launch.printable_headers,
             url=launch.text if launch.url else None,
             log=convert.path_to_uri(log) if view.started or exists(log) else None,
         )

@@ -1,7 +1,10 @@
 """The approvals in the user's state directory, and what servers offered, read and written."""
 
+import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
+from errno import EIO
 from typing import Any
 
 import msgspec
@@ -20,6 +23,8 @@ from nexus_context.servers.launch import Launch
 from nexus_context.text.decoding import decode_as
 from nexus_daemon.process.state_files import locked, write_file
 
+LARGEST = 16 << 20  # bytes of the file of approvals
+_NOTHING = msgspec.json.format(msgspec.json.encode(Approvals()), indent=1).decode()
 MOST_KEPT = 200  # files whose contents are remembered
 
 _contents: dict[str, tuple[tuple[int, ...], Any]] = {}  # by path, with the stamp of the file
@@ -33,23 +38,33 @@ def read_approvals(environ: Mapping[str, str]) -> Approvals:
 
 def approve(environ: Mapping[str, str], launch: Launch, pin: str | None) -> Approvals:
     """Let a launch start; `pin` is what it may offer, None as long as nobody knows. OSError as below."""
-    return _change(environ, lambda before: before.with_approval(launch.hash, _approval(launch, pin)))
-
-
-def keep_pin(environ: Mapping[str, str], launch: Launch, pin: str) -> Approvals:
-    """Keep what a server offered when it was first started. OSError if that cannot be written."""
 
     def change(before: Approvals) -> Approvals:
-        approval = before.servers.get(launch.hash)
-        if approval is None:
-            approval = msgspec.structs.replace(_approval(launch, None), may_start=False)
-        return before.with_approval(launch.hash, msgspec.structs.replace(approval, pin=pin))
+        kept = pin if pin is not None else before.pin_of(launch.hash)
+        return before.with_approval(launch.hash, _approval(launch, kept))
 
     return _change(environ, change)
 
 
+def keep_first(environ: Mapping[str, str], launch: Launch, offered: ReviewedDefinitions) -> None:
+    """Keep what a server offered when it was first started, unless it is kept. OSError as above."""
+
+    def change(before: Approvals) -> Approvals:
+        approval = before.servers.get(launch.hash)
+        if approval is not None and approval.pin is not None:
+            return before
+        keep_definitions(environ, launch, offered.definitions)
+        if approval is None:
+            approval = msgspec.structs.replace(_approval(launch, None), may_start=False)
+        return before.with_approval(launch.hash, msgspec.structs.replace(approval, pin=offered.pin))
+
+    _change(environ, change)
+
+
 def revoke(environ: Mapping[str, str], launch: Launch) -> Approvals:
     """Let a launch start no more, and forget what it offered. OSError if that cannot be written."""
+    with suppress(FileNotFoundError):
+        os.unlink(definitions_file(environ, launch.hash))
     return _change(environ, lambda before: before.without(launch.hash))
 
 
@@ -95,6 +110,13 @@ def _change(environ: Mapping[str, str], change: Callable[[Approvals], Approvals]
     """Read, change and write the file, one process at a time."""
     path = approvals_file(environ)
     with locked(f"{path}.lock"):
-        changed = change(read_approvals(environ))
-        write_file(path, msgspec.json.format(msgspec.json.encode(changed), indent=1) + b"\n")
+        text = files.read_text(path, limit=LARGEST).text
+        before = parse_approvals(text)
+        if text is None and files.exists(path):
+            raise OSError(EIO, f"{path} cannot be read")
+        if text is not None and not before.servers and text.strip() not in ("", _NOTHING):
+            os.replace(path, f"{path}.broken")  # what the user approved may still be read there
+        changed = change(before)
+        if changed is not before:
+            write_file(path, msgspec.json.format(msgspec.json.encode(changed), indent=1) + b"\n")
     return changed

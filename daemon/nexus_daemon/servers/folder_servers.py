@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import msgspec
 
 from nexus_context.config.mcp import McpServer
-from nexus_context.disk.files import which
+from nexus_context.disk.files import real_path, which
 from nexus_context.errors import RequestError
 from nexus_context.folder.snapshot import LoadInputs, Snapshot
 from nexus_context.servers.approvals import Approvals
@@ -112,6 +112,7 @@ class FolderServers:
         self._running: dict[str, RunningServer] = {}
         self._users: dict[str, set[int]] = {}  # the folders that use each launch, by identity
         self._starting = asyncio.Lock()
+        self._is_closed = False
 
     # ------------------------------------------------------------ what is there
 
@@ -125,7 +126,9 @@ class FolderServers:
     ) -> list[ServerView]:
         statuses = {key: running.status for key, running in self._running.items()}
         inputs, trusted = self._inputs_of(folder), self._is_trusted(folder)
-        return await self._workers.run(_read_views, servers, snapshot, inputs, statuses, trusted=trusted)
+        return await self._workers.run(
+            _read_views, servers, snapshot, inputs=inputs, statuses=statuses, trusted=trusted
+        )
 
     async def view(self, folder: ServerFolder, snapshot: Snapshot, name: str) -> ServerView:
         """One server. RequestError if there is none of this name."""
@@ -245,7 +248,8 @@ class FolderServers:
                 f"The server {name!r} has no tool {tool!r}. It has: {', '.join(sorted(names)) or 'none'}.",
                 code="unknown-tool",
             )
-        return await asyncio.wrap_future(self._thread.submit(running.call(tool, arguments, CALL_S)))
+        call = running.call(tool, arguments, pin=view.pin or "", seconds=CALL_S)
+        return await asyncio.wrap_future(self._thread.submit(call))
 
     async def offered(self, folder: ServerFolder, snapshot: Snapshot) -> list[OfferedTool]:
         """The tools that a turn may have: those of servers that may start and offer what was approved.
@@ -256,13 +260,16 @@ class FolderServers:
         for view in await self.views(folder, snapshot):
             if view.state not in ("stopped", "starting", "ready"):
                 continue
-            known = view
-            if view.state != "ready":
-                seconds = 0.0 if view.pin is not None and view.definitions is not None else FIRST_LIST_S
-                known = await self.start(folder, snapshot, view.server.name, seconds=seconds)
-            if known.definitions is not None and known.state in ("starting", "ready"):
-                taken = {tool.name for tool in tools}
-                tools += offered_tools(known.server.name, known.definitions, taken)
+            try:
+                known = view
+                if view.state != "ready" or not view.is_pinned:
+                    seconds = 0.0 if view.is_pinned and view.definitions is not None else FIRST_LIST_S
+                    known = await self.start(folder, snapshot, view.server.name, seconds=seconds)
+            except RequestError as error:  # one server must not keep the turn from being sent
+                logger.warning("the tools of %s are not offered: %s", view.server.name, error)
+                continue
+            if known.is_pinned and known.definitions is not None and known.state in ("starting", "ready"):
+                tools += offered_tools(known.server.name, known.definitions)
         return tools
 
     async def release(self, folder: ServerFolder, kept: frozenset[str] = frozenset()) -> None:
@@ -283,6 +290,7 @@ class FolderServers:
 
     def close(self) -> None:
         """End all servers; returns when they have ended. In a thread."""
+        self._is_closed = True
         running, self._running = list(self._running.values()), {}
         self._thread.close(partial(_stop_all, running))
         self._guard.close()
@@ -290,6 +298,8 @@ class FolderServers:
     async def _run(self, folder: ServerFolder, launch: Launch) -> "RunningServer":
         self._users.setdefault(launch.hash, set()).add(id(folder))
         async with self._starting:
+            if self._is_closed:
+                raise RequestError("The daemon is ending.", code="mcp-not-ready")
             earlier = self._running.get(launch.hash)
             if earlier is not None and earlier.status.state not in ("failed", "needs-auth", "stopped"):
                 return earlier
@@ -299,10 +309,14 @@ class FolderServers:
                 launch,
                 environ,
                 guard=self._guard,
+                may_start=partial(_may_start, launch, environ),
                 on_change=partial(self._status_changed, asyncio.get_running_loop()),
             )
             make_running = await self._workers.run(_imported, make)
             running: RunningServer = await asyncio.wrap_future(self._thread.submit(make_running()))
+            if id(folder) not in self._users.get(launch.hash, ()):  # it was revoked, or the folder has left
+                await asyncio.wrap_future(self._thread.submit(running.stop()))
+                raise RequestError(f"The server {launch.name!r} was stopped meanwhile.", code="mcp-not-ready")
             self._running[launch.hash] = running
             return running
 
@@ -320,8 +334,7 @@ class FolderServers:
 
         def keep() -> None:
             if approval_file.read_approvals(environ).pin_of(running.launch.hash) is None:
-                approval_file.keep_definitions(environ, running.launch, offered.definitions)
-                approval_file.keep_pin(environ, running.launch, offered.pin)
+                approval_file.keep_first(environ, running.launch, offered)
 
         await self._writing(keep)
 
@@ -333,6 +346,7 @@ class FolderServers:
 def log_of(launch: Launch, environ: Mapping[str, str]) -> ServerLog:
     """The log of a launch, which covers the values that its file gives, and what they stand for."""
     secrets = [*launch.variables.values(), *launch.headers.values()]
+    secrets += (word for word in (*launch.arguments, launch.url) if word and word not in launch.written)
     for values in (launch.environment, launch.sent_headers):
         try:
             resolved = values(environ)
@@ -378,9 +392,9 @@ def _context(server: McpServer, snapshot: Snapshot, inputs: LoadInputs) -> Launc
 def _read_views(
     servers: list[McpServer],
     snapshot: Snapshot,
+    *,
     inputs: LoadInputs,
     statuses: Mapping[str, "ServerStatus"],
-    *,
     trusted: bool,
 ) -> list[ServerView]:
     facts = _read_facts(servers, snapshot, inputs)
@@ -395,9 +409,11 @@ def _view(
         state: State = "failed" if server.enabled else "disabled"
         return ServerView(server=server, state=state, error=str(launch))
     status = statuses.get(launch.hash)
-    kept = facts.kept.get(launch.hash)
-    offered = kept if status is None or status.offered is None else status.offered
     approved = facts.approvals.pin_of(launch.hash)
+    kept = facts.kept.get(launch.hash)
+    if kept is not None and kept.pin != approved:
+        kept = None  # what somebody has written there since
+    offered = kept if status is None or status.offered is None else status.offered
     changes: tuple[DefinitionChange, ...] = ()
     state = _state(server, launch, facts.approvals, status, trusted=trusted)
     if state == "ready" and offered is not None and approved not in (None, offered.pin):
@@ -459,6 +475,12 @@ def _startable(view: ServerView) -> Launch:
     return _launch_of(view)
 
 
+def _may_start(launch: Launch, environ: Mapping[str, str]) -> bool:
+    """Whether a launch still starts what was approved: also before it is started again. In a thread."""
+    is_same = launch.url or real_path(launch.executable) == launch.program
+    return bool(is_same and (launch.is_of_user or approval_file.read_approvals(environ).allows(launch.hash)))
+
+
 def _imported(make: Any) -> Any:
     """Import the SDK, in a worker thread: the loop would wait for half a second."""
     try:
@@ -474,11 +496,24 @@ def _imported(make: Any) -> Any:
 
 
 async def _make_running(
-    launch: Launch, environ: Mapping[str, str], *, guard: ProcessGuard, on_change: Callable[[Any], None]
+    launch: Launch,
+    environ: Mapping[str, str],
+    *,
+    guard: ProcessGuard,
+    may_start: Callable[[], bool],
+    on_change: Callable[[Any], None],
 ) -> "RunningServer":
     from nexus_daemon.servers.running_server import RunningServer
 
-    return RunningServer(launch, environ, log=log_of(launch, environ), guard=guard, on_change=on_change)
+    server_log.remove_expired(environ)
+    return RunningServer(
+        launch,
+        environ,
+        log=log_of(launch, environ),
+        guard=guard,
+        may_start=may_start,
+        on_change=on_change,
+    )
 
 
 async def _settled(running: "RunningServer") -> None:

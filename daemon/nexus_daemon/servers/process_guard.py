@@ -29,42 +29,55 @@ for number, wait in ((signal.SIGTERM, 1.0), (signal.SIGKILL, 0.0)):
 
 
 class ProcessGuard:
-    """The guard of this process. Thread-safe; on Windows the SDK's job objects do its work."""
+    """The guard of this process. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[str] | None = None
+        self._groups: set[int] = set()
+        self._is_closed = False
 
     def add(self, group: int) -> None:
-        """End this process group when this process is gone."""
-        self._tell(f"+{group}\n")
+        """End this process group when this process is gone. OSError if there can be no guard."""
+        with self._lock:
+            self._groups.add(group)
+            if self._is_closed:
+                return
+            if self._process is None or self._process.poll() is not None:
+                self._process = _start()
+                for each in self._groups - {group}:
+                    self._tell(f"+{each}\n")
+            self._tell(f"+{group}\n")
 
     def remove(self, group: int) -> None:
         """The group has ended."""
-        self._tell(f"-{group}\n")
+        with self._lock:
+            self._groups.discard(group)
+            self._tell(f"-{group}\n")
 
     def close(self) -> None:
         """End the guard, and with it the groups that are left."""
         with self._lock:
-            process, self._process = self._process, None
+            process, self._process, self._is_closed = self._process, None, True
         if process is not None and process.stdin is not None:
             with contextlib.suppress(OSError):
                 process.stdin.close()
             threading.Thread(target=process.wait, daemon=True, name="nexus-guard").start()
 
     def _tell(self, line: str) -> None:
-        with self._lock:
-            process = self._process
-            if process is None or process.poll() is not None:
-                process = self._process = subprocess.Popen(
-                    [sys.executable, "-I", "-S", "-c", _SCRIPT],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                    start_new_session=True,
-                    text=True,
-                )
-            if process.stdin is not None:
-                with contextlib.suppress(OSError):
-                    process.stdin.write(line)
-                    process.stdin.flush()
+        process = self._process
+        if process is not None and process.stdin is not None:
+            with contextlib.suppress(OSError):
+                process.stdin.write(line)
+                process.stdin.flush()
+
+
+def _start() -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", _SCRIPT],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        text=True,
+    )

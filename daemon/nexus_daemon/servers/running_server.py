@@ -22,7 +22,13 @@ from mcp.shared.exceptions import MCPError
 
 from nexus_context.errors import RequestError
 from nexus_context.servers.changes import ReviewedDefinitions, review
-from nexus_context.servers.definitions import DefinitionsError, ServerDefinitions, checked
+from nexus_context.servers.definitions import (
+    MOST_BYTES,
+    MOST_TOOLS,
+    DefinitionsError,
+    ServerDefinitions,
+    checked,
+)
 from nexus_context.servers.launch import Launch, LaunchError
 from nexus_daemon.servers.connect import connect
 from nexus_daemon.servers.process_guard import ProcessGuard
@@ -63,6 +69,7 @@ class RunningServer:
         *,
         log: ServerLog,
         guard: ProcessGuard,
+        may_start: Callable[[], bool],
         on_change: Callable[["RunningServer"], None],
     ) -> None:
         self.launch = launch
@@ -72,6 +79,7 @@ class RunningServer:
         """Set when it is ready, or has failed."""
         self._environ = environ
         self._guard = guard
+        self._may_start = may_start
         self._on_change = on_change
         self._client: Client | None = None
         self._was_ready = False
@@ -88,11 +96,17 @@ class RunningServer:
     async def refresh(self) -> None:
         """List what it offers again; CallError if it is not ready."""
         client = self._connected()
-        self._set(msgspec.structs.replace(self.status, offered=await _list(client)))
+        try:
+            offered = await _list(client)
+        except Exception as error:  # noqa: BLE001 - whatever a server makes the SDK raise
+            raise self._refusal(error) from None
+        self._set(msgspec.structs.replace(self.status, offered=offered))
 
-    async def call(self, tool: str, arguments: dict[str, Any], seconds: float) -> dict[str, Any]:
-        """The result of a tool, as JSON. CallError if there is none."""
+    async def call(self, tool: str, arguments: dict[str, Any], *, pin: str, seconds: float) -> dict[str, Any]:
+        """The result of a tool as JSON, if what the server offers has this pin; CallError if not."""
         client, name = self._connected(), self.launch.name
+        if self.status.offered is None or self.status.offered.pin != pin:
+            raise CallError(f"The server {name!r} offers other tools than a moment ago.", code="mcp-changed")
         call = asyncio.ensure_future(
             client.call_tool(tool, arguments, read_timeout_seconds=min(seconds, MOST_CALL_S))
         )
@@ -104,19 +118,26 @@ class RunningServer:
                 raise CallError(f"The server {name!r} ended while it was called.", code="mcp-ended")
             answer: dict[str, Any] = call.result().model_dump(mode="json", by_alias=True, exclude_none=True)
             return answer
-        except MCPError as error:
+        except CallError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever a server makes the SDK raise
             raise self._refusal(error) from None
         finally:
             for task in (call, ended):
                 task.cancel()
 
-    def _refusal(self, error: MCPError) -> CallError:
+    def _refusal(self, error: Exception) -> CallError:
         name = self.launch.name
+        if not isinstance(error, MCPError):
+            words = self.log.cover(str(error))[:500] or type(error).__name__
+            return CallError(
+                f"The server {name!r} gave an answer that cannot be used: {words}", code="mcp-bad-answer"
+            )
         if error.code == mcp_types.CONNECTION_CLOSED:
             return CallError(f"The server {name!r} ended while it was called.", code="mcp-ended")
         if error.code == mcp_types.REQUEST_TIMEOUT:
             return CallError(f"The server {name!r} did not answer in time.", code="mcp-slow")
-        words = self.log.cover(error.error.message[:2_000])
+        words = self.log.cover(error.error.message)[:2_000]
         return CallError(f"The server {name!r} refused the call: {words}", code="mcp-refused")
 
     def _connected(self) -> Client:
@@ -129,7 +150,7 @@ class RunningServer:
         failures = 0
         while not self._stop.is_set():
             began = time.monotonic()
-            error = await self._serve()
+            error = await self._serve_until_stopped()
             if self._stop.is_set():
                 break
             failures = 1 if time.monotonic() - began > STEADY_S else failures + 1
@@ -148,21 +169,38 @@ class RunningServer:
         self._set(ServerStatus("stopped", self.status.offered))
         self.settled.set()
 
+    async def _serve_until_stopped(self) -> "_Ending":
+        """Run the server once, if it still may; also one that hangs ends when it is to be stopped."""
+        if not await asyncio.to_thread(self._may_start):
+            return _Ending(
+                "It would start something else than was approved, or is approved no longer.", is_final=True
+            )
+        serving = asyncio.ensure_future(self._serve())
+        stop = asyncio.ensure_future(self._stop.wait())
+        await asyncio.wait({serving, stop}, return_when=asyncio.FIRST_COMPLETED)
+        if not serving.done() and self._client is None:  # it hangs in the handshake; else it stops by itself
+            serving.cancel()
+        await asyncio.wait({serving})
+        stop.cancel()
+        return _Ending("It was stopped.") if serving.cancelled() else serving.result()
+
     async def _serve(self) -> "_Ending":
-        """Run the server once; why it ended."""
         ended = asyncio.Event()
         try:
-            async with connect(
-                self.launch,
-                self._environ,
-                log=self.log,
-                guard=self._guard,
-                ended=ended,
-                refused=self._wants_sign_in,
-                on_message=self._receive,
-            ) as client:
-                async with asyncio.timeout(START_S):
-                    offered = await _list(client)
+            async with (
+                asyncio.timeout(START_S) as limit,
+                connect(
+                    self.launch,
+                    self._environ,
+                    log=self.log,
+                    guard=self._guard,
+                    ended=ended,
+                    refused=self._wants_sign_in,
+                    on_message=self._receive,
+                ) as client,
+            ):
+                offered = await _list(client)
+                limit.reschedule(None)
                 self._client, self._was_ready = client, True
                 self._set(ServerStatus("ready", offered, started=time.time()))
                 self.settled.set()
@@ -231,7 +269,8 @@ def _ending_of(error: BaseException, log: ServerLog) -> _Ending:
         return _Ending(f"The server did not list its tools within {START_S:g} s.", is_final=True)
     last = f" Its last words: {log.last}" if log.last else ""
     words = str(error.error.message if isinstance(error, MCPError) else error) or type(error).__name__
-    return _Ending(log.cover(f"The server could not be reached: {words[:500]}.{last[:500]}"))
+    text = log.cover(f"The server could not be reached: {words.rstrip('.')}.{last}")
+    return _Ending(text[:1_000])
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
@@ -251,17 +290,24 @@ async def _list(client: Client) -> ReviewedDefinitions:
         title="" if info is None else info.title or info.name,
         version="" if info is None else info.version,
     )
+    # the SDK would hold answers against them: a pattern that never ends would stop the whole process
+    client.session._tool_output_schemas.clear()  # noqa: SLF001 - there is no option for it
     return review(checked(definitions))
 
 
 async def _pages(fetch: Callable[..., Coroutine[Any, Any, Any]], name: str) -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = []
     cursor: str | None = None
+    size = 0
     for _ in range(MOST_PAGES):
         page = await fetch(cursor=cursor, cache_mode="refresh")
-        items += (
+        more = [
             item.model_dump(mode="json", by_alias=True, exclude_none=True) for item in getattr(page, name)
-        )
+        ]
+        size += len(msgspec.json.encode(more))
+        items += more
+        if size > MOST_BYTES or len(items) > MOST_TOOLS:
+            break  # `checked` says so
         cursor = page.next_cursor
         if cursor is None:
             break

@@ -6,6 +6,7 @@
 """
 
 import os
+import re
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -20,6 +21,7 @@ LONGEST_LINE = 4_000  # characters
 EXPIRES_S = 14 * 86_400.0
 SHORTEST_SECRET = 6
 _COVER = "[covered]"
+_PARTS = re.compile(r"[\s:@/?&=]+")  # of `Bearer …`, or of an address with a password
 
 
 def log_directory(environ: Mapping[str, str]) -> str:
@@ -37,7 +39,12 @@ class ServerLog:
 
     def __init__(self, path: str, secrets: Iterable[str]) -> None:
         self.path = path
-        covered = {secret for secret in secrets if len(secret) >= SHORTEST_SECRET}
+        covered = {
+            part
+            for secret in secrets
+            for part in (secret, *secret.splitlines(), *_PARTS.split(secret))
+            if len(part) >= SHORTEST_SECRET
+        }
         self._secrets = sorted(covered, key=len, reverse=True)
         self.last = ""
 
@@ -49,7 +56,7 @@ class ServerLog:
 
     def write(self, text: str) -> None:
         """Add a line; a disk that is full loses it."""
-        line = visible_line(self.cover(text[:LONGEST_LINE].rstrip()))
+        line = visible_line(self.cover(text).rstrip())[:LONGEST_LINE]
         if not line:
             return
         self.last = line

@@ -21,10 +21,14 @@ class ServerThread:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        self._is_closed = False
 
     def submit(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
-        """Run a coroutine there."""
+        """Run a coroutine there. RuntimeError if it has been closed."""
         with self._lock:
+            if self._is_closed:
+                work.close()
+                raise RuntimeError("the servers have ended")
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
                 self._thread = threading.Thread(
@@ -37,7 +41,7 @@ class ServerThread:
         """Run `end` there, for at most END_S, and stop the thread; returns when it has stopped."""
         with self._lock:
             loop, thread = self._loop, self._thread
-            self._loop = self._thread = None
+            self._loop, self._thread, self._is_closed = None, None, True
         if loop is None or thread is None:
             return
         ending = asyncio.run_coroutine_threadsafe(end(), loop)

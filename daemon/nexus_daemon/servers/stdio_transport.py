@@ -10,6 +10,7 @@
 import asyncio
 import os
 import signal
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -25,8 +26,10 @@ from nexus_daemon.servers.server_log import ServerLog
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
 
-LONGEST_LINE = 32 << 20
+LONGEST_LINE = 16 << 20
 MOST_NOISE = 1_000
+MOST_ERRORS = 200  # lines of the standard error that are kept of a second
+_CHUNK = 64 << 10
 PATIENCE_S = 2.0  # for each step of its end
 
 
@@ -54,7 +57,6 @@ async def stdio_transport(
         limit=LONGEST_LINE,
         start_new_session=True,
     )
-    guard.add(process.pid)
     incoming, received = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     sent, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
     tasks = [
@@ -63,6 +65,7 @@ async def stdio_transport(
         asyncio.create_task(_read_errors(process.stderr, log)),
     ]
     try:
+        guard.add(process.pid)
         yield received, sent
     finally:
         with anyio.CancelScope(shield=True):
@@ -108,6 +111,7 @@ async def _read_messages(output: Any, incoming: Any, log: ServerLog) -> None:
                 log.write("Nexus: too many lines are no messages of MCP: the server was ended.")
                 return
             continue
+        noise = 0
         await incoming.send(message)
 
 
@@ -120,14 +124,17 @@ async def _write(pipe: Any, outgoing: Any) -> None:
 
 
 async def _read_errors(errors: Any, log: ServerLog) -> None:
-    while True:
-        try:
-            line = await errors.readline()
-        except ValueError:  # a line beyond the limit, which has been dropped
-            continue
-        if not line:
-            return
-        log.write(line[:8_000].decode("utf-8", "replace"))
+    """Keep the lines of the standard error, at most MOST_ERRORS a second: more cost the other servers."""
+    rest, since, count = b"", 0.0, 0
+    while data := await errors.read(_CHUNK):
+        *lines, rest = (rest + data).split(b"\n")
+        if time.monotonic() - since > 1.0:
+            since, count = time.monotonic(), 0
+        for line in lines[: MOST_ERRORS - count]:
+            log.write(line[:8_000].decode("utf-8", "replace"))
+        count = min(count + len(lines), MOST_ERRORS)
+        rest = rest[-_CHUNK:]
+        await asyncio.sleep(0)
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
@@ -144,3 +151,5 @@ async def _end(process: asyncio.subprocess.Process) -> None:
                 break
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)  # what it started and left behind
+    # a process that left the group may hold the pipes open; nothing public closes them
+    process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001

@@ -257,6 +257,8 @@ class Daemon:
                 self._close_later(self._tell_of_server(folder, folder.snapshot, launch_hash))
 
     async def _tell_of_server(self, folder: LiveFolder, snapshot: Snapshot, launch_hash: str) -> None:
+        if folder.client not in self.windows.tables:
+            return
         for view in await self.servers.views(folder, snapshot):
             if view.launch is not None and view.launch.hash == launch_hash:
                 params = protocol.McpDidChange(folder.uri, view.server.name, view.state)

@@ -1519,8 +1519,10 @@ export interface ServerInfo {
   program?: string;
   /** the directory where it would start */
   directory?: string;
-  /** names of the variables that its file gives it */
-  variables?: string[];
+  /** what its file gives its process, by name; secrets are covered */
+  variables?: Record<string, string>;
+  /** what its file adds to each request, by name; secrets are covered */
+  headers?: Record<string, string>;
   /** the address that it would connect to */
   url?: string;
   /** its process */

@@ -128,13 +128,15 @@ def _print_launch(server: protocol.ServerInfo) -> None:
     output.line(f"{visible_line(server.name)}, named by {path}:{server.range.start.line + 1}, would")
     if server.url is not None:
         output.line(f"  connect to  {visible_line(server.url)}")
+        for name, value in server.headers.items():
+            output.line(f"  with        {visible_line(name)}: {visible_line(value)}")
         return
     output.line(f"  start       {visible_line(server.command or '')}")
     if server.program is not None and server.program not in (server.command or ""):
         output.line(f"  which is    {visible_line(server.program)}")
     output.line(f"  in          {visible_line(server.directory or '')}")
-    if server.variables:
-        output.line(f"  with        {', '.join(map(visible_line, server.variables))}")
+    for name, value in server.variables.items():
+        output.line(f"  with        {visible_line(name)}={visible_line(value)}")
 
 
 def _is_confirmed(options: argparse.Namespace) -> bool:
