@@ -109,8 +109,8 @@ class Outbox:
         waiting = self._waiting.setdefault(method, {})
         key = _key(method, params)
         older = waiting.pop(key, None)
-        is_progress = method == PROGRESS and older is not None
-        if is_progress and (older.value.kind, params.value.kind) == ("begin", "end"):
+        kinds = (older.value.kind, params.value.kind) if method == PROGRESS and older is not None else ()
+        if kinds == ("begin", "end"):
             # work began and ended while the client did not read: it need not know
             if not waiting:
                 del self._waiting[method]

@@ -94,15 +94,21 @@ class Daemon:
             vocabularies=self.vocabularies,
             refresh_watches=self.watcher.refresh,
         )
+        self._servers: FolderServers | None = None
         self._closing: set[asyncio.Task[None]] = set()
         self._limit: Failure | None = None  # the limit of the system because of which files are polled
         self._warned: set[str | None] = set()  # names of the limits that users were warned of
 
     # ------------------------------------------------------------ clients and folders
 
-    @cached_property
+    @property
     def servers(self) -> "FolderServers":
         """The MCP servers of the folders."""
+        if self._servers is None:
+            self._servers = self._make_servers()
+        return self._servers
+
+    def _make_servers(self) -> "FolderServers":
         from nexus_daemon.servers.folder_servers import FolderServers  # most folders have none
 
         return FolderServers(
@@ -191,7 +197,7 @@ class Daemon:
     def _close_folder(self, folder: LiveFolder) -> None:
         """End the work of a folder that has left its table."""
         folder.conversations.drop_turns(folder.client)
-        if "servers" in vars(self):
+        if self._servers is not None:
             self._close_later(self.servers.release(folder))
         if not self.windows.of(folder):
             self._conversations.pop(folder.path, None)
@@ -214,7 +220,7 @@ class Daemon:
         self.ledgers.stop()
         await self.watcher.close()
         await self.assistant_watch.close()
-        if "servers" in vars(self):
+        if self._servers is not None:
             await asyncio.to_thread(self.servers.close)
         for folder in self.windows.folders:
             self._close_later(folder.close())
@@ -245,7 +251,7 @@ class Daemon:
             self.watcher.refresh()
         if self._watches:
             self.watcher.start()
-        if "servers" in vars(self):
+        if self._servers is not None:
             self._close_later(self.servers.follow(folder, swap.new))
         if swap.old is None and folder.ledger is None and leaves_model_to_editor(swap.new.effective):
             self._close_later(self.ledgers.find_choice(folder, swap.new))
