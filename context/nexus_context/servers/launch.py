@@ -3,8 +3,8 @@
 1. Program, arguments, directory and address are resolved: what runs is what was approved. The program is its
    real path, so that a link that leads elsewhere asks again.
 2. What a person is shown are the words as the file has them, so that a value of theirs is never shown; only
-   `${workspaceFolder}` and the like are resolved. A word without white space that is a secret, or follows an
-   option for one, is covered.
+   `${workspaceFolder}` and the like are resolved. A word that is a secret, or follows an option for one, is
+   covered, unless it has a character that code needs: nothing that runs is hidden.
 3. Values of variables and headers are as written, with the references to the folder resolved. References to
    the user's variables stay: a new token is no new program, and no hash is made of a secret that the file
    does not have. They are resolved when the server starts (`Launch.environment`, `Launch.sent_headers`).
@@ -30,6 +30,7 @@ from nexus_context.text.redact import redact_arguments, says_secret
 INHERITED = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER")
 """The variables of the user that every server gets; no other is passed on."""
 COVER = "***"
+_CODE = re.compile(r"[\s;|&$<>()\[\]{}'\"`\\]")
 _QUERY_VALUE = re.compile(r"([?&][^=&#]*=)([^&#]*)")
 
 
@@ -178,13 +179,15 @@ def _plan(server: McpServer, context: LaunchContext) -> Launch:
 def _printable_words(words: Iterable[str]) -> Iterator[str]:
     option = ""
     for word in words:
-        name, assigned, value = word.partition("=")
-        if option and not any(map(str.isspace, word)):
+        name, assigned, _ = word.partition("=")
+        if _CODE.search(word):  # a program may be hidden in it: it is shown as it is
+            yield word
+        elif option:
             yield COVER
-        elif assigned and says_secret(name) and not any(map(str.isspace, value)):
+        elif assigned and says_secret(name):
             yield f"{name}={COVER}"
         else:
-            yield word if any(map(str.isspace, word)) else str(redact_arguments(word))
+            yield str(redact_arguments(word))
         option = word if word.startswith("-") and says_secret(word) and not assigned else ""
 
 

@@ -160,6 +160,7 @@ class RunningServer:
                 self._set(ServerStatus(error.state, self.status.offered, error.text, self.status.started))
                 self.settled.set()
                 return
+            self.settled.clear()
             self._set(ServerStatus("starting", self.status.offered, error.text, time.time()))
             try:
                 async with asyncio.timeout(RESTART_S * 2 ** (failures - 1)):
@@ -291,7 +292,8 @@ async def _list(client: Client) -> ReviewedDefinitions:
         version="" if info is None else info.version,
     )
     # the SDK would hold answers against them: a pattern that never ends would stop the whole process
-    client.session._tool_output_schemas.clear()  # noqa: SLF001 - there is no option for it
+    schemas = client.session._tool_output_schemas  # noqa: SLF001 - there is no option for it
+    schemas.update(dict.fromkeys(schemas))
     return review(checked(definitions))
 
 

@@ -299,6 +299,18 @@ def test_a_server_that_misbehaves_costs_only_its_call(
     check(tmp_path, story)
 
 
+def test_no_answer_is_held_against_the_schema_of_a_server(tmp_path: Path) -> None:
+    """A regular expression that never ends would stop the whole process."""
+
+    async def story(servers: Servers) -> None:
+        servers.write_tools(endless="Has a schema.")
+        await servers.approve()
+        for _ in range(2):
+            assert (await servers.call("endless"))["content"]
+
+    check(tmp_path, story)
+
+
 def test_what_a_server_started_ends_with_it(tmp_path: Path) -> None:
     groups: list[int] = []
 
