@@ -36,7 +36,7 @@ def test_a_folder_is_trusted_listed_and_revoked(tree: Fixture, capsys: pytest.Ca
     folder = tree.path("/home/a")
     assert "trusts" not in output_of(tree, capsys, "trust", "--list")
     assert "| here | stdio | local | untrusted folder |" in output_of(tree, capsys, "show", folder)
-    text = "~/a is trusted: Nexus may run git there.\n"
+    text = "~/a is trusted: Nexus may run git and the MCP servers that you approve there.\n"
     assert output_of(tree, capsys, "trust", folder) == text
     assert output_of(tree, capsys, "trust", folder) == text.replace("is trusted", "is already trusted")
     assert output_of(tree, capsys, "trust", "--list") == "~/a\n"

@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Literal
 
 import msgspec
@@ -127,9 +127,3 @@ def _lines(definitions: ServerDefinitions) -> Iterator[tuple[str, str]]:
 def _around(text: str, match: "re.Match[str]") -> str:
     start, end = max(match.start() - 20, 0), min(match.end() + 40, len(text))
     return " ".join(text[start:end].split())
-
-
-def words_text(words: Sequence[Word]) -> str:
-    """A changed text in one line of plain text: `[-removed-]`, `{+added+}`, as `git diff --word-diff`."""
-    marks = {"kept": "{}", "removed": "[-{}-]", "added": "{{+{}+}}"}
-    return "".join(marks[word.state].format(word.text) for word in words)

@@ -1,8 +1,9 @@
 """Trust a folder and what is beneath it, trust it no longer, or list the trusted folders.
 
-Nexus starts programs only in trusted folders: git, for the branch and the changed files that a model is told.
-A folder's MCP servers, and its skills that need programs, count as not ready until it is trusted. Reading a
-folder takes no trust. An editor with a trust of its own, such as VS Code, decides for its windows.
+Nexus starts programs only in trusted folders: git, for the branch and the changed files that a model is told,
+and MCP servers, each after you have approved it. A folder's MCP servers, and its skills that need programs,
+count as not ready until it is trusted. Reading a folder takes no trust. An editor with a trust of its own,
+such as VS Code, decides for its windows.
 """
 
 import argparse
@@ -65,7 +66,8 @@ def _trust(name: str) -> int:
         return 2
     is_new = set_trust(current().environ, folder, trusted=True)
     already = "" if is_new else "already "
-    output.line(f"{short_path(real_path(folder))} is {already}trusted: Nexus may run git there.")
+    place = short_path(real_path(folder))
+    output.line(f"{place} is {already}trusted: Nexus may run git and the MCP servers that you approve there.")
     return 0
 
 

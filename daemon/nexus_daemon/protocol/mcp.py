@@ -1,10 +1,10 @@
 """`nexus/mcp/*`: the MCP servers of a folder: what they would start, what they offer and cost, and calls."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, get_args
 
 from nexus_daemon.protocol.shapes import FolderParams, OneOf, Range, Sparse, Wire
 
-STATES = OneOf(
+State = Literal[
     "disabled",
     "untrusted",
     "unapproved",
@@ -14,8 +14,8 @@ STATES = OneOf(
     "changed",
     "failed",
     "needs-auth",
-    open=True,
-)
+]
+STATES = OneOf(*get_args(State), open=True)
 
 
 class ServerTool(Sparse, frozen=True):

@@ -13,7 +13,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -26,6 +26,7 @@ from nexus_context.servers.changes import DefinitionChange, Flag, ReviewedDefini
 from nexus_context.servers.definitions import ServerDefinitions
 from nexus_context.servers.launch import Launch, LaunchContext, LaunchError, plan_launch
 from nexus_context.servers.offered import OfferedTool, offered_tools
+from nexus_daemon.protocol.mcp import State
 from nexus_daemon.servers import approval_file, server_log
 from nexus_daemon.servers.process_guard import ProcessGuard
 from nexus_daemon.servers.server_log import ServerLog
@@ -37,28 +38,8 @@ if TYPE_CHECKING:  # importing the SDK takes half a second
 
 logger = logging.getLogger(__name__)
 
-State = Literal[
-    "disabled",
-    "untrusted",
-    "unapproved",
-    "stopped",
-    "starting",
-    "ready",
-    "changed",
-    "failed",
-    "needs-auth",
-]
 FIRST_LIST_S = 5.0  # that a turn waits for the tools of a server that never ran before
 CALL_S = 120.0
-
-
-class ServerFolder(Protocol):
-    """What this module needs of a folder of a window."""
-
-    @property
-    def path(self) -> str: ...
-    @property
-    def snapshot(self) -> Snapshot | None: ...
 
 
 class ServerView(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,21 +97,19 @@ class FolderServers:
 
     # ------------------------------------------------------------ what is there
 
-    async def views(self, folder: ServerFolder, snapshot: Snapshot) -> list[ServerView]:
+    async def views(self, folder: object, snapshot: Snapshot) -> list[ServerView]:
         """The servers in force in a folder, in the order of the layers."""
         servers = [server for server in snapshot.layers.servers if server.shadowed_by is None]
         return await self._views(folder, snapshot, servers) if servers else []
 
-    async def _views(
-        self, folder: ServerFolder, snapshot: Snapshot, servers: list[McpServer]
-    ) -> list[ServerView]:
+    async def _views(self, folder: object, snapshot: Snapshot, servers: list[McpServer]) -> list[ServerView]:
         statuses = {key: running.status for key, running in self._running.items()}
         inputs, trusted = self._inputs_of(folder), self._is_trusted(folder)
         return await self._workers.run(
             _read_views, servers, snapshot, inputs=inputs, statuses=statuses, trusted=trusted
         )
 
-    async def view(self, folder: ServerFolder, snapshot: Snapshot, name: str) -> ServerView:
+    async def view(self, folder: object, snapshot: Snapshot, name: str) -> ServerView:
         """One server. RequestError if there is none of this name."""
         servers = [server for server in snapshot.layers.servers if server.shadowed_by is None]
         found = [server for server in servers if server.name == name]
@@ -144,7 +123,7 @@ class FolderServers:
     # ------------------------------------------------------------ approvals
 
     async def approve(
-        self, folder: ServerFolder, snapshot: Snapshot, name: str, *, launch_hash: str, pin: str | None
+        self, folder: object, snapshot: Snapshot, name: str, *, launch_hash: str, pin: str | None
     ) -> None:
         """Approve a launch, or with `pin` what its server offers now. RequestError for another one."""
         view = await self.view(folder, snapshot, name)
@@ -168,7 +147,7 @@ class FolderServers:
         await self._writing(partial(approval_file.approve, environ, launch, pin))
         self._on_change(launch.hash)
 
-    async def revoke(self, folder: ServerFolder, snapshot: Snapshot, name: str) -> None:
+    async def revoke(self, folder: object, snapshot: Snapshot, name: str) -> None:
         """Take an approval back, and end the server."""
         launch = _launch_of(await self.view(folder, snapshot, name))
         await self._writing(partial(approval_file.revoke, self._inputs_of(folder).environ, launch))
@@ -186,7 +165,7 @@ class FolderServers:
     # ------------------------------------------------------------ running
 
     async def start(
-        self, folder: ServerFolder, snapshot: Snapshot, name: str, *, seconds: float | None = None
+        self, folder: object, snapshot: Snapshot, name: str, *, seconds: float | None = None
     ) -> ServerView:
         """Start a server, unless it runs, and wait until it has listed its tools, for `seconds` at most.
 
@@ -206,7 +185,7 @@ class FolderServers:
         await self._pin(folder, running)
         return await self.view(folder, snapshot, name)
 
-    async def stop(self, folder: ServerFolder, snapshot: Snapshot, name: str) -> ServerView:
+    async def stop(self, folder: object, snapshot: Snapshot, name: str) -> ServerView:
         """End a server for all folders that share it."""
         view = await self.view(folder, snapshot, name)
         if view.launch is not None:
@@ -214,7 +193,7 @@ class FolderServers:
             self._on_change(view.launch.hash)
         return await self.view(folder, snapshot, name)
 
-    async def refresh(self, folder: ServerFolder, snapshot: Snapshot, name: str) -> ServerView:
+    async def refresh(self, folder: object, snapshot: Snapshot, name: str) -> ServerView:
         """List again what a server offers; it is started if it does not run."""
         view = await self.view(folder, snapshot, name)
         running = self._running.get(_startable(view).hash)
@@ -251,7 +230,7 @@ class FolderServers:
         call = running.call(tool, arguments, pin=view.pin or "", seconds=CALL_S)
         return await asyncio.wrap_future(self._thread.submit(call))
 
-    async def offered(self, folder: ServerFolder, snapshot: Snapshot) -> list[OfferedTool]:
+    async def offered(self, folder: object, snapshot: Snapshot) -> list[OfferedTool]:
         """The tools that a turn may have: those of servers that may start and offer what was approved.
 
         Servers that do not run are started; only one that never listed its tools is waited for.
@@ -272,7 +251,7 @@ class FolderServers:
                 tools += offered_tools(known.server.name, known.definitions)
         return tools
 
-    async def release(self, folder: ServerFolder, kept: frozenset[str] = frozenset()) -> None:
+    async def release(self, folder: object, kept: frozenset[str] = frozenset()) -> None:
         """End the servers that only this folder used, except launches of these hashes."""
         for key, users in list(self._users.items()):
             if key not in kept and id(folder) in users:
@@ -280,7 +259,7 @@ class FolderServers:
                 if not users:
                     await self._end(key)
 
-    async def follow(self, folder: ServerFolder, snapshot: Snapshot) -> None:
+    async def follow(self, folder: object, snapshot: Snapshot) -> None:
         """End the servers of a folder that its files no longer name, or that it may no longer start."""
         if any(id(folder) in users for users in self._users.values()):
             views = await self.views(folder, snapshot)
@@ -295,7 +274,7 @@ class FolderServers:
         self._thread.close(partial(_stop_all, running))
         self._guard.close()
 
-    async def _run(self, folder: ServerFolder, launch: Launch) -> "RunningServer":
+    async def _run(self, folder: object, launch: Launch) -> "RunningServer":
         self._users.setdefault(launch.hash, set()).add(id(folder))
         async with self._starting:
             if self._is_closed:
@@ -326,7 +305,7 @@ class FolderServers:
         if running is not None:
             await asyncio.wrap_future(self._thread.submit(running.stop()))
 
-    async def _pin(self, folder: ServerFolder, running: "RunningServer") -> None:
+    async def _pin(self, folder: object, running: "RunningServer") -> None:
         """Keep what a server offers when it is first seen (rule 3)."""
         offered, environ = running.status.offered, self._inputs_of(folder).environ
         if offered is None or running.status.state != "ready":

@@ -6,7 +6,7 @@
    MOST_RESTARTS in a row it has failed. One that ran for STEADY_S counts as new. One that never was ready has
    failed at once: its settings are wrong, and somebody waits.
 3. When it says that its tools changed, they are listed again; whether they may be called is the caller's
-   business (`servers`).
+   business (`folder_servers`).
 """
 
 import asyncio
@@ -41,7 +41,6 @@ RESTART_S = 1.0
 MOST_RESTARTS = 5
 STEADY_S = 60.0
 MOST_PAGES = 200
-MOST_CALL_S = 600.0
 
 State = Literal["starting", "ready", "failed", "needs-auth", "stopped"]
 
@@ -107,9 +106,7 @@ class RunningServer:
         client, name = self._connected(), self.launch.name
         if self.status.offered is None or self.status.offered.pin != pin:
             raise CallError(f"The server {name!r} offers other tools than a moment ago.", code="mcp-changed")
-        call = asyncio.ensure_future(
-            client.call_tool(tool, arguments, read_timeout_seconds=min(seconds, MOST_CALL_S))
-        )
+        call = asyncio.ensure_future(client.call_tool(tool, arguments, read_timeout_seconds=seconds))
         ended = asyncio.ensure_future(self._stop.wait())
         waiting = {call, ended, self._task}
         try:
