@@ -16,7 +16,7 @@ COMMANDS = {
     "memory": "query, list and add to the memory of a folder's conversations",
     "knowledge": "search the knowledge base of a folder",
     "skill": "list, show and print the skills of a folder",
-    "mcp": "serve what Nexus knows of a folder to other assistants (MCP on standard input and output)",
+    "mcp": "serve what Nexus knows of a folder to other assistants (MCP); list, approve and call MCP servers",
     "setup": "write Nexus into the settings of Claude Code, Codex, opencode or Gemini CLI, or take it out",
     "hook": "answer a hook of another assistant (its settings call this)",
     "statusline": "print the status line of Claude Code",

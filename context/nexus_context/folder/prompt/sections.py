@@ -169,7 +169,7 @@ def active(effective: Effective, facts: PromptFacts) -> list[Part]:
 
 
 def mcp_servers(servers: Sequence[McpServer], contents: PromptContents) -> list[Part]:
-    """The table of the servers in force, which Nexus does not start; empty without one."""
+    """The table of the servers in force; empty without one."""
     rows: list[Piece] = []
     for server in servers:
         if server.shadowed_by is not None:

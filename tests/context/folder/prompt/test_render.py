@@ -124,7 +124,7 @@ Read me.
 
 ## Capabilities
 
-MCP servers configured (Nexus starts none): a|b
+MCP servers configured: a|b
 MCP servers disabled: pg
 
 ---

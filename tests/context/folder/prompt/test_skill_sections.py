@@ -208,7 +208,7 @@ def test_capabilities_name_servers_and_credentials_and_never_a_value(tmp_path: P
     assert "value-" not in snapshot.prompt.text
     assert snapshot.prompt.text.partition("## Capabilities\n\n")[2].partition("\n\n---")[0] == (
         """\
-MCP servers configured (Nexus starts none): on, two
+MCP servers configured: on, two
 MCP servers disabled: off
 Credentials configured: MY_KEY, SET
 Credentials broken (the environment variable is not set): EMPTY, UNSET"""
