@@ -1,10 +1,10 @@
 """MCP servers that Nexus runs: a call of a tool beside the SDK alone, and servers that are listed."""
 
-import asyncio
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from benchmarks.promises import ROOT, Measured, Promise, Run, milliseconds, prom
 
 sys.path.insert(0, str(ROOT / "tests"))
 
+from anyio.from_thread import start_blocking_portal
 from mcp import Client as SdkClient
 from mcp import StdioServerParameters
 
@@ -22,23 +23,23 @@ from support.client import Client
 
 SERVER = ROOT / "tests" / "support" / "mcp_old_server.py"
 """It starts as fast as a Python process can: nobody is measured against a slow server."""
-SDK = "the SDK's client, in one process"
+SDK = "the SDK's client alone"
 STARTING = "starting them and listing their tools"
 TOOLS, SERVERS = 20, 20
 
 
-@promises(Promise("a call of a tool over stdio", 5.0, SDK))
+@promises(Promise("a call of a tool over stdio", 3.0, SDK))
 def calls(run: Run) -> Iterator[Measured]:
     """From `nexus/mcp/call` to its reply: trust, approval and pin are looked up each time."""
     folder = _write_folder(run, 1)
-    with _client(run, folder) as client, _Sdk(folder) as sdk:
+    with _client(run, folder) as client, _connect_sdk(folder) as call_sdk:
         about = {"workspaceFolder": path_to_uri(str(folder))}
         _approve_all(client, about)
         client.request("nexus/mcp/start", {**about, "name": "server0"})
         call = {**about, "server": "server0", "tool": "tool1", "arguments": {"text": "x"}}
         steps = {
             "nexus": partial(milliseconds, partial(client.request, "nexus/mcp/call", call)),
-            SDK: partial(milliseconds, sdk.call),
+            SDK: partial(milliseconds, call_sdk),
         }
         turns = take_turns(steps, run.pick(full=200, quick=20), warm=5)
         client.stop()
@@ -107,20 +108,12 @@ def _approve_all(client: Client, about: dict[str, Any]) -> list[str]:
     return [server["name"] for server in servers]
 
 
-class _Sdk:
-    """A client of the SDK on a loop of its own, which is asked from outside."""
-
-    def __init__(self, folder: Path) -> None:
-        self._runner = asyncio.Runner()
-        parameters = StdioServerParameters(command=sys.executable, args=[str(SERVER), str(folder)])
-        self._client = SdkClient(parameters)
-
-    def __enter__(self) -> "_Sdk":
-        self._runner.run(self._client.__aenter__())
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._runner.close()
-
-    def call(self) -> None:
-        self._runner.run(self._client.call_tool("tool1", {"text": "x"}))
+@contextmanager
+def _connect_sdk(folder: Path) -> Iterator[Callable[[], None]]:
+    """A function that calls the tool by a client of the SDK, which runs on a loop in a thread of its own."""
+    parameters = StdioServerParameters(command=sys.executable, args=[str(SERVER), str(folder)])
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(SdkClient(parameters)) as client,
+    ):
+        yield partial(portal.call, client.call_tool, "tool1", {"text": "x"})
