@@ -24,6 +24,9 @@ class Repo:
         self._capsys = capsys
         self.write("AGENTS.md", "Be brief.\n")
         self._git("init", "-q", "-b", "main")
+        self.commit()
+
+    def commit(self) -> None:
         self._git("add", "-A")
         self._git("commit", "-qm", "one")
 
@@ -31,6 +34,7 @@ class Repo:
         subprocess.run([*GIT, *arguments], cwd=self.top, check=True)
 
     def write(self, name: str, text: str) -> None:
+        (self.top / name).parent.mkdir(exist_ok=True)
         (self.top / name).write_text(text)
 
     def run(self, command: str, *arguments: str) -> tuple[int, str, str]:
@@ -96,6 +100,14 @@ def test_a_saving(repo: Repo) -> None:
     code, out, _ = repo.diff("--format", "markdown", "--for", "copilot")
     assert code == 0
     assert out.startswith("This change removes **3** tokens from every request of GitHub Copilot.\n")
+
+
+def test_a_saving_of_one_assistant_beside_others_that_read_the_same(repo: Repo) -> None:
+    repo.write(".github/copilot-instructions.md", "Be quick.\n")
+    repo.commit()
+    (repo.top / ".github/copilot-instructions.md").unlink()
+    out = repo.diff("--format", "markdown")[1]
+    assert out.startswith("This change removes **3** tokens from every request of GitHub Copilot.\n"), out
 
 
 def test_other_words_of_the_same_size(repo: Repo) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from nexus_daemon.cli import stop
 from nexus_daemon.shared import client
+from support.commands import run_nexus
 from support.shared import SharedHome
 
 
@@ -51,6 +52,31 @@ def test_a_daemon_that_hangs(home: SharedHome, monkeypatch: pytest.MonkeyPatch) 
         )
         assert check(home, "--force") == (0, f"The shared daemon, process {pid}, was killed.\n")
         assert window.request("nexus/status", {})["connections"] == 1
+
+
+@pytest.mark.parametrize(
+    ("codes", "expected"),
+    [
+        ((None, None), (0, "No shared daemon runs.\n")),
+        ((None, 0), (0, "")),
+        ((0, None), (0, "")),
+        ((1, 0), (1, "")),
+        ((None, 1), (1, "")),
+    ],
+)
+def test_daemons_of_other_versions_are_stopped_too(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    codes: tuple[int | None, int | None],
+    expected: tuple[int, str],
+) -> None:
+    """The code is the worst one; none runs only if none of any version does."""
+    ended = iter(codes)
+    monkeypatch.setattr(stop, "_stop", lambda *_, **__: next(ended))
+    monkeypatch.setattr(client, "places_of_other_protocols", lambda *_: (None,))
+    monkeypatch.setattr(stop, "find_place", lambda _: None)
+    code, out, _ = run_nexus(capsys, "stop")
+    assert ((code, out), list(ended)) == (expected, [])
 
 
 def test_the_directory_of_the_socket_is_not_private(home: SharedHome) -> None:

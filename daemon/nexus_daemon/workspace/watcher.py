@@ -121,7 +121,9 @@ class Watcher:
         self._look = NOTHING  # what is watched or polled now
         self._logged: set[Failure] = set()
         self._listed_at = time.time()  # when `list_paths` was last called
-        self._waiting: dict[str, float] = {}  # paths that no directory covers yet, and since when
+        self._waiting: dict[
+            str, float
+        ] = {}  # since when paths wait for a look
         self._watch: _Watch | None = None
         self._unproven: _Watch | None = None  # the newest watch, until it has worked for a while
         self._watches: dict[asyncio.Task[None], _Watch] = {}  # oldest first
@@ -210,11 +212,8 @@ class Watcher:
         moved, before, listed_before, old = dict(self._moved), self._look, self._listed, self._watch
         listed = tuple(frozenset(each.list_paths()) for each in self._subscribers)
         paths, self._listed_at = frozenset[str]().union(*listed), time.time()
-        self._waiting = {
-            path: self._waiting.get(path, self._listed_at)
-            for path in (paths if paths != before.paths else ())
-            if before.directory(path) is None
-        }
+        new = paths if paths != before.paths else ()
+        self._waiting = {path: self._waiting.get(path, self._listed_at) for path in new}
         loop = asyncio.get_running_loop()
         look_at = partial(timed_look, paths, before, self._remote_places)
         look, self._look_s = await loop.run_in_executor(self._executor, look_at)
