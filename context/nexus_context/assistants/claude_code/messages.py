@@ -53,7 +53,10 @@ _LEFT_OUT = {
 def is_session(values: Sequence[Any]) -> bool:
     """Whether JSON values are the lines of a session file: one with its marks is enough."""
     return any(
-        is_record(value) and (isinstance(value.get("message"), dict) or any(mark in value for mark in _MARKS))
+        is_record(value)
+        and (
+            isinstance(value.get("message"), dict) or any(isinstance(value.get(mark), str) for mark in _MARKS)
+        )
         for value in values
     )
 
