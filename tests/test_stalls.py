@@ -236,7 +236,7 @@ def test_a_stall_in_words() -> None:
 
 
 OURS = ("nexus_daemon/windows/daemon.py:12", "Daemon.join")
-LIBRARY = ("nexus_context/folder/snapshot.py:3", "load")
+LIBRARY = ("nexus_context/folder/loading.py:3", "load")
 TEST = ("tests/test_state.py:30", "test_join")
 SUPPORT = ("support/talk.py:3", "Talk.send")
 START = ("nexus_daemon/windows/connection.py:62", "Connection.start")

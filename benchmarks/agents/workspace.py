@@ -11,8 +11,9 @@ from pathlib import Path
 import msgspec
 
 from nexus_context.agents import AgentPool
+from nexus_context.folder.loading import load
 from nexus_context.folder.prompt.environment import Environment
-from nexus_context.folder.snapshot import LoadInputs, Snapshot, load
+from nexus_context.folder.snapshot import LoadInputs, Snapshot
 
 SHARED_SKILLS, OWN_SKILLS = 14, 6
 SHARED_IMPORTS, OWN_IMPORTS = 2, 3

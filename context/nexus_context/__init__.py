@@ -39,9 +39,11 @@ if TYPE_CHECKING:
     from nexus_context.errors import ContextOverflowError, NexusError, Problem, RequestError, Severity, Span
     from nexus_context.folder.init import InitPlan, plan_init
     from nexus_context.folder.layers.walk import global_directory, user_home
+    from nexus_context.folder.loading import load
     from nexus_context.folder.prompt.environment import Environment, detect
     from nexus_context.folder.prompt.render import Fragment, Prompt
-    from nexus_context.folder.snapshot import LoadInputs, Snapshot, load, prompt_for
+    from nexus_context.folder.request_prompt import prompt_for
+    from nexus_context.folder.snapshot import LoadInputs, Snapshot
     from nexus_context.ledger import open_ledger
     from nexus_context.ledger.records import Counted, DirectMessage, NewTurn
     from nexus_context.loader import (
@@ -212,7 +214,9 @@ _MODULES = {
     "folder.layers.walk": "global_directory user_home",
     "folder.prompt.environment": "Environment detect",
     "folder.prompt.render": "Fragment Prompt",
-    "folder.snapshot": "LoadInputs Snapshot load prompt_for",
+    "folder.snapshot": "LoadInputs Snapshot",
+    "folder.loading": "load",
+    "folder.request_prompt": "prompt_for",
     "conversation.message": "Message ToolCall",
     "conversation.compaction.detection": "CompactionSettings",
     "conversation.summary": "create_summary_message",

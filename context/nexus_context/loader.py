@@ -20,11 +20,12 @@ from nexus_context.folder.layers.bootstrap import BOOTSTRAP_KINDS
 from nexus_context.folder.layers.model import ANCESTOR_PREFIX, DEFAULTS, GLOBAL, LOCAL, Layer, Layers
 from nexus_context.folder.layers.read_layers import LayerInputs, open_layers
 from nexus_context.folder.layers.walk import global_directory, user_home
+from nexus_context.folder.loading import load
 from nexus_context.folder.prompt import texts
 from nexus_context.folder.prompt.environment import Environment, detect
 from nexus_context.folder.prompt.gather import gather
 from nexus_context.folder.prompt.texts import Piece
-from nexus_context.folder.snapshot import LoadInputs, load
+from nexus_context.folder.snapshot import LoadInputs
 
 
 class ContextSources(msgspec.Struct, frozen=True):

@@ -9,7 +9,8 @@ import pytest
 from inline_snapshot import snapshot
 
 from nexus_context.agents import directory_snapshots
-from nexus_context.folder.snapshot import Snapshot, load
+from nexus_context.folder.loading import load
+from nexus_context.folder.snapshot import Snapshot
 from nexus_daemon.cli import main
 from nexus_daemon.cli.check_agents import MOST_AGENTS
 from support.commands import run_nexus, use_home

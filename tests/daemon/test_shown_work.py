@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nexus_context.folder import snapshot as snapshots
+from nexus_context.folder import loading
 from nexus_daemon.lsp import progress
 from nexus_daemon.process import lazy
 from nexus_daemon.server import build
@@ -64,7 +64,7 @@ async def check(window: Window, gate: Gate, title: str) -> None:
 
 
 def test_a_folder_that_loads_slowly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    gate = Gate(monkeypatch, snapshots, "load")
+    gate = Gate(monkeypatch, loading, "load")
 
     async def story(desk: Desk) -> None:
         await check(Window(desk, monkeypatch), gate, "Nexus: Loading a")
@@ -73,7 +73,7 @@ def test_a_folder_that_loads_slowly(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_folder_that_is_removed_while_it_loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    gate = Gate(monkeypatch, snapshots, "load")
+    gate = Gate(monkeypatch, loading, "load")
 
     async def story(desk: Desk) -> None:
         window, title = Window(desk, monkeypatch), "Nexus: Loading a"

@@ -7,8 +7,9 @@ from typing import Any
 
 from nexus_context.config.picked_model import ModelChoice
 from nexus_context.folder.layers import Layers, read_layers
+from nexus_context.folder.loading import load
 from nexus_context.folder.prompt.environment import Environment
-from nexus_context.folder.snapshot import LoadInputs, Snapshot, load
+from nexus_context.folder.snapshot import LoadInputs, Snapshot
 from support.fixture import Fixture, write_fixture
 
 HOST = Environment(host="box", os="Debian GNU/Linux 12", arch="x86_64", terminal=None, mode="Editor")

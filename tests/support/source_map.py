@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from nexus_context.errors import Span
 from nexus_context.folder.prompt.render import Fragment, Prompt, tiled
 from nexus_context.folder.prompt.sections import skill_bodies
-from nexus_context.folder.snapshot import Snapshot, active_skills
+from nexus_context.folder.request_prompt import active_skills
+from nexus_context.folder.snapshot import Snapshot
 
 
 def skill_texts(snapshot: Snapshot, *names: str) -> Prompt:

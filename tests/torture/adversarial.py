@@ -18,7 +18,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from nexus_context.folder.snapshot import Snapshot, load
+from nexus_context.folder.loading import load
+from nexus_context.folder.snapshot import Snapshot
 from support.folders import load_inputs
 from torture.figures import Figure, Outcome, Watch, dice_of, nothing_wrong, p95
 

@@ -14,8 +14,9 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from nexus_context.folder.loading import load
 from nexus_context.folder.prompt.environment import Environment
-from nexus_context.folder.snapshot import Snapshot, load
+from nexus_context.folder.snapshot import Snapshot
 from nexus_context.memory.knowledge import KnowledgeIndex, Settings, query, refresh, settings_of
 from nexus_context.tokens import SimpleTokenCounter
 from nexus_context.turn import git

@@ -15,7 +15,8 @@ from nexus_context.disk.deadline import LOAD_S, Deadline, LoadStopped, Turns
 from nexus_context.disk.files import PROMPT_LIMIT, exists, is_dir, read_text, real_path
 from nexus_context.errors import RequestError
 from nexus_context.folder.layers.walk import within
-from nexus_context.folder.snapshot import LoadInputs, Snapshot, load, overdue
+from nexus_context.folder.loading import load, overdue
+from nexus_context.folder.snapshot import LoadInputs, Snapshot
 
 UNUSED_AT_MOST = 4
 

@@ -27,8 +27,9 @@ from nexus_context.disk.files import is_dir
 from nexus_context.errors import RequestError
 from nexus_context.folder.layers.agent_definitions import MAIN
 from nexus_context.folder.layers.walk import CONFIG_DIRECTORY
+from nexus_context.folder.loading import load
 from nexus_context.folder.prompt.blocks import UNIFIED, WORKER
-from nexus_context.folder.snapshot import LoadInputs, Snapshot, load
+from nexus_context.folder.snapshot import LoadInputs, Snapshot
 from nexus_context.ledger.store import Ledger
 
 MAX_AGENTS = 64

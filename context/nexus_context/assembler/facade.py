@@ -39,9 +39,10 @@ from nexus_context.conversation.message import Message
 from nexus_context.conversation.tools import Tool
 from nexus_context.errors import RequestError
 from nexus_context.folder.layers.walk import global_directory, user_home
+from nexus_context.folder.loading import load
 from nexus_context.folder.prompt import texts
 from nexus_context.folder.prompt.environment import detect
-from nexus_context.folder.snapshot import LoadInputs, Snapshot, load
+from nexus_context.folder.snapshot import LoadInputs, Snapshot
 from nexus_context.turn.assembly import measure
 from nexus_context.turn.cache import AssemblyCache, Statistics
 from nexus_context.turn.manager import ContextManager

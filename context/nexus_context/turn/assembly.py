@@ -33,7 +33,8 @@ from nexus_context.conversation.message import Message, sent_message, without_pr
 from nexus_context.conversation.repair import Repair, quote_name
 from nexus_context.conversation.sent_requests import AssembledRequest
 from nexus_context.conversation.view import View, overflow
-from nexus_context.folder.snapshot import Snapshot, active_skills
+from nexus_context.folder.request_prompt import active_skills
+from nexus_context.folder.snapshot import Snapshot
 from nexus_context.memory.item import MemoryItem
 from nexus_context.tokens import MinimalCounter, TokenCounter, complete, family_of_counter
 from nexus_context.turn import costs, models, offered_tools

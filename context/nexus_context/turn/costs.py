@@ -25,7 +25,8 @@ from nexus_context.conversation.window import Budget, Policy
 from nexus_context.folder.prompt import texts
 from nexus_context.folder.prompt.render import Prompt
 from nexus_context.folder.prompt.token_attribution import fragment_tokens, tokens_by_part
-from nexus_context.folder.snapshot import Snapshot, prompt_for
+from nexus_context.folder.request_prompt import prompt_for
+from nexus_context.folder.snapshot import Snapshot
 from nexus_context.tokens import ModelLimits, TokenCounter
 from nexus_context.turn import freezing
 from nexus_context.turn.event_facts import event_zone

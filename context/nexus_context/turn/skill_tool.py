@@ -12,7 +12,8 @@ import msgspec
 from nexus_context.errors import RequestError
 from nexus_context.folder.prompt import texts
 from nexus_context.folder.prompt.sections import READ_SKILL
-from nexus_context.folder.snapshot import Snapshot, offered_skills, skill_text
+from nexus_context.folder.request_prompt import offered_skills, skill_text
+from nexus_context.folder.snapshot import Snapshot
 
 
 def definitions(

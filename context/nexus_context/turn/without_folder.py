@@ -8,9 +8,10 @@ import msgspec
 
 from nexus_context.conversation.budget import ContextConfig, DefaultLimit
 from nexus_context.errors import Span
+from nexus_context.folder.loading import load
 from nexus_context.folder.prompt.environment import detect
 from nexus_context.folder.prompt.render import Fragment, Prompt
-from nexus_context.folder.snapshot import LoadInputs, Snapshot, load
+from nexus_context.folder.snapshot import LoadInputs, Snapshot
 from nexus_context.turn.manager import ContextManager
 from nexus_context.turn.request import Request
 

@@ -10,7 +10,8 @@ import msgspec
 from nexus_context.errors import RequestError
 from nexus_context.folder.prompt.imports import Import
 from nexus_context.folder.prompt.token_attribution import tokens_by_path
-from nexus_context.folder.snapshot import Snapshot, prompt_for
+from nexus_context.folder.request_prompt import prompt_for
+from nexus_context.folder.snapshot import Snapshot
 from nexus_context.turn.models import model_of
 from nexus_daemon import api, protocol
 from nexus_daemon.api import resolve

@@ -21,7 +21,8 @@ import msgspec
 
 from nexus_context.errors import RequestError
 from nexus_context.folder.layers.agent_definitions import MAIN
-from nexus_context.folder.snapshot import Snapshot, for_choice
+from nexus_context.folder.request_prompt import for_choice
+from nexus_context.folder.snapshot import Snapshot
 from nexus_context.ledger.errors import LedgerError
 from nexus_daemon import protocol
 from nexus_daemon.lsp import convert

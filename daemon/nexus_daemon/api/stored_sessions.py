@@ -8,7 +8,7 @@ import msgspec
 
 from nexus_context.config.picked_model import ModelChoice, with_choice
 from nexus_context.errors import RequestError
-from nexus_context.folder import snapshot as snapshots
+from nexus_context.folder import loading
 from nexus_context.folder.snapshot import Snapshot
 from nexus_context.text.decoding import convert_to
 from nexus_context.tokens import SimpleTokenCounter, TokenCounter
@@ -118,7 +118,7 @@ async def _some_snapshot(client: "Connection") -> Snapshot:
     for folder in client.folders:
         return await folder.current()
     inputs = client.folders.load_inputs
-    return await client.work(snapshots.load, inputs.user_home, inputs)
+    return await client.work(loading.load, inputs.user_home, inputs)
 
 
 def _hit(hit: "Hit", uris: Mapping[str, str]) -> protocol.SearchHit:

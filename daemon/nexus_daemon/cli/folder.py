@@ -6,7 +6,8 @@ from pathlib import Path
 from nexus_context.disk.files import exists, is_dir
 from nexus_context.folder.layers.instructions import TOOL_DIRECTORIES
 from nexus_context.folder.layers.walk import CONFIG_DIRECTORY, user_home
-from nexus_context.folder.snapshot import LoadInputs, Snapshot, load
+from nexus_context.folder.loading import load
+from nexus_context.folder.snapshot import LoadInputs, Snapshot
 from nexus_context.text.visible import visible_line
 from nexus_daemon.cli import invocation
 from nexus_daemon.workspace import inputs

@@ -10,8 +10,9 @@ from nexus_context.config.frames import format_frame
 from nexus_context.errors import Problem, RequestError, Severity
 from nexus_context.folder.layers.model import LayerSkill
 from nexus_context.folder.prompt.sections import skill_bodies
+from nexus_context.folder.request_prompt import active_skills
 from nexus_context.folder.skills import read_skill
-from nexus_context.folder.snapshot import Snapshot, active_skills
+from nexus_context.folder.snapshot import Snapshot
 from nexus_context.text.visible import visible_line
 from nexus_context.tokens import TokenCounter
 from nexus_context.turn.models import model_of

@@ -17,7 +17,8 @@ import msgspec
 from nexus_context.config.picked_model import ModelChoice, leaves_model_to_editor
 from nexus_context.conversation.tools import name_of
 from nexus_context.errors import RequestError
-from nexus_context.folder.snapshot import Snapshot, for_choice
+from nexus_context.folder.request_prompt import for_choice
+from nexus_context.folder.snapshot import Snapshot
 from nexus_context.ledger.records import SessionOptions
 from nexus_context.text.decoding import convert_to
 from nexus_context.turn.request import Options, Request

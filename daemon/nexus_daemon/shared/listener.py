@@ -457,7 +457,7 @@ def _client_process(fields: hello.Fields | None) -> ClientProcess | None:
 
 def _idle_minutes() -> float:
     """The setting `daemon.idle_minutes` of the user, as it is now."""
-    from nexus_context.folder.snapshot import load
+    from nexus_context.folder.loading import load
     from nexus_daemon.workspace.inputs import load_inputs
 
     inputs = load_inputs(os.environ)

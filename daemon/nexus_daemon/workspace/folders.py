@@ -14,7 +14,7 @@ import msgspec
 from nexus_context.config.picked_model import ModelChoice
 from nexus_context.disk.deadline import LoadStopped, Turns
 from nexus_context.errors import Problem, RequestError
-from nexus_context.folder import snapshot as snapshots
+from nexus_context.folder import loading
 from nexus_context.folder.layers.model import DEFAULTS
 from nexus_context.folder.layers.walk import CONFIG_DIRECTORY, within
 from nexus_context.folder.skills import SKILL_FILE
@@ -414,12 +414,12 @@ class FolderTable(Generic[F]):
                 text = folder.overlays.get(path)
                 # a round trip to a thread costs as much as the work itself
                 if text is not None and len(text) <= KEYSTROKE_CHARACTERS:
-                    snapshot = snapshots.keystroke(previous, path, text, home=self.load_inputs.home)
+                    snapshot = loading.keystroke(previous, path, text, home=self.load_inputs.home)
                     if snapshot is not None:
                         return snapshot
             inputs = msgspec.structs.replace(self.inputs_of(folder, folder.overlays), choice=folder.choice)
             load = partial(
-                snapshots.load,
+                loading.load,
                 folder.path,
                 inputs,
                 previous=previous,
@@ -433,7 +433,7 @@ class FolderTable(Generic[F]):
     def _overdue(self, folder: F, stopped: LoadStopped) -> None:
         """Keep the last snapshot, marked as stale by a revision that no later snapshot has."""
         if folder.reload.snapshot is not None:
-            folder.reload.snapshot = snapshots.overdue(folder.reload.snapshot, stopped)
+            folder.reload.snapshot = loading.overdue(folder.reload.snapshot, stopped)
         self._events.overdue(folder)
 
     def _swapped(self, folder: F, swap: Swap) -> None:

@@ -121,9 +121,7 @@ class Watcher:
         self._look = NOTHING  # what is watched or polled now
         self._logged: set[Failure] = set()
         self._listed_at = time.time()  # when `list_paths` was last called
-        self._waiting: dict[
-            str, float
-        ] = {}  # since when paths wait for a look
+        self._waiting: dict[str, float] = {}  # since when paths wait for a look
         self._watch: _Watch | None = None
         self._unproven: _Watch | None = None  # the newest watch, until it has worked for a while
         self._watches: dict[asyncio.Task[None], _Watch] = {}  # oldest first

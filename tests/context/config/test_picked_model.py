@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nexus_context.config.picked_model import ModelChoice
-from nexus_context.folder.snapshot import Snapshot, for_choice
+from nexus_context.folder.request_prompt import for_choice
+from nexus_context.folder.snapshot import Snapshot
 from nexus_context.turn.assembly import measure
 from nexus_context.turn.manager import ContextManager
 from support.fixture import write_fixture

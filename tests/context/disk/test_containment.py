@@ -182,8 +182,8 @@ STEPS = [
     ("folder.layers.walk.Walk.opened", " ".join(sorted(EVERYTHING))),
     ("folder.prompt.size.measure", ""),
     ("folder.prompt.gather._credentials", ""),
-    ("folder.snapshot.gather", RENDERED),
-    ("folder.snapshot.render", RENDERED),
+    ("folder.loading.gather", RENDERED),
+    ("folder.loading.render", RENDERED),
 ]
 
 
@@ -274,9 +274,9 @@ def test_what_is_read_after_a_folder_could_not_be(tmp_path: Path) -> None:
     [
         ("folder.layers.walk.Walk.opened", "/home/work", None),
         ("folder.layers.walk.Walk.opened", FOLDER, "helper"),
-        ("folder.snapshot.gather", "/home/work", None),
-        ("folder.snapshot.gather", FOLDER, "helper"),
-        ("folder.snapshot.render", "/home/work", None),
+        ("folder.loading.gather", "/home/work", None),
+        ("folder.loading.gather", FOLDER, "helper"),
+        ("folder.loading.render", "/home/work", None),
     ],
 )
 def test_nobody_is_served_what_is_of_another(

@@ -14,7 +14,8 @@ from inline_snapshot import snapshot
 from nexus_context.disk import deadline
 from nexus_context.disk.deadline import PATIENCE_S, Deadline, LoadStopped, Turns
 from nexus_context.errors import Severity
-from nexus_context.folder.snapshot import OVERDUE, Snapshot, load, overdue
+from nexus_context.folder.loading import OVERDUE, load, overdue
+from nexus_context.folder.snapshot import Snapshot
 from support.fixture import Fixture, write_fixture
 from support.folders import load_inputs
 

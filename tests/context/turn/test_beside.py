@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nexus_context.config.picked_model import ModelChoice
-from nexus_context.folder.snapshot import Snapshot, load
+from nexus_context.folder.loading import load
+from nexus_context.folder.snapshot import Snapshot
 from support.fixture import write_fixture
 from support.folders import load_inputs
 

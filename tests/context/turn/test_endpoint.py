@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nexus_context.folder.snapshot import load
+from nexus_context.folder.loading import load
 from nexus_context.turn.endpoint import Endpoint, endpoint_of
 from support.fixture import write_fixture
 from support.folders import load_inputs

@@ -13,7 +13,8 @@ from nexus_context.conversation.budget import ContextConfig, TokenUsage, UsageRo
 from nexus_context.conversation.message import Message
 from nexus_context.conversation.truncation import STRATEGIES, Strategy
 from nexus_context.errors import ContextOverflowError, RequestError, Span
-from nexus_context.folder.snapshot import Snapshot, prompt_for
+from nexus_context.folder.request_prompt import prompt_for
+from nexus_context.folder.snapshot import Snapshot
 from nexus_context.memory.item import MemoryItem
 from nexus_context.tokens import SimpleTokenCounter, counter_for, get_model_limits
 from nexus_context.turn.assembly import assemble, usage_of

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nexus_context import agents
-from nexus_context.folder import snapshot
+from nexus_context.folder import loading
 from nexus_daemon.workspace import watcher
 from support.asking import Asking, check
 from support.desk import Desk, tell_story, write
@@ -29,7 +29,7 @@ def test_a_directory_is_not_read_again_for_each_that_comes_after_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loads: Counter[str] = Counter()
-    real = snapshot.load
+    real = loading.load
 
     def load(path: str, *args: Any, **more: Any) -> Any:
         loads[path] += 1

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from nexus_context.errors import RequestError
-from nexus_context.folder import snapshot as snapshots
+from nexus_context.folder import loading
 from nexus_context.turn import models
 from nexus_daemon.server import build
 from nexus_daemon.sessions import usage
@@ -150,13 +150,13 @@ def test_a_lone_file_is_checked_while_a_folder_is_still_loading(
     """In the folder of its own at once; in a folder that turns out not to read it after that has loaded."""
     lone, inside = "/lone/.nexus3/config.json", "/a/deep/.nexus3/config.json"
     go_on = threading.Event()
-    load = snapshots.load
+    load = loading.load
 
     def slow(folder: str, *args: Any, **more: Any) -> Any:
         assert not folder.endswith("/a") or go_on.wait(TIMEOUT_S)
         return load(folder, *args, **more)
 
-    monkeypatch.setattr("nexus_context.folder.snapshot.load", slow)
+    monkeypatch.setattr("nexus_context.folder.loading.load", slow)
 
     async def story(desk: Desk) -> None:
         talk = Talk(partial(build, lambda: desk.daemon))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nexus_context.disk import containment
-from nexus_context.folder import snapshot as snapshots
+from nexus_context.folder import loading
 from nexus_context.folder.layers import text_reader
 from support.desk import CONFIG, Desk, Story, tell_story, write
 from support.waiting import wait_until
@@ -90,13 +90,13 @@ def test_a_bug_in_what_looks_at_all_files(
     function: str,
 ) -> None:
     async def story(desk: Desk) -> None:
-        fail_on(monkeypatch, snapshots, function, None)
+        fail_on(monkeypatch, loading, function, None)
         talk = await desk.client()
         assert await shown(desk, talk, "/a") == ["internal"]
         monkeypatch.undo()
         desk.open(talk, CONFIG, "{}")
         assert "A." in (await desk.ask(talk, 1, PROMPT))["text"]
-        fail_on(monkeypatch, snapshots, function, None)
+        fail_on(monkeypatch, loading, function, None)
         desk.open(talk, MCP, "{}")
         assert "A." in (await desk.ask(talk, 2, PROMPT))["text"]
         assert desk.shown(talk, "/a") == ["internal"]

@@ -154,7 +154,7 @@ def test_a_folder_that_cannot_be_read_says_so(tmp_path: Path, monkeypatch: pytes
         def fail(*_: object, **__: object) -> None:
             raise ZeroDivisionError
 
-        monkeypatch.setattr("nexus_context.folder.snapshot.load", fail)
+        monkeypatch.setattr("nexus_context.folder.loading.load", fail)
         folder = table.add(path_to_uri(tree.path("/home/new")))
         assert folder is not None
         with pytest.raises(RequestError) as failed:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nexus_context.disk.deadline import Deadline
-from nexus_context.folder import snapshot as snapshots
+from nexus_context.folder import loading
 from nexus_daemon.workspace import reload as reloading
 from support.desk import TIMEOUT_S, Desk, published, tell_story
 from support.talk import Talk, call
@@ -23,7 +23,7 @@ def burning(monkeypatch: pytest.MonkeyPatch, is_hostile: Callable[[str], bool]) 
     """Loads of these folders compute without an end; of which one has begun, and which had two at a time."""
     begun: set[str] = set()
     running: list[str] = []
-    load = snapshots.load
+    load = loading.load
 
     def slow(folder: str, *args: Any, deadline: Deadline | None = None, **more: Any) -> Any:
         if is_hostile(folder):
@@ -37,7 +37,7 @@ def burning(monkeypatch: pytest.MonkeyPatch, is_hostile: Callable[[str], bool]) 
                 running.remove(folder)
         return load(folder, *args, deadline=deadline, **more)
 
-    monkeypatch.setattr(snapshots, "load", slow)
+    monkeypatch.setattr(loading, "load", slow)
     return begun
 
 

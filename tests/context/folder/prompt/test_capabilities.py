@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from nexus_context.agents import AgentPool
+from nexus_context.folder.loading import load
 from nexus_context.folder.prompt.sections import MAX_SENTENCE
-from nexus_context.folder.snapshot import load
 from nexus_context.turn.assembly import assemble
 from nexus_context.turn.manager import ContextManager
 from nexus_context.turn.request import AssembledContext, Options, Request

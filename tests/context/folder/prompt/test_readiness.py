@@ -6,9 +6,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from nexus_context.folder.loading import load
 from nexus_context.folder.prompt.readiness import skill_needs
 from nexus_context.folder.skills.skill import read_skill
-from nexus_context.folder.snapshot import Snapshot, load
+from nexus_context.folder.snapshot import Snapshot
 from nexus_context.folder.trust import trusted_folders
 from support.fixture import write_fixture
 from support.folders import load_inputs

@@ -13,7 +13,8 @@ from nexus_context.errors import Span
 from nexus_context.folder.prompt.render import Fragment, Prompt, places_of, tiled
 from nexus_context.folder.prompt.sections import Part
 from nexus_context.folder.prompt.texts import Piece, fill, moment, unix_lines
-from nexus_context.folder.snapshot import Snapshot, prompt_for
+from nexus_context.folder.request_prompt import prompt_for
+from nexus_context.folder.snapshot import Snapshot
 from support.fixture import Fixture, write_fixture
 from support.folders import load_folder, relative
 from support.source_map import fragment_at, source_at

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from nexus_context.errors import RequestError
+from nexus_context.folder.loading import load
 from nexus_context.folder.prompt.render import Prompt, places_of
-from nexus_context.folder.snapshot import Snapshot, load, prompt_for
+from nexus_context.folder.request_prompt import prompt_for
+from nexus_context.folder.snapshot import Snapshot
 from nexus_context.turn.assembly import assemble
 from nexus_context.turn.manager import ContextManager
 from nexus_context.turn.request import AssembledContext, Options, Request
