@@ -2,6 +2,7 @@
 
 The modules of a room that others ask for, each imported when it is needed:
 
+settings      read_settings: its settings as it computes them, with what it refuses
 rules         INSTRUCTIONS: what the program sends of a folder's files
 mcp_servers   SERVERS: which MCP servers its settings name
 sessions      SESSIONS: where its sessions are, and how one is followed (`has_sessions`)
@@ -16,7 +17,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 if TYPE_CHECKING:  # the rooms import what they need
-    from nexus_context.assistants.reading.model import InstructionReader, ServerReader
+    from nexus_context.assistants.reading.disk import Disk
+    from nexus_context.assistants.reading.model import (
+        AssistantSettings,
+        InstructionReader,
+        ServerReader,
+        Surroundings,
+    )
     from nexus_context.assistants.sessions.program import ProgramSessions
     from nexus_context.assistants.setup.model import ProgramSetup
     from nexus_context.assistants.transcripts.conversation import FormatReader
@@ -34,6 +41,11 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     client: str
     has_sessions: bool = False
     has_setup: bool = False
+
+    def settings(self, disk: "Disk", surroundings: "Surroundings") -> "AssistantSettings":
+        """Its settings in a folder, as it computes them."""
+        settings: AssistantSettings = self._load("settings").read_settings(disk, surroundings)
+        return settings
 
     @property
     def instructions(self) -> "InstructionReader":

@@ -5,10 +5,15 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+from msgspec.structs import replace
+
 from nexus_context.assistants.claude_code import rules
+from nexus_context.assistants.claude_code.settings import config_directory, managed_directory
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import (
     AssistantServer,
+    AssistantSettings,
+    AssistantSettingsFile,
     Rule,
     Scope,
     ServerReader,
@@ -23,16 +28,17 @@ PAGE = "https://code.claude.com/docs/en/mcp"
 _ASKS = "Claude Code asks the user first; `claude -p` starts it without asking."
 
 
-def _read_servers(disk: Disk, surroundings: Surroundings) -> Iterator[AssistantServer]:
-    config = rules.config_directory(surroundings)
+def _read_servers(disk: Disk, settings: AssistantSettings) -> Iterator[AssistantServer]:
+    surroundings = settings.where
+    config = config_directory(surroundings)
     state_path = os.path.join(
         config if "CLAUDE_CONFIG_DIR" in surroundings.environ else surroundings.user_home, ".claude.json"
     )
     state = _read_strict(disk, state_path)
-    managed = os.path.join(rules.managed_directory(), "managed-mcp.json")
+    managed = os.path.join(managed_directory(), "managed-mcp.json")
     only_managed = disk.is_file(managed)
     project = _project_state(disk, surroundings, state)
-    settings = [*rules.settings_of(disk, surroundings, config), project]
+    settings = replace(settings, files=(*settings.files, AssistantSettingsFile(state_path, "local", project)))
     disabled = set(texts_of(project.get("disabledMcpServers")))
     for name in server_names(read_json(disk, managed)):
         yield AssistantServer(name, managed, "managed")
@@ -61,15 +67,14 @@ def _project_state(disk: Disk, surroundings: Surroundings, state: dict[str, Any]
     return project if isinstance(project, dict) else {}
 
 
-def _start_of(name: str, settings: list[dict[str, Any]] | None) -> tuple[Start, str | None]:
+def _start_of(name: str, settings: AssistantSettings | None) -> tuple[Start, str | None]:
     """Whether a server starts; `settings` are None for one that no file of the project names."""
     if settings is None:
         return "starts", None
-    if any(name in texts_of(each.get("disabledMcpjsonServers")) for each in settings):
+    if any(name in texts_of(each) for each in settings.each("disabledMcpjsonServers")):
         return "off", "`disabledMcpjsonServers` leaves it out."
-    if any(
-        each.get("enableAllProjectMcpServers") is True or name in texts_of(each.get("enabledMcpjsonServers"))
-        for each in settings
+    if True in settings.each("enableAllProjectMcpServers") or any(
+        name in texts_of(each) for each in settings.each("enabledMcpjsonServers")
     ):
         return "starts", None
     return "asks", _ASKS

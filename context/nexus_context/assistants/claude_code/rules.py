@@ -11,17 +11,18 @@
 
 import os
 import re
-import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from nexus_context.assistants.claude_code.settings import config_directory, managed_directory
 from nexus_context.assistants.claude_code.skills import claude_agents, claude_skills
 from nexus_context.assistants.reading import markdown
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.front_fields import field_list
 from nexus_context.assistants.reading.model import (
     Assistant,
+    AssistantSettings,
     IgnoredFile,
     InstructionReader,
     LaterFile,
@@ -47,6 +48,7 @@ LONG = 40_000  # characters of one file, from which Claude Code itself warns
 NOTES = os.path.join("memory", "MEMORY.md")
 NAMES = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md")
 AGENTS_MODES = ("claude-md-or-agents-md", "claude-md", "claude-md-and-agents-md", "managed-only")
+AGENTS_OPTION = ("pluginConfigs", "agents-md@builtin", "options", "instructionFiles")
 AGENTS_PAGE = "https://github.com/anthropics/claude-code/tree/main/mods/agents-md"
 AGENTS_NAMES = ("AGENTS.md", ".claude/AGENTS.md")
 RULES = os.path.join(".claude", "rules")
@@ -64,7 +66,6 @@ TEXT_SUFFIXES = frozenset(
         ".rst", ".adoc", ".asciidoc", ".org", ".tex", ".latex", ".lock", ".log", ".diff", ".patch"
     }
 )  # fmt: skip
-MANAGED = {"darwin": "/Library/Application Support/ClaudeCode", "win32": "C:\\Program Files\\ClaudeCode"}
 HEADER = (
     "<system-reminder>\nCodebase and user instructions are shown below. Be sure to adhere to these "
     "instructions. "
@@ -126,7 +127,8 @@ class _Memory(NamedTuple):
 class _Walk:
     """What was read so far, in one pass over the places."""
 
-    def __init__(self, disk: Disk, surroundings: Surroundings) -> None:
+    def __init__(self, disk: Disk, settings: AssistantSettings) -> None:
+        surroundings = settings.where
         self.disk = disk
         self.folder = surroundings.folder
         self.user_home = surroundings.user_home
@@ -136,8 +138,8 @@ class _Walk:
         self.chain: list[str] = []  # the file that is being read, and those that import it
         self.ignored: list[IgnoredFile] = []
         self.problems: list[Problem] = []
-        self.settings = settings_of(disk, surroundings, self.config)
-        self.excludes = _excludes(self.settings)
+        self.settings = settings
+        self.excludes = _excludes(settings)
         self.approved = _is_approved(disk, surroundings, self.config)
 
     def is_excluded(self, path: str, kind: str) -> bool:
@@ -145,33 +147,11 @@ class _Walk:
         return kind != "managed" and any(globs.matches(path.replace(os.sep, "/")) for globs in self.excludes)
 
 
-def config_directory(surroundings: Surroundings) -> str:
-    """The user's directory of Claude Code."""
-    return surroundings.environ.get("CLAUDE_CONFIG_DIR") or os.path.join(surroundings.user_home, ".claude")
-
-
-def managed_directory() -> str:
-    """The directory of an organization's files."""
-    return MANAGED.get(sys.platform, "/etc/claude-code")
-
-
-def settings_of(disk: Disk, surroundings: Surroundings, config: str) -> list[dict[str, Any]]:
-    """The settings of all scopes, the least important first."""
-    project = os.path.join(surroundings.folder, ".claude")
-    paths = (
-        os.path.join(config, "settings.json"),
-        os.path.join(project, "settings.json"),
-        os.path.join(project, "settings.local.json"),
-        os.path.join(managed_directory(), "managed-settings.json"),
-    )
-    return [read_json(disk, path) for path in paths]
-
-
-def read_claude_code(disk: Disk, surroundings: Surroundings) -> Sent:
+def read_claude_code(disk: Disk, settings: AssistantSettings) -> Sent:
     """What Claude Code sends of a folder's files."""
-    walk = _Walk(disk, surroundings)
+    walk = _Walk(disk, settings)
     memories: list[_Memory] = []
-    if not surroundings.environ.get("CLAUDE_CODE_DISABLE_CLAUDE_MDS"):
+    if not walk.environ.get("CLAUDE_CODE_DISABLE_CLAUDE_MDS"):
         memories = _with_agents_files(walk, list(_memories(walk)))
         memories.extend(_kept_notes(walk))
     sent = [memory for memory in memories if not memory.globs]
@@ -251,7 +231,7 @@ def _directories(walk: _Walk) -> Iterator[tuple[str, bool]]:
 def _kept_notes(walk: _Walk) -> Iterator[_Memory]:
     """The index of the notes that Claude Code keeps for the repository."""
     if walk.environ.get("CLAUDE_CODE_DISABLE_AUTO_MEMORY") or any(
-        each.get("autoMemoryEnabled") is False for each in walk.settings
+        each is False for each in walk.settings.each("autoMemoryEnabled")
     ):
         return
     repository = find_working_tree(walk.disk, walk.folder)
@@ -295,11 +275,9 @@ def _with_agents_files(walk: _Walk, memories: list[_Memory]) -> list[_Memory]:
 def _agents_mode(walk: _Walk) -> str:
     """The option of the built-in plugin, from the settings of the user and of the organization."""
     mode = AGENTS_MODES[0]
-    for settings in (walk.settings[0], walk.settings[-1]):
-        options: Any = settings
-        for key in ("pluginConfigs", "agents-md@builtin", "options", "instructionFiles"):
-            options = options.get(key) if isinstance(options, dict) else None
-        mode = options if options in AGENTS_MODES else mode
+    of_others = [file for file in walk.settings.files if file.scope in ("user", "managed")]
+    for each in AssistantSettings(walk.settings.where, tuple(of_others)).each(*AGENTS_OPTION):
+        mode = each if each in AGENTS_MODES else mode
     return mode
 
 
@@ -459,10 +437,10 @@ def _rules_in(walk: _Walk, directory: str, kind: str, *, visited: set[str]) -> I
             yield from _file(walk, target, kind, scope="rule")
 
 
-def _excludes(settings: list[dict[str, Any]]) -> list[Globs]:
+def _excludes(settings: AssistantSettings) -> list[Globs]:
     """The patterns that can match an absolute path."""
     excludes = []
-    for pattern in (pattern for each in settings for pattern in texts_of(each.get("claudeMdExcludes"))):
+    for pattern in (pattern for each in settings.each("claudeMdExcludes") for pattern in texts_of(each)):
         if pattern.startswith(("/", "**")):
             with suppress(GlobsError):
                 excludes.append(Globs(pattern))

@@ -9,12 +9,13 @@
 
 import os
 from collections.abc import Iterator
-from typing import Any
 
+from nexus_context.assistants.codex.settings import codex_home, project_root
 from nexus_context.assistants.codex.skills import codex_skills
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import (
     Assistant,
+    AssistantSettings,
     Cut,
     IgnoredFile,
     InstructionReader,
@@ -23,9 +24,8 @@ from nexus_context.assistants.reading.model import (
     Sent,
     SentBlock,
     SentPart,
-    Surroundings,
 )
-from nexus_context.assistants.reading.settings import read_toml, texts_of
+from nexus_context.assistants.reading.settings import texts_of
 from nexus_context.assistants.reading.working_tree import parents
 from nexus_context.errors import Problem, Severity, Span
 
@@ -34,8 +34,6 @@ PROGRAM = f"Codex {VERSION}"
 PAGE = "https://developers.openai.com/codex/guides/agents-md"
 OVERRIDE, NAME = "AGENTS.override.md", "AGENTS.md"
 MOST_BYTES = 32 << 10
-MARKERS = (".git",)
-SYSTEM_CONFIG = "/etc/codex/config.toml"
 USER_SEPARATOR = "\n\n--- project-doc ---\n\n"
 SEPARATOR = "\n\n"
 FOOTER = "\n</INSTRUCTIONS>"
@@ -61,41 +59,26 @@ ASSISTANT = Assistant(
 )
 
 
-def codex_home(surroundings: Surroundings) -> str:
-    """The user's directory of Codex."""
-    return surroundings.environ.get("CODEX_HOME") or os.path.join(surroundings.user_home, ".codex")
-
-
-def read_codex(disk: Disk, surroundings: Surroundings) -> Sent:
+def read_codex(disk: Disk, settings: AssistantSettings) -> Sent:
     """What Codex sends of a folder's files."""
+    surroundings = settings.where
     home = codex_home(surroundings)
-    config = {**read_toml(disk, SYSTEM_CONFIG), **read_toml(disk, os.path.join(home, "config.toml"))}
     ignored: list[IgnoredFile] = []
     problems: list[Problem] = []
     user = _user_part(disk, home, ignored)
-    root = project_root(disk, surroundings.folder, config)
+    root = project_root(disk, settings)
     chain = parents(surroundings.folder)
     directories = list(reversed(chain[: chain.index(root) + 1]))
-    limit = config.get("project_doc_max_bytes")
+    limit = settings.value("project_doc_max_bytes")
     is_valid = isinstance(limit, int) and not isinstance(limit, bool) and limit >= 0
     most = int(limit) if is_valid and limit is not None else MOST_BYTES
-    paths = list(_project_files(disk, directories, config, ignored))
+    paths = list(_project_files(disk, directories, settings, ignored))
     parts = list(
         _project_parts(disk, paths, surroundings.folder, most=most, ignored=ignored, problems=problems)
     )
     blocks = [_instructions(user, parts, surroundings.folder)] if user is not None or parts else []
     blocks.extend(codex_skills(disk, surroundings, home, directories))
     return Sent(tuple(blocks), ignored=tuple(ignored), problems=tuple(problems))
-
-
-def project_root(disk: Disk, folder: str, config: dict[str, Any]) -> str:
-    """The directory that the project's files are read from."""
-    value = config.get("project_root_markers")
-    markers = texts_of(value) if isinstance(value, list) else list(MARKERS)
-    for directory in parents(folder) if markers else ():
-        if any(disk.exists(os.path.join(directory, marker)) for marker in markers):
-            return directory
-    return folder
 
 
 def _instructions(user: SentPart | None, parts: list[SentPart], folder: str) -> SentBlock:
@@ -119,10 +102,10 @@ def _user_part(disk: Disk, home: str, ignored: list[IgnoredFile]) -> SentPart | 
 
 
 def _project_files(
-    disk: Disk, directories: list[str], config: dict[str, Any], ignored: list[IgnoredFile]
+    disk: Disk, directories: list[str], settings: AssistantSettings, ignored: list[IgnoredFile]
 ) -> Iterator[str]:
     """The file of each directory that is read."""
-    fallbacks = [name for name in texts_of(config.get("project_doc_fallback_filenames")) if name]
+    fallbacks = [name for name in texts_of(settings.value("project_doc_fallback_filenames")) if name]
     for directory in directories:
         paths = [os.path.join(directory, name) for name in dict.fromkeys((OVERRIDE, NAME, *fallbacks))]
         files = [path for path in paths if disk.is_file(path)]

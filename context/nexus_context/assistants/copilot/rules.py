@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import (
     Assistant,
+    AssistantSettings,
     IgnoredFile,
     InstructionReader,
     LaterFile,
@@ -23,7 +24,6 @@ from nexus_context.assistants.reading.model import (
     Sent,
     SentBlock,
     SentPart,
-    Surroundings,
 )
 from nexus_context.config.globs import Globs, GlobsError
 from nexus_context.errors import Span
@@ -50,8 +50,9 @@ ASSISTANT = Assistant(
 )
 
 
-def read_copilot(disk: Disk, surroundings: Surroundings) -> Sent:
+def read_copilot(disk: Disk, settings: AssistantSettings) -> Sent:
     """What Copilot sends of a folder's files."""
+    surroundings = settings.where
     parts, later, ignored = [], [], []
     for name in ALWAYS_NAMES:
         path = os.path.join(surroundings.folder, *name.split("/"))

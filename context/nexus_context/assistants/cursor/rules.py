@@ -18,6 +18,7 @@ from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.front_fields import field_list, field_text
 from nexus_context.assistants.reading.model import (
     Assistant,
+    AssistantSettings,
     IgnoredFile,
     InstructionReader,
     LaterFile,
@@ -25,7 +26,6 @@ from nexus_context.assistants.reading.model import (
     Sent,
     SentBlock,
     SentPart,
-    Surroundings,
 )
 from nexus_context.errors import Span
 
@@ -52,8 +52,9 @@ ASSISTANT = Assistant(
 )
 
 
-def read_cursor(disk: Disk, surroundings: Surroundings) -> Sent:
+def read_cursor(disk: Disk, settings: AssistantSettings) -> Sent:
     """What Cursor sends of a folder's files."""
+    surroundings = settings.where
     parts: list[SentPart] = []
     later: list[LaterFile] = []
     ignored: list[IgnoredFile] = []

@@ -13,10 +13,12 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from nexus_context.assistants.gemini.settings import home_directory
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.markdown import WHITE_SPACE, trim
 from nexus_context.assistants.reading.model import (
     Assistant,
+    AssistantSettings,
     IgnoredFile,
     InstructionReader,
     Place,
@@ -27,7 +29,7 @@ from nexus_context.assistants.reading.model import (
     SentPart,
     Surroundings,
 )
-from nexus_context.assistants.reading.settings import read_json, texts_of
+from nexus_context.assistants.reading.settings import texts_of
 from nexus_context.assistants.reading.working_tree import is_within, parents
 from nexus_context.errors import Problem, Severity, Span
 
@@ -86,9 +88,10 @@ class _Walk(NamedTuple):
     problems: list[Problem]
 
 
-def read_gemini(disk: Disk, surroundings: Surroundings) -> Sent:
+def read_gemini(disk: Disk, settings: AssistantSettings) -> Sent:
     """What Gemini CLI sends of a folder's files."""
-    context = _context_settings(disk, surroundings)
+    surroundings = settings.where
+    context = _context_settings(settings)
     value = context.get("fileName")
     configured = [value] if isinstance(value, str) else texts_of(value)
     names = list(
@@ -142,16 +145,10 @@ def _parts(
             separator = "\n\n"
 
 
-def home_directory(surroundings: Surroundings) -> str:
-    """The directory with the user's `.gemini`."""
-    return surroundings.environ.get("GEMINI_CLI_HOME") or surroundings.user_home
-
-
-def _context_settings(disk: Disk, surroundings: Surroundings) -> dict[str, Any]:
+def _context_settings(settings: AssistantSettings) -> dict[str, Any]:
     """The settings `context` of the user and the folder; the folder's win."""
     merged: dict[str, Any] = {}
-    for directory in (home_directory(surroundings), surroundings.folder):
-        context = read_json(disk, os.path.join(directory, ".gemini", "settings.json")).get("context")
+    for context in settings.each("context"):
         merged.update(context if isinstance(context, dict) else {})
     return merged
 

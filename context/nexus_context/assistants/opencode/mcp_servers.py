@@ -6,12 +6,20 @@ from typing import Any
 
 from nexus_context.assistants.opencode import rules
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import AssistantServer, Rule, Scope, ServerReader, Surroundings
+from nexus_context.assistants.reading.model import (
+    AssistantServer,
+    AssistantSettings,
+    Rule,
+    Scope,
+    ServerReader,
+    Surroundings,
+)
 from nexus_context.assistants.reading.servers import merged_servers
 from nexus_context.assistants.reading.working_tree import parents
 
 
-def _read_servers(disk: Disk, surroundings: Surroundings) -> Iterator[AssistantServer]:
+def _read_servers(disk: Disk, settings: AssistantSettings) -> Iterator[AssistantServer]:
+    surroundings = settings.where
     layers: list[tuple[str, Scope, Any]] = []
     for document in rules.settings_documents(disk, surroundings):
         servers = document.value.get("mcp") if isinstance(document.value, dict) else None

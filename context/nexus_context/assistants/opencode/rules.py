@@ -19,6 +19,7 @@ from nexus_context.assistants.opencode.skills import opencode_skills
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import (
     Assistant,
+    AssistantSettings,
     IgnoredFile,
     InstructionReader,
     Rule,
@@ -81,8 +82,9 @@ def config_home(surroundings: Surroundings) -> str:
     return os.path.join(base, "opencode")
 
 
-def read_opencode(disk: Disk, surroundings: Surroundings) -> Sent:
+def read_opencode(disk: Disk, settings: AssistantSettings) -> Sent:
     """What opencode sends of a folder's files."""
+    surroundings = settings.where
     ignored: list[IgnoredFile] = []
     files: dict[str, Scope] = {}
     for path in _user_files(disk, surroundings, ignored):

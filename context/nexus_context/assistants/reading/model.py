@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -66,6 +66,43 @@ class Surroundings(msgspec.Struct, frozen=True):
     folder: str
     user_home: str
     environ: Mapping[str, str]
+
+
+class AssistantSettingsFile(msgspec.Struct, frozen=True):
+    """A settings file, and what its program takes of it: nothing of one that it refuses."""
+
+    path: str
+    scope: Scope
+    values: Mapping[str, Any]
+
+
+class AssistantSettings(msgspec.Struct, frozen=True):
+    """The settings of a program in a folder, as it computes them before it reads anything else.
+
+    `where` is where it runs, with the variables that the settings add. Of `files` the least important is the
+    first. `problems` are what the program refuses of them or does not heed; `stop` is the one for which it
+    does not start. `texts` are the texts that the problems are in.
+    """
+
+    where: Surroundings
+    files: tuple[AssistantSettingsFile, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    stop: Problem | None = None
+    texts: Mapping[str, str] = {}
+
+    def each(self, *keys: str) -> Iterator[Any]:
+        """The values at a path of keys in the files that have one, the least important first."""
+        for file in self.files:
+            value: Any = file.values
+            for key in keys:
+                value = value.get(key) if isinstance(value, Mapping) else None
+            if value is not None:
+                yield value
+
+    def value(self, *keys: str) -> Any:
+        """The value at a path of keys in the most important file that has one; None if none has."""
+        values = list(self.each(*keys))
+        return values[-1] if values else None
 
 
 class Cut(msgspec.Struct, frozen=True):
@@ -159,7 +196,7 @@ class InstructionReader(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     assistant: Assistant
-    read: Callable[[Disk, Surroundings], Sent]
+    read: Callable[[Disk, AssistantSettings], Sent]
     own_place: str
     own_files: str
     list_user_files: Callable[[Surroundings], Iterable[str]] = lambda _: ()
@@ -173,7 +210,7 @@ class ServerReader(msgspec.Struct, frozen=True):
     """
 
     rules: tuple[Rule, ...]
-    read: Callable[[Disk, Surroundings], Iterator[AssistantServer]]
+    read: Callable[[Disk, AssistantSettings], Iterator[AssistantServer]]
 
 
 class Profile(msgspec.Struct, frozen=True):

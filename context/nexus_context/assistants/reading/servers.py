@@ -1,12 +1,12 @@
 """MCP servers in the settings of other programs: what the rooms of several share."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from nexus_context.assistants.reading.model import AssistantServer, Scope
 
 
-def server_names(settings: dict[str, Any], key: str = "mcpServers") -> list[str]:
+def server_names(settings: Mapping[str, Any], key: str = "mcpServers") -> list[str]:
     """The names of the servers in settings."""
     servers = settings.get(key)
     return (

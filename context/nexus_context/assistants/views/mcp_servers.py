@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import AssistantServer, Start, Surroundings
+from nexus_context.assistants.reading.model import AssistantServer, AssistantSettings, Start
 
 STARTS: Mapping[Start, str] = {
     "starts": "starts with the assistant",
@@ -22,15 +22,15 @@ STARTS: Mapping[Start, str] = {
 
 
 def read_servers(
-    name: str, surroundings: Surroundings, overlays: Mapping[str, str] | None = None
+    name: str, settings: AssistantSettings, overlays: Mapping[str, str] | None = None
 ) -> tuple[AssistantServer, ...]:
-    """The servers of an assistant in a folder, in the order of their names.
+    """The servers of an assistant with these settings, by name; none if it does not start.
 
     `overlays` are unsaved texts by path. The settings are read beside the instruction files, so that a large
     one leaves these their share.
     """
     disk = Disk(overlays or {})
     servers: dict[str, AssistantServer] = {}
-    for server in PROGRAMS[name].servers.read(disk, surroundings):
+    for server in () if settings.stop else PROGRAMS[name].servers.read(disk, settings):
         servers.setdefault(server.name, server)
     return tuple(servers[each] for each in sorted(servers))

@@ -39,8 +39,10 @@ def read_profile(
     """What an assistant reads in a folder; KeyError for a name that is not in PROGRAMS."""
     disk = disk or Disk()
     surroundings = replace(surroundings, folder=disk.real(surroundings.folder))
-    reader = PROGRAMS[name].instructions
-    assistant, sent = reader.assistant, reader.read(disk, surroundings)
+    program = PROGRAMS[name]
+    settings = program.settings(Disk(disk.overlays), surroundings)  # which leaves the files their share
+    assistant = program.instructions.assistant
+    sent = Sent(()) if settings.stop else program.instructions.read(disk, settings)
     counter = counter_for(assistant.model)
     blocks = tuple(_counted(block, counter) for block in sent.blocks)
     files = around or find_instruction_files(disk, surroundings)
@@ -63,15 +65,16 @@ def read_profile(
         later=tuple(replace(each, tokens=counter.count(disk.text(each.path) or "")) for each in later),
         ignored=ignored,
         problems=(
+            *settings.problems,
             *sent.problems,
             *_refused_problems(disk),
             *_unread_problems(assistant, blocks, ignored, surroundings),
         ),
-        texts=disk.texts,
+        texts={**disk.texts, **settings.texts},
         total=sum(part.tokens for block in blocks for part in block.parts),
         exact=counter.exact,
         counter=counter.name,
-        servers=read_servers(name, surroundings, disk.overlays),
+        servers=read_servers(name, settings, disk.overlays),
     )
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,8 +10,9 @@ import msgspec
 import pytest
 
 from assistants.server_cases import CASES, ServerCase, write_case
-from nexus_context.assistants.claude_code import rules as claude_code
+from nexus_context.assistants.claude_code import settings as claude_code
 from nexus_context.assistants.programs import PROGRAMS
+from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import AssistantServer, Surroundings
 from nexus_context.assistants.views.mcp_servers import read_servers
 from nexus_context.assistants.views.profile import read_profile
@@ -25,7 +27,7 @@ def check(
     """Name, file, scope and start of each server in the folder `/work`."""
     tree = write_fixture(fixture.replace("$S", S), root)
     surroundings = Surroundings(tree.path("/work"), tree.path("/home"), environ or {})
-    servers = read_servers(name, surroundings)
+    servers = read_servers(name, PROGRAMS[name].settings(Disk(), surroundings))
     assert "secret" not in repr(servers)
     return [(each.name, each.path.removeprefix(tree.root), each.scope, each.start) for each in servers]
 
@@ -59,7 +61,7 @@ def test_a_file_of_the_project_needs_approval(tmp_path: Path) -> None:
 def test_the_servers_of_an_organization_are_the_only_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(claude_code, "managed_directory", lambda: str(tmp_path / "managed"))
+    monkeypatch.setitem(claude_code.MANAGED, sys.platform, str(tmp_path / "managed"))
     fixture = """
 //- /managed/managed-mcp.json
 {"mcpServers": {"theirs": $S}}
@@ -136,7 +138,7 @@ def test_settings_that_make_no_sense_name_no_server(name: str, content: str, tmp
     ):
         write_file(tmp_path / path, content)
     surroundings = Surroundings(str(tmp_path / "work"), str(tmp_path / "home"), {})
-    assert read_servers(name, surroundings) == ()
+    assert read_servers(name, PROGRAMS[name].settings(Disk(), surroundings)) == ()
 
 
 def test_a_large_state_of_claude_code_takes_nothing_from_the_files(tmp_path: Path) -> None:
@@ -153,7 +155,8 @@ def test_unsaved_settings_count(tmp_path: Path) -> None:
     path = str(tmp_path / "work" / ".mcp.json")
     os.makedirs(tmp_path / "work")
     surroundings = Surroundings(str(tmp_path / "work"), str(tmp_path / "home"), {})
-    servers = read_servers("claude-code", surroundings, {path: '{"mcpServers": {"new": {}}}'})
+    settings = PROGRAMS["claude-code"].settings(Disk(), surroundings)
+    servers = read_servers("claude-code", settings, {path: '{"mcpServers": {"new": {}}}'})
     assert [msgspec.structs.astuple(each)[:2] for each in servers] == [("new", path)]
 
 
