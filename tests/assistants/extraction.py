@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 CLAUDE_START = "<system-reminder>\nCodebase and user instructions are shown below."
+CLAUDE_STYLE = re.compile(r"<system-reminder>\n# Output Style: .*?\n</system-reminder>", re.DOTALL)
 CODEX_START = "# AGENTS.md instructions"
 GEMINI_START = "<loaded_context>\n"
 GEMINI_PROJECT_START = "<loaded_context>\n<project_context>\n"
@@ -71,6 +72,9 @@ def extract(assistant: str, body: dict[str, Any]) -> Extract:
 
 def _claude(blocks: list[TextBlock]) -> Extract:
     place, text = _first(blocks, CLAUDE_START)
+    for block in blocks:
+        if style := CLAUDE_STYLE.search(block.text):
+            place, text = "+".join(filter(None, (place, block.place))), f"{text or ''}{style[0]}"
     lists = [
         section
         for block in blocks

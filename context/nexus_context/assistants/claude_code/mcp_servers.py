@@ -2,12 +2,14 @@
 
 import json
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from msgspec.structs import replace
 
 from nexus_context.assistants.claude_code import rules
+from nexus_context.assistants.claude_code.mcp_file import NAME, McpFile, read_mcp_file
 from nexus_context.assistants.claude_code.settings import config_directory, managed_directory
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import (
@@ -42,20 +44,52 @@ def _read_servers(disk: Disk, settings: AssistantSettings) -> Iterator[Assistant
     disabled = set(texts_of(project.get("disabledMcpServers")))
     for name in server_names(read_json(disk, managed)):
         yield AssistantServer(name, managed, "managed")
-    files: list[tuple[Scope, str, list[str]]] = [("local", state_path, server_names(project))]
+    files: list[tuple[Scope, str, McpFile]] = [("local", state_path, _of_state(project))]
     for directory in parents(surroundings.folder):
-        path = os.path.join(directory, ".mcp.json")
+        path = os.path.join(directory, NAME)
         scope: Scope = "project" if directory == surroundings.folder else "parent"
-        files.append((scope, path, server_names(read_json(disk, path))))
-    files.append(("user", state_path, server_names(state)))
-    for scope, path, names in files:
-        for name in names:
+        files.append((scope, path, read_mcp_file(disk, path)))
+    files.append(("user", state_path, _of_state(state)))
+    for scope, path, file in files:
+        for name, entry in file.servers.items():
             start, reason = _start_of(name, settings if path != state_path else None)
             if name in disabled:
                 start, reason = "off", "The user switched it off in this folder."
+            if reason_of_list := _refused_by_lists(name, entry, settings):
+                start, reason = "off", reason_of_list
+            if name in file.skipped:
+                start, reason = "off", file.skipped[name]
             if only_managed:
                 start, reason = "off", "The organization allows only the servers of managed-mcp.json."
             yield AssistantServer(name, path, scope, start=start, reason=reason)
+
+
+def _of_state(state: dict[str, Any]) -> McpFile:
+    return McpFile({name: state["mcpServers"][name] for name in server_names(state)})
+
+
+def _refused_by_lists(name: str, entry: Mapping[str, Any], settings: AssistantSettings) -> str | None:
+    """Why the lists of allowed and denied servers keep a server from starting."""
+    denied = [each for value in settings.each("deniedMcpServers") for each in value]
+    if any(_stands_for(each, name, entry) for each in denied):
+        return "`deniedMcpServers` leaves it out."
+    lists = list(settings.each("allowedMcpServers"))
+    allowed = [each for value in lists for each in value]
+    if lists and not any(_stands_for(each, name, entry) for each in allowed):
+        return "`allowedMcpServers` does not name it."
+    return None
+
+
+def _stands_for(each: Any, name: str, entry: Mapping[str, Any]) -> bool:
+    """Whether an entry of these lists is about a server: by its name, its command, or its address."""
+    if not isinstance(each, Mapping):
+        return False
+    if "serverCommand" in each:
+        return bool(each["serverCommand"] == [entry.get("command"), *(entry.get("args") or ())])
+    if "serverUrl" in each:
+        pattern = ".*".join(map(re.escape, str(each["serverUrl"]).split("*")))
+        return re.fullmatch(pattern, str(entry.get("url"))) is not None
+    return bool(each.get("serverName") == name)
 
 
 def _project_state(disk: Disk, surroundings: Surroundings, state: dict[str, Any]) -> dict[str, Any]:
@@ -71,13 +105,18 @@ def _start_of(name: str, settings: AssistantSettings | None) -> tuple[Start, str
     """Whether a server starts; `settings` are None for one that no file of the project names."""
     if settings is None:
         return "starts", None
-    if any(name in texts_of(each) for each in settings.each("disabledMcpjsonServers")):
+    if any(name in _names_of(each) for each in settings.each("disabledMcpjsonServers")):
         return "off", "`disabledMcpjsonServers` leaves it out."
     if True in settings.each("enableAllProjectMcpServers") or any(
-        name in texts_of(each) for each in settings.each("enabledMcpjsonServers")
+        name in _names_of(each) for each in settings.each("enabledMcpjsonServers")
     ):
         return "starts", None
     return "asks", _ASKS
+
+
+def _names_of(value: Any) -> list[str]:
+    """The names of a list; a text stands for a list of one."""
+    return [value] if isinstance(value, str) else texts_of(value)
 
 
 def _read_strict(disk: Disk, path: str) -> dict[str, Any]:
@@ -97,6 +136,8 @@ SERVERS = ServerReader(
         Rule("those of `.mcp.json` after the user's approval; `claude -p` does not ask", PAGE),
         Rule("`enabledMcpjsonServers` and `enableAllProjectMcpServers` of settings approve", PAGE),
         Rule("`disabledMcpjsonServers` and a project's `disabledMcpServers` leave out", rules.PROGRAM),
+        Rule("`deniedMcpServers` and `allowedMcpServers` by name, command or address", rules.PROGRAM),
+        Rule("entries of a wrong type, or with `url` and no `type`, are skipped", rules.PROGRAM),
         Rule("with the `managed-mcp.json` of an organization only its servers", PAGE),
     ),
     _read_servers,

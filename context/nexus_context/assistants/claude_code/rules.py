@@ -15,8 +15,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from nexus_context.assistants.claude_code.settings import config_directory, managed_directory
-from nexus_context.assistants.claude_code.skills import claude_agents, claude_skills
+from nexus_context.assistants.claude_code.intentions import DEEPEST, FoundImport, check_import, check_text
+from nexus_context.assistants.claude_code.settings import config_directory, is_set, managed_directory
+from nexus_context.assistants.claude_code.skills import claude_agents, claude_skills, read_output_style
 from nexus_context.assistants.reading import markdown
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.front_fields import field_list
@@ -36,12 +37,11 @@ from nexus_context.assistants.reading.model import (
 from nexus_context.assistants.reading.settings import read_json, texts_of
 from nexus_context.assistants.reading.working_tree import find_working_tree, is_within, parents
 from nexus_context.config.globs import Globs, GlobsError
-from nexus_context.errors import Edit, Fix, Problem, Severity, Span
+from nexus_context.errors import Problem, Severity, Span
 
 VERSION = "2.1.330"
 PROGRAM = f"Claude Code {VERSION}"
 MEMORY_PAGE = "https://code.claude.com/docs/en/memory"
-DEEPEST = 5  # files, the first one included
 LARGEST = 4 << 20  # bytes of one file
 MOST_RULE_DIRECTORIES = 500
 LONG = 40_000  # characters of one file, from which Claude Code itself warns
@@ -151,7 +151,7 @@ def read_claude_code(disk: Disk, settings: AssistantSettings) -> Sent:
     """What Claude Code sends of a folder's files."""
     walk = _Walk(disk, settings)
     memories: list[_Memory] = []
-    if not walk.environ.get("CLAUDE_CODE_DISABLE_CLAUDE_MDS"):
+    if not is_set(walk.settings.where, "CLAUDE_CODE_DISABLE_CLAUDE_MDS"):
         memories = _with_agents_files(walk, list(_memories(walk)))
         memories.extend(_kept_notes(walk))
     sent = [memory for memory in memories if not memory.globs]
@@ -160,8 +160,9 @@ def read_claude_code(disk: Disk, settings: AssistantSettings) -> Sent:
         for each in memories
         if each.globs
     ]
-    blocks = [*_instructions(sent), *claude_skills(disk, walk.folder, walk.config)]
-    blocks.extend(claude_agents(disk, walk.folder, walk.config))
+    blocks = [*_instructions(sent), *read_output_style(disk, settings)]
+    blocks.extend(claude_agents(disk, settings))
+    blocks.extend(claude_skills(disk, settings))
     problems = (*walk.problems, *_long_files(sent))
     has_own = any(os.path.basename(memory.path) == "CLAUDE.md" for memory in sent)
     return Sent(
@@ -230,14 +231,18 @@ def _directories(walk: _Walk) -> Iterator[tuple[str, bool]]:
 
 def _kept_notes(walk: _Walk) -> Iterator[_Memory]:
     """The index of the notes that Claude Code keeps for the repository."""
-    if walk.environ.get("CLAUDE_CODE_DISABLE_AUTO_MEMORY") or any(
+    if is_set(walk.settings.where, "CLAUDE_CODE_DISABLE_AUTO_MEMORY") or any(
         each is False for each in walk.settings.each("autoMemoryEnabled")
     ):
         return
-    repository = find_working_tree(walk.disk, walk.folder)
-    root = walk.folder if repository is None else repository.main
-    slug = re.sub(r"[^A-Za-z0-9]", "-", root)
-    path = os.path.join(walk.config, "projects", slug, NOTES)
+    directory = walk.settings.value("autoMemoryDirectory")
+    if directory and (directory.startswith(("/", "~/")) or os.path.isabs(directory)):
+        path = os.path.join(_import_target(directory, walk.folder, walk.user_home), os.path.basename(NOTES))
+    else:
+        repository = find_working_tree(walk.disk, walk.folder)
+        root = walk.folder if repository is None else repository.store
+        slug = re.sub(r"[^A-Za-z0-9]", "-", root)
+        path = os.path.join(walk.config, "projects", slug, NOTES)
     text = markdown.shorten_notes(markdown.trim(walk.disk.text(path) or ""))
     if text:
         yield _Memory(path, "memory", "memory", text)
@@ -336,11 +341,14 @@ def _file(
     if not text:
         _refuse(walk, path, "It has no text that is sent.")
         return
-    yield _Memory(path, kind, scope, text, importer=importer, globs=_globs(matter))
+    globs = _globs(matter) if scope == "rule" else ()
+    yield _Memory(path, kind, scope, text, importer=importer, globs=globs)
+    walk.problems += check_text(walk.disk, path, is_rule=scope == "rule")
     walk.chain.append(path)
     for token in markdown.import_tokens(body):
         target = _import_target(token.path, real, walk.user_home)
-        _check_import(walk, path, token.span, body=body, target=target, depth=depth, kind=kind)
+        found = FoundImport(path, body, token, target, (*walk.chain,), may_import_anything, globs)
+        walk.problems += check_import(walk.disk, walk.folder, found)
         yield from _file(walk, target, kind, scope="import", depth=depth + 1, importer=path)
     walk.chain.pop()
 
@@ -362,43 +370,6 @@ def _import_target(path: str, importer: str, user_home: str) -> str:
     if path == "~" or path.startswith("~/"):
         path = os.path.join(user_home, path[2:])
     return os.path.normpath(os.path.join(os.path.dirname(importer), path))
-
-
-def _check_import(
-    walk: _Walk, path: str, span: Span, *, body: str, target: str, depth: int, kind: str
-) -> None:
-    """Report an import that brings nothing."""
-    fix: Fix | None = None
-    whole = walk.disk.text(path) or ""
-    offset = len(whole) - len(body)
-    outside = kind != "user" and not walk.approved and not is_within(walk.disk.real(target), walk.folder)
-    if not walk.disk.is_file(target):
-        if "/" not in target[len(os.path.dirname(path)) + 1 :] and "." not in os.path.basename(target):
-            return  # a name such as @someone
-        code, message = "assistant.import", f"{target} does not exist. Correct the path."
-        shorter = target.rstrip(".,;:!?)'\"")
-        if walk.disk.is_file(shorter):
-            end = target[len(shorter) :]
-            message = f"Claude Code takes `{end}` for a part of the path. Write a blank before it."
-            place = Span(span.end + offset - len(end), span.end + offset - len(end))
-            fix = Fix("Insert a blank", (Edit(place, " "),))
-    elif target in walk.chain:
-        code = "assistant.import-cycle"
-        message = f"{target} imports this file, so this import brings nothing. Remove one of the two."
-    elif depth + 1 >= DEEPEST:
-        code, message = (
-            "assistant.import-depth",
-            f"Claude Code reads imports {DEEPEST - 1} deep; this one is deeper. Import it further up.",
-        )
-    elif outside:
-        code, message = (
-            "assistant.import-outside",
-            f"{target} is outside of {walk.folder}. Claude Code reads it only after you approved that.",
-        )
-    else:
-        return
-    place = Span(span.start + offset, span.end + offset)
-    walk.problems.append(Problem(path, place, code, Severity.WARNING, message=message, fix=fix))
 
 
 def _globs(matter: str | None) -> tuple[str, ...]:

@@ -1,17 +1,26 @@
 """The settings of Claude Code in a folder: of the user, the project, this machine, and the organization.
 
 1. Files, the least important first: `settings.json` of the user's directory, `.claude/settings.json` and
-   `.claude/settings.local.json` of the folder, and the organization's `managed-settings.json`.
-2. A later file's value counts; lists of all files are joined.
-3. `env` of each adds variables, which count as those of the process.
+   `.claude/settings.local.json` of the folder, and the organization's `managed-settings.json`. In a worktree
+   the local file of the main working tree comes before its own.
+2. A file is strict JSON. One value of a wrong type voids all of it, except for some keys, which are left out
+   alone (`settings.schema.json`: from the schema in the program, and by runs).
+3. A later file's value counts; lists of all files are joined. `env` adds variables, as if the process had
+   them.
 """
 
+import functools
 import os
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
+from nexus_context.assistants.claude_code.mcp_file import NAME, check_unread_files, read_mcp_file
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import (
     AssistantSettings,
@@ -19,26 +28,46 @@ from nexus_context.assistants.reading.model import (
     Scope,
     Surroundings,
 )
-from nexus_context.assistants.reading.settings import read_json
+from nexus_context.assistants.reading.settings import read_document
+from nexus_context.assistants.reading.working_tree import find_working_tree, parents
+from nexus_context.config.check import Node, conform, schema_text
+from nexus_context.config.fixes import meant
+from nexus_context.errors import Problem, Severity, Span
+from nexus_context.text.json import JsonDocument, Pointer
 
+VERSION = "2.1.330"
 MANAGED = {"darwin": "/Library/Application Support/ClaudeCode", "win32": "C:\\Program Files\\ClaudeCode"}
+SCHEMA = str(Path(__file__).with_name("settings.schema.json"))
+NO_EFFECT = "assistant.no-effect"
+_RULE = re.compile(r"(?:[A-Z]\w*|mcp__\w[\w*-]*)(?:\(.+\))?", re.DOTALL)
+_RULES = ("allow", "ask", "deny")
+_NEEDED = {
+    "command": "command",
+    "prompt": "prompt",
+    "agent": "prompt",
+    "http": "url",
+}  # of a hook, by its type
 
 
 def read_settings(disk: Disk, surroundings: Surroundings) -> AssistantSettings:
     """The settings in a folder."""
-    files = tuple(
-        AssistantSettingsFile(path, scope, read_json(disk, path))
-        for path, scope in _settings_places(surroundings)
-    )
-    settings = AssistantSettings(surroundings, files)
-    variables = {
-        name: str(value)
-        for each in settings.each("env")
-        if isinstance(each, dict)
-        for name, value in each.items()
-        if name != "CLAUDE_CONFIG_DIR"  # by which the user's file was found
-    }
-    return replace(settings, where=replace(surroundings, environ={**surroundings.environ, **variables}))
+    files: list[AssistantSettingsFile] = []
+    problems: list[Problem] = []
+    for path, scope in _settings_places(disk, surroundings):
+        document = read_document(disk, path)
+        found = [] if document is None else list(_check(document))
+        problems += found
+        value = None if document is None else document.value
+        is_void = any(each.code == "assistant.void" for each in found)
+        values = value if isinstance(value, dict) and not is_void else {}
+        files.append(AssistantSettingsFile(path, scope, values))
+    for directory in parents(surroundings.folder):
+        problems += read_mcp_file(disk, os.path.join(directory, NAME)).problems
+    problems += check_unread_files(disk, surroundings.folder)
+    texts = {each.path: disk.texts[each.path] for each in problems}
+    settings = AssistantSettings(surroundings, tuple(files), tuple(problems), texts=texts)
+    environ = {**surroundings.environ, **_variables(settings)}
+    return replace(settings, where=replace(surroundings, environ=environ))
 
 
 def config_directory(surroundings: Surroundings) -> str:
@@ -51,9 +80,136 @@ def managed_directory() -> str:
     return MANAGED.get(sys.platform, "/etc/claude-code")
 
 
-def _settings_places(surroundings: Surroundings) -> Iterator[tuple[str, Scope]]:
-    project = os.path.join(surroundings.folder, ".claude")
+def is_set(surroundings: Surroundings, name: str) -> bool:
+    """Whether a variable is switched on, as Claude Code takes it."""
+    return surroundings.environ.get(name, "").strip().lower() in ("1", "true", "yes", "on")
+
+
+def _settings_places(disk: Disk, surroundings: Surroundings) -> Iterator[tuple[str, Scope]]:
+    folder = surroundings.folder
+    repository = find_working_tree(disk, folder)
     yield os.path.join(config_directory(surroundings), "settings.json"), "user"
-    yield os.path.join(project, "settings.json"), "project"
-    yield os.path.join(project, "settings.local.json"), "local"
+    yield os.path.join(folder, ".claude", "settings.json"), "project"
+    if repository is not None and repository.main != repository.root:
+        yield os.path.join(repository.main, ".claude", "settings.local.json"), "local"
+    yield os.path.join(folder, ".claude", "settings.local.json"), "local"
     yield os.path.join(managed_directory(), "managed-settings.json"), "managed"
+
+
+def _variables(settings: AssistantSettings) -> dict[str, str]:
+    """What `env` adds; the user's directory was found before."""
+    return {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for each in settings.each("env")
+        for name, value in each.items()
+        if name != "CLAUDE_CONFIG_DIR" and isinstance(value, str | int | float)
+    }
+
+
+def _check(document: JsonDocument) -> Iterator[Problem]:
+    """What Claude Code refuses of a file: all of it (one problem), or single entries."""
+    value = document.value if isinstance(document.value, dict) else {}
+    if not document.text.strip():
+        return
+    if refused := _refused(document, value):
+        yield _void(document, refused, value)
+        return
+    yield from _left_out(document, value)
+    known = _schema()["void"]["properties"]
+    for key in value:
+        if key not in known:
+            message = f"Claude Code {VERSION} has no setting `{key}`: it has no effect."
+            yield _no_effect(document, (key,), message + _hint(key, known))
+        elif key in _schema()["notModelled"]:
+            message = f"`{key}` can change what Claude Code sends, and Nexus does not model it."
+            span = document.key_span((key,)) or Span(0, 0)
+            code, level = "assistant.not-modelled", Severity.INFORMATION
+            yield Problem(document.path, span, code, level, message=message)
+
+
+def _refused(document: JsonDocument, value: dict[str, Any]) -> list[Problem]:
+    """What voids a file."""
+    syntax = [each for each in document.problems if each.severity is Severity.ERROR]
+    refused = syntax or conform(document, (), _schema()["void"], family="assistant")
+    hooks = value.get("hooks")
+    if refused or not isinstance(hooks, dict):
+        return refused
+    return conform(document, ("hooks",), _schema()["hooks"]) or list(_incomplete_hooks(document, hooks))
+
+
+def _left_out(document: JsonDocument, value: dict[str, Any]) -> Iterator[Problem]:
+    """Single entries that Claude Code leaves out, while the rest counts."""
+    for each in conform(document, (), _schema()["skipped"], family="assistant"):
+        message = f"Claude Code leaves this entry out: {each.message}"
+        yield replace(each, code=NO_EFFECT, severity=Severity.WARNING, message=message)
+    rules = value.get("permissions") or {}
+    for kind, at, rule in ((name, *each) for name in _RULES for each in enumerate(rules.get(name) or ())):
+        if isinstance(rule, str) and not _RULE.fullmatch(rule):
+            message = "Claude Code leaves this rule out. Write `Tool` or `Tool(what)`: `Bash(ls:*)`."
+            span = document.span(("permissions", kind, at))
+            yield Problem(document.path, span, NO_EFFECT, Severity.WARNING, message=message)
+    events, hooks = _schema()["hooks"]["properties"], value.get("hooks")
+    for event in hooks if isinstance(hooks, dict) else ():
+        if event not in events:
+            message = f"Claude Code has no hook event `{event}`, and leaves it out."
+            yield _no_effect(document, ("hooks", event), message + _hint(event, events))
+
+
+def _hint(word: str, known: Iterable[str]) -> str:
+    close = meant(word, list(known))
+    return f" Did you mean `{close}`?" if close else ""
+
+
+def _incomplete_hooks(document: JsonDocument, hooks: dict[str, Any]) -> Iterator[Problem]:
+    """Hooks that lack what their type needs."""
+    for event, groups in hooks.items():
+        for at, group in enumerate(groups if event in _schema()["hooks"]["properties"] else ()):
+            for index, hook in enumerate(group["hooks"]):
+                needed = _NEEDED.get(hook["type"])
+                if needed is not None and needed not in hook:
+                    span = document.span(("hooks", event, at, "hooks", index))
+                    message = f"A hook of type `{hook['type']}` needs `{needed}`."
+                    yield Problem(
+                        document.path,
+                        Span(span.start, span.start + 1),
+                        "assistant.required",
+                        Severity.ERROR,
+                        message=message,
+                    )
+
+
+def _void(document: JsonDocument, refused: list[Problem], value: dict[str, Any]) -> Problem:
+    """One error for a file that does not count, at the first thing that is wrong, with what follows."""
+    first = min(refused, key=lambda each: each.span)
+    others = f" {len(refused) - 1} more of its values are wrong, too." if len(refused) > 1 else ""
+    lost = ", ".join(_lost(value))
+    follows = f" Not in force: {lost}." if lost else ""
+    message = f"Claude Code takes nothing of this file. {first.message}{others}{follows}"
+    return Problem(
+        document.path, first.span, "assistant.void", Severity.ERROR, message=message, fix=first.fix
+    )
+
+
+def _lost(value: dict[str, Any]) -> Iterator[str]:
+    """What a file would have done, in words: its permission rules, hooks and other keys. No value is told."""
+    for key, each in value.items():
+        if key == "permissions" and isinstance(each, dict):
+            for kind in _RULES:
+                rules = each.get(kind)
+                if isinstance(rules, list) and rules:
+                    yield f"{len(rules)} {kind} {'rule' if len(rules) == 1 else 'rules'}"
+        elif not key.startswith("$"):
+            yield f"`{key}`"
+
+
+def _no_effect(document: JsonDocument, pointer: Pointer, message: str) -> Problem:
+    span = document.key_span(pointer) or Span(0, 0)
+    return Problem(document.path, span, NO_EFFECT, Severity.WARNING, message=message)
+
+
+@functools.cache
+def _schema() -> dict[str, Any]:
+    schema: dict[str, Any] = msgspec.json.decode(schema_text(SCHEMA))
+    hook: Node = schema["hook"]
+    schema["hooks"] = {"type": "object", "properties": dict.fromkeys(schema["hookEvents"], hook)}
+    return schema

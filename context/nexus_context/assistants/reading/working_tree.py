@@ -10,10 +10,14 @@ _POINTER = "gitdir:"
 
 
 class WorkingTree(NamedTuple):
-    """`root` is the working tree around a folder, `main` that of the repository it belongs to."""
+    """`root` is the working tree around a folder, `main` that of the repository it belongs to.
+
+    `store` is `main`, or the directory of a bare repository, which has no working tree of its own.
+    """
 
     root: str
     main: str
+    store: str
 
 
 def parents(folder: str) -> list[str]:
@@ -29,10 +33,15 @@ def find_working_tree(disk: Disk, folder: str) -> WorkingTree | None:
     for directory in parents(folder):
         path = os.path.join(directory, GIT)
         if _is_complete(disk, path):
-            return WorkingTree(directory, directory)
+            return WorkingTree(directory, directory, directory)
         git_directory = _linked(disk, path)
         if git_directory is not None:
-            return WorkingTree(directory, _main_tree(disk, git_directory) or directory)
+            shared = _shared_directory(disk, git_directory)
+            if shared is None:
+                return WorkingTree(directory, directory, directory)
+            is_bare = os.path.basename(shared) != GIT
+            main = directory if is_bare else os.path.dirname(shared)
+            return WorkingTree(directory, main, shared if is_bare else main)
     return None
 
 
@@ -52,13 +61,12 @@ def _linked(disk: Disk, path: str) -> str | None:
     return target if disk.is_file(os.path.join(target, "HEAD")) else None
 
 
-def _main_tree(disk: Disk, git_directory: str) -> str | None:
-    """The main working tree of a worktree's git directory."""
+def _shared_directory(disk: Disk, git_directory: str) -> str | None:
+    """The git directory of the repository that a worktree's belongs to; None for a submodule's."""
     common = disk.text(os.path.join(git_directory, "commondir"))
     if common is None:
         return None
-    shared = os.path.normpath(os.path.join(git_directory, common.strip()))
-    return os.path.dirname(shared) if os.path.basename(shared) == GIT else None
+    return os.path.normpath(os.path.join(git_directory, common.strip()))
 
 
 def is_within(path: str, directory: str) -> bool:

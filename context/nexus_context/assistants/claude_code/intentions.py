@@ -1,0 +1,147 @@
+"""What the author of a file meant, and Claude Code does not do: imports, front matter, links stored as text.
+
+1. An import that brings nothing is reported only if its word can be a path: packages (`@scope/name`),
+   decorators and teams are left in the text as they stand.
+2. A field counts only where Claude Code heeds it: `paths` in rules, not in files that are imported.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from nexus_context.assistants.reading.disk import Disk
+from nexus_context.assistants.reading.front_fields import fields_of
+from nexus_context.assistants.reading.markdown import ImportToken, split_front_matter
+from nexus_context.assistants.reading.working_tree import is_within
+from nexus_context.errors import Edit, Fix, Problem, Severity, Span
+
+DEEPEST = 5
+"""Files of a chain of imports, the first one included."""
+NO_EFFECT = "assistant.no-effect"
+DOCUMENTS = frozenset(
+    {".md", ".mdc", ".markdown", ".txt", ".rst", ".adoc", ".json", ".yaml", ".yml", ".toml"}
+)
+"""What the names of files end with that are imported; those of code are also packages and aliases."""
+LONGEST_LINK = 1_000  # characters of a link that was checked out as a text
+_PUNCTUATION = ".,;:!?)'\""
+_OF_OTHERS = {"globs": "Cursor", "alwaysApply": "Cursor", "applyTo": "GitHub Copilot"}
+
+
+class FoundImport(NamedTuple):
+    """An import: the file and its text that is sent, the word, and the path that it stands for.
+
+    `chain` are the files that led to it, the importing file is the last. `may_leave`: files outside of the
+    folder may be imported. `globs` are the `paths` of the rule that imports.
+    """
+
+    path: str
+    body: str
+    token: ImportToken
+    target: str
+    chain: Sequence[str]
+    may_leave: bool
+    globs: Sequence[str]
+
+
+def check_import(disk: Disk, folder: str, each: FoundImport) -> Iterator[Problem]:
+    """Report an import that brings nothing, or more than it seems to."""
+    target, whole = each.target, disk.text(each.path) or ""
+    offset = len(whole) - len(each.body)
+    place = Span(each.token.span.start + offset, each.token.span.end + offset)
+    fix: Fix | None = None
+    if not disk.is_file(target):
+        shorter = target.rstrip(_PUNCTUATION)
+        if not disk.is_file(shorter):
+            if not _can_be_path(disk, each):
+                return
+            code, message = "assistant.import", f"{target} does not exist. Correct the path."
+        else:
+            end = target[len(shorter) :]
+            code = "assistant.import"
+            message = f"Claude Code takes `{end}` for a part of the path. Write a blank before it."
+            before = Span(place.end - len(end), place.end - len(end))
+            fix = Fix("Insert a blank", (Edit(before, " "),))
+    elif target in each.chain:
+        code = "assistant.import-cycle"
+        message = f"{target} imports this file, so this import brings nothing. Remove one of the two."
+    elif len(each.chain) >= DEEPEST:
+        code = "assistant.import-depth"
+        message = f"Claude Code reads imports {DEEPEST - 1} deep; this one is deeper. Import it further up."
+    elif not each.may_leave and not is_within(disk.real(target), folder):
+        code = "assistant.import-outside"
+        message = f"{target} is outside of {folder}. Claude Code reads it only after you approved that."
+    elif each.globs:
+        code = NO_EFFECT
+        message = (
+            f"{os.path.basename(target)} is sent with every request: the `paths` of this rule do not count "
+            "for what it imports. Name the file without `@`, or put its text here."
+        )
+    elif "paths" in fields_of(split_front_matter(disk.text(target) or "")[0] or ""):
+        code = NO_EFFECT
+        message = (
+            f"{os.path.basename(target)} is sent with every request: its `paths` do not count, because it is "
+            "imported. Put it into `.claude/rules`, and remove the import."
+        )
+    else:
+        return
+    yield Problem(each.path, place, code, Severity.WARNING, message=message, fix=fix)
+
+
+def _can_be_path(disk: Disk, each: FoundImport) -> bool:
+    """Whether a word that leads to no file looks like the path of one."""
+    word = each.token.path.rstrip(_PUNCTUATION)
+    if word.startswith(("./", "../", "~/")) or os.path.splitext(word)[1].lower() in DOCUMENTS:
+        return True
+    first, separator, _ = word.partition("/")
+    return bool(separator and first) and disk.is_directory(os.path.join(os.path.dirname(each.path), first))
+
+
+def check_text(disk: Disk, path: str, *, is_rule: bool) -> Iterator[Problem]:
+    """Report what of a file does not count, or is not sent, and hardly meant so."""
+    text = disk.text(path) or ""
+    matter, body = split_front_matter(text)
+    if matter is None:
+        yield from _check_beginning(disk, path, text)
+        return
+    fields = fields_of(matter)
+    lines = [line for line in matter.splitlines() if line.strip()]
+    if not fields and lines:
+        message = (
+            f"Claude Code takes the first {matter.count(chr(10)) + 2} lines, up to the second `---`, for "
+            "front matter, and does not send them. Write `***` for a line across the page."
+        )
+        end = len(text) - len(body)
+        fix = Fix("Write `***`", (Edit(Span(text.index("---"), text.index("---") + 3), "***"),))
+        yield Problem(path, Span(0, end), NO_EFFECT, Severity.WARNING, message=message, fix=fix)
+    for name, program in _OF_OTHERS.items():
+        if is_rule and name in fields and "paths" not in fields:
+            start = text.index(name)
+            message = (
+                f"`{name}` is a field of {program}. Claude Code does not heed it: this rule is sent with "
+                "every request. `paths` names the files that a rule is for."
+            )
+            span = Span(start, start + len(name))
+            meant = None if name == "alwaysApply" else Fix("Write `paths`", (Edit(span, "paths"),))
+            yield Problem(path, span, NO_EFFECT, Severity.WARNING, message=message, fix=meant)
+            return
+
+
+def _check_beginning(disk: Disk, path: str, text: str) -> Iterator[Problem]:
+    """Report front matter behind a comment, and a link that was checked out as its text."""
+    if text.lstrip("\ufeff \n").startswith("<!--"):
+        _, end, rest = text.partition("-->")
+        if end and split_front_matter(rest.lstrip())[0] is not None:
+            message = "Front matter counts only in the first line. Put the comment below it."
+            start = len(text) - len(rest.lstrip())
+            yield Problem(path, Span(start, start + 3), NO_EFFECT, Severity.WARNING, message=message)
+    word = text.strip()
+    if 0 < len(word) < LONGEST_LINK and len(word.split()) == 1 and not word.startswith("@"):
+        target = os.path.normpath(os.path.join(os.path.dirname(path), word))
+        if target != path and disk.is_file(target):
+            message = (
+                f"This file has only the words `{word}`, as a link that was checked out as a text. Claude "
+                f"Code does not follow it. Write `@{word}` to import that file."
+            )
+            span = Span(text.index(word), text.index(word) + len(word))
+            fix = Fix("Import it", (Edit(span, f"@{word}"),))
+            yield Problem(path, span, NO_EFFECT, Severity.WARNING, message=message, fix=fix)

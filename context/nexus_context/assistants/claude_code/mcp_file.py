@@ -1,0 +1,151 @@
+"""The file `.mcp.json` as Claude Code takes it: which of its servers it starts, and why not the others.
+
+1. The file is strict JSON with `mcpServers`; without that it brings no server.
+2. A server whose entry has a value of a wrong type is skipped, silently; the others start. An address needs
+   `type`. Keys that Claude Code does not know, such as `disabled`, mean nothing.
+3. Some names are its own.
+
+Source: Claude Code 2.1.330, by its requests with servers of each kind.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from nexus_context.assistants.reading.disk import Disk
+from nexus_context.assistants.reading.settings import read_document
+from nexus_context.config.check import Node, conform
+from nexus_context.errors import Edit, Fix, Problem, Severity, Span
+from nexus_context.text.json import JsonDocument
+
+NAME = ".mcp.json"
+UNREAD_NAMES = (os.path.join(".claude", "mcp.json"), "mcp.json")
+"""What people write, and no program reads."""
+RESERVED = frozenset({"", "ide", "workspace", "computer-use", "claude-in-chrome", "claude-preview"})
+_TEXTS: Node = {"type": "object", "additionalProperties": {"type": "string"}}
+_STDIO: Node = {
+    "type": "object",
+    "required": ["command"],
+    "properties": {
+        "command": {"type": "string", "minLength": 1},
+        "args": {"type": "array", "items": {"type": "string"}},
+        "env": _TEXTS,
+        "timeout": {"type": "number"},
+    },
+}
+_REMOTE: Node = {
+    "type": "object",
+    "required": ["url"],
+    "properties": {"url": {"type": "string"}, "headers": _TEXTS, "timeout": {"type": "number"}},
+}
+_TYPES: Mapping[str, Node] = {
+    "stdio": _STDIO,
+    **dict.fromkeys(("http", "streamable-http", "sse", "ws"), _REMOTE),
+}
+_MEANINGLESS = ("disabled", "enabled")
+
+
+class McpFile(msgspec.Struct, frozen=True):
+    """The servers of a file: its entries by name, and a sentence for each that is not started."""
+
+    servers: Mapping[str, Any] = {}
+    skipped: Mapping[str, str] = {}
+    problems: tuple[Problem, ...] = ()
+
+
+def read_mcp_file(disk: Disk, path: str) -> McpFile:
+    """A `.mcp.json` or an organization's `managed-mcp.json`; without servers if there is none."""
+    document = read_document(disk, path)
+    if document is None or not document.text.strip():
+        return McpFile()
+    if problem := _refused(document):
+        return McpFile(problems=(problem,))
+    servers: dict[str, Any] = document.value["mcpServers"]
+    skipped: dict[str, str] = {}
+    problems: list[Problem] = []
+    for name, entry in servers.items():
+        problem = _entry_problem(document, name, entry) or _sentence_problem(disk, document, name)
+        if problem is not None:
+            skipped[name] = problem.message
+            problems.append(problem)
+        else:
+            problems += _meaningless_keys(document, name, entry)
+    return McpFile(servers, skipped, tuple(problems))
+
+
+def check_unread_files(disk: Disk, folder: str) -> Iterator[Problem]:
+    """Report files with servers that no program reads."""
+    for name in UNREAD_NAMES:
+        path = os.path.join(folder, name)
+        document = read_document(disk, path) if disk.is_file(path) else None
+        if document is not None and isinstance(document.value, dict) and "mcpServers" in document.value:
+            message = f"No program reads {name}. Claude Code reads the servers of a project in {NAME}."
+            span = document.key_span(("mcpServers",)) or Span(0, 0)
+            yield Problem(path, span, "assistant.no-effect", Severity.WARNING, message=message)
+
+
+def _refused(document: JsonDocument) -> Problem | None:
+    """Why a whole file brings no server."""
+    syntax = [each for each in document.problems if each.severity is Severity.ERROR]
+    first = min(syntax, key=lambda each: each.span) if syntax else None
+    span, message, fix = Span(0, 0), "It needs `mcpServers`, an object.", None
+    value = document.value if isinstance(document.value, dict) else {}
+    if first is not None:
+        span, message, fix = first.span, first.message, first.fix
+    elif isinstance(value.get("mcpServers"), dict):
+        return None
+    elif isinstance(value.get("servers"), dict):
+        span = document.key_span(("servers",)) or span
+        message = "`servers` is a key of VS Code; Claude Code reads `mcpServers`."
+        fix = Fix("Write `mcpServers`", (Edit(span, '"mcpServers"'),))
+    elif "mcpServers" in value:
+        span = document.span(("mcpServers",))
+    message = f"Claude Code reads no server of this file. {message}"
+    return Problem(document.path, span, "assistant.void", Severity.ERROR, message=message, fix=fix)
+
+
+def _entry_problem(document: JsonDocument, name: str, entry: Any) -> Problem | None:
+    """Why Claude Code skips a server."""
+    place = document.key_span(("mcpServers", name)) or Span(0, 0)
+    fix = None
+    kind = entry.get("type", "stdio") if isinstance(entry, dict) else "stdio"
+    if name in RESERVED:
+        message = f"`{name}` is a name of its own. Rename the server." if name else "It has no name."
+    elif isinstance(entry, dict) and "type" not in entry and "url" in entry and "command" not in entry:
+        message = "A server with `url` needs `type`: `http` or `sse`."
+        start = document.span(("mcpServers", name)).start + 1
+        fix = Fix('Add `"type": "http"`', (Edit(Span(start, start), '"type": "http", '),))
+    elif not isinstance(kind, str) or kind not in _TYPES:
+        message = "`type` must be stdio, http, streamable-http, sse or ws."
+        place = document.span(("mcpServers", name, "type"))
+    else:
+        found = conform(document, ("mcpServers", name), _TYPES[kind], family="assistant")
+        if not found:
+            return None
+        first = min(found, key=lambda each: each.span)
+        place, message, fix = first.span, first.message, first.fix
+    message = f"Claude Code skips the server {name!r}. {message}"
+    return Problem(document.path, place, "assistant.no-effect", Severity.WARNING, message=message, fix=fix)
+
+
+def _sentence_problem(disk: Disk, document: JsonDocument, name: str) -> Problem | None:
+    """A command with its arguments in one text: no program has such a name."""
+    command = document.value["mcpServers"][name].get("command", "")
+    if len(command.split()) < 2 or disk.is_file(command):
+        return None
+    place = document.span(("mcpServers", name, "command"))
+    message = f"Claude Code cannot start {name!r}: `command` is one program. Put the rest into `args`."
+    return Problem(document.path, place, "assistant.no-effect", Severity.WARNING, message=message)
+
+
+def _meaningless_keys(document: JsonDocument, name: str, entry: dict[str, Any]) -> Iterator[Problem]:
+    for key in _MEANINGLESS:
+        if entry.get(key) is (key == "disabled"):
+            message = (
+                f"`{key}` means nothing to Claude Code: the server {name!r} starts. "
+                "`disabledMcpjsonServers` in settings leaves it out."
+            )
+            span = document.key_span(("mcpServers", name, key)) or Span(0, 0)
+            yield Problem(document.path, span, "assistant.no-effect", Severity.WARNING, message=message)
