@@ -1,7 +1,8 @@
 """Runs the real assistants in all case folders, and compares what they send with the profiles.
 
-It also compares the MCP servers that they start. Then each of them calls a tool of `nexus mcp`, and has to
-send the answer with its next request. At last each runs once with the hooks that `nexus setup` writes.
+It also compares the MCP servers that they start, and which settings of Claude Code void a file. Then each
+of them calls a tool of `nexus mcp`, and has to send the answer with its next request. At last each runs once
+with the hooks that `nexus setup` writes.
 
     python -m tests.assistants [--only NAME …] [--case TEXT] [--record]
 
@@ -27,6 +28,7 @@ from assistants import (  # noqa: E402 - from the tests' directory
     mcp_call,
     programs,
     server_cases,
+    settings_runs,
 )
 from assistants.cases import CASES, Case  # noqa: E402
 from assistants.extraction import Extract, extract  # noqa: E402
@@ -62,10 +64,23 @@ def main() -> int:
             agreed &= check_mcp(programs.PROGRAMS[name])
         if not options.case:
             agreed &= run_hooks(programs.PROGRAMS[name])
+        if name == "claude-code" and options.case in "settings":
+            agreed &= check_settings()
     if options.record and not options.case:
         RECORDED.write_text(json.dumps(recorded, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
         write_table(recorded)
     return 0 if agreed else 1
+
+
+def check_settings() -> bool:
+    """Whether each strange setting has the recorded effect."""
+    agreed = True
+    for row in settings_runs.rows():
+        effect = settings_runs.run_row(row)
+        if effect != row["effect"]:
+            output(f"settings: {row['text']}: the program has {effect}, recorded is {row['effect']}")
+            agreed = False
+    return agreed
 
 
 def run_program(program: programs.Program, wanted: str) -> dict[str, Any]:

@@ -30,9 +30,12 @@ class GlobsError(ValueError):
 
 
 class Globs:
-    """A comma-separated list of globs. Raises GlobsError for one that is too long."""
+    """A comma-separated list of globs. Raises GlobsError for one that is too long.
 
-    def __init__(self, text: str) -> None:
+    `has_case`: upper and lower case differ.
+    """
+
+    def __init__(self, text: str, *, has_case: bool = False) -> None:
         listed = [pattern for each in _split(text) if (pattern := each.strip())]
         self.everything = not EVERYTHING.isdisjoint(listed)
         patterns: dict[str, None] = {}
@@ -48,7 +51,8 @@ class Globs:
                         f"has more than {MOST_PATTERNS} patterns or {MOST_CHARACTERS:,} characters with its "
                         "braces expanded"
                     )
-        self._steps = [_steps(pattern) for pattern in patterns]
+        self._has_case = has_case
+        self._steps = [_steps(pattern if has_case else pattern.lower()) for pattern in patterns]
 
     def matching(self, paths: Iterable[str]) -> str | None:
         """The first of these absolute paths, with `/`, that a glob matches."""
@@ -58,7 +62,7 @@ class Globs:
         """Whether one of the globs matches an absolute path, with `/`."""
         if self.everything:
             return True
-        names = path.lower().strip("/").split("/")
+        names = (path if self._has_case else path.lower()).strip("/").split("/")
         return any(_fits(names, steps) for steps in self._steps)
 
 
@@ -107,7 +111,7 @@ _Step = Patterns | None
 
 def _steps(pattern: str) -> tuple[_Step, ...]:
     rooted = pattern.startswith("/")
-    components = [part for part in pattern.lower().split("/") if part]
+    components = [part for part in pattern.split("/") if part]
     if not rooted and components[:1] != [_ANYWHERE]:
         components.insert(0, _ANYWHERE)
     return tuple(None if part == _ANYWHERE else _name(part) for part in components)

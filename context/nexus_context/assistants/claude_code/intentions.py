@@ -73,14 +73,14 @@ def check_import(disk: Disk, folder: str, each: FoundImport) -> Iterator[Problem
     elif each.globs:
         code = NO_EFFECT
         message = (
-            f"{os.path.basename(target)} is sent with every request: the `paths` of this rule do not count "
-            "for what it imports. Name the file without `@`, or put its text here."
+            f"{os.path.basename(target)} is sent with every request: `paths` do not count for imports. "
+            "Name the file without `@`, or put its text here."
         )
     elif "paths" in fields_of(split_front_matter(disk.text(target) or "")[0] or ""):
         code = NO_EFFECT
         message = (
-            f"{os.path.basename(target)} is sent with every request: its `paths` do not count, because it is "
-            "imported. Put it into `.claude/rules`, and remove the import."
+            f"{os.path.basename(target)} is sent with every request: `paths` of imports do not count. "
+            "Put it into `.claude/rules`, and remove the import."
         )
     else:
         return

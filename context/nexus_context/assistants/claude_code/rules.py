@@ -47,6 +47,8 @@ MOST_RULE_DIRECTORIES = 500
 LONG = 40_000  # characters of one file, from which Claude Code itself warns
 NOTES = os.path.join("memory", "MEMORY.md")
 NAMES = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md")
+_DISABLED = "CLAUDE_CODE_DISABLE_CLAUDE_MDS"
+_GROUP = re.compile(r"([@?])\(([^()]*)\)")
 AGENTS_MODES = ("claude-md-or-agents-md", "claude-md", "claude-md-and-agents-md", "managed-only")
 AGENTS_OPTION = ("pluginConfigs", "agents-md@builtin", "options", "instructionFiles")
 AGENTS_PAGE = "https://github.com/anthropics/claude-code/tree/main/mods/agents-md"
@@ -79,7 +81,6 @@ LABELS: dict[str, str] = {
     "managed": " (organization-managed policy instructions)",
     "memory": " (user's auto-memory, persists across conversations)",
 }
-_NO_AGENTS = "Claude Code reads it only where there is no CLAUDE.md. Import it there: `@AGENTS.md`."
 
 ASSISTANT = Assistant(
     name="claude-code",
@@ -151,7 +152,7 @@ def read_claude_code(disk: Disk, settings: AssistantSettings) -> Sent:
     """What Claude Code sends of a folder's files."""
     walk = _Walk(disk, settings)
     memories: list[_Memory] = []
-    if not is_set(walk.settings.where, "CLAUDE_CODE_DISABLE_CLAUDE_MDS"):
+    if not is_set(walk.settings.where, _DISABLED):
         memories = _with_agents_files(walk, list(_memories(walk)))
         memories.extend(_kept_notes(walk))
     sent = [memory for memory in memories if not memory.globs]
@@ -171,7 +172,7 @@ def read_claude_code(disk: Disk, settings: AssistantSettings) -> Sent:
         tuple(walk.ignored),
         problems,
         nested_names=("CLAUDE.md", "CLAUDE.local.md", *(() if has_own else ("AGENTS.md",))),
-        reasons={"AGENTS.md": _NO_AGENTS},
+        reasons=_reasons(walk, memories),
     )
 
 
@@ -258,7 +259,7 @@ def _with_agents_files(walk: _Walk, memories: list[_Memory]) -> list[_Memory]:
             if each.kind != "managed"
         )
         return [each for each in memories if each.kind == "managed"]
-    if mode == "claude-md" or (mode == "claude-md-or-agents-md" and _has_claude_file(walk, memories)):
+    if mode == "claude-md" or (mode == "claude-md-or-agents-md" and any(_claude_files(walk, memories))):
         return memories
     walk.processed = {os.path.join(walk.config, "CLAUDE.md"), os.path.join(managed_directory(), "CLAUDE.md")}
     additions: dict[str, list[_Memory]] = {}
@@ -286,14 +287,28 @@ def _agents_mode(walk: _Walk) -> str:
     return mode
 
 
-def _has_claude_file(walk: _Walk, memories: list[_Memory]) -> bool:
-    return any(
-        memory.kind in ("project", "local")
-        and memory.importer is None
-        and any(memory.path.replace(os.sep, "/").endswith(f"/{name}") for name in NAMES)
-        and is_within(walk.folder, _owner(memory.path))
-        for memory in memories
-    )
+def _claude_files(walk: _Walk, memories: list[_Memory]) -> Iterator[str]:
+    """The files for which Claude Code reads no AGENTS.md."""
+    for memory in memories:
+        is_one = any(memory.path.replace(os.sep, "/").endswith(f"/{name}") for name in NAMES)
+        is_of_project = memory.kind in ("project", "local") and memory.importer is None
+        if is_one and is_of_project and is_within(walk.folder, _owner(memory.path)):
+            yield memory.path
+
+
+def _reasons(walk: _Walk, memories: list[_Memory]) -> dict[str, str]:
+    """Why instruction files are not sent, by their names: what decided it."""
+    if is_set(walk.settings.where, _DISABLED):
+        reason = f"`{_DISABLED}` is set, in settings or as a variable."
+        return dict.fromkeys((*map(os.path.basename, NAMES), AGENTS_NAMES[0]), reason)
+    if _agents_mode(walk) == "claude-md":
+        return {AGENTS_NAMES[0]: "The setting `instructionFiles` says so."}
+    deciding = next(_claude_files(walk, memories), None)
+    if deciding is None:
+        return {AGENTS_NAMES[0]: "Claude Code reads it only where there is no CLAUDE.md."}
+    name = os.path.relpath(deciding, walk.folder)
+    reason = f"{name} is read instead. Import this file there: `@AGENTS.md`."
+    return {AGENTS_NAMES[0]: reason}
 
 
 def _owner(path: str) -> str:
@@ -411,11 +426,16 @@ def _rules_in(walk: _Walk, directory: str, kind: str, *, visited: set[str]) -> I
 def _excludes(settings: AssistantSettings) -> list[Globs]:
     """The patterns that can match an absolute path."""
     excludes = []
-    for pattern in (pattern for each in settings.each("claudeMdExcludes") for pattern in texts_of(each)):
+    for pattern in (text for each in settings.each("claudeMdExcludes") for text in texts_of(each)):
         if pattern.startswith(("/", "**")):
             with suppress(GlobsError):
-                excludes.append(Globs(pattern))
+                excludes.append(Globs(_without_groups(pattern), has_case=True))
     return excludes
+
+
+def _without_groups(pattern: str) -> str:
+    """A pattern of picomatch with braces in place of its groups: `@(a|b)`, `?(a|b)`."""
+    return _GROUP.sub(lambda match: f"{{{',' * (match[1] == '?')}{match[2].replace('|', ',')}}}", pattern)
 
 
 def _is_approved(disk: Disk, surroundings: Surroundings, config: str) -> bool:

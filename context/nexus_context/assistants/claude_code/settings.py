@@ -140,7 +140,7 @@ def _refused(document: JsonDocument, value: dict[str, Any]) -> list[Problem]:
 def _left_out(document: JsonDocument, value: dict[str, Any]) -> Iterator[Problem]:
     """Single entries that Claude Code leaves out, while the rest counts."""
     for each in conform(document, (), _schema()["skipped"], family="assistant"):
-        message = f"Claude Code leaves this entry out: {each.message}"
+        message = f"Claude Code leaves this out: {each.message}"
         yield replace(each, code=NO_EFFECT, severity=Severity.WARNING, message=message)
     rules = value.get("permissions") or {}
     for kind, at, rule in ((name, *each) for name in _RULES for each in enumerate(rules.get(name) or ())):

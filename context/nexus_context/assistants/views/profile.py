@@ -53,6 +53,7 @@ def read_profile(
             assistant,
             sent,
             files,
+            disk=disk,
             paths=paths | {each.path for each in later},
             folder=surroundings.folder,
         )
@@ -101,12 +102,13 @@ def _later(sent: Sent, files: InstructionFiles, *, folder: str, paths: set[str])
 
 
 def _ignored(
-    assistant: Assistant, sent: Sent, files: InstructionFiles, *, paths: set[str], folder: str
+    assistant: Assistant, sent: Sent, files: InstructionFiles, *, disk: Disk, paths: set[str], folder: str
 ) -> Iterator[IgnoredFile]:
     reasons = {each.path: each for each in sent.ignored if each.path not in paths}
     yield from reasons.values()
+    real_paths = {disk.real(path) for path in paths}
     for path in (*files.around, *files.nested):
-        if path not in paths and path not in reasons:
+        if path not in paths and path not in reasons and disk.real(path) not in real_paths:
             yield IgnoredFile(path, _reason(assistant, sent, path, folder))
 
 

@@ -77,7 +77,7 @@ def test_claude_code(tmp_path: Path) -> None:
             "ignored": [
                 (
                     "work/AGENTS.md",
-                    "Claude Code reads it only where there is no CLAUDE.md. Import it there: `@AGENTS.md`.",
+                    "CLAUDE.md is read instead. Import this file there: `@AGENTS.md`.",
                 ),
                 (
                     "work/GEMINI.md",
@@ -93,7 +93,7 @@ def test_claude_code(tmp_path: Path) -> None:
                 ),
                 (
                     "work/src/AGENTS.md",
-                    "Claude Code reads it only where there is no CLAUDE.md. Import it there: `@AGENTS.md`.",
+                    "CLAUDE.md is read instead. Import this file there: `@AGENTS.md`.",
                 ),
             ],
             "problems": [

@@ -1,0 +1,177 @@
+"""Files of Claude Code whose author meant something else than what Claude Code does."""
+
+from pathlib import Path
+
+import pytest
+from inline_snapshot import snapshot
+
+from nexus_context.assistants.reading.model import Surroundings
+from nexus_context.assistants.views.profile import read_profile
+from support.fixture import write_fixture
+from support.sentences import sentences
+
+AROUND = """
+//- /home/x
+//- /work/docs/style.md
+Tabs.
+//- /work/docs/scoped.md
+---
+paths: src/**
+---
+Scoped.
+//- /work/AGENTS.md
+Agents.
+//- /work/packages/x/y.ts
+"""
+
+
+def check(name: str, text: str, root: Path) -> list[tuple[str, ...]]:
+    """Problems of a file: the text in place, the message and the fix's title."""
+    tree = write_fixture(AROUND, root)
+    path = Path(tree.path(f"/work/{name}"))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    profile = read_profile("claude-code", Surroundings(tree.path("/work"), tree.path("/home"), {}))
+    return [
+        (text[each.span.start : each.span.end], *sentences(each.message.replace(tree.root, "")))
+        for each in profile.problems
+        if each.path == str(path)
+    ]
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        *(
+            "@testing-library/react",
+            "@stripe/stripe-js@4",
+            "@team/frontend",
+            "@app.on_event",
+            "@pytest.mark.x",
+        ),
+        *("@/components/Button.tsx", "@repo/ui/components/", "@someone", "@next/font", "@types/node.d.ts"),
+        *("@angular/core", "@scope/package.js", "@media", "@param", "@docs/style.md"),
+    ],
+)
+def test_words_that_are_no_imports(word: str, tmp_path: Path) -> None:
+    assert check("CLAUDE.md", f"Use {word} here.\n", tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "word", ["@docs/no.md", "@./no", "@../no/such", "@~/no.md", "@no.md", "@packages/no/such.ts", "@docs/no"]
+)
+def test_words_that_can_be_paths(word: str, tmp_path: Path) -> None:
+    ((place, *said),) = check("CLAUDE.md", f"Use {word} here.\n", tmp_path)
+    assert (place, said[-1]) == (word, "Correct the path.")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        (
+            "CLAUDE.md",
+            "See @docs/scoped.md\n",
+            snapshot(
+                [
+                    (
+                        "@docs/scoped.md",
+                        "scoped.md is sent with every request: `paths` of imports do not count.",
+                        "Put it into `.claude/rules`, and remove the import.",
+                    )
+                ]
+            ),
+        ),
+        (
+            ".claude/rules/a.md",
+            "---\npaths: src/**\n---\nSee @../../docs/style.md\n",
+            snapshot(
+                [
+                    (
+                        "@../../docs/style.md",
+                        "style.md is sent with every request: `paths` do not count for imports.",
+                        "Name the file without `@`, or put its text here.",
+                    )
+                ]
+            ),
+        ),
+        (".claude/rules/a.md", "See @../../docs/style.md\n", snapshot([])),
+        ("CLAUDE.md", "---\nWhat is sent:\n---\nNot the first lines.\n", snapshot([])),
+        (
+            "CLAUDE.md",
+            "AGENTS.md",
+            snapshot(
+                [
+                    (
+                        "AGENTS.md",
+                        "This file has only the words `AGENTS.md`, as a link that was checked out as a text.",
+                        "Claude Code does not follow it.",
+                        "Write `@AGENTS.md` to import that file.",
+                    )
+                ]
+            ),
+        ),
+        ("CLAUDE.md", "docs/no.md", snapshot([])),
+        (
+            ".claude/rules/a.md",
+            "---\nglobs: src/**\n---\nX\n",
+            snapshot(
+                [
+                    (
+                        "globs",
+                        "`globs` is a field of Cursor.",
+                        "Claude Code does not heed it: this rule is sent with every request.",
+                        "`paths` names the files that a rule is for.",
+                    )
+                ]
+            ),
+        ),
+        (
+            ".claude/rules/a.md",
+            "---\nalwaysApply: false\n---\nX\n",
+            snapshot(
+                [
+                    (
+                        "alwaysApply",
+                        "`alwaysApply` is a field of Cursor.",
+                        "Claude Code does not heed it: this rule is sent with every request.",
+                        "`paths` names the files that a rule is for.",
+                    )
+                ]
+            ),
+        ),
+        (
+            ".claude/rules/a.md",
+            "<!-- why -->\n---\npaths: src/**\n---\nX\n",
+            snapshot([("---", "Front matter counts only in the first line.", "Put the comment below it.")]),
+        ),
+        (".claude/rules/a.md", "---\npaths: src/**\n---\nX\n", snapshot([])),
+    ],
+)
+def test_what_does_not_count(name: str, text: str, expected: list[tuple[str, ...]], tmp_path: Path) -> None:
+    assert check(name, text, tmp_path) == expected
+
+
+@pytest.mark.parametrize(
+    ("tree", "expected"),
+    [
+        (
+            "//- /CLAUDE.md\nAbove.\n//- /work/AGENTS.md\nX\n//- /home/x\n",
+            snapshot(["../CLAUDE.md is read instead. Import this file there: `@AGENTS.md`."]),
+        ),
+        (
+            "//- /work/CLAUDE.local.md\nMine.\n//- /work/AGENTS.md\nX\n//- /home/x\n",
+            snapshot(["CLAUDE.local.md is read instead. Import this file there: `@AGENTS.md`."]),
+        ),
+        (
+            (
+                "//- /work/CLAUDE.md\nX\n//- /home/.claude/settings.json\n"
+                '{"env": {"CLAUDE_CODE_DISABLE_CLAUDE_MDS": 1}}\n'
+            ),
+            snapshot(["`CLAUDE_CODE_DISABLE_CLAUDE_MDS` is set, in settings or as a variable."]),
+        ),
+    ],
+)
+def test_a_reason_names_what_decided(tree: str, expected: list[str], tmp_path: Path) -> None:
+    fixture = write_fixture(tree, tmp_path)
+    profile = read_profile("claude-code", Surroundings(fixture.path("/work"), fixture.path("/home"), {}))
+    assert [each.reason for each in profile.ignored] == expected
