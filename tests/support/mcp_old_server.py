@@ -3,14 +3,16 @@
 `DIRECTORY/tools.json` has the descriptions of tools by name. A tool answers with its arguments, and the
 server writes each call to `DIRECTORY/calls`. Special names: `crash` ends the process, `hang` never answers,
 `flood` answers with 8 MiB, `environment` with the names of the variables, `relist` says that the tools are
-others now, `noise` prints 2,000 lines that are no messages, `long` one line of 40 MiB, `child` starts a
-process that stays, `endless` has a schema that an answer cannot be held against in a lifetime.
+others now, `chatty` says so every 5 ms for 2 s, `noise` prints 2,000 lines that are no messages, `long` one
+line of 40 MiB, `child` starts a process that stays, `endless` has a schema that an answer cannot be held
+against in a lifetime. Each list of its tools is a line of `DIRECTORY/lists`.
 """
 
 import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -19,14 +21,28 @@ DIRECTORY = Path(sys.argv[1])
 SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}}
 
 
+WRITING = threading.Lock()
+
+
 def say(**message: Any) -> None:
-    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
-    sys.stdout.flush()
+    with WRITING:
+        sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+        sys.stdout.flush()
+
+
+def chatter() -> None:
+    for _ in range(400):
+        say(method="notifications/tools/list_changed")
+        time.sleep(0.005)
+
+
+def note(file: str, text: str) -> None:
+    with (DIRECTORY / file).open("a", encoding="utf-8") as lines:
+        lines.write(f"{text}\n")
 
 
 def call(name: str, arguments: Any) -> str:
-    with (DIRECTORY / "calls").open("a", encoding="utf-8") as calls:
-        calls.write(f"{name}\n")
+    note("calls", name)
     match name:
         case "crash":
             os._exit(7)
@@ -38,6 +54,8 @@ def call(name: str, arguments: Any) -> str:
             return "\n".join(sorted(os.environ))
         case "relist":
             say(method="notifications/tools/list_changed")
+        case "chatty":
+            threading.Thread(target=chatter).start()
         case "noise":
             sys.stdout.write("noise\n" * 2_000)
         case "long":
@@ -57,6 +75,7 @@ def answer(method: str, params: dict[str, Any]) -> Any:
                 "instructions": "Be brief.",
             }
         case "tools/list":
+            note("lists", "")
             described = json.loads((DIRECTORY / "tools.json").read_text(encoding="utf-8"))
             tools: list[dict[str, Any]] = [
                 {"name": name, "description": text, "inputSchema": SCHEMA} for name, text in described.items()

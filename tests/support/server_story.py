@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ from nexus_context.folder.trust import trust_file
 from nexus_daemon.workspace.trusted_folders import set_trust
 from support.desk import Desk, tell_story
 from support.talk import Talk
+from support.waiting import wait_until
 
 SUPPORT = Path(__file__).resolve().parent
 SERVER, NEWEST = SUPPORT / "mcp_old_server.py", SUPPORT / "mcp_server.py"
@@ -58,6 +60,25 @@ class Servers:
 
     def write_tools(self, **tools: str) -> None:
         (self.directory / "tools.json").write_text(json.dumps(tools))
+
+    async def wait_for(self, state: str) -> None:
+        """Wait until the server has a state."""
+
+        async def has_state() -> bool:
+            return await self.state() == state
+
+        assert await wait_until(has_state)
+
+    def processes(self) -> list[int]:
+        """The processes of servers of the folder, not those that they started."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdecimal():
+                with contextlib.suppress(OSError):
+                    words = (entry / "cmdline").read_bytes().split(b"\0")
+                    if os.fsencode(SERVER) in words and os.fsencode(self.directory) in words:
+                        found.append(int(entry.name))
+        return found
 
     def calls(self) -> list[str]:
         path = self.directory / "calls"

@@ -119,6 +119,14 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
         """The headers of its requests. LaunchError for a variable that is not set."""
         return _resolved(self.headers, environ, self.name)
 
+    def values_digest(self, environ: Mapping[str, str]) -> str:
+        """The SHA-256 of the variables or headers that it is sent, which keeps none; "" if one is not set."""
+        try:
+            values = self.sent_headers(environ) if self.url else self.environment(environ)
+        except LaunchError:
+            return ""
+        return hashlib.sha256(msgspec.json.encode(values, order="sorted")).hexdigest()
+
 
 def plan_launch(server: McpServer, context: LaunchContext) -> Launch:
     """What starting a server would do. LaunchError if it cannot be started as it is configured."""

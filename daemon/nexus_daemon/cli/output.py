@@ -137,6 +137,20 @@ def can_ask() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
+def is_confirmed(command: str, verb: str) -> bool:
+    """Whether the user agrees to what was printed, which `verb` names; without a terminal nobody does."""
+    if can_ask():
+        return says_yes(f"{verb.capitalize()} this?")
+    complain(command, f"it asks for confirmation, which needs a terminal; use --yes to {verb} without it.")
+    return False
+
+
+def says_yes(question: str) -> bool:
+    """Whether the user answers a question with yes; only where one can be asked."""
+    beside(f"{question} [y/N] ")
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
 def is_watched() -> bool:
     """Whether standard error is a terminal."""
     return current().stderr.isatty()

@@ -112,7 +112,7 @@ def _apply(options: argparse.Namespace, changes: list[SettingsChange], records: 
         output.line(f"{title} {state}.")
     if options.dry_run:
         return 0
-    if real_changes and not _is_confirmed(options):
+    if real_changes and not (options.yes or output.is_confirmed("setup", "write")):
         return 1
     try:
         if not options.undo:
@@ -130,18 +130,6 @@ def _apply(options: argparse.Namespace, changes: list[SettingsChange], records: 
         program = WITH_SETUP[options.assistant]
         output.line(program.setup.advice or f"Sessions of {program.title} that start from now on use it.")
     return 0
-
-
-def _is_confirmed(options: argparse.Namespace) -> bool:
-    if options.yes:
-        return True
-    if not output.can_ask():
-        output.complain(
-            "setup", "it asks for confirmation, which needs a terminal; use --yes to write without it."
-        )
-        return False
-    output.beside("Write this? [y/N] ")
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _show(change: SettingsChange) -> None:

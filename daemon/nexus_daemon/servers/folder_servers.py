@@ -1,19 +1,22 @@
 """The MCP servers of a daemon's folders: what may start, what runs, and what it may be asked.
 
 1. A server starts only in a folder that the user trusts, by an approval that is bound to its launch, or
-   because a file of the user names it. Both are looked up at each start and each call, from the disk.
-2. One server runs for each launch. Folders whose launch is the same share it; it ends with the last of them,
-   and with the daemon.
+   because a file of the user names it. Both are looked up from the disk at each start, restart and call; a
+   server ends when one of them is taken back.
+2. One server runs for each launch and each set of values that it is sent (`RunKey`). Folders where both are
+   the same share it; it ends with the last of them, and with the daemon.
 3. What it offers is pinned when it is first started after its approval. If it offers something else later,
    it is not called until the user has approved the change.
 4. The SDK and the servers live in a thread of their own (`server_thread`); the class here lives on the loop.
+5. Changes of a launch are told at most once in TELL_S, the last one always.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -31,6 +34,9 @@ from nexus_daemon.servers import approval_file, server_log
 from nexus_daemon.servers.process_guard import ProcessGuard
 from nexus_daemon.servers.server_log import ServerLog
 from nexus_daemon.servers.server_thread import ServerThread
+from nexus_daemon.workspace.folders import Folder
+from nexus_daemon.workspace.queue import TaskQueue
+from nexus_daemon.workspace.trusted_folders import is_trusted
 from nexus_daemon.workspace.workers import Workers
 
 if TYPE_CHECKING:  # importing the SDK takes half a second
@@ -40,19 +46,28 @@ logger = logging.getLogger(__name__)
 
 FIRST_LIST_S = 5.0  # that a turn waits for the tools of a server that never ran before
 CALL_S = 120.0
+TELL_S = 1.0  # between two reports of a launch
+
+
+class RunKey(NamedTuple):
+    """Which running server is meant: the hash of a launch, and the digest of the values that it is sent."""
+
+    launch_hash: str
+    values_digest: str
 
 
 class ServerView(msgspec.Struct, frozen=True, kw_only=True):
     """A server of a folder, and what is known of it. `error` is a sentence.
 
-    `launch` is None if it cannot be started as it is configured. `definitions` are what it offers now, else
-    what it offered when it ran last, `pin` stands for them. `is_pinned`: something is approved, from which
-    `changes` are the differences.
+    `launch` is None, and `key` empty, if it cannot be started as it is configured. `definitions` are what it
+    offers now, else what it offered when it ran last, `pin` stands for them. `is_pinned`: something is
+    approved, from which `changes` are the differences.
     """
 
     server: McpServer
     state: State
     launch: Launch | None = None
+    key: RunKey = RunKey("", "")
     error: str | None = None
     definitions: ServerDefinitions | None = None
     pin: str | None = None
@@ -62,18 +77,10 @@ class ServerView(msgspec.Struct, frozen=True, kw_only=True):
     started: float = 0.0
 
 
-class _Facts(msgspec.Struct, frozen=True):
-    """What the disk says of the servers of a folder: launches or why there is none, and approvals."""
-
-    launches: Mapping[str, Launch | LaunchError]
-    approvals: Approvals
-    kept: Mapping[str, ReviewedDefinitions]
-
-
 class FolderServers:
     """The servers of all folders. `changed` is called on the loop with the hash of a launch.
 
-    `inputs_of` gives what a folder is loaded with, `is_trusted` whether the user trusts it.
+    `inputs_of` gives what a folder is loaded with; KeyError if its client has left.
     """
 
     def __init__(
@@ -81,35 +88,33 @@ class FolderServers:
         workers: Workers,
         *,
         inputs_of: Callable[[Any], LoadInputs],
-        is_trusted: Callable[[Any], bool],
         changed: Callable[[str], None],
     ) -> None:
         self._workers = workers
         self._inputs_of = inputs_of
-        self._is_trusted = is_trusted
         self._on_change = changed
+        self._reports: dict[str, TaskQueue[str]] = {}  # of each launch
         self._thread = ServerThread()
         self._guard = ProcessGuard()
-        self._running: dict[str, RunningServer] = {}
-        self._users: dict[str, set[int]] = {}  # the folders that use each launch, by identity
+        self._running: dict[RunKey, RunningServer] = {}
+        self._users: dict[RunKey, set[Folder]] = {}
         self._starting = asyncio.Lock()
         self._is_closed = False
 
     # ------------------------------------------------------------ what is there
 
-    async def views(self, folder: object, snapshot: Snapshot) -> list[ServerView]:
+    async def views(self, folder: Folder, snapshot: Snapshot) -> list[ServerView]:
         """The servers in force in a folder, in the order of the layers."""
         servers = [server for server in snapshot.layers.servers if server.shadowed_by is None]
         return await self._views(folder, snapshot, servers) if servers else []
 
-    async def _views(self, folder: object, snapshot: Snapshot, servers: list[McpServer]) -> list[ServerView]:
+    async def _views(self, folder: Folder, snapshot: Snapshot, servers: list[McpServer]) -> list[ServerView]:
         statuses = {key: running.status for key, running in self._running.items()}
-        inputs, trusted = self._inputs_of(folder), self._is_trusted(folder)
         return await self._workers.run(
-            _read_views, servers, snapshot, inputs=inputs, statuses=statuses, trusted=trusted
+            _read_views, folder.path, snapshot, servers, inputs=self._inputs_of(folder), statuses=statuses
         )
 
-    async def view(self, folder: object, snapshot: Snapshot, name: str) -> ServerView:
+    async def view(self, folder: Folder, snapshot: Snapshot, name: str) -> ServerView:
         """One server. RequestError if there is none of this name."""
         servers = [server for server in snapshot.layers.servers if server.shadowed_by is None]
         found = [server for server in servers if server.name == name]
@@ -123,7 +128,7 @@ class FolderServers:
     # ------------------------------------------------------------ approvals
 
     async def approve(
-        self, folder: object, snapshot: Snapshot, name: str, *, launch_hash: str, pin: str | None
+        self, folder: Folder, snapshot: Snapshot, name: str, *, launch_hash: str, pin: str | None
     ) -> None:
         """Approve a launch, or with `pin` what its server offers now. RequestError for another one."""
         view = await self.view(folder, snapshot, name)
@@ -145,14 +150,15 @@ class FolderServers:
             keep = partial(approval_file.keep_definitions, environ, launch, view.definitions)
             await self._writing(keep)
         await self._writing(partial(approval_file.approve, environ, launch, pin))
-        self._on_change(launch.hash)
+        self._report(launch.hash)
 
-    async def revoke(self, folder: object, snapshot: Snapshot, name: str) -> None:
-        """Take an approval back, and end the server."""
+    async def revoke(self, folder: Folder, snapshot: Snapshot, name: str) -> None:
+        """Take an approval back, and end the servers that run by it."""
         launch = _launch_of(await self.view(folder, snapshot, name))
         await self._writing(partial(approval_file.revoke, self._inputs_of(folder).environ, launch))
-        await self._end(launch.hash)
-        self._on_change(launch.hash)
+        for key in [key for key in self._users if key.launch_hash == launch.hash]:
+            await self._end(key)
+        self._report(launch.hash)
 
     async def _writing(self, write: Callable[[], Any]) -> None:
         try:
@@ -165,7 +171,7 @@ class FolderServers:
     # ------------------------------------------------------------ running
 
     async def start(
-        self, folder: object, snapshot: Snapshot, name: str, *, seconds: float | None = None
+        self, folder: Folder, snapshot: Snapshot, name: str, *, seconds: float | None = None
     ) -> ServerView:
         """Start a server, unless it runs, and wait until it has listed its tools, for `seconds` at most.
 
@@ -174,9 +180,9 @@ class FolderServers:
         view = await self.view(folder, snapshot, name)
         launch = _startable(view)
         if view.state == "changed" or (view.state == "ready" and view.is_pinned):
-            self._users.setdefault(launch.hash, set()).add(id(folder))
+            self._users.setdefault(view.key, set()).add(folder)
             return view
-        running = await self._run(folder, launch)
+        running = await self._run(folder, launch, view.key)
         waiting = asyncio.wrap_future(self._thread.submit(_settled(running)))
         try:
             await asyncio.wait_for(waiting, seconds)
@@ -185,18 +191,19 @@ class FolderServers:
         await self._pin(folder, running)
         return await self.view(folder, snapshot, name)
 
-    async def stop(self, folder: object, snapshot: Snapshot, name: str) -> ServerView:
+    async def stop(self, folder: Folder, snapshot: Snapshot, name: str) -> ServerView:
         """End a server for all folders that share it."""
         view = await self.view(folder, snapshot, name)
         if view.launch is not None:
-            await self._end(view.launch.hash)
-            self._on_change(view.launch.hash)
+            await self._end(view.key)
+            self._report(view.key.launch_hash)
         return await self.view(folder, snapshot, name)
 
-    async def refresh(self, folder: object, snapshot: Snapshot, name: str) -> ServerView:
+    async def refresh(self, folder: Folder, snapshot: Snapshot, name: str) -> ServerView:
         """List again what a server offers; it is started if it does not run."""
         view = await self.view(folder, snapshot, name)
-        running = self._running.get(_startable(view).hash)
+        _startable(view)
+        running = self._running.get(view.key)
         if running is None or view.state not in ("ready", "changed"):
             return await self.start(folder, snapshot, name)
         await asyncio.wrap_future(self._thread.submit(running.refresh()))
@@ -215,8 +222,8 @@ class FolderServers:
                 "what changed (`nexus mcp diff`), and approve that.",
                 code="mcp-changed",
             )
-        launch = _launch_of(view)
-        running = self._running.get(launch.hash)
+        _launch_of(view)
+        running = self._running.get(view.key)
         if running is None or view.state != "ready":
             raise RequestError(
                 f"The server {name!r} is not ready. {view.error or ''}".rstrip(), code="mcp-not-ready"
@@ -230,7 +237,7 @@ class FolderServers:
         call = running.call(tool, arguments, pin=view.pin or "", seconds=CALL_S)
         return await asyncio.wrap_future(self._thread.submit(call))
 
-    async def offered(self, folder: object, snapshot: Snapshot) -> list[OfferedTool]:
+    async def offered(self, folder: Folder, snapshot: Snapshot) -> list[OfferedTool]:
         """The tools that a turn may have: those of servers that may start and offer what was approved.
 
         Servers that do not run are started; only one that never listed its tools is waited for.
@@ -251,61 +258,80 @@ class FolderServers:
                 tools += offered_tools(known.server.name, known.definitions)
         return tools
 
-    async def release(self, folder: object, kept: frozenset[str] = frozenset()) -> None:
-        """End the servers that only this folder used, except launches of these hashes."""
+    async def release(self, folder: Folder, kept: frozenset[RunKey] = frozenset()) -> None:
+        """End the servers that only this folder used, except these."""
         for key, users in list(self._users.items()):
-            if key not in kept and id(folder) in users:
-                users.discard(id(folder))
+            if key not in kept and folder in users:
+                users.discard(folder)
                 if not users:
                     await self._end(key)
 
-    async def follow(self, folder: object, snapshot: Snapshot) -> None:
+    async def follow(self, folder: Folder, snapshot: Snapshot) -> None:
         """End the servers of a folder that its files no longer name, or that it may no longer start."""
-        if any(id(folder) in users for users in self._users.values()):
+        if any(folder in users for users in self._users.values()):
             views = await self.views(folder, snapshot)
             may_run = ("stopped", "starting", "ready", "changed", "failed", "needs-auth")
-            kept = (view.launch.hash for view in views if view.launch is not None and view.state in may_run)
-            await self.release(folder, frozenset(kept))
+            await self.release(folder, frozenset(view.key for view in views if view.state in may_run))
 
-    def close(self) -> None:
-        """End all servers; returns when they have ended. In a thread."""
+    async def approvals_changed(self, folder: Folder, snapshot: Snapshot) -> None:
+        """Take in that another process may have approved servers of a folder, or taken that back."""
+        await self.follow(folder, snapshot)
+        for view in await self.views(folder, snapshot):
+            if view.launch is not None:
+                self._report(view.key.launch_hash)
+
+    async def close(self) -> None:
+        """End all servers; returns when they have ended."""
         self._is_closed = True
+        for reports in self._reports.values():
+            reports.stop()
         running, self._running = list(self._running.values()), {}
-        self._thread.close(partial(_stop_all, running))
+        await asyncio.to_thread(self._thread.close, partial(_stop_all, running))
         self._guard.close()
 
-    async def _run(self, folder: object, launch: Launch) -> "RunningServer":
-        self._users.setdefault(launch.hash, set()).add(id(folder))
+    async def _run(self, folder: Folder, launch: Launch, key: RunKey) -> "RunningServer":
+        self._users.setdefault(key, set()).add(folder)
         async with self._starting:
             if self._is_closed:
                 raise RequestError("The daemon is ending.", code="mcp-not-ready")
-            earlier = self._running.get(launch.hash)
+            earlier = self._running.get(key)
             if earlier is not None and earlier.status.state not in ("failed", "needs-auth", "stopped"):
                 return earlier
             environ = self._inputs_of(folder).environ
-            make = partial(
-                _make_running,
+            await self._workers.run(_import_sdk)
+            making = _make_running(
                 launch,
                 environ,
                 guard=self._guard,
-                may_start=partial(_may_start, launch, environ),
+                may_start=partial(self._may_start, launch, key, environ),
                 on_change=partial(self._status_changed, asyncio.get_running_loop()),
             )
-            make_running = await self._workers.run(_imported, make)
-            running: RunningServer = await asyncio.wrap_future(self._thread.submit(make_running()))
-            if id(folder) not in self._users.get(launch.hash, ()):  # it was revoked, or the folder has left
+            running: RunningServer = await asyncio.wrap_future(self._thread.submit(making))
+            if folder not in self._users.get(key, ()):  # it was revoked, or the folder has left
                 await asyncio.wrap_future(self._thread.submit(running.stop()))
                 raise RequestError(f"The server {launch.name!r} was stopped meanwhile.", code="mcp-not-ready")
-            self._running[launch.hash] = running
+            self._running[key] = running
             return running
 
-    async def _end(self, key: str) -> None:
+    async def _end(self, key: RunKey) -> None:
         running = self._running.pop(key, None)
         self._users.pop(key, None)
         if running is not None:
             await asyncio.wrap_future(self._thread.submit(running.stop()))
 
-    async def _pin(self, folder: object, running: "RunningServer") -> None:
+    def _may_start(self, launch: Launch, key: RunKey, environ: Mapping[str, str]) -> bool:
+        """Whether a launch still starts what was approved, in a trusted folder (rule 1). In a thread."""
+        if not (launch.url or real_path(launch.executable) == launch.program):
+            return False
+        if not (launch.is_of_user or approval_file.read_approvals(environ).allows(launch.hash)):
+            return False
+        for folder in tuple(self._users.get(key, ())):
+            with suppress(KeyError):
+                if is_trusted(folder.path, self._inputs_of(folder)):
+                    return True
+        return False
+
+    async def _pin(self, folder: Folder, running: "RunningServer") -> None:
         """Keep what a server offers when it is first seen (rule 3)."""
         offered, environ = running.status.offered, self._inputs_of(folder).environ
         if offered is None or running.status.state != "ready":
@@ -319,7 +345,17 @@ class FolderServers:
 
     def _status_changed(self, loop: asyncio.AbstractEventLoop, running: "RunningServer") -> None:
         """Tell the loop of a change; in the servers' thread."""
-        loop.call_soon_threadsafe(self._on_change, running.launch.hash)
+        loop.call_soon_threadsafe(self._report, running.launch.hash)
+
+    def _report(self, launch_hash: str) -> None:
+        if not self._is_closed:
+            if launch_hash not in self._reports:
+                self._reports[launch_hash] = TaskQueue(self._send_report, lambda _, later: later)
+            self._reports[launch_hash].request(launch_hash)
+
+    async def _send_report(self, launch_hash: str) -> None:
+        self._on_change(launch_hash)
+        await asyncio.sleep(TELL_S)  # what is reported meanwhile is reported once then
 
 
 def log_of(launch: Launch, environ: Mapping[str, str]) -> ServerLog:
@@ -338,20 +374,36 @@ def log_of(launch: Launch, environ: Mapping[str, str]) -> ServerLog:
 # ---------------------------------------------------------------- in worker threads
 
 
-def _read_facts(servers: list[McpServer], snapshot: Snapshot, inputs: LoadInputs) -> _Facts:
-    environ = inputs.environ
-    launches: dict[str, Launch | LaunchError] = {}
-    kept: dict[str, ReviewedDefinitions] = {}
+def _read_views(
+    path: str,
+    snapshot: Snapshot,
+    servers: list[McpServer],
+    *,
+    inputs: LoadInputs,
+    statuses: Mapping[RunKey, "ServerStatus"],
+) -> list[ServerView]:
+    trusted, approvals = is_trusted(path, inputs), approval_file.read_approvals(inputs.environ)
+    views = []
     for server in servers:
         try:
-            launch = launches[server.name] = plan_launch(server, _context(server, snapshot, inputs))
+            launch = plan_launch(server, _context(server, snapshot, inputs))
         except LaunchError as error:
-            launches[server.name] = error
+            state: State = "failed" if server.enabled else "disabled"
+            views.append(ServerView(server=server, state=state, error=str(error)))
             continue
-        definitions = approval_file.read_definitions(environ, launch)
-        if definitions is not None:
-            kept[launch.hash] = definitions
-    return _Facts(launches, approval_file.read_approvals(environ), kept)
+        key = RunKey(launch.hash, launch.values_digest(inputs.environ))
+        status = statuses.get(key)
+        view = ServerView(
+            server=server,
+            state=_state(server, launch, approvals, status, trusted=trusted),
+            launch=launch,
+            key=key,
+            error=None if status is None else status.error,
+            started=0.0 if status is None else status.started,
+        )
+        kept = approval_file.read_definitions(inputs.environ, launch)
+        views.append(_with_definitions(view, status, kept, approvals.pin_of(launch.hash)))
+    return views
 
 
 def _context(server: McpServer, snapshot: Snapshot, inputs: LoadInputs) -> LaunchContext:
@@ -368,49 +420,23 @@ def _context(server: McpServer, snapshot: Snapshot, inputs: LoadInputs) -> Launc
     )
 
 
-def _read_views(
-    servers: list[McpServer],
-    snapshot: Snapshot,
-    *,
-    inputs: LoadInputs,
-    statuses: Mapping[str, "ServerStatus"],
-    trusted: bool,
-) -> list[ServerView]:
-    facts = _read_facts(servers, snapshot, inputs)
-    return [_view(server, facts, statuses, trusted=trusted) for server in servers]
-
-
-def _view(
-    server: McpServer, facts: _Facts, statuses: Mapping[str, "ServerStatus"], *, trusted: bool
+def _with_definitions(
+    view: ServerView, status: "ServerStatus | None", kept: ReviewedDefinitions | None, pin: str | None
 ) -> ServerView:
-    launch = facts.launches[server.name]
-    if isinstance(launch, LaunchError):
-        state: State = "failed" if server.enabled else "disabled"
-        return ServerView(server=server, state=state, error=str(launch))
-    status = statuses.get(launch.hash)
-    approved = facts.approvals.pin_of(launch.hash)
-    kept = facts.kept.get(launch.hash)
-    if kept is not None and kept.pin != approved:
+    """The view with what the server offers, compared with what is approved: what has this pin."""
+    if kept is not None and kept.pin != pin:
         kept = None  # what somebody has written there since
     offered = kept if status is None or status.offered is None else status.offered
-    changes: tuple[DefinitionChange, ...] = ()
-    state = _state(server, launch, facts.approvals, status, trusted=trusted)
-    if state == "ready" and offered is not None and approved not in (None, offered.pin):
-        state = "changed"
-        before = ServerDefinitions() if kept is None else kept.definitions
-        changes = compare(before, offered.definitions)
-    return ServerView(
-        server=server,
-        state=state,
-        launch=launch,
-        error=None if status is None else status.error,
-        definitions=None if offered is None else offered.definitions,
-        pin=None if offered is None else offered.pin,
-        is_pinned=approved is not None,
-        changes=changes,
-        flags=() if offered is None else offered.flags,
-        started=0.0 if status is None else status.started,
+    view = msgspec.structs.replace(view, is_pinned=pin is not None)
+    if offered is None:
+        return view
+    view = msgspec.structs.replace(
+        view, definitions=offered.definitions, pin=offered.pin, flags=offered.flags
     )
+    if view.state != "ready" or pin in (None, offered.pin):
+        return view
+    before = ServerDefinitions() if kept is None else kept.definitions
+    return msgspec.structs.replace(view, state="changed", changes=compare(before, offered.definitions))
 
 
 def _state(
@@ -454,21 +480,14 @@ def _startable(view: ServerView) -> Launch:
     return _launch_of(view)
 
 
-def _may_start(launch: Launch, environ: Mapping[str, str]) -> bool:
-    """Whether a launch still starts what was approved: also before it is started again. In a thread."""
-    is_same = launch.url or real_path(launch.executable) == launch.program
-    return bool(is_same and (launch.is_of_user or approval_file.read_approvals(environ).allows(launch.hash)))
-
-
-def _imported(make: Any) -> Any:
-    """Import the SDK, in a worker thread: the loop would wait for half a second."""
+def _import_sdk() -> None:
+    """Import the SDK: the loop would wait for half a second."""
     try:
         from nexus_daemon.servers import running_server  # noqa: F401
     except ImportError as error:
         raise RequestError(
             f"Starting MCP servers needs the package {error.name}: install `nexusd[mcp]`.", code="mcp-no-sdk"
         ) from None
-    return make
 
 
 # ---------------------------------------------------------------- in the servers' thread

@@ -5,8 +5,8 @@
 2. A server that was ready and ends by itself is started again after RESTART_S, doubled each time; after
    MOST_RESTARTS in a row it has failed. One that ran for STEADY_S counts as new. One that never was ready has
    failed at once: its settings are wrong, and somebody waits.
-3. When it says that its tools changed, they are listed again; whether they may be called is the caller's
-   business (`folder_servers`).
+3. When it says that its tools changed, they are listed again, at most once in RELIST_S; whether they may be
+   called is the caller's business (`folder_servers`).
 """
 
 import asyncio
@@ -40,6 +40,7 @@ START_S = 60.0  # until it has listed its tools: a first `npx` installs what it 
 RESTART_S = 1.0
 MOST_RESTARTS = 5
 STEADY_S = 60.0
+RELIST_S = 1.0
 MOST_PAGES = 200
 
 State = Literal["starting", "ready", "failed", "needs-auth", "stopped"]
@@ -171,7 +172,8 @@ class RunningServer:
         """Run the server once, if it still may; also one that hangs ends when it is to be stopped."""
         if not await asyncio.to_thread(self._may_start):
             return _Ending(
-                "It would start something else than was approved, or is approved no longer.", is_final=True
+                "It would start something else than was approved, or is no longer approved or trusted.",
+                is_final=True,
             )
         serving = asyncio.ensure_future(self._serve())
         stop = asyncio.ensure_future(self._stop.wait())
@@ -214,22 +216,26 @@ class RunningServer:
             self._client = None
 
     async def _watch(self, client: Client, ended: asyncio.Event) -> None:
-        """List the tools again whenever the server says so, until it ends or is to be stopped."""
-        closed = asyncio.ensure_future(ended.wait())
-        stop = asyncio.ensure_future(self._stop.wait())
+        """Follow changes of the tools until it ends or is to be stopped."""
+        waiting: list[asyncio.Future[Any]] = [
+            asyncio.ensure_future(each)
+            for each in (ended.wait(), self._stop.wait(), self._list_changes(client))
+        ]
         listener = asyncio.ensure_future(self._listen(client))
         try:
-            while True:
-                changed = asyncio.ensure_future(self._changed.wait())
-                await asyncio.wait({closed, stop, changed}, return_when=asyncio.FIRST_COMPLETED)
-                changed.cancel()
-                if closed.done() or stop.done():
-                    return
-                self._changed.clear()
-                self._set(msgspec.structs.replace(self.status, offered=await _list(client)))
+            done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
         finally:
-            for task in (closed, stop, listener):
+            for task in (*waiting, listener):
                 task.cancel()
+
+    async def _list_changes(self, client: Client) -> None:
+        """List the tools again whenever the server says so; what it says meanwhile counts once."""
+        while await self._changed.wait():
+            self._changed.clear()
+            self._set(msgspec.structs.replace(self.status, offered=await _list(client)))
+            await asyncio.sleep(RELIST_S)
 
     async def _listen(self, client: Client) -> None:
         """Notice changes of a server whose era has streams of events for them."""

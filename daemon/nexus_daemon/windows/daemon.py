@@ -80,6 +80,7 @@ class Daemon:
             Subscriber(self._watched_paths, self._files_changed, self._files_reread),
             Subscriber(self._knowledge_paths, self._knowledge_changed),
             Subscriber(self.assistant_watch.paths, self.assistant_watch.changed),
+            Subscriber(self._approval_files, self._approvals_changed, self._approvals_changed),
             executor=self.workers.executor,
             report=self._watching_changed,
         )
@@ -111,10 +112,10 @@ class Daemon:
     def _make_servers(self) -> "FolderServers":
         from nexus_daemon.servers.folder_servers import FolderServers  # most folders have none
 
+        self.watcher.refresh()
         return FolderServers(
             self.workers,
-            inputs_of=lambda folder: self.windows.tables[folder.client].load_inputs,
-            is_trusted=lambda folder: self.windows.tables[folder.client].trusts(folder.path),
+            inputs_of=lambda folder: self.windows.tables[folder.client].inputs_of(folder, {}),
             changed=self._server_changed,
         )
 
@@ -221,7 +222,7 @@ class Daemon:
         await self.watcher.close()
         await self.assistant_watch.close()
         if self._servers is not None:
-            await asyncio.to_thread(self.servers.close)
+            await self.servers.close()
         for folder in self.windows.folders:
             self._close_later(folder.close())
         if self._closing:
@@ -269,6 +270,21 @@ class Daemon:
             if view.launch is not None and view.launch.hash == launch_hash:
                 params = protocol.McpDidChange(folder.uri, view.server.name, view.state)
                 folder.client.notify("nexus/mcp/didChange", params)
+
+    def _approval_files(self) -> set[str]:
+        """The files with approvals of MCP servers, beside the lists of trusted folders."""
+        if self._servers is None:
+            return set()
+        from nexus_context.servers.approvals import approvals_file  # as above
+
+        inputs = (table.load_inputs for table in self.windows.tables.values())
+        return {approvals_file(each.environ) for each in inputs if each.trust_file is not None}
+
+    def _approvals_changed(self, paths: set[str] | None) -> None:
+        if paths is None or not self._approval_files().isdisjoint(paths):
+            for folder in self.windows.folders:
+                if self._servers is not None and folder.snapshot is not None:
+                    self._close_later(self._servers.approvals_changed(folder, folder.snapshot))
 
     def _overdue(self, folder: LiveFolder) -> None:
         """Report that a folder could not be loaded in time; its last snapshot stays."""

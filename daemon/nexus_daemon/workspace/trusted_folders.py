@@ -5,13 +5,22 @@ from collections.abc import Mapping
 import msgspec
 
 from nexus_context.disk import files
-from nexus_context.folder.trust import TrustedFolders, trust_file, trusted_folders
+from nexus_context.folder.snapshot import LoadInputs
+from nexus_context.folder.trust import TrustedFolders, covers, trust_file, trusted_folders
 from nexus_daemon.process.state_files import write_file
 
 
 def read_trusted_folders(environ: Mapping[str, str]) -> tuple[str, ...]:
     """The folders that the user trusts, by real path. NoStateDirectoryError as `trust_file`."""
     return trusted_folders(files.read_text(trust_file(environ), limit=files.PROMPT_LIMIT).text)
+
+
+def is_trusted(folder: str, inputs: LoadInputs) -> bool:
+    """Whether the user trusts a folder at this moment, as its client or else the file says. In a thread."""
+    if inputs.trusted is not None or inputs.trust_file is None:
+        return inputs.trusted is True
+    text = files.read_text(inputs.trust_file, limit=files.PROMPT_LIMIT).text
+    return covers(trusted_folders(text), files.real_path(folder))
 
 
 def set_trust(environ: Mapping[str, str], folder: str, *, trusted: bool) -> bool:

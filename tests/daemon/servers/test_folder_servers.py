@@ -57,7 +57,7 @@ def test_an_approved_server_is_called(tmp_path: Path) -> None:
         assert answer["content"] == [{"type": "text", "text": '{"text": "hi"}'}]
         assert (answer["isError"], answer["tokens"] > 0) == (False, True)
         assert await servers.refused("mcp/call", server="test", tool="beta") == "unknown-tool"
-        assert "ready" in servers.told()
+        assert await wait_until(lambda: "ready" in servers.told())
         stopped = await servers.ask("mcp/stop", name="test")
         assert (stopped["state"], len(stopped["tools"])) == ("stopped", 2)  # what it offered is remembered
 
@@ -82,11 +82,7 @@ def test_another_launch_asks_again(tmp_path: Path) -> None:
 
             assert await wait_until(is_unapproved)
         configure(servers.desk)
-
-        async def is_approved() -> bool:
-            return await servers.state() == "stopped"
-
-        assert await wait_until(is_approved)
+        await servers.wait_for("stopped")
         await servers.ask("mcp/revoke", name="test")
         assert await servers.state() == "unapproved"
 
@@ -150,11 +146,7 @@ def test_a_change_while_it_runs_stops_calls(tmp_path: Path, program: Path) -> No
         await servers.ask("mcp/start", name="test")
         servers.write_tools(relist="Says that its tools changed.", alpha="Adds, and more.")
         await servers.call("relist")
-
-        async def is_changed() -> bool:
-            return await servers.state() == "changed"
-
-        assert await wait_until(is_changed)
+        await servers.wait_for("changed")
         assert await servers.refused("mcp/call", server="test", tool="alpha") == "mcp-changed"
 
     check(tmp_path, story)
@@ -202,11 +194,7 @@ def test_a_crash_is_told_and_the_server_starts_again(tmp_path: Path) -> None:
         servers.write_tools(crash="Ends.", alpha="Adds.")
         await servers.approve()
         assert await servers.refused("mcp/call", server="test", tool="crash") == "mcp-ended"
-
-        async def is_ready() -> bool:
-            return await servers.state() == "ready"
-
-        assert await wait_until(is_ready)
+        await servers.wait_for("ready")
         assert (await servers.call("alpha"))["content"]
 
     check(tmp_path, story)
@@ -250,7 +238,7 @@ def test_a_server_ends_with_the_daemon(tmp_path: Path) -> None:
     async def story(servers: Servers) -> None:
         await servers.approve()
         await servers.ask("mcp/start", name="test")
-        pids.extend(_servers_of(servers.directory))
+        pids.extend(servers.processes())
         assert len(pids) == 1
 
     check(tmp_path, story)
@@ -266,20 +254,6 @@ def test_the_settings_deny_a_tool(tmp_path: Path) -> None:
         assert servers.calls() == []
 
     check(tmp_path, story)
-
-
-def _servers_of(directory: Path) -> list[int]:
-    """The processes that were started for a directory."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal():
-            try:
-                words = (entry / "cmdline").read_bytes().split(b"\0")
-            except OSError:
-                continue
-            if os.fsencode(SERVER) in words and os.fsencode(directory) in words:
-                found.append(int(entry.name))
-    return found
 
 
 @pytest.mark.parametrize("tool", ["hang", "noise", "long", "flood"])
@@ -318,7 +292,7 @@ def test_what_a_server_started_ends_with_it(tmp_path: Path) -> None:
         servers.write_tools(child="Starts a process.")
         await servers.approve()
         await servers.call("child")
-        groups.extend(_servers_of(servers.directory))
+        groups.extend(servers.processes())
         assert len(processes_of(groups[0])) == 2
         await servers.ask("mcp/stop", name="test")
         assert processes_of(groups[0]) == []

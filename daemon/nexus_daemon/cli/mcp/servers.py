@@ -5,7 +5,6 @@ A server starts only in a trusted folder, and after its exact command was approv
 
 import argparse
 import json
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -112,7 +111,7 @@ def _approve(client: "FolderClient", options: argparse.Namespace) -> int:
         _print_differences(server)
     else:
         _print_launch(server)
-    if not _is_confirmed(options):
+    if not (options.yes or output.is_confirmed("mcp", "approve")):
         return 1
     params = protocol.ApproveParams(
         client.uri, name=server.name, hash=server.hash or "", pin=server.pin if is_change else None
@@ -137,18 +136,6 @@ def _print_launch(server: protocol.ServerInfo) -> None:
     output.line(f"  in          {visible_line(server.directory or '')}")
     for name, value in server.variables.items():
         output.line(f"  with        {visible_line(name)}={visible_line(value)}")
-
-
-def _is_confirmed(options: argparse.Namespace) -> bool:
-    if options.yes:
-        return True
-    if not output.can_ask():
-        output.complain(
-            "mcp", "it asks for confirmation, which needs a terminal; use --yes to approve without it."
-        )
-        return False
-    output.beside("Approve this? [y/N] ")
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _revoke(client: "FolderClient", options: argparse.Namespace) -> int:

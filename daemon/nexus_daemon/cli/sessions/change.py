@@ -1,7 +1,6 @@
 """`nexus sessions fork`, `rename` and `delete`."""
 
 import argparse
-import sys
 from collections.abc import Sequence
 
 from nexus_context.text.visible import visible_line
@@ -55,5 +54,4 @@ def _confirmed(sessions: Sequence[protocol.SessionInfo]) -> bool:
             f"  {visible_line(session.session)}: {messages}, changed {output.local_time(session.updated)}\n"
         )
     what = "this session" if len(sessions) == 1 else f"these {len(sessions):,} sessions"
-    output.beside(f"Delete {what} for good? [y/N] ")
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    return output.says_yes(f"Delete {what} for good?")
