@@ -37,6 +37,9 @@ LOGS = os.environ["NEXUS_LOG"] = os.path.join(STATE, "logs")
 for name in ("NEXUS_STATE", "XDG_STATE_HOME"):  # the second where a test hands on no variables of its own
     os.environ[name] = STATE
 
+# no test asks the keyring of whoever runs it
+os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.fail.Keyring"
+
 # else `nexus status` and `nexus stop` are about daemons that other tests, or the user, have started
 RUNTIME = os.environ["XDG_RUNTIME_DIR"] = os.path.join(STATE, "run")
 os.mkdir(RUNTIME, 0o700)

@@ -36,6 +36,7 @@ _TITLES = {
     "nexus/model": "Changing the model",
     "nexus/mcp/start": "Starting an MCP server",
     "nexus/mcp/call": "Calling a tool of an MCP server",
+    "nexus/mcp/login": "Waiting for you to sign in",
     "nexus/mcp": "Looking at MCP servers",
     "nexus/memory": "Searching the memory",
     "nexus/knowledge": "Searching the knowledge base",

@@ -21,6 +21,7 @@ from nexus_daemon.process.version import PROTOCOL, __version__
 from nexus_daemon.workspace.trusted_folders import set_trust
 from support.assistant_transcripts import example_session, write
 from support.client import Client, ReplyError
+from support.protected_server import browse, protected
 from support.waiting import block_until
 
 Json = Any
@@ -301,13 +302,7 @@ class _Recorder:
         (web / ".mcp.json").write_text(json.dumps({"mcpServers": {"notes": entry}}), encoding="utf-8")
         set_trust(environ(self.home), str(web), trusted=True)
 
-        def unapproved() -> Json:
-            servers = self.client.request("nexus/mcp/servers", folder)["servers"]
-            return next(
-                (each for each in servers if (each["name"], each["state"]) == ("notes", "unapproved")), None
-            )
-
-        server = block_until(unapproved, WATCHED_S)
+        server = block_until(lambda: self.server("notes", "unapproved", folder), WATCHED_S)
         self.ask("nexus/mcp/servers", folder)
         one = {**folder, "name": "notes"}
         self.ask("nexus/mcp/approve", {**one, "hash": server["hash"]})
@@ -320,6 +315,31 @@ class _Recorder:
         )
         for method in ("nexus/mcp/refresh", "nexus/mcp/stop", "nexus/mcp/revoke"):
             self.ask(method, one)
+        self.sign_in(folder)
+
+    def sign_in(self, folder: Json) -> None:
+        """Sign in to a server with a browser, and out again."""
+        one = {**folder, "name": "issues"}
+        with protected(self.home) as url:
+            text = json.dumps({"mcpServers": {"issues": {"type": "http", "url": url}}})
+            (self.home / "company" / "web" / ".mcp.json").write_text(text, encoding="utf-8")
+            server = block_until(lambda: self.server("issues", "unapproved", folder), WATCHED_S)
+            self.client.request("nexus/mcp/approve", {**one, "hash": server["hash"]})
+            sent = self.client.send_request("nexus/mcp/login", one)
+            shown = self.client.wait_for(lambda message: "Open this address" in str(message.get("params")))
+            browse(shown["params"]["message"].rpartition(" ")[2])
+            results = {
+                "nexus/mcp/login": self.client.wait_reply(sent)["result"],
+                "nexus/mcp/logout": self.client.request("nexus/mcp/logout", one),
+            }
+            for method, result in results.items():
+                result = {**result, "url": "https://issues.example.com/mcp"}
+                self.examples["requests"][method] = self.steady({"params": one, "result": result})
+
+    def server(self, name: str, state: str, folder: Json) -> Json:
+        """The server of a name, once it has a state."""
+        servers = self.client.request("nexus/mcp/servers", folder)["servers"]
+        return next((each for each in servers if (each["name"], each["state"]) == (name, state)), None)
 
     def ask_of_sessions(self, folder: Json) -> None:
         plan = {**folder, "session": "plan"}

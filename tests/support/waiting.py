@@ -5,6 +5,7 @@ How long is counted in pauses: where the machine is busy each takes longer, as d
 
 import asyncio
 import inspect
+import socket
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, overload
@@ -57,3 +58,17 @@ async def yield_to_loop(turns: int = 1) -> None:
     """Let the event loop run everything that is ready, once or several times."""
     for _ in range(turns):
         await asyncio.sleep(0)
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 where nobody listens."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def answers(port: int) -> bool:
+    """Whether somebody listens at a port of 127.0.0.1."""
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0

@@ -110,6 +110,11 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
         """The headers of its requests, as a person is shown them."""
         return {name: str(redact_arguments(value, name)) for name, value in self.headers.items()}
 
+    @property
+    def signs_in(self) -> bool:
+        """Whether the user can sign in to it: it is reached by HTTP, and its file has no other way."""
+        return bool(self.url) and not any(name.lower() == "authorization" for name in self.headers)
+
     def environment(self, environ: Mapping[str, str]) -> dict[str, str]:
         """The variables that its process gets. LaunchError for one that is not set."""
         inherited = {name: environ[name] for name in INHERITED if name in environ}

@@ -74,18 +74,29 @@ async def show_context(
     params = {"uri": path_to_uri(path), "takeFocus": True}
     if place is not None:
         params["selection"] = place
-    if client.capabilities.shows_documents:
-        try:
-            reply = await client.ask("window/showDocument", params, Any, timeout_s=REPLY_S)
-        except (ClientError, DisconnectedError, TimeoutError):
-            reply = None
-        if isinstance(reply, dict) and reply.get("success") is True:
-            return
+    if await _is_opened(client, params):
+        return
     line = "" if not isinstance(place, dict) else f", line {place['start']['line'] + 1}"
     _say(
         client,
         f"The context of {_name(client, folder)} has {preview.tokens:,} tokens; it is in {path}{line}.",
     )
+
+
+async def open_page(client: "Connection", address: str) -> None:
+    """Open a page in the user's browser, or say where it is."""
+    if not await _is_opened(client, {"uri": address, "external": True, "takeFocus": True}):
+        _say(client, f"Open this address to sign in: {address}")
+
+
+async def _is_opened(client: "Connection", params: dict[str, Any]) -> bool:
+    if not client.capabilities.shows_documents:
+        return False
+    try:
+        reply = await client.ask("window/showDocument", params, Any, timeout_s=REPLY_S)
+    except (ClientError, DisconnectedError, TimeoutError):
+        return False
+    return isinstance(reply, dict) and reply.get("success") is True
 
 
 def _write(client: "Connection", folder: str, text: str) -> str:

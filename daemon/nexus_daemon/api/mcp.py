@@ -1,5 +1,7 @@
 """`nexus/mcp/*`: the MCP servers of a folder. Nothing starts without trust and approval."""
 
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -14,7 +16,7 @@ from nexus_context.tokens import TokenCounter
 from nexus_context.turn.offered_tools import offered_tools as select_tools
 from nexus_context.turn.request import Options
 from nexus_daemon import protocol
-from nexus_daemon.api import resolve
+from nexus_daemon.api import editor_answers, resolve
 from nexus_daemon.lsp import convert
 from nexus_daemon.lsp.convert import Locator
 from nexus_daemon.process import lazy
@@ -97,6 +99,33 @@ async def call(client: "Connection", params: protocol.ServerCallParams) -> proto
     await client.work(_check_permission, snapshot, view, params.tool)
     answer = await client.daemon.servers.call(view, tool=params.tool, arguments=params.arguments)
     return await client.work(_call_result, snapshot, answer)
+
+
+async def login(client: "Connection", params: protocol.ServerParams) -> protocol.ServerInfo:
+    """Have the user sign in to a server with OAuth, and start it. The answer comes when that is done.
+
+    The page is opened with `window/showDocument`, or its address is told with `window/showMessage`. Tokens
+    are kept in the system's keyring, else in a file for the user alone.
+    """
+    return await sign_in(client, params, open_page=partial(editor_answers.open_page, client))
+
+
+async def sign_in(
+    client: "Connection", params: protocol.ServerParams, *, open_page: Callable[[str], Awaitable[None]]
+) -> protocol.ServerInfo:
+    """As `login`, with a page that is opened so."""
+    folder = client.folders.at(params.workspace_folder)
+    snapshot = await folder.current()
+    view = await client.daemon.servers.sign_in(folder, snapshot, params.name, open_page=open_page)
+    return (await _infos(client, snapshot, [view]))[0]
+
+
+async def logout(client: "Connection", params: protocol.ServerParams) -> protocol.ServerInfo:
+    """Delete the tokens of a server, and end it."""
+    folder = client.folders.at(params.workspace_folder)
+    snapshot = await folder.current()
+    view = await client.daemon.servers.sign_out(folder, snapshot, params.name)
+    return (await _infos(client, snapshot, [view]))[0]
 
 
 async def _info(

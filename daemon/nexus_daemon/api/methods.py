@@ -130,6 +130,8 @@ METHODS: dict[str, Method] = {
     "nexus/mcp/refresh": _method(
         lambda: (protocol.ServerParams, protocol.ServerInfo), lambda: api.mcp.refresh
     ),
+    "nexus/mcp/login": _method(lambda: (protocol.ServerParams, protocol.ServerInfo), lambda: api.mcp.login),
+    "nexus/mcp/logout": _method(lambda: (protocol.ServerParams, protocol.ServerInfo), lambda: api.mcp.logout),
     "nexus/mcp/call": _method(
         lambda: (protocol.ServerCallParams, protocol.ServerCallResult), lambda: api.mcp.call
     ),

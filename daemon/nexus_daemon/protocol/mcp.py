@@ -62,8 +62,8 @@ class ServerInfo(Sparse, frozen=True):
     transport: Annotated[str, OneOf("stdio", "http", "sse")]  # `stdio`, `http` or `sse`
     # `disabled` in its file; `untrusted`: the folder is not trusted; `unapproved`: the user has not approved
     # what it would start; `stopped`: it may start; `starting`; `ready`; `changed`: it runs, but offers
-    # something else than what was approved, so it is not called; `failed`; `needs-auth`: somebody has to
-    # sign in
+    # something else than what was approved, so it is not called; `failed`; `needs-auth`: the user has to
+    # sign in (`nexus/mcp/login`), or its file gives an Authorization header that it refuses
     state: Annotated[str, STATES]
     hash: str | None = None  # what an approval is bound to; absent if it cannot be started as configured
     command: str | None = None  # what it would start, in the words of a shell; secrets are covered

@@ -13,10 +13,12 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -34,6 +36,7 @@ from nexus_daemon.servers import approval_file, server_log
 from nexus_daemon.servers.process_guard import ProcessGuard
 from nexus_daemon.servers.server_log import ServerLog
 from nexus_daemon.servers.server_thread import ServerThread
+from nexus_daemon.servers.token_store import SERVICE, delete_tokens, saved_at
 from nexus_daemon.workspace.folders import Folder
 from nexus_daemon.workspace.queue import TaskQueue
 from nexus_daemon.workspace.trusted_folders import is_trusted
@@ -98,6 +101,7 @@ class FolderServers:
         self._guard = ProcessGuard()
         self._running: dict[RunKey, RunningServer] = {}
         self._users: dict[RunKey, set[Folder]] = {}
+        self._states = WeakKeyDictionary[Folder, dict[str, State]]()  # of servers by name, as last looked at
         self._starting = asyncio.Lock()
         self._is_closed = False
 
@@ -110,9 +114,12 @@ class FolderServers:
 
     async def _views(self, folder: Folder, snapshot: Snapshot, servers: list[McpServer]) -> list[ServerView]:
         statuses = {key: running.status for key, running in self._running.items()}
-        return await self._workers.run(
+        views = await self._workers.run(
             _read_views, folder.path, snapshot, servers, inputs=self._inputs_of(folder), statuses=statuses
         )
+        states = {view.server.name: view.state for view in views}
+        self._states[folder] = {**self._states.get(folder, {}), **states}
+        return views
 
     async def view(self, folder: Folder, snapshot: Snapshot, name: str) -> ServerView:
         """One server. RequestError if there is none of this name."""
@@ -156,9 +163,7 @@ class FolderServers:
         """Take an approval back, and end the servers that run by it."""
         launch = _launch_of(await self.view(folder, snapshot, name))
         await self._writing(partial(approval_file.revoke, self._inputs_of(folder).environ, launch))
-        for key in [key for key in self._users if key.launch_hash == launch.hash]:
-            await self._end(key)
-        self._report(launch.hash)
+        await self._end_all(launch)
 
     async def _writing(self, write: Callable[[], Any]) -> None:
         try:
@@ -167,6 +172,55 @@ class FolderServers:
             raise RequestError(
                 f"The approval cannot be written: {error.strerror or error}.", code="mcp-not-written"
             ) from None
+
+    # ------------------------------------------------------------ signing in
+
+    async def sign_in(
+        self, folder: Folder, snapshot: Snapshot, name: str, *, open_page: Callable[[str], Awaitable[None]]
+    ) -> ServerView:
+        """Have the user sign in on the page of an address, and start the server.
+
+        RequestError if it may not start, nobody can sign in to it, or that fails.
+        """
+        view = await self.view(folder, snapshot, name)
+        launch = _startable(view)
+        if not launch.signs_in:
+            raise RequestError(
+                f"Nobody can sign in to the server {name!r}: it is a process, or its file gives the "
+                "Authorization header.",
+                code="mcp-no-sign-in",
+            )
+        await self._workers.run(_import_sdk)
+        page: Future[str] = Future()
+        work = _sign_in(launch, self._inputs_of(folder).environ, show_page=page.set_result)
+        signing, shown = asyncio.wrap_future(self._thread.submit(work)), asyncio.wrap_future(page)
+        either: list[asyncio.Future[Any]] = [signing, shown]
+        try:
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            if shown.done():
+                await open_page(shown.result())
+            await signing
+        finally:
+            signing.cancel()
+        await self._end(view.key)
+        return await self.start(folder, snapshot, name)
+
+    async def sign_out(self, folder: Folder, snapshot: Snapshot, name: str) -> ServerView:
+        """Forget the tokens of a server, and end it. RequestError if a keyring may still have them."""
+        launch = _launch_of(await self.view(folder, snapshot, name))
+        try:
+            is_forgotten = await delete_tokens(self._inputs_of(folder).environ, launch.hash)
+        except OSError as error:
+            raise RequestError(
+                f"The tokens cannot be deleted: {error.strerror or error}.", code="mcp-not-written"
+            ) from None
+        await self._end_all(launch)
+        if not is_forgotten:
+            raise RequestError(
+                f"The system's keyring does not answer. Delete the entry {launch.hash} of `{SERVICE}` there.",
+                code="mcp-no-keyring",
+            )
+        return await self.view(folder, snapshot, name)
 
     # ------------------------------------------------------------ running
 
@@ -274,10 +328,16 @@ class FolderServers:
             await self.release(folder, frozenset(view.key for view in views if view.state in may_run))
 
     async def approvals_changed(self, folder: Folder, snapshot: Snapshot) -> None:
-        """Take in that another process may have approved servers of a folder, or taken that back."""
+        """Take in what another process did: approved servers of a folder, took that back, or signed in."""
+        before, environ = self._states.get(folder, {}), self._inputs_of(folder).environ
         await self.follow(folder, snapshot)
         for view in await self.views(folder, snapshot):
-            if view.launch is not None:
+            if view.state == "needs-auth":
+                saved = await self._workers.run(saved_at, environ, view.key.launch_hash)
+                if saved > view.started:  # it may start again
+                    await self._end(view.key)
+                    self._report(view.key.launch_hash)
+            if view.state != before.get(view.server.name, view.state):
                 self._report(view.key.launch_hash)
 
     async def close(self) -> None:
@@ -318,6 +378,12 @@ class FolderServers:
         self._users.pop(key, None)
         if running is not None:
             await asyncio.wrap_future(self._thread.submit(running.stop()))
+
+    async def _end_all(self, launch: Launch) -> None:
+        """End the servers of a launch, whatever values they were sent."""
+        for key in [key for key in self._users if key.launch_hash == launch.hash]:
+            await self._end(key)
+        self._report(launch.hash)
 
     def _may_start(self, launch: Launch, key: RunKey, environ: Mapping[str, str]) -> bool:
         """Whether a launch still starts what was approved, in a trusted folder (rule 1). In a thread."""
@@ -512,6 +578,20 @@ async def _make_running(
         may_start=may_start,
         on_change=on_change,
     )
+
+
+async def _sign_in(launch: Launch, environ: Mapping[str, str], *, show_page: Callable[[str], Any]) -> None:
+    import httpx2
+
+    from nexus_daemon.servers.sign_in import sign_in
+
+    try:
+        await sign_in(launch, environ, show_page=show_page)
+    except (httpx2.HTTPError, OSError) as error:
+        raise RequestError(
+            f"Signing in to the server {launch.name!r} failed: {type(error).__name__}.",
+            code="mcp-sign-in-failed",
+        ) from None
 
 
 async def _settled(running: "RunningServer") -> None:

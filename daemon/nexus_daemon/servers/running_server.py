@@ -153,7 +153,7 @@ class RunningServer:
                 break
             failures = 1 if time.monotonic() - began > STEADY_S else failures + 1
             if self._wants_sign_in.is_set():
-                error = _Ending("The server wants somebody to sign in.", is_final=True, state="needs-auth")
+                error = _Ending(_refusal_text(self.launch), is_final=True, state="needs-auth")
             if error.is_final or failures > MOST_RESTARTS or not self._was_ready:
                 self._set(ServerStatus(error.state, self.status.offered, error.text, self.status.started))
                 self.settled.set()
@@ -217,9 +217,9 @@ class RunningServer:
 
     async def _watch(self, client: Client, ended: asyncio.Event) -> None:
         """Follow changes of the tools until it ends or is to be stopped."""
+        ends = (ended.wait(), self._stop.wait(), self._wants_sign_in.wait())
         waiting: list[asyncio.Future[Any]] = [
-            asyncio.ensure_future(each)
-            for each in (ended.wait(), self._stop.wait(), self._list_changes(client))
+            asyncio.ensure_future(each) for each in (*ends, self._list_changes(client))
         ]
         listener = asyncio.ensure_future(self._listen(client))
         try:
@@ -254,6 +254,12 @@ class RunningServer:
         if status != self.status:
             self.status = status
             self._on_change(self)
+
+
+def _refusal_text(launch: Launch) -> str:
+    if launch.signs_in:
+        return f"The server wants somebody to sign in: `nexus mcp login {launch.name}`."
+    return "The server refuses the Authorization header that its file gives."
 
 
 class _Ending(msgspec.Struct, frozen=True):

@@ -58,6 +58,7 @@ REPEATABLE = frozenset(
         "nexus/mcp/start",
         "nexus/mcp/stop",
         "nexus/mcp/refresh",
+        "nexus/mcp/logout",
         "nexus/memory/query",
         "nexus/memory/list",
         "nexus/knowledge/query",

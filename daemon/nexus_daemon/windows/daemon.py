@@ -281,7 +281,8 @@ class Daemon:
         return {approvals_file(each.environ) for each in inputs if each.trust_file is not None}
 
     def _approvals_changed(self, paths: set[str] | None) -> None:
-        if paths is None or not self._approval_files().isdisjoint(paths):
+        directories = {os.path.dirname(path) for path in self._approval_files()}  # tokens are there, too
+        if paths is None or not directories.isdisjoint(map(os.path.dirname, paths)):
             for folder in self.windows.folders:
                 if self._servers is not None and folder.snapshot is not None:
                     self._close_later(self._servers.approvals_changed(folder, folder.snapshot))

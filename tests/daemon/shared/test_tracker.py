@@ -147,6 +147,7 @@ def test_every_request_is_known_to_be_repeatable_or_not() -> None:
         "nexus/agent/call",
         "nexus/event/publish",
         "nexus/mcp/call",
+        "nexus/mcp/login",
         "nexus/workspace/init",
     }
     requests = {name for name in OFFER.features if name.startswith("textDocument/code")}

@@ -42,6 +42,8 @@ export interface Requests {
   "nexus/mcp/start": { params: ServerParams; result: ServerInfo };
   "nexus/mcp/stop": { params: ServerParams; result: ServerInfo };
   "nexus/mcp/refresh": { params: ServerParams; result: ServerInfo };
+  "nexus/mcp/login": { params: ServerParams; result: ServerInfo };
+  "nexus/mcp/logout": { params: ServerParams; result: ServerInfo };
   "nexus/mcp/call": { params: ServerCallParams; result: ServerCallResult };
   "nexus/memory/query": { params: MemoryQueryParams; result: MemoryQueryResult };
   "nexus/memory/list": { params: MemoryListParams; result: MemoryListResult };
@@ -1498,7 +1500,8 @@ export interface ServerInfo {
   /**
    * `disabled` in its file; `untrusted`: the folder is not trusted; `unapproved`: the user has not approved what it
    * would start; `stopped`: it may start; `starting`; `ready`; `changed`: it runs, but offers something else than what
-   * was approved, so it is not called; `failed`; `needs-auth`: somebody has to sign in
+   * was approved, so it is not called; `failed`; `needs-auth`: the user has to sign in (`nexus/mcp/login`), or its file
+   * gives an Authorization header that it refuses
    */
   state:
     | "disabled"

@@ -1,4 +1,4 @@
-"""`nexus mcp list`, `approve`, `revoke`, `tools`, `call`, `logs` and `diff`: the MCP servers of a folder.
+"""`nexus mcp list`, `approve`, `login` and so on: the MCP servers of a folder.
 
 A server starts only in a trusted folder, and after its exact command was approved.
 """
@@ -6,6 +6,7 @@ A server starts only in a trusted folder, and after its exact command was approv
 import argparse
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -50,6 +51,8 @@ def run(options: argparse.Namespace) -> int:
         "revoke": _revoke,
         "tools": _print_tools,
         "call": _call,
+        "login": _login,
+        "logout": _logout,
         "logs": _print_log,
         "diff": _print_changes,
     }
@@ -197,6 +200,26 @@ def _call(client: "FolderClient", options: argparse.Namespace) -> int:
             other = f"({part.get('type')}: {part.get('mimeType') or 'data'})"
             output.page(visible(text if isinstance(text, str) else other) + "\n")
     return 1 if result.is_error else 0
+
+
+def _login(client: "FolderClient", options: argparse.Namespace) -> int:
+    from nexus_daemon.api import mcp
+
+    async def open_page(address: str) -> None:
+        output.beside(f"Open this address in a browser on this machine, and sign in:\n  {address}\n")
+
+    sign_in = partial(mcp.sign_in, open_page=open_page)
+    server = client.ask(sign_in, protocol.ServerParams(client.uri, name=options.name))
+    output.line(f"{visible_line(server.name)} {STATES.get(server.state, server.state)}.")
+    return 0 if server.state in ("ready", "changed") else 1
+
+
+def _logout(client: "FolderClient", options: argparse.Namespace) -> int:
+    from nexus_daemon.api import mcp
+
+    client.ask(mcp.logout, protocol.ServerParams(client.uri, name=options.name))
+    output.line(f"Nexus has no tokens of {visible_line(options.name)} any more.")
+    return 0
 
 
 def _print_log(client: "FolderClient", options: argparse.Namespace) -> int:

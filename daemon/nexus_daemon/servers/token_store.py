@@ -1,0 +1,100 @@
+"""Tokens of servers that the user signed in to: in the system's keyring, else in a file for this user alone.
+
+1. A file for each launch says that there are tokens, so that nobody asks the keyring without need. It holds
+   them only where the keyring cannot: where there is none, or it fails or hangs.
+2. A keyring may hang, or wait for its user. It is asked in a thread of its own, for KEYRING_S at most, and
+   after that no more by this process.
+"""
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from typing import Any
+
+from nexus_context.disk import files
+from nexus_context.disk.user_state import state_directory
+from nexus_daemon.process.state_files import write_file
+
+SERVICE = "nexus-mcp"
+KEYRING_S = 20.0
+LARGEST = 1 << 20  # bytes of tokens
+IN_KEYRING = '"keyring"\n'
+
+_hangs = threading.Event()
+
+
+def tokens_file(environ: Mapping[str, str], launch_hash: str) -> str:
+    """The absolute path of the file of a launch. NoStateDirectoryError if nothing says where it is."""
+    return os.path.join(state_directory(environ), "trust", f"tokens-{launch_hash}.json")
+
+
+def saved_at(environ: Mapping[str, str], launch_hash: str) -> float:
+    """When tokens were saved last, by `time.time()`; 0 if there are none. In a thread."""
+    try:
+        return os.stat(tokens_file(environ, launch_hash)).st_mtime
+    except OSError:
+        return 0.0
+
+
+async def load_tokens(environ: Mapping[str, str], launch_hash: str) -> str | None:
+    """What was saved last; None if there is nothing, or the keyring does not give it."""
+    path = tokens_file(environ, launch_hash)
+    text = (await asyncio.to_thread(files.read_text, path, limit=LARGEST)).text
+    if text != IN_KEYRING:
+        return text
+    saved: str | None = await _ask_keyring(lambda keyring: keyring.get_password(SERVICE, launch_hash))
+    return saved
+
+
+async def save_tokens(environ: Mapping[str, str], launch_hash: str, text: str) -> None:
+    """Keep a text. OSError if neither the keyring nor the disk takes it."""
+
+    def save(keyring: Any) -> bool:
+        keyring.set_password(SERVICE, launch_hash, text)
+        return bool(keyring.get_password(SERVICE, launch_hash) == text)  # some forget what they are given
+
+    kept = IN_KEYRING if await _ask_keyring(save) else text
+    await asyncio.to_thread(write_file, tokens_file(environ, launch_hash), kept.encode())
+
+
+async def delete_tokens(environ: Mapping[str, str], launch_hash: str) -> bool:
+    """Forget what was saved; False if the keyring may still have it. OSError if the disk has."""
+
+    def delete(keyring: Any) -> bool:
+        with suppress(keyring.errors.PasswordDeleteError):  # it is not there
+            keyring.delete_password(SERVICE, launch_hash)
+        return True
+
+    path = tokens_file(environ, launch_hash)
+    text = (await asyncio.to_thread(files.read_text, path, limit=LARGEST)).text
+    is_forgotten = text != IN_KEYRING or bool(await _ask_keyring(delete))
+    with suppress(FileNotFoundError):
+        await asyncio.to_thread(os.unlink, path)
+    return is_forgotten
+
+
+async def _ask_keyring(ask: Callable[[Any], Any]) -> Any:
+    """What the keyring answers; None if there is none, or it fails or hangs."""
+    if _hangs.is_set():
+        return None
+    answer: Future[Any] = Future()
+    threading.Thread(target=_answer, args=(ask, answer), name="nexus-keyring", daemon=True).start()
+    try:
+        return await asyncio.wait_for(asyncio.wrap_future(answer), KEYRING_S)
+    except TimeoutError:
+        _hangs.set()
+        return None
+
+
+def _answer(ask: Callable[[Any], Any], answer: Future[Any]) -> None:
+    value = None
+    with suppress(Exception):  # whatever a keyring of the system raises, and ImportError without the extra
+        import keyring
+        import keyring.errors
+
+        value = ask(keyring)
+    with suppress(InvalidStateError):  # nobody waits any more
+        answer.set_result(value)
