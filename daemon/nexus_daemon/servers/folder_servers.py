@@ -15,7 +15,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -83,7 +82,7 @@ class ServerView(msgspec.Struct, frozen=True, kw_only=True):
 class FolderServers:
     """The servers of all folders. `changed` is called on the loop with the hash of a launch.
 
-    `inputs_of` gives what a folder is loaded with; KeyError if its client has left.
+    `inputs_of` gives what a folder is loaded with, from any thread.
     """
 
     def __init__(
@@ -117,7 +116,7 @@ class FolderServers:
         views = await self._workers.run(
             _read_views, folder.path, snapshot, servers, inputs=self._inputs_of(folder), statuses=statuses
         )
-        states = {view.server.name: view.state for view in views}
+        states: dict[str, State] = {view.server.name: view.state for view in views}
         self._states[folder] = {**self._states.get(folder, {}), **states}
         return views
 
@@ -391,11 +390,8 @@ class FolderServers:
             return False
         if not (launch.is_of_user or approval_file.read_approvals(environ).allows(launch.hash)):
             return False
-        for folder in tuple(self._users.get(key, ())):
-            with suppress(KeyError):
-                if is_trusted(folder.path, self._inputs_of(folder)):
-                    return True
-        return False
+        users = tuple(self._users.get(key, ()))
+        return any(is_trusted(folder.path, self._inputs_of(folder)) for folder in users)
 
     async def _pin(self, folder: Folder, running: "RunningServer") -> None:
         """Keep what a server offers when it is first seen (rule 3)."""

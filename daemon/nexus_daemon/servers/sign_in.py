@@ -9,8 +9,10 @@
 """
 
 import asyncio
+import ipaddress
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing, suppress
 from typing import Any
 
 import httpx2
@@ -32,7 +34,6 @@ from nexus_daemon.servers.redirect_listener import RedirectListener, SignInError
 from nexus_daemon.servers.token_store import load_tokens, save_tokens
 
 SIGN_IN_S = 300.0  # that a person may take
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
 MOST_REDIRECTS = 3
 _PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
@@ -106,12 +107,11 @@ class SavedTokens(httpx2.Auth):
         for _ in range(2):
             if self._launch.signs_in:
                 # the flow is left before the request, so that it neither asks anybody nor holds its lock
-                flow = self._provider.async_auth_flow(request)
-                outgoing = await anext(flow)
-                while outgoing is not request:
-                    _check_address(outgoing.url, self._launch)
-                    outgoing = await flow.asend((yield outgoing))
-                await flow.aclose()
+                async with aclosing(self._provider.async_auth_flow(request)) as flow:
+                    outgoing = await anext(flow)
+                    while outgoing is not request:
+                        _check_address(outgoing.url, self._launch)
+                        outgoing = await flow.asend((yield outgoing))
             sent = request.headers.get("authorization")
             response = yield request
             if response.status_code != 401:
@@ -133,17 +133,13 @@ class _Flow(httpx2.Auth):
     async def async_auth_flow(
         self, request: httpx2.Request
     ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        flow = self._provider.async_auth_flow(request)
-        try:
-            outgoing = await anext(flow)
-            while True:
-                if outgoing is not request:
-                    _check_address(outgoing.url, self._launch)
-                outgoing = await flow.asend((yield outgoing))
-        except StopAsyncIteration:
-            return
-        finally:
-            await flow.aclose()
+        async with aclosing(self._provider.async_auth_flow(request)) as flow:
+            with suppress(StopAsyncIteration):
+                outgoing = await anext(flow)
+                while True:
+                    if outgoing is not request:
+                        _check_address(outgoing.url, self._launch)
+                    outgoing = await flow.asend((yield outgoing))
 
 
 async def sign_in(launch: Launch, environ: Mapping[str, str], *, show_page: Callable[[str], Any]) -> None:
@@ -162,7 +158,7 @@ async def sign_in(launch: Launch, environ: Mapping[str, str], *, show_page: Call
         raise SignInError(
             f"Nobody signed in within {SIGN_IN_S / 60:g} minutes.", code="mcp-sign-in-refused"
         ) from None
-    except OAuthFlowError as error:  # its text may quote an answer
+    except (OAuthFlowError, ValueError, httpx2.InvalidURL) as error:  # its text may quote an answer
         raise SignInError(
             f"The server's sign-in gave an answer that cannot be used ({type(error).__name__}).",
             code="mcp-sign-in-failed",
@@ -211,7 +207,7 @@ def _origin(request: httpx2.Request) -> tuple[Any, ...]:
 
 def _check_address(url: httpx2.URL, launch: Launch) -> None:
     """SignInError for an address that rule 2 excludes."""
-    is_local, is_local_server = url.host in LOOPBACK, httpx2.URL(launch.url).host in LOOPBACK
+    is_local, is_local_server = _is_local(url.host), _is_local(httpx2.URL(launch.url).host)
     if (is_local and is_local_server) or (url.scheme == "https" and not is_local):
         return
     raise SignInError(
@@ -219,6 +215,14 @@ def _check_address(url: httpx2.URL, launch: Launch) -> None:
         "https is, or this machine for a server on this machine.",
         code="mcp-sign-in-failed",
     )
+
+
+def _is_local(host: str) -> bool:
+    name = host.rstrip(".").lower()
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return name == "localhost" or name.endswith(".localhost")
 
 
 def _client_metadata(redirect_uri: str) -> OAuthClientMetadata:

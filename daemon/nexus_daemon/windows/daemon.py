@@ -15,6 +15,8 @@ from collections.abc import Coroutine, Iterator
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
+
 from nexus_context.config.picked_model import leaves_model_to_editor
 from nexus_context.errors import Problem
 from nexus_context.folder.layers.walk import CONFIG_DIRECTORY
@@ -115,9 +117,16 @@ class Daemon:
         self.watcher.refresh()
         return FolderServers(
             self.workers,
-            inputs_of=lambda folder: self.windows.tables[folder.client].inputs_of(folder, {}),
+            inputs_of=self._server_inputs,
             changed=self._server_changed,
         )
+
+    def _server_inputs(self, folder: LiveFolder) -> LoadInputs:
+        """What a folder is loaded with; one whose client has left is not trusted."""
+        table = self.windows.tables.get(folder.client)
+        if table is None:
+            return msgspec.structs.replace(self.load_inputs, trusted=False)
+        return table.inputs_of(folder, {})
 
     @cached_property
     def followers(self) -> "SessionFollowers":

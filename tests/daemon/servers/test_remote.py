@@ -49,7 +49,7 @@ def serving(answer: Answer, certificate: Path | None = None) -> Iterator[str]:
 
         do_GET = do_POST = do_DELETE = answer  # noqa: N815
 
-        def log_message(self, *_: Any) -> None:
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
             pass
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)

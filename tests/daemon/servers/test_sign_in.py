@@ -206,7 +206,7 @@ def test_who_cannot_sign_in(tmp_path: Path) -> None:
 class InMemory(KeyringBackend):
     """A keyring that works, for as long as it does not hang."""
 
-    priority = 1.0
+    priority = 1.0  # pyright: ignore[reportAssignmentType]
 
     def __init__(self) -> None:
         self.passwords: dict[tuple[str, str], str] = {}
