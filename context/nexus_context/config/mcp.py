@@ -28,6 +28,7 @@ from nexus_context.config.check import (
 )
 from nexus_context.config.fast_check import COMMENT_PREFIX
 from nexus_context.config.mcp_checks import FileFacts, check_server
+from nexus_context.config.package_runners import InstalledLookup, InstalledPackage
 from nexus_context.errors import Problem, Related, Severity, Span
 from nexus_context.text.json import JsonDocument, Pointer
 
@@ -90,13 +91,15 @@ def read_servers(
     folder: str,
     environ: Mapping[str, str],
     which: Callable[[str], str | None],
+    installed: InstalledLookup = lambda _package, _directory: InstalledPackage(),
     is_foreign: bool = False,
 ) -> tuple[tuple[McpServer, ...], tuple[Problem, ...]]:
     """The servers of one file in order, and everything wrong with them in the order of the text.
 
     `folder` is the absolute directory at which relative paths start. `environ` contains the variables that
-    are set; `which` finds a program by name or absolute path. `is_foreign`: the file belongs to another tool,
-    so that an unknown key is only a warning. An empty file has no servers.
+    are set; `which` finds a program by name or absolute path, `installed` what this machine has of a package.
+    `is_foreign`: the file belongs to another tool, so that an unknown key is only a warning. An empty file
+    has no servers.
     """
     if nothing_in(document):
         return (), ()
@@ -111,7 +114,15 @@ def read_servers(
     if len(entries) > MOST_SERVERS:
         problems.append(_too_many(document, entries[MOST_SERVERS].name_span))
         del entries[MOST_SERVERS:]
-    around = FileFacts(folder, environ, which, _inputs(document.value), form=form, is_foreign=is_foreign)
+    around = FileFacts(
+        folder=folder,
+        environ=environ,
+        which=which,
+        installed=installed,
+        inputs=_inputs(document.value),
+        form=form,
+        is_foreign=is_foreign,
+    )
     node = load_schema(MCP_SCHEMA)["definitions"][_NODES[form]]
     servers = []
     for entry in entries:

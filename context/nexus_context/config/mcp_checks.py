@@ -7,6 +7,11 @@ from typing import Any
 import msgspec
 
 from nexus_context.config.fast_check import COMMENT_PREFIX
+from nexus_context.config.package_runners import (
+    InstalledLookup,
+    explain_unpinned,
+    find_unpinned,
+)
 from nexus_context.config.references import Reference, references_in, without_references
 from nexus_context.errors import Edit, Fix, Problem, Severity, Span
 from nexus_context.text.json import JsonDocument, Pointer
@@ -28,6 +33,7 @@ class FileFacts(msgspec.Struct, frozen=True):
     folder: str
     environ: Mapping[str, str]
     which: Callable[[str], str | None]
+    installed: InstalledLookup
     inputs: frozenset[str]
     form: str
     is_foreign: bool
@@ -49,6 +55,7 @@ def check_server(
     if isinstance(entry.get("url"), str):
         problems += _url_problems(document, (*pointer, "url"), entry["url"], entry, around=around)
     problems += _command_problems(document, pointer, entry, around)
+    problems += _package_problems(document, pointer, entry, around)
     for value in server_texts(pointer, entry):
         problems += [
             problem
@@ -126,14 +133,50 @@ def _command_problems(
     return [_problem(document, place, "mcp.command-not-found", Severity.WARNING, message=message)]
 
 
+def _package_problems(
+    document: JsonDocument, pointer: Pointer, entry: Mapping[str, Any], around: FileFacts
+) -> Iterator[Problem]:
+    """A warning for each package of which another version may run tomorrow than was approved today."""
+    command, places, words = entry.get("command"), list[Pointer](), list[str]()
+    for key in ("command", "args"):
+        value = entry.get(key)
+        if isinstance(value, str) and key == "command":
+            places.append((*pointer, key))
+            words.append(value)
+        for index, item in enumerate(value) if isinstance(value, list) else ():
+            places.append((*pointer, key, index))
+            words.append(item if isinstance(item, str) else "")
+    if not command or not words:
+        return
+    directory = _working_directory(entry.get("cwd"), around.folder)
+    for package in find_unpinned(words):
+        installed = around.installed(package, directory)
+        if installed.is_of_folder:
+            continue
+        value = ServerText(places[package.word], words[package.word], "")
+        span = _inner_span(document, value, Span(package.start, len(value.text)))
+        fix = None
+        if installed.version is not None and _is_plain(document, value):
+            edit = Edit(
+                Span(span.start + package.version_start - package.start, span.end),
+                f"{package.separator}{installed.version}",
+            )
+            fix = Fix(f"Pin version {installed.version}", (edit,))
+        message = explain_unpinned(package, installed.version)
+        yield Problem(document.path, span, "mcp.unpinned", Severity.WARNING, message=message, fix=fix)
+
+
+def _working_directory(cwd: Any, folder: str) -> str:
+    if isinstance(cwd, str) and cwd and "${" not in cwd:
+        return cwd if cwd.startswith("/") else f"{folder}/{cwd}"
+    return folder
+
+
 def _search_name(command: str, cwd: Any, folder: str) -> str:
     """The program to search: a bare name as it is, a relative path from the server's working directory."""
     if "/" not in command or command.startswith("/"):
         return command
-    start = folder
-    if isinstance(cwd, str) and cwd and "${" not in cwd:
-        start = cwd if cwd.startswith("/") else f"{folder}/{cwd}"
-    return f"{start.rstrip('/')}/{command}"
+    return f"{_working_directory(cwd, folder).rstrip('/')}/{command}"
 
 
 def _reference_problems(

@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from nexus_context.config.package_runners import explain_unpinned, find_unpinned
 from nexus_context.disk.files import exists
 from nexus_context.errors import RequestError
+from nexus_context.folder.layers.installed_packages import installed_lookup
 from nexus_context.folder.snapshot import Snapshot
 from nexus_context.servers.changes import DefinitionChange
 from nexus_context.servers.definitions import ServerDefinitions
+from nexus_context.servers.launch import Launch
 from nexus_context.servers.offered import count_tools, offered_tools
 from nexus_context.tokens import TokenCounter
 from nexus_context.turn.offered_tools import offered_tools as select_tools
@@ -176,6 +179,7 @@ def _build(view: ServerView, counter: TokenCounter, locate: Locator, environ: An
             headers=launch.printable_headers,
             url=launch.text if launch.url else None,
             log=convert.path_to_uri(log) if view.started or exists(log) else None,
+            warnings=_warnings(launch, environ),
         )
     if definitions is None:
         return info
@@ -198,6 +202,12 @@ def _build(view: ServerView, counter: TokenCounter, locate: Locator, environ: An
         prompts=[str(each.get("name")) for each in definitions.prompts],
         resources=[str(each.get("uri")) for each in definitions.resources],
     )
+
+
+def _warnings(launch: Launch, environ: Any) -> list[str]:
+    installed = installed_lookup(environ)
+    found = [(each, installed(each, launch.directory)) for each in find_unpinned(launch.written)]
+    return [explain_unpinned(package, known.version) for package, known in found if not known.is_of_folder]
 
 
 def _change(change: DefinitionChange) -> protocol.ToolChange:

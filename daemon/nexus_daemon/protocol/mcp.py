@@ -83,6 +83,7 @@ class ServerInfo(Sparse, frozen=True):
     resources: list[str] = []  # addresses of its resources
     changes: list[ToolChange] = []  # of a `changed` server
     flags: list[ServerFlag] = []  # suspicious texts
+    warnings: list[str] = []  # what to know before approving it: packages that it fetches in any version
     log: str | None = None  # URI of the file with what it prints to its standard error, if it has run
 
 

@@ -40,7 +40,7 @@ def test_servers_of_both_files_are_taken_once(tmp_path: Path) -> None:
         tmp_path,
         """
 //- /a/.mcp.json
-{"mcpServers": {"files": {"command": "npx", "args": ["-y", "files"], "env": {"ROOT": "/srv"}},
+{"mcpServers": {"files": {"command": "npx", "args": ["-y", "files@1.0.0"], "env": {"ROOT": "/srv"}},
                 "web": {"type": "http", "url": "https://example.org/mcp", "disabled": true}}}
 //- /a/.vscode/mcp.json
 {"servers": {"files": {"command": "other"}, "db": {"command": "db", "env": {"KEY": "${input:key}"}}},
@@ -49,7 +49,7 @@ def test_servers_of_both_files_are_taken_once(tmp_path: Path) -> None:
     ) == (
         {
             "servers": [
-                {"name": "files", "command": ["npx", "-y", "files"], "env": {"ROOT": "/srv"}},
+                {"name": "files", "command": ["npx", "-y", "files@1.0.0"], "env": {"ROOT": "/srv"}},
                 {"name": "web", "type": "http", "url": "https://example.org/mcp", "enabled": False},
                 {"name": "db", "command": ["db"], "env": {"KEY": "${input:key}"}},
             ],

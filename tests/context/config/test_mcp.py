@@ -46,18 +46,21 @@ SHOWN: dict[str, Any] = {
     "origin": "local",
     "path": PATH,
     "type": "stdio",
-    "command": ("npx", "-y", "x"),
+    "command": ("npx", "-y", "x@1.0.0"),
 }
 
 
 @pytest.mark.parametrize(
     ("text", "name"),
     [
-        ('{"servers": [{"name": "a", "command": ["npx", "-y", "x"]}]}', '"a"'),
-        ('{"servers": [{"name": "a", "command": ["npx", "-y"], "args": ["x"]}]}', '"a"'),
-        ('{"servers": {"a": {"type": "stdio", "command": "npx", "args": ["-y", "x"]}}, "inputs": []}', '"a"'),
-        ('{"mcpServers": {"a": {"command": "npx", "args": ["-y", "x"]}}}', '"a"'),
-        ('{"mcpServers": {"\\u0061": {"command": "npx", "args": ["-y", "x"], "_comment": 1}}}', '"\\u0061"'),
+        ('{"servers": [{"name": "a", "command": ["npx", "-y", "x@1.0.0"]}]}', '"a"'),
+        ('{"servers": [{"name": "a", "command": ["npx", "-y"], "args": ["x@1.0.0"]}]}', '"a"'),
+        ('{"servers": {"a": {"type": "stdio", "command": "npx", "args": ["-y", "x@1.0.0"]}}}', '"a"'),
+        ('{"mcpServers": {"a": {"command": "npx", "args": ["-y", "x@1.0.0"]}}}', '"a"'),
+        (
+            '{"mcpServers": {"\\u0061": {"command": "npx", "args": ["-y", "x@1.0.0"], "_comment": 1}}}',
+            '"\\u0061"',
+        ),
     ],
 )
 def test_forms(text: str, name: str) -> None:
@@ -480,7 +483,9 @@ RANDOM = "8f3kQz71LmXv0bTn4RwY"
     ],
 )
 def test_secrets(entry: dict[str, Any], name: str, after: dict[str, Any]) -> None:
-    entry, after = ({"command": "npx", **each} if "url" not in each else each for each in (entry, after))
+    entry, after = (
+        {"command": "/usr/bin/node", **each} if "url" not in each else each for each in (entry, after)
+    )
     text = json.dumps({"mcpServers": {"a b": entry}})
     _, (problem, *others) = read(text)
     assert (problem.code, problem.severity, others) == ("mcp.secret", Severity.WARNING, [])

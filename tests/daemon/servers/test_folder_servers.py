@@ -89,6 +89,23 @@ def test_another_launch_asks_again(tmp_path: Path) -> None:
     check(tmp_path, story)
 
 
+def test_what_is_fetched_in_any_version_is_said_before_approval(tmp_path: Path) -> None:
+    program = tmp_path / "npx"
+    program.symlink_to("/bin/true")
+
+    async def story(servers: Servers) -> None:
+        (warning,) = (await servers.server())["warnings"]
+        assert warning.startswith("npx starts whatever version of this package is the newest")
+        configure(servers.desk, command=str(program), args=["-y", "pkg@1.2.3"])
+
+        async def is_pinned() -> bool:
+            return "warnings" not in await servers.server()
+
+        assert await wait_until(is_pinned)
+
+    check(tmp_path, story, command=str(program), args=["-y", "pkg"])
+
+
 def test_a_link_that_leads_elsewhere_asks_again(tmp_path: Path) -> None:
     link = tmp_path / "server"
     link.symlink_to(sys.executable)

@@ -1550,6 +1550,8 @@ export interface ServerInfo {
   changes?: ToolChange[];
   /** suspicious texts */
   flags?: ServerFlag[];
+  /** what to know before approving it: packages that it fetches in any version */
+  warnings?: string[];
   /** URI of the file with what it prints to its standard error, if it has run */
   log?: string;
 }

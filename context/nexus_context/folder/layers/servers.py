@@ -14,6 +14,7 @@ from nexus_context.config.merge import Effective
 from nexus_context.disk.containment import contained, met_bug
 from nexus_context.disk.files import JSON_LIMIT
 from nexus_context.errors import Problem
+from nexus_context.folder.layers.installed_packages import installed_lookup
 from nexus_context.folder.layers.model import DEFAULTS, LOCAL, DocumentServers, LayerFile
 from nexus_context.folder.layers.text_reader import Reading
 from nexus_context.folder.layers.walk import LayerPlace
@@ -123,6 +124,7 @@ def _serve(
             folder=place.directory,
             environ=environ,
             which=noted,
+            installed=installed_lookup(environ),
             is_foreign=origin in (PROJECT, VSCODE),
         )
         syntax = syntax_problems(document, resolved, jsonc=origin == VSCODE)

@@ -139,6 +139,8 @@ def _print_launch(server: protocol.ServerInfo) -> None:
     output.line(f"  in          {visible_line(server.directory or '')}")
     for name, value in server.variables.items():
         output.line(f"  with        {visible_line(name)}={visible_line(value)}")
+    for warning in server.warnings:
+        output.line(f"  note        {visible_line(warning)}")
 
 
 def _revoke(client: "FolderClient", options: argparse.Namespace) -> int:
