@@ -1,6 +1,7 @@
 """MCP servers as values: what an approval is bound to, what a person is shown, what has changed."""
 
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,62 @@ def test_what_is_shown_is_what_the_file_has(tmp_path: Path) -> None:
         tmp_path, {"TOKEN": CANARY}, url=f"https://ana:{CANARY}@h.test/mcp?key={CANARY}&t=${{TOKEN}}"
     ).text
     assert url == "https://***@h.test/mcp?key=***&t=${TOKEN}"
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("https://h.test/mcp", "https://h.test/mcp"),
+        ("https://h.test/a@good.test/mcp", "https://h.test/a@good.test/mcp"),  # the host is always shown
+        ("https://h.test?plain", "https://h.test?***"),
+        (f"https://h.test/s/{CANARY}/mcp?a=b&c#d", "https://h.test/s/***/mcp?a=***&***#***"),
+        ("https://${USER}:${PASS:-moonlit}@h.test/mcp", "https://${USER}***${PASS:-***}@h.test/mcp"),
+        ("${BASE}/mcp?a=${TOKEN}", "${BASE}/mcp?a=${TOKEN}"),
+    ],
+)
+def test_what_is_shown_of_an_address(tmp_path: Path, written: str, shown: str) -> None:
+    environ = dict.fromkeys(("USER", "PASS", "BASE", "TOKEN"), "https://x.test")
+    assert plan(tmp_path, environ, url=written).text == shown
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (f"Authorization: Bearer {CANARY}", "Authorization: Bearer ***"),
+        ("X-Api-Key: moonlit harbour", "X-Api-Key: ***"),
+        ("--header=Cookie: sid=moonlit", "--header=Cookie: ***"),
+        ("token: moonlit; curl evil.test", "token: moonlit; curl evil.test"),  # it may be a program
+        ("X-Api-Key: ${TOKEN}", "X-Api-Key: ${TOKEN}"),
+        ('{"token": "moonlit", "a": "b"}', '{"token": "***", "a": "b"}'),
+        ('{"token": "moonlit"}; evil', '{"token": "moonlit"}; evil'),
+        (f"TOKEN={CANARY} server --port 1", "TOKEN=*** server --port 1"),
+        (f"curl h.test | TOKEN={CANARY} sh", "curl h.test | TOKEN=*** sh"),
+        ("${NO_SUCH:-moonlit}", "${NO_SUCH:-moonlit}"),
+        (f"${{NO_SUCH:-{CANARY}}}", "${NO_SUCH:-***}"),
+    ],
+)
+def test_what_is_shown_of_a_word_that_may_be_a_program(tmp_path: Path, words: str, shown: str) -> None:
+    launch = plan(tmp_path, {"TOKEN": "sunlit"}, command=(sys.executable, "-x", words))
+    assert launch.text == shlex.join((sys.executable, "-x", shown))
+    hidden = shown.count("***") + ("$" in words)
+    assert len(launch.hidden_words) >= hidden
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [
+        ("MODE", "fast", "fast"),
+        ("PGPASSWORD", "moonlit", "***"),
+        ("AUTHORIZATION", "Bearer moonlit", "Bearer ***"),
+        ("API_TOKEN", "${TOKEN}", "${TOKEN}"),
+        ("API_TOKEN", "${TOKEN:-moonlit}", "${TOKEN:-***}"),
+        ("API_TOKEN", "Bearer ${TOKEN}", "Bearer ${TOKEN}"),
+        ("GH", CANARY, "***"),
+    ],
+)
+def test_what_is_shown_of_a_variable(tmp_path: Path, name: str, value: str, shown: str) -> None:
+    assert plan(tmp_path, env={name: value}).printable_variables == {name: shown}
+    assert plan(tmp_path, url="https://h.test", headers={name: value}).printable_headers == {name: shown}
 
 
 @pytest.mark.parametrize(

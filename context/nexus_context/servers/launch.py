@@ -4,7 +4,9 @@
    real path, so that a link that leads elsewhere asks again.
 2. What a person is shown are the words as the file has them, so that a value of theirs is never shown; only
    `${workspaceFolder}` and the like are resolved. A word that is a secret, or follows an option for one, is
-   covered, unless it has a character that code needs: nothing that runs is hidden.
+   covered, unless it has a character that code needs: nothing that runs is hidden. Of such a word only
+   tokens are covered, and values of `Name: value` and of JSON under a secret name. What is covered is the
+   launch's secret, which `hidden_words` gives to the log.
 3. Values of variables and headers are as written, with the references to the folder resolved. References to
    the user's variables stay: a new token is no new program, and no hash is made of a secret that the file
    does not have. They are resolved when the server starts (`Launch.environment`, `Launch.sent_headers`).
@@ -16,22 +18,27 @@ import hashlib
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
 from nexus_context.config.mcp import McpServer, Transport
 from nexus_context.config.references import references_in
 from nexus_context.disk.files import real_path
-from nexus_context.errors import RequestError
+from nexus_context.errors import RequestError, Span
 from nexus_context.folder.layers.model import DEFAULTS, GLOBAL
-from nexus_context.text.redact import redact_arguments, says_secret
+from nexus_context.text.opaque import is_opaque
+from nexus_context.text.redact import redact, redact_arguments, redact_message, says_secret, secrets_in
 
 INHERITED = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER")
 """The variables of the user that every server gets; no other is passed on."""
 COVER = "***"
 _CODE = re.compile(r"[\s;|&$<>()\[\]{}'\"`\\]")
-_QUERY_VALUE = re.compile(r"([?&][^=&#]*=)([^&#]*)")
+# Patterns that few launches need are strings: re compiles and keeps them on first use, not at import.
+_PLAIN = r"[A-Za-z0-9_+=~-]+"  # of characters that are no path and no code
+_HEADER = r"(?:--?[\w-]{1,40}=)?([\w-]{1,60}):[ \t]+([^;|&$<>()\[\]{}'\"`\\]+)"
+_SCHEME = r"(?i)(bearer|basic|token)[ \t]+"
+_ADDRESS = r"(?s)([^:/?#]+://|)(?:([^/?#]*)@)?([^/?#]*)([^?#]*)(?:\?([^#]*))?(?:#(.*))?"
 
 
 class LaunchError(RequestError):
@@ -96,19 +103,32 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     def text(self) -> str:
         """The command or the address, as a person is shown it: secrets are covered."""
         if self.url:
-            return _printable_url(self.written[0])
+            return _cover(self.written[0], _secrets_of_address(self.written[0]))
         first = self.written[0] if references_in(self.written[0]) else self.executable
-        return shlex.join((first, *_printable_words(self.written[1:])))
+        words = self.written[1:]
+        shown = (_cover(word, spans) for word, spans in zip(words, _secrets_of_words(words), strict=True))
+        return shlex.join((first, *shown))
 
     @property
     def printable_variables(self) -> dict[str, str]:
         """What its file gives the process, as a person is shown it."""
-        return {name: str(redact_arguments(value, name)) for name, value in self.variables.items()}
+        return {name: _printable_value(name, value) for name, value in self.variables.items()}
 
     @property
     def printable_headers(self) -> dict[str, str]:
         """The headers of its requests, as a person is shown them."""
-        return {name: str(redact_arguments(value, name)) for name, value in self.headers.items()}
+        return {name: _printable_value(name, value) for name, value in self.headers.items()}
+
+    @property
+    def hidden_words(self) -> tuple[str, ...]:
+        """What `text` hides of the arguments or the address, as written and as resolved."""
+        resolved = (self.url,) if self.url else self.arguments
+        hidden = [word for word in resolved if word not in self.written]
+        for words in (resolved, self.written):
+            secrets = [_secrets_of_address(words[0])] if self.url else _secrets_of_words(words)
+            for word, spans in zip(words, secrets, strict=True):
+                hidden += (word[span.start : span.end] for span in spans)
+        return tuple(hidden)
 
     @property
     def signs_in(self) -> bool:
@@ -189,29 +209,98 @@ def _plan(server: McpServer, context: LaunchContext) -> Launch:
     )
 
 
-def _printable_words(words: Iterable[str]) -> Iterator[str]:
-    option = ""
+def _secrets_of_words(words: Iterable[str]) -> list[list[Span]]:
+    """The secrets of each argument (rule 2)."""
+    secrets, option = [], ""
     for word in words:
-        name, assigned, _ = word.partition("=")
-        if _CODE.search(word):  # a program may be hidden in it: it is shown as it is
-            yield word
-        elif option:
-            yield COVER
-        elif assigned and says_secret(name):
-            yield f"{name}={COVER}"
+        name, assigned, value = word.partition("=")
+        has_code = _CODE.search(word) is not None
+        if has_code:
+            spans = _secrets_in_code(word)
+        elif option or (assigned and says_secret(name)):
+            spans = [Span(0 if option else len(word) - len(value), len(word))]
         else:
-            yield str(redact_arguments(word))
+            spans = _covered_spans(word, str(redact_arguments(word)))
+        secrets.append(spans)
         option = word if word.startswith("-") and says_secret(word) and not assigned else ""
+    return secrets
 
 
-def _printable_url(url: str) -> str:
-    """An address without what stands before its host, and without the values of its query."""
-    scheme, mark, rest = url.partition("://")
-    authority, slash, path = rest.partition("/")
-    if "@" in authority:
-        authority = f"{COVER}@{authority.rpartition('@')[2]}"
-    shown = f"{scheme}{mark}{authority}{slash}{path}"
-    return _QUERY_VALUE.sub(lambda match: match[0] if "${" in match[2] else f"{match[1]}{COVER}", shown)
+def _secrets_in_code(word: str) -> list[Span]:
+    """The secrets of a word that may be a program: only what can be none is hidden."""
+    header = re.fullmatch(_HEADER, word)
+    if header is not None and says_secret(header[1]):
+        scheme = re.match(_SCHEME, header[2])
+        return [Span(header.start(2) + (0 if scheme is None else scheme.end()), header.end(2))]
+    if word.startswith("{") and _is_json(word):
+        return _covered_spans(word, redact(word))
+    spans = list(secrets_in(word))
+    for reference in references_in(word):
+        start = reference.span.end - 1 - len(reference.default or "")
+        spans += (Span(start + span.start, start + span.end) for span in secrets_in(reference.default or ""))
+    return [span for span in spans if re.fullmatch(_PLAIN, word[span.start : span.end])]
+
+
+def _secrets_of_address(url: str) -> list[Span]:
+    """What stands before the host, random steps of the path, values of the query, and the fragment."""
+    match = re.fullmatch(_ADDRESS, url)
+    if match is None:
+        return []
+    path, query = match.start(4), match.start(5)
+    steps = (
+        Span(path + step.start(), path + step.end())
+        for step in re.finditer(r"[^/]+", match[4])
+        if secrets_in(step[0]) or (not references_in(step[0]) and is_opaque(step[0]))
+    )
+    values = (
+        Span(query + value.start(1), query + value.end(1))
+        for value in re.finditer(r"(?:\A|&)(?:[^=&]*=)?([^&]*)", match[5] or "")
+    )
+    spans = (Span(*match.span(2)), *steps, *values, Span(*match.span(6)))
+    return [span for span in spans if span.start < span.end]
+
+
+def _is_json(text: str) -> bool:
+    try:
+        msgspec.json.decode(text)
+    except (msgspec.MsgspecError, RecursionError):
+        return False
+    return True
+
+
+def _covered_spans(text: str, covered: str) -> list[Span]:
+    """Where one of two texts of the same length has stars instead of the other's characters."""
+    return [Span(*match.span()) for match in re.finditer(r"\*+", covered) if text[match.start()] != "*"]
+
+
+def _printable_value(name: str, value: str) -> str:
+    """A variable or header; of one with a secret name only references and the scheme are shown."""
+    if not says_secret(name):
+        spans = _covered_spans(value, redact_message(value))
+    else:
+        scheme = re.match(_SCHEME, value)
+        spans = [Span(0 if scheme is None else scheme.end(), len(value))]
+    return _cover(value, spans)
+
+
+def _cover(text: str, spans: Iterable[Span]) -> str:
+    """The text with these parts covered; of a reference in them the name is shown, not its default."""
+    parts, end = [], 0
+    for span in sorted(spans):
+        parts += [text[end : span.start], _cover_references(text[span.start : span.end])]
+        end = span.end
+    return "".join((*parts, text[end:]))
+
+
+def _cover_references(text: str) -> str:
+    parts, end = [], 0
+    for reference in references_in(text):
+        shown = text[reference.span.start : reference.span.end]
+        if reference.default is not None:
+            shown = shown.replace(f":-{reference.default}", f":-{COVER}")
+        parts += [COVER if reference.span.start > end else "", shown]
+        end = reference.span.end
+    return "".join((*parts, COVER if end < len(text) else ""))
 
 
 def _editor_values(context: LaunchContext) -> dict[str, str]:

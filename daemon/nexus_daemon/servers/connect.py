@@ -1,6 +1,10 @@
-"""A client of the SDK for a launch: a process, streamable HTTP or SSE; either era of the protocol."""
+"""A client of the SDK for a launch: a process, streamable HTTP or SSE; either era of the protocol.
+
+What the SDK logs quotes addresses, headers and answers, which may be secret: only its place is logged.
+"""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
@@ -17,6 +21,21 @@ from nexus_daemon.servers.process_guard import ProcessGuard
 from nexus_daemon.servers.server_log import ServerLog
 from nexus_daemon.servers.sign_in import SavedTokens
 from nexus_daemon.servers.stdio_transport import stdio_transport
+
+logger = logging.getLogger(__name__)
+
+_QUOTING = ("mcp", "httpx2", "httpcore2")  # loggers of packages
+
+
+class _PlaceHandler(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        logger.log(record.levelno, "%s: %s, line %d", record.name, record.funcName, record.lineno)
+
+
+for _name in _QUOTING:
+    _quoting = logging.getLogger(_name)
+    _quoting.propagate = False
+    _quoting.addHandler(_PlaceHandler())
 
 
 @asynccontextmanager

@@ -422,8 +422,7 @@ class FolderServers:
 
 def log_of(launch: Launch, environ: Mapping[str, str]) -> ServerLog:
     """The log of a launch, which covers the values that its file gives, and what they stand for."""
-    secrets = [*launch.variables.values(), *launch.headers.values()]
-    secrets += (word for word in (*launch.arguments, launch.url) if word and word not in launch.written)
+    secrets = [*launch.variables.values(), *launch.headers.values(), *launch.hidden_words]
     for values in (launch.environment, launch.sent_headers):
         try:
             resolved = values(environ)

@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from urllib.parse import quote
 
 from nexus_context.disk.user_state import state_directory
 from nexus_context.text.redact import redact
@@ -21,7 +22,7 @@ LONGEST_LINE = 4_000  # characters
 EXPIRES_S = 14 * 86_400.0
 SHORTEST_SECRET = 6
 _COVER = "[covered]"
-_PARTS = re.compile(r"[\s:@/?&=]+")  # of `Bearer …`, or of an address with a password
+_PARTS = re.compile(r"[\s:@/?&=#;,\"]+")  # of `Bearer …`, of an address with a password, of JSON
 
 
 def log_directory(environ: Mapping[str, str]) -> str:
@@ -45,6 +46,7 @@ class ServerLog:
             for part in (secret, *secret.splitlines(), *_PARTS.split(secret))
             if len(part) >= SHORTEST_SECRET
         }
+        covered |= {quote(secret, safe="") for secret in covered}  # as in an address
         self._secrets = sorted(covered, key=len, reverse=True)
         self.last = ""
 
