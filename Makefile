@@ -28,18 +28,24 @@ STAMP  := $(VENV)/.installed
 LOCK   := requirements-dev.lock
 # for two cores: while a test waits for a daemon, an editor or the disk, another one computes
 WORKERS := 3
+SERVERS := tests/mcp_servers/node_modules/.package-lock.json
 
 .PHONY: run test test-assistants test-vscode prepare-vscode mutate-vscode check lint types mypy pyright coverage fuzz bench torture generate models fresh lock changelog clean
 
 run: $(STAMP)
 	@$(BIN)/python examples/tour.py $(FOLDER)
 
-test: $(STAMP)
+test: $(STAMP) $(SERVERS)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 test-vscode: $(STAMP)
 	@command -v npm >/dev/null || { echo "The tests of the VS Code extension need Node.js 20 or later with npm"; exit 1; }
 	node vscode-extension/scripts/e2e.mjs
+
+# real MCP servers; without npm their tests are skipped
+$(SERVERS): tests/mcp_servers/package-lock.json
+	@if command -v npm >/dev/null; then npm ci --silent --ignore-scripts --prefix tests/mcp_servers || echo "their tests are skipped"; \
+		else echo "npm is not here: the tests of real MCP servers are skipped"; fi
 
 # what this cannot fetch, test-vscode tries again
 prepare-vscode:

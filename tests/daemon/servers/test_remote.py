@@ -4,7 +4,6 @@ import contextlib
 import http.server
 import json
 import os
-import signal
 import ssl
 import subprocess
 import sys
@@ -17,24 +16,9 @@ from typing import Any
 import pytest
 
 from nexus_daemon.servers import running_server
-from support.server_story import SUPPORT, Servers, check, processes_of
-from support.waiting import answers, block_until, free_port, wait_until
-
-CANARY = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
-
-
-@contextlib.contextmanager
-def remote(transport: str) -> Iterator[str]:
-    """The address of a running server."""
-    port = free_port()
-    program = [sys.executable, str(SUPPORT / "mcp_http_server.py"), str(port), transport]
-    with subprocess.Popen(program, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        try:
-            block_until(lambda: answers(port), 20.0)
-            yield f"http://127.0.0.1:{port}/{'sse' if transport == 'sse' else 'mcp'}"
-        finally:
-            process.send_signal(signal.SIGKILL)
-
+from support.remote_servers import CANARY, configure_remote
+from support.server_story import Servers, check, processes_of
+from support.waiting import block_until, wait_until
 
 Answer = Callable[[http.server.BaseHTTPRequestHandler, bytes], None]
 
@@ -85,32 +69,6 @@ def answering(status: int, headers: dict[str, str]) -> Iterator[tuple[str, list[
 
     with serving(answer) as url:
         yield url, sent
-
-
-async def configure_remote(servers: Servers, transport: str, url: str) -> None:
-    """Name the address in the folder's file, and approve it."""
-    kind = "sse" if transport == "sse" else "http"
-    entry = {"type": kind, "url": url, "headers": {"Authorization": f"Bearer {CANARY}"}}
-    (servers.directory / ".mcp.json").write_text(json.dumps({"mcpServers": {"test": entry}}))
-
-    async def is_read() -> bool:
-        return bool((await servers.server()).get("url") == url)
-
-    assert await wait_until(is_read)
-    await servers.approve()
-
-
-@pytest.mark.parametrize("transport", ["sse", "streamable-http"])
-def test_a_server_is_called_over_http(tmp_path: Path, transport: str) -> None:
-    with remote(transport) as url:
-
-        async def story(servers: Servers) -> None:
-            await configure_remote(servers, transport, url)
-            answer = await servers.call("alpha", text="hi")
-            assert answer["content"][0]["text"] == "hi"
-            assert await servers.state() == "ready"
-
-        check(tmp_path, story)
 
 
 def test_a_redirect_to_another_host_is_not_followed(tmp_path: Path) -> None:
