@@ -37,6 +37,7 @@ from nexus_daemon.servers.server_log import ServerLog
 logger = logging.getLogger(__name__)
 
 START_S = 60.0  # until it has listed its tools: a first `npx` installs what it runs
+CLOSED_S = 1.0  # that the SDK has to notice that the output of a server has ended
 RESTART_S = 1.0
 MOST_RESTARTS = 5
 STEADY_S = 60.0
@@ -83,6 +84,7 @@ class RunningServer:
         self._on_change = on_change
         self._client: Client | None = None
         self._was_ready = False
+        self._is_listed = False  # since it was started the last time
         self._wants_sign_in = asyncio.Event()
         self._stop = asyncio.Event()
         self._changed = asyncio.Event()  # its tools
@@ -131,9 +133,10 @@ class RunningServer:
             return CallError(
                 f"The server {name!r} gave an answer that cannot be used: {words}", code="mcp-bad-answer"
             )
-        if error.code == mcp_types.CONNECTION_CLOSED:
+        # servers use the codes of the SDK, too
+        if error.code == mcp_types.CONNECTION_CLOSED and error.error.message == "Connection closed":
             return CallError(f"The server {name!r} ended while it was called.", code="mcp-ended")
-        if error.code == mcp_types.REQUEST_TIMEOUT:
+        if error.code == mcp_types.REQUEST_TIMEOUT and error.error.message.endswith("timed out"):
             return CallError(f"The server {name!r} did not answer in time.", code="mcp-slow")
         words = self.log.cover(error.error.message)[:2_000]
         return CallError(f"The server {name!r} refused the call: {words}", code="mcp-refused")
@@ -175,17 +178,25 @@ class RunningServer:
                 "It would start something else than was approved, or is no longer approved or trusted.",
                 is_final=True,
             )
-        serving = asyncio.ensure_future(self._serve())
+        ended = asyncio.Event()
+        serving = asyncio.ensure_future(self._serve(ended))
         stop = asyncio.ensure_future(self._stop.wait())
-        await asyncio.wait({serving, stop}, return_when=asyncio.FIRST_COMPLETED)
-        if not serving.done() and self._client is None:  # it hangs in the handshake; else it stops by itself
+        closed = asyncio.ensure_future(ended.wait())
+        await asyncio.wait({serving, stop, closed}, return_when=asyncio.FIRST_COMPLETED)
+        if closed.done():  # the SDK says why, unless it waits for an answer that cannot come
+            await asyncio.wait({serving, stop}, timeout=CLOSED_S, return_when=asyncio.FIRST_COMPLETED)
+        if not serving.done() and not self._is_listed:  # it hangs in the handshake; else it stops by itself
             serving.cancel()
         await asyncio.wait({serving})
         stop.cancel()
-        return _Ending("It was stopped.") if serving.cancelled() else serving.result()
+        closed.cancel()
+        if not serving.cancelled():
+            return serving.result()
+        last = f" Its last words: {self.log.last}" if self.log.last else ""
+        return _Ending(f"The server could not be reached: its output has ended.{last}")
 
-    async def _serve(self) -> "_Ending":
-        ended = asyncio.Event()
+    async def _serve(self, ended: asyncio.Event) -> "_Ending":
+        self._is_listed = False
         try:
             async with (
                 asyncio.timeout(START_S) as limit,
@@ -201,7 +212,7 @@ class RunningServer:
             ):
                 offered = await _list(client)
                 limit.reschedule(None)
-                self._client, self._was_ready = client, True
+                self._client, self._was_ready, self._is_listed = client, True, True
                 self._set(ServerStatus("ready", offered, started=time.time()))
                 self.settled.set()
                 await self._watch(client, ended)
@@ -224,6 +235,11 @@ class RunningServer:
         listener = asyncio.ensure_future(self._listen(client))
         try:
             done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            closed, stop = waiting[:2]
+            if closed in done and stop not in done:  # nobody may call it while it is cleared away
+                self._client = None
+                self.settled.clear()
+                self._set(msgspec.structs.replace(self.status, state="starting"))
             for task in done:
                 task.result()
         finally:

@@ -31,6 +31,7 @@ MOST_NOISE = 1_000
 MOST_ERRORS = 200  # lines of the standard error that are kept of a second
 _CHUNK = 64 << 10
 PATIENCE_S = 2.0  # for each step of its end
+POLL_S = 0.02
 
 
 @asynccontextmanager
@@ -68,7 +69,8 @@ async def stdio_transport(
         guard.add(process.pid)
         yield received, sent
     finally:
-        with anyio.CancelScope(shield=True):
+
+        async def end() -> None:
             await _end(process)
             guard.remove(process.pid)
             for task in tasks:
@@ -76,6 +78,21 @@ async def stdio_transport(
             await asyncio.gather(*tasks, return_exceptions=True)
             for stream in (incoming, received, sent, outgoing):
                 await stream.aclose()
+
+        with anyio.CancelScope(shield=True):
+            await _wait_to_the_end(asyncio.ensure_future(end()))
+
+
+async def _wait_to_the_end(ending: "asyncio.Future[None]") -> None:
+    """Wait for what must not be left half done, also if this task is cancelled meanwhile."""
+    is_cancelled = False
+    while not ending.done():
+        try:
+            await asyncio.shield(ending)
+        except asyncio.CancelledError:
+            is_cancelled = True
+    if is_cancelled:
+        raise asyncio.CancelledError
 
 
 async def _read(output: Any, incoming: Any, log: ServerLog, ended: asyncio.Event) -> None:
@@ -147,7 +164,8 @@ async def _end(process: asyncio.subprocess.Process) -> None:
                 os.killpg(process.pid, number)
         with suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE_S):
-                await process.wait()
+                while process.returncode is None:  # `wait` waits for its pipes, too, which may be full
+                    await asyncio.sleep(POLL_S)
                 break
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)  # what it started and left behind
