@@ -101,7 +101,11 @@ def test_an_approved_server_of_a_trusted_folder_does_start(tmp_path: Path, folde
     assert all("execve(" in line for line in happened(log))
 
 
-def test_no_editor_starts_or_reaches_a_server(tmp_path: Path, folder: Path) -> None:
+@pytest.mark.parametrize("trusted", [False, True], ids=["untrusted", "unapproved"])
+def test_no_editor_starts_or_reaches_a_server(tmp_path: Path, folder: Path, trusted: bool) -> None:
+    """Nor does an agent of the folder, whoever asks for it."""
+    if trusted:
+        set_trust(os.environ, str(folder), trusted=True)
     log, uri = tmp_path / "trace", path_to_uri(str(folder))
     program = [sys.executable, "-m", "nexus_daemon", "serve"]
     with Client([*traced(log), *program], cwd=folder, env=dict(os.environ)) as client:
@@ -113,12 +117,31 @@ def test_no_editor_starts_or_reaches_a_server(tmp_path: Path, folder: Path) -> N
         client.request("initialize", params)
         client.notify("initialized", {})
         about = {"workspaceFolder": uri}
+        path = folder / ".mcp.json"
+        document = {
+            "uri": path_to_uri(str(path)),
+            "languageId": "json",
+            "version": 1,
+            "text": path.read_text(),
+        }
+        client.notify("textDocument/didOpen", {"textDocument": document})
+        client.request("textDocument/codeLens", {"textDocument": {"uri": document["uri"]}})
+        client.request("nexus/agent/spawn", {**about, "agentId": "scout", "cwd": uri})
         servers = client.request("nexus/mcp/servers", about)["servers"]
-        assert {server["state"] for server in servers} == {"untrusted"}
-        for server in servers:
-            with pytest.raises(ReplyError, match="not trusted"):
-                client.request("nexus/mcp/start", {**about, "name": server["name"]})
-        turn = {**about, "message": "Go.", "options": {"mcpTools": True}}
-        assert client.request("nexus/context/assemble", turn)["tools"] == []
+        assert {server["state"] for server in servers} == {"unapproved" if trusted else "untrusted"}
+        refusal = f"not {'approved' if trusted else 'trusted'}|no MCP server"  # an agent may have none
+        for name in [server["name"] for server in servers]:
+            tool = {"server": name, "tool": "alpha"}
+            for method, more in (
+                ("start", {"name": name}),
+                ("refresh", {"name": name}),
+                ("call", tool),
+                ("call", {**tool, "agent": "scout"}),
+            ):
+                with pytest.raises(ReplyError, match=refusal):
+                    client.request(f"nexus/mcp/{method}", {**about, **more})
+        for who in ({}, {"agent": "scout"}):
+            turn = {**about, **who, "message": "Go.", "options": {"mcpTools": True}}
+            assert client.request("nexus/context/assemble", turn)["tools"] == []
         client.stop()
     assert happened(log) == []
