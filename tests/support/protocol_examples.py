@@ -313,6 +313,7 @@ class _Recorder:
         self.ask(
             "nexus/mcp/call", {**folder, "server": "notes", "tool": "find_notes", "arguments": arguments}
         )
+        self.ask("nexus/mcp/search", {**folder, "query": "find a note"})
         for method in ("nexus/mcp/refresh", "nexus/mcp/stop", "nexus/mcp/revoke"):
             self.ask(method, one)
         self.sign_in(folder)

@@ -316,6 +316,13 @@ class ToolSection(SettingsSection):
     summary: bool = Field(
         default=False, description="List the tools of a request, a line each, in its system prompt."
     )
+    defer: Literal["auto", "never", "always"] = Field(
+        default="auto",
+        description=(
+            "Whether MCP tools are sent only when the model looks for them: with `auto`, if all of them cost "
+            "more than a tenth of the available tokens."
+        ),
+    )
 
 
 class SkillSection(SettingsSection):

@@ -141,7 +141,8 @@ class TokenUsage(msgspec.Struct, frozen=True):
     least 0. `limit_known`: the limit is the model's or the configuration's, not a guess for an unknown model.
     `parts` are the system prompt's tokens again, by kind of text; empty if the prompt's sources are unknown.
     Σ parts.tokens = Σ tokens of system rows. `corrected` is the total by the provider's last count, with what
-    came since; None until a provider's usage is known.
+    came since; None until a provider's usage is known. `deferred` are tokens of definitions that a model is
+    not sent before it looks for them.
 
     It is a mapping, too: `usage["total"]`, `usage.get("budget")` and the other FIGURES, in tokens.
     """
@@ -156,6 +157,7 @@ class TokenUsage(msgspec.Struct, frozen=True):
     rows: tuple[UsageRow, ...]
     parts: tuple[UsagePart, ...] = ()
     corrected: Corrected | None = None
+    deferred: int = 0
 
     @property
     def available(self) -> int:

@@ -30,6 +30,7 @@ from nexus_context.conversation.message import (
     written_message,
 )
 from nexus_context.conversation.repair import lifted_as
+from nexus_context.conversation.revealed_tools import RevealedTools
 from nexus_context.conversation.summary import is_summary
 from nexus_context.conversation.times import is_opening
 from nexus_context.errors import RequestError
@@ -87,6 +88,7 @@ class History:
         self._begins = True  # whether all messages are leading ones, or what opens the session
         self._kinds = [(0, 0)]  # running sums: system messages, results of tools
         self.tool_calls = 0
+        self.revealed = RevealedTools()
         self.reasoning = False  # whether any answer may have reasoning
         self.binding: object = None  # what `bound_thinking` knows of the last view
         self.opaque = 0  # messages with what only its provider can read: bound to what precedes it
@@ -168,6 +170,7 @@ class History:
             self._begin(message, index)
         if message.tool_calls:
             self.tool_calls += len(message.tool_calls)
+        self.revealed.read(message)
         content = message.content
         opaque = image = False
         if isinstance(content, list):

@@ -147,7 +147,9 @@ def tool_rows(tools: Sequence[Tool], counter: TokenCounter) -> list[UsageRow]:
 
 
 def _tokens(tool: Tool, counter: TokenCounter) -> int:
-    text = msgspec.json.encode(sent_fields(tool)).decode()
+    fields = sent_fields(tool)
+    fields.pop("defer_loading", None)  # for the provider, not the model
+    text = msgspec.json.encode(fields).decode()
     return measure_cached(f"tools in {counter.name}", text, counter.count)
 
 

@@ -52,6 +52,7 @@ MOST = 1_000
 DEADLINE = 2.0
 """Most seconds of a search."""
 
+_WORD = re.compile(r"[A-Za-z0-9]+")
 _STEPS = 1_000  # of SQLite's virtual machine between two checks of the clock
 
 # message.id >> 32 is the thread: see schema
@@ -92,6 +93,12 @@ JOIN turn ON turn.id = (message.id >> 32 << 32) + message.turn
 LEFT JOIN origin ON origin.session = session.id
 WHERE message.id = ?
 """
+_LAST_CALL = f"""
+SELECT max(turn.created) FROM (
+    SELECT rowid FROM found WHERE found MATCH ?{_IN_WORKSPACE} ORDER BY rowid DESC LIMIT ?) AS hit
+JOIN message ON message.id = hit.rowid JOIN turn ON turn.id = (message.id >> 32 << 32) + message.turn
+WHERE message.role = 'assistant' AND instr(message.data, ?)
+"""  # noqa: S608 - of constants
 _ALL = Range(0, (1 << 63) - 1)
 _MARKS = frozenset((BEFORE, AFTER))
 
@@ -128,6 +135,16 @@ def search(
             marked = _snippets(connection, sought, [number for number in whole if number in best])
             marked |= _excerpts(connection, query, [number for number in parts if number in best])
     return [_hit(connection, number, marked[number], session) for number in best]
+
+
+def last_call(connection: apsw.Connection, workspace: str, prefix: str) -> str | None:
+    """See `SessionPages.last_call`."""
+    phrase = " ".join(_WORD.findall(prefix))
+    named = f'"name":{json.dumps(prefix)[:-1]}'
+    with _limited(connection):
+        parameters = (f'"{phrase}"', workspace, RANKED, named)
+        created: str | None = value(connection, _LAST_CALL, *parameters)
+    return created
 
 
 def _best(

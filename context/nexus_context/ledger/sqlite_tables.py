@@ -102,6 +102,12 @@ class Pages(_Tables):
         with self._database.reading() as connection:
             return search(connection, query, workspace=workspace, session=session, limit=limit)
 
+    def last_call(self, workspace: str, prefix: str) -> str | None:
+        from nexus_context.ledger.search import last_call
+
+        with self._database.reading() as connection:
+            return last_call(connection, workspace, prefix)
+
     def _fill_index(self) -> None:
         """Continue to index messages of an earlier version; the search works without them."""
         with self._database.reading() as connection:

@@ -96,6 +96,13 @@ class SessionPages(Protocol):
         """
         ...
 
+    def last_call(self, workspace: str, prefix: str) -> str | None:
+        """When an assistant last called a tool whose name begins with this, UTC, ISO 8601; None if never.
+
+        `prefix` has a letter or a digit. Of messages that mention it, the newest thousands are read.
+        """
+        ...
+
 
 class MirrorStore(Protocol):
     """Sessions of other assistants."""

@@ -12,11 +12,11 @@ from typing import Any
 
 import msgspec
 
+from nexus_context.conversation.revealed_tools import PREFIX
 from nexus_context.conversation.tools import tool_rows
 from nexus_context.servers.definitions import ServerDefinitions
 from nexus_context.tokens import TokenCounter
 
-PREFIX = "mcp__"
 LONGEST_NAME = 64
 _REFUSED = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -50,6 +50,11 @@ def count_tools(offered: Iterable[OfferedTool], counter: TokenCounter) -> Mappin
     offered = list(offered)
     rows = tool_rows([tool.definition for tool in offered], counter)
     return {tool.tool: row.tokens for tool, row in zip(offered, rows, strict=True)}
+
+
+def prefix_of(server: str) -> str:
+    """What the names of a server's tools begin with."""
+    return _REFUSED.sub("_", f"{PREFIX}{server}__")
 
 
 def _name(server: str, tool: str) -> str:

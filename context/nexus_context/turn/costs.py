@@ -29,12 +29,13 @@ from nexus_context.folder.request_prompt import prompt_for
 from nexus_context.folder.snapshot import Snapshot
 from nexus_context.tokens import ModelLimits, TokenCounter
 from nexus_context.turn import freezing
+from nexus_context.turn.deferral import Deferral, EarlierTools, Room, defer, unread
 from nexus_context.turn.event_facts import event_zone
 from nexus_context.turn.freezing import Candidate, Reason, Start
 from nexus_context.turn.last_message import Note, current_message, head
 from nexus_context.turn.manager import ContextManager
 from nexus_context.turn.models import model_of
-from nexus_context.turn.offered_tools import offered_tools
+from nexus_context.turn.offered_tools import OfferedTools, offered_tools
 from nexus_context.turn.request import Options, Request
 from nexus_context.turn.usage_rows import event_rows, prompt_rows
 
@@ -49,7 +50,7 @@ class FixedPart(msgspec.Struct, frozen=True):
     """A request without its conversation. `before` and `after` are the rows around the history.
 
     `start` tells where prompt and tools are from; `answer` are the tokens of the answer where `max_tokens`
-    sets them.
+    sets them, `deferred` those of definitions that the model does not get before it looks for them.
     """
 
     model: ModelLimits
@@ -64,6 +65,7 @@ class FixedPart(msgspec.Struct, frozen=True):
     start: Start
     shape: BodyShape = AS_IT_IS
     answer: int = 0
+    deferred: int = 0
 
     @property
     def note(self) -> Note:
@@ -87,7 +89,7 @@ def fixed_part(
     """
     if conversation is not None and now is not None and _goes_on_later(snapshot, request, conversation, now):
         request = msgspec.structs.replace(request, message=Message("user"))
-    candidate, left_out = _candidate(snapshot, request, counter, now)
+    candidate, left_out, waiting = _candidate(snapshot, request, counter, now, conversation=conversation)
     model, counter = candidate.model, candidate.counter
     start = freezing.Start(candidate.rendered)
     if conversation is not None and freezing.is_frozen(snapshot):
@@ -99,6 +101,12 @@ def fixed_part(
     )
     if current is None and conversation is not None and _must_go_on(snapshot, request, model, conversation):
         current = Message("user", texts.text("conversation_continues"), preamble=Preamble())  # no time
+    revealed = () if conversation is None else conversation.history.revealed.names
+    hidden = unread(tools, request.format, revealed)
+    tool_rows = [
+        msgspec.structs.replace(row, tokens=0) if row.label in hidden else row
+        for row in tool_sets.tool_rows(tools, counter)
+    ]
     number = 0 if start.frozen is None else start.frozen.number
     shape = _shape(snapshot, request, model, number)
     return FixedPart(
@@ -109,11 +117,12 @@ def fixed_part(
         tools=tools,
         left_out=left_out,
         current=current,
-        before=(*prompt_rows(prompt, prompt_tokens, counter), *tool_sets.tool_rows(tools, counter)),
+        before=(*prompt_rows(prompt, prompt_tokens, counter), *tool_rows),
         after=event_rows(snapshot, request, current, counter, now=now, shape=shape),
         start=start,
         shape=shape,
         answer=_answer_tokens(snapshot, request, model),
+        deferred=sum(row.tokens for row in tool_sets.tool_rows(waiting, counter)),
     )
 
 
@@ -190,12 +199,19 @@ def _shape(snapshot: Snapshot, request: Request, model: ModelLimits, number: int
 
 
 def _candidate(
-    snapshot: Snapshot, request: Request, counter: TokenCounter | None, now: datetime | None
-) -> tuple[Candidate, dict[str, str]]:
-    """Prompt and tools as files, settings and the request are now, and the tools that are left out."""
+    snapshot: Snapshot,
+    request: Request,
+    counter: TokenCounter | None,
+    now: datetime | None,
+    *,
+    conversation: ContextManager | None,
+) -> tuple[Candidate, dict[str, str], Sequence[dict[str, Any]]]:
+    """Prompt and tools as files, settings and the request are now; tools that are left out or deferred."""
     options = request.options
     model, exact = model_of(snapshot, options.model)
+    counter = counter or exact
     offered = offered_tools(snapshot, options, model)
+    deferral = _deferral(snapshot, request, offered, model, counter=counter, conversation=conversation)
     prompt = prompt_for(
         snapshot,
         model=options.model,
@@ -205,11 +221,41 @@ def _candidate(
         skip_skills=options.skip_skills,
         skill_filter=options.skill_filter,
         skills=options.skills,
-        tools=[(tool_sets.name_of(tool), tool_sets.description_of(tool)) for tool in offered.tools],
+        tools=[(tool_sets.name_of(tool), tool_sets.description_of(tool)) for tool in deferral.stable],
     )
-    rendered = Rendered(prompt, offered.tools)
-    candidate = Candidate(rendered, model, counter or exact, brought=offered.brought, rules=offered.rules)
-    return candidate, offered.left_out
+    candidate = Candidate(
+        Rendered(prompt, deferral.tools),
+        model,
+        counter,
+        brought={*offered.brought, deferral.search},
+        rules=offered.rules,
+        search=deferral.search,
+        revealed=deferral.revealed,
+    )
+    return candidate, offered.left_out, deferral.waiting
+
+
+def _deferral(
+    snapshot: Snapshot,
+    request: Request,
+    offered: OfferedTools,
+    model: ModelLimits,
+    *,
+    counter: TokenCounter,
+    conversation: ContextManager | None,
+) -> Deferral:
+    """What the request sends of these tools."""
+    options = request.options
+    if not options.server_tools:
+        return Deferral(offered.tools)
+    sent = EarlierTools()
+    if conversation is not None:
+        frozen = conversation.frozen
+        is_same = frozen is not None and frozen.model == model.given and freezing.is_frozen(snapshot)
+        tools = frozen.sent.tools if frozen is not None and is_same else ()
+        sent = EarlierTools([tool_sets.name_of(tool) for tool in tools], conversation.history.revealed.names)
+    room = Room(model, counter, available_tokens(snapshot, request, model))
+    return defer(snapshot, offered.tools, options, room=room, sent=sent)
 
 
 def fitted_part(
@@ -283,15 +329,28 @@ def spent(snapshot: Snapshot, fixed: FixedPart, view: View, options: Options) ->
     return _usage(snapshot, fixed, rows, options)
 
 
-def _usage(snapshot: Snapshot, fixed: FixedPart, rows: Sequence[UsageRow], options: Options) -> TokenUsage:
+def available_tokens(snapshot: Snapshot, request: Request, model: ModelLimits) -> int:
+    """The tokens that a request may take."""
+    answer = _answer_tokens(snapshot, request, model)
+    limit, reserved = _limits(snapshot, request.options, model, answer)
+    return model.available(limit, reserved)
+
+
+def _limits(snapshot: Snapshot, options: Options, model: ModelLimits, answer: int) -> tuple[int | None, int]:
+    """The most tokens of the context that are set, and those that are reserved."""
     get = snapshot.effective.get
     reserve = get("/context/reserve_tokens") if options.reserve_tokens is None else options.reserve_tokens
     limit = get("/context/max_tokens") if options.max_context_tokens is None else options.max_context_tokens
     # an answer of a set length must fit into the window, which may be larger than the limit
-    outside = max(fixed.model.context_window - fixed.model.limit(limit), 0) if fixed.model.known else 0
-    reserved = max(reserve, fixed.answer - outside) + get("/context/reserve_tool_tokens")
+    outside = max(model.context_window - model.limit(limit), 0) if model.known else 0
+    return limit, max(reserve, answer - outside) + get("/context/reserve_tool_tokens")
+
+
+def _usage(snapshot: Snapshot, fixed: FixedPart, rows: Sequence[UsageRow], options: Options) -> TokenUsage:
+    limit, reserved = _limits(snapshot, options, fixed.model, fixed.answer)
     parts = [
         UsagePart(part, tokens, fixed.counter.exact)
         for part, tokens in tokens_by_part(fixed.prompt, fixed.counter).items()
     ]
-    return usage(fixed.model, fixed.counter, rows, max_tokens=limit, reserved=reserved, parts=parts)
+    spent = usage(fixed.model, fixed.counter, rows, max_tokens=limit, reserved=reserved, parts=parts)
+    return msgspec.structs.replace(spent, deferred=fixed.deferred) if fixed.deferred else spent

@@ -7,7 +7,9 @@ unless one of these holds; then both are rendered anew, and earlier notes are le
 2. `model`, `agent`: the request is for another one.
 3. `refused`: a frozen tool may not be offered any more. Permissions and disabled tools hold at once.
 4. `tools`: the request itself brings a tool that is not frozen, or is defined otherwise: the model could not
-   call it. Tools of skills in files do not count: they are told, and offered when all is rendered anew.
+   call it. Tools of skills in files do not count: they are told, and offered when all is rendered anew. A
+   deferred tool that the model has found is added behind those that were sent (`deferral`), and what the
+   search tool says of tools is told.
 5. `cut`: the cut moves in this request, so little of what was sent before can be reused anyway.
 6. `cold`: the last request was made longer ago than a provider keeps what it caches (`context.cache_ttl`).
 7. `short`: to write again everything from the first change on costs no more than to send the note.
@@ -19,14 +21,14 @@ Rules 6 and 7 do not hold if the history has reasoning that is bound to what pre
 message: what changes during a turn is told with the next one.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Literal
 
 import msgspec
 
 from nexus_context.conversation.frozen import Change, Frozen, Rendered, changes_between, note_of
-from nexus_context.conversation.tools import Filter, name_of, select, sent_fields, tool_rows
+from nexus_context.conversation.tools import Filter, Tool, name_of, select, sent_fields, tool_rows
 from nexus_context.folder.prompt.token_attribution import fragment_tokens
 from nexus_context.folder.snapshot import Snapshot
 from nexus_context.tokens import Lifetime, ModelLimits, TokenCounter
@@ -64,13 +66,19 @@ class Start(msgspec.Struct, frozen=True):
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """What would be sent if nothing was frozen. `brought` are the names of the request's own tools."""
+    """What would be sent if nothing was frozen. `brought` are the names of the request's own tools.
+
+    `search` is the name of its search tool, if tools are deferred; `revealed` are names of its last tools,
+    which may be added to those that were sent.
+    """
 
     rendered: Rendered
     model: ModelLimits
     counter: TokenCounter
     brought: Collection[str]
     rules: Filter
+    search: str = ""
+    revealed: Collection[str] = ()
 
 
 def is_frozen(snapshot: Snapshot) -> bool:
@@ -88,7 +96,7 @@ def start(
     reason: Reason | None = None,
 ) -> Start:
     """What a request begins with, by the rules above. `reason`: render anew in any case."""
-    frozen = conversation.frozen
+    frozen = _with_revealed(conversation.frozen, candidate)
     reason = reason or _reason_at_once(snapshot, frozen, candidate)
     if frozen is None or reason is not None:
         return _anew(snapshot, conversation, candidate, reason or "first")
@@ -108,6 +116,26 @@ def start(
     told = msgspec.structs.replace(frozen, told=new)
     note = Note(note_of(untold), frozen.number)
     return Start(frozen.sent, told, changes=changes, untold=untold, note=note)
+
+
+def _with_revealed(frozen: Frozen | None, candidate: Candidate) -> Frozen | None:
+    """The state with the tools behind its own that were revealed since."""
+    if frozen is None or not candidate.revealed:
+        return frozen
+    sent = {name_of(tool) for tool in frozen.sent.tools}
+    tools = {name_of(tool): tool for tool in candidate.rendered.tools}
+    more = [tools[name] for name in candidate.revealed if name not in sent]
+    if candidate.search not in sent or not more:
+        return frozen
+    return msgspec.structs.replace(
+        frozen,
+        sent=_with_tools(frozen.sent, more),
+        told=None if frozen.told is None else _with_tools(frozen.told, more),
+    )
+
+
+def _with_tools(rendered: Rendered, tools: Sequence[Tool]) -> Rendered:
+    return Rendered(rendered.prompt, [*rendered.tools, *tools])
 
 
 def _anew(snapshot: Snapshot, conversation: ContextManager, candidate: Candidate, reason: Reason) -> Start:
@@ -135,7 +163,7 @@ def _reason_at_once(snapshot: Snapshot, frozen: Frozen | None, candidate: Candid
         before = earlier.get(name)
         if tool is None or before == tool:
             continue
-        if before is None or sent_fields(before) != sent_fields(tool):
+        if before is None or (name != candidate.search and sent_fields(before) != sent_fields(tool)):
             return "tools"
     return None
 

@@ -38,13 +38,17 @@ def offered_tools(snapshot: Snapshot, options: Options, model: ModelLimits) -> O
     rules = _tool_rules(snapshot, options)
     own = [*_memory_tools(options), *_skill_tools(snapshot, options), *_agent_tools(snapshot, options)]
     selection = tool_sets.select(
-        [tool for one in active for tool in one.skill.tools], own, options.additional_tools, rules=rules
+        [tool for one in active for tool in one.skill.tools],
+        own,
+        options.server_tools,
+        options.additional_tools,
+        rules=rules,
     )
     tools, left_out = selection.tools, selection.left_out
     if not model.can("tools"):
         reason = NO_TOOLS.format(model=model.given)
         tools, left_out = [], left_out | {tool_sets.name_of(tool): reason for tool in tools}
-    brought = {tool_sets.name_of(tool) for tool in (*own, *options.additional_tools)}
+    brought = {tool_sets.name_of(tool) for tool in (*own, *options.server_tools, *options.additional_tools)}
     return OfferedTools(tools, left_out, brought, rules)
 
 

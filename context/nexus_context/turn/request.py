@@ -28,6 +28,8 @@ class Options(msgspec.Struct, frozen=True):
     """What one request changes; None keeps the configuration's value. Token limits are in tokens.
 
     `permissions` are patterns that narrow what is allowed. `sandbox` leaves out tools that change something.
+    `server_tools` are those of MCP servers, which may be deferred (`deferral`) as in a body of the format
+    `tool_format`.
     `memory_tools` offers the memory queries, `skill_tools` the tool that reads a skill, `agent_tools` those
     that start and direct agents: the caller has to run them (`memory/queries`, `turn/skill_tool`,
     `agents/tool_calls`).
@@ -39,6 +41,8 @@ class Options(msgspec.Struct, frozen=True):
     parameters: Mapping[str, Any] = {}
     additional_system_prompt: str | None = None
     additional_tools: Sequence[dict[str, Any]] = ()
+    server_tools: Sequence[dict[str, Any]] = ()
+    tool_format: str = "neutral"
     disabled_tools: Sequence[str] = ()
     max_context_tokens: int | None = None
     reserve_tokens: int | None = None

@@ -1,25 +1,27 @@
 """`nexus/mcp/*`: the MCP servers of a folder. Nothing starts without trust and approval."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from nexus_context.config.package_runners import explain_unpinned, find_unpinned
+from nexus_context.conversation.tools import name_of
 from nexus_context.disk.files import exists
 from nexus_context.errors import RequestError
 from nexus_context.folder.layers.installed_packages import installed_lookup
 from nexus_context.folder.snapshot import Snapshot
 from nexus_context.servers.changes import DefinitionChange
-from nexus_context.servers.definitions import ServerDefinitions
 from nexus_context.servers.launch import Launch
-from nexus_context.servers.offered import count_tools, offered_tools
+from nexus_context.servers.offered import OfferedTool, count_tools, offered_tools
 from nexus_context.tokens import TokenCounter
+from nexus_context.turn import deferral
 from nexus_context.turn.offered_tools import offered_tools as select_tools
 from nexus_context.turn.request import Options
 from nexus_daemon import protocol
-from nexus_daemon.api import editor_answers, resolve
+from nexus_daemon.api import editor_answers, resolve, server_costs
+from nexus_daemon.api.server_costs import FolderTools
 from nexus_daemon.lsp import convert
 from nexus_daemon.lsp.convert import Locator
 from nexus_daemon.process import lazy
@@ -39,10 +41,12 @@ async def servers(client: "Connection", params: protocol.FolderParams) -> protoc
     """
     folder = client.folders.at(params.workspace_folder)
     snapshot = await folder.current()
-    views = await client.daemon.servers.views(folder, snapshot)
-    infos = await _infos(client, snapshot, views)
-    offered = ("stopped", "starting", "ready")
-    return protocol.ServersResult(infos, sum(info.tokens for info in infos if info.state in offered))
+    try:
+        ledger = await client.daemon.ledgers.of(snapshot, folder)
+    except RequestError:  # nobody knows then what was called
+        ledger = None
+    known = await _known(client, folder, snapshot)
+    return await client.read(server_costs.summarize, known, ledger, client.now())
 
 
 async def approve(client: "Connection", params: protocol.ApproveParams) -> protocol.ServerInfo:
@@ -71,24 +75,24 @@ async def start(client: "Connection", params: protocol.ServerParams) -> protocol
     """Start an approved server of a trusted folder, and wait until it has listed its tools or has failed."""
     folder = client.folders.at(params.workspace_folder)
     snapshot = await folder.current()
-    view = await client.daemon.servers.start(folder, snapshot, params.name)
-    return (await _infos(client, snapshot, [view]))[0]
+    await client.daemon.servers.start(folder, snapshot, params.name)
+    return await _info(client, folder, snapshot, params.name)
 
 
 async def stop(client: "Connection", params: protocol.ServerParams) -> protocol.ServerInfo:
     """End a server, for all folders that share it."""
     folder = client.folders.at(params.workspace_folder)
     snapshot = await folder.current()
-    view = await client.daemon.servers.stop(folder, snapshot, params.name)
-    return (await _infos(client, snapshot, [view]))[0]
+    await client.daemon.servers.stop(folder, snapshot, params.name)
+    return await _info(client, folder, snapshot, params.name)
 
 
 async def refresh(client: "Connection", params: protocol.ServerParams) -> protocol.ServerInfo:
     """List again what a server offers; one that does not run is started."""
     folder = client.folders.at(params.workspace_folder)
     snapshot = await folder.current()
-    view = await client.daemon.servers.refresh(folder, snapshot, params.name)
-    return (await _infos(client, snapshot, [view]))[0]
+    await client.daemon.servers.refresh(folder, snapshot, params.name)
+    return await _info(client, folder, snapshot, params.name)
 
 
 async def call(client: "Connection", params: protocol.ServerCallParams) -> protocol.ServerCallResult:
@@ -119,40 +123,68 @@ async def sign_in(
     """As `login`, with a page that is opened so."""
     folder = client.folders.at(params.workspace_folder)
     snapshot = await folder.current()
-    view = await client.daemon.servers.sign_in(folder, snapshot, params.name, open_page=open_page)
-    return (await _infos(client, snapshot, [view]))[0]
+    await client.daemon.servers.sign_in(folder, snapshot, params.name, open_page=open_page)
+    return await _info(client, folder, snapshot, params.name)
 
 
 async def logout(client: "Connection", params: protocol.ServerParams) -> protocol.ServerInfo:
     """Delete the tokens of a server, and end it."""
     folder = client.folders.at(params.workspace_folder)
     snapshot = await folder.current()
-    view = await client.daemon.servers.sign_out(folder, snapshot, params.name)
-    return (await _infos(client, snapshot, [view]))[0]
+    await client.daemon.servers.sign_out(folder, snapshot, params.name)
+    return await _info(client, folder, snapshot, params.name)
+
+
+async def search(client: "Connection", params: protocol.ToolSearchParams) -> protocol.ToolSearchResult:
+    """Search the tools of the MCP servers for a model that was sent their names alone (`tools.defer`).
+
+    Only tools are found that the settings and the agent's grant allow. Servers that may start are started.
+    """
+    folder = client.folders.at(params.workspace_folder)
+    snapshot = await resolve.snapshot_of(client, folder, params.agent)
+    offered = await client.daemon.servers.offered(folder, snapshot)
+    with client.daemon.workers.counting():
+        return await client.work(_search, snapshot, offered, params.query)
 
 
 async def _info(
     client: "Connection", folder: "LiveFolder", snapshot: Snapshot, name: str
 ) -> protocol.ServerInfo:
-    view = await client.daemon.servers.view(folder, snapshot, name)
-    return (await _infos(client, snapshot, [view]))[0]
+    known = await _known(client, folder, snapshot)
+    return next(info for info in known.infos if info.name == name)
 
 
-async def _infos(
-    client: "Connection", snapshot: Snapshot, views: list[ServerView]
-) -> list[protocol.ServerInfo]:
+async def _known(client: "Connection", folder: "LiveFolder", snapshot: Snapshot) -> FolderTools:
+    """What is known of all servers of a folder: whether a tool is deferred depends on the others."""
+    views = await client.daemon.servers.views(folder, snapshot)
     locate = Locator(snapshot.layers, client.capabilities.position_encoding)
     environ = client.folders.load_inputs.environ
 
-    def build() -> list[protocol.ServerInfo]:
-        _, counter = lazy.models.model_of(snapshot, None)
-        return [_build(view, counter, locate, environ) for view in views]
+    def build() -> FolderTools:
+        room = server_costs.room_of(snapshot)
+        tools = {view.server.name: _tools_of(view) for view in views}
+        infos = [
+            _build(view, tools[view.server.name], locate, environ=environ, counter=room.counter)
+            for view in views
+        ]
+        return server_costs.with_settings(snapshot, infos, tools, room)
 
     with client.daemon.workers.counting():
         return await client.work(build)
 
 
-def _build(view: ServerView, counter: TokenCounter, locate: Locator, environ: Any) -> protocol.ServerInfo:
+def _tools_of(view: ServerView) -> list[OfferedTool]:
+    return [] if view.definitions is None else offered_tools(view.server.name, view.definitions)
+
+
+def _build(
+    view: ServerView,
+    offered: list[OfferedTool],
+    locate: Locator,
+    *,
+    environ: Mapping[str, str],
+    counter: TokenCounter,
+) -> protocol.ServerInfo:
     server, launch, definitions = view.server, view.launch, view.definitions
     info = protocol.ServerInfo(
         name=server.name,
@@ -183,7 +215,6 @@ def _build(view: ServerView, counter: TokenCounter, locate: Locator, environ: An
         )
     if definitions is None:
         return info
-    offered = offered_tools(server.name, definitions)
     tokens = count_tools(offered, counter)
     tools = [
         protocol.ServerTool(
@@ -196,7 +227,6 @@ def _build(view: ServerView, counter: TokenCounter, locate: Locator, environ: An
     ]
     return msgspec.structs.replace(
         info,
-        tokens=sum(tokens.values()),
         tools=tools,
         instructions=definitions.instructions or None,
         prompts=[str(each.get("name")) for each in definitions.prompts],
@@ -218,14 +248,23 @@ def _change(change: DefinitionChange) -> protocol.ToolChange:
 def _check_permission(snapshot: Snapshot, view: ServerView, tool: str) -> None:
     """RequestError for a tool that the settings, or what the agent was granted, leave out."""
     model, _ = lazy.models.model_of(snapshot, None)
-    definitions = view.definitions or ServerDefinitions()
-    offered = next((each for each in offered_tools(view.server.name, definitions) if each.tool == tool), None)
+    offered = next((each for each in _tools_of(view) if each.tool == tool), None)
     if offered is None:
         return  # the call says so
     selection = select_tools(snapshot, Options(additional_tools=[offered.definition]), model)
     if offered.name in selection.left_out:
         reason = selection.left_out[offered.name]
         raise RequestError(f"{offered.name} may not be called: {reason}.", code="permission")
+
+
+def _search(snapshot: Snapshot, offered: list[OfferedTool], query: str) -> protocol.ToolSearchResult:
+    model, counter = lazy.models.model_of(snapshot, None)
+    options = Options(server_tools=[tool.definition for tool in offered])
+    names = {tool.name for tool in offered}
+    tools = [tool for tool in select_tools(snapshot, options, model).tools if name_of(tool) in names]
+    found = deferral.search(tools, query)
+    text = deferral.search_answer(found)
+    return protocol.ToolSearchResult([{"type": "text", "text": text}], found, counter.count(text))
 
 
 def _call_result(snapshot: Snapshot, answer: dict[str, Any]) -> protocol.ServerCallResult:

@@ -132,6 +132,9 @@ METHODS: dict[str, Method] = {
     ),
     "nexus/mcp/login": _method(lambda: (protocol.ServerParams, protocol.ServerInfo), lambda: api.mcp.login),
     "nexus/mcp/logout": _method(lambda: (protocol.ServerParams, protocol.ServerInfo), lambda: api.mcp.logout),
+    "nexus/mcp/search": _method(
+        lambda: (protocol.ToolSearchParams, protocol.ToolSearchResult), lambda: api.mcp.search
+    ),
     "nexus/mcp/call": _method(
         lambda: (protocol.ServerCallParams, protocol.ServerCallResult), lambda: api.mcp.call
     ),

@@ -75,7 +75,7 @@ class ServerInfo(Sparse, frozen=True):
     pid: int | None = None  # its process
     error: str | None = None  # why it failed
     pin: str | None = None  # what stands for everything that it offers
-    tokens: int = 0  # tokens of all its tools in every request
+    tokens: int = 0  # tokens of all its enabled tools in every request
     exact: bool = False  # false: an estimate
     tools: list[ServerTool] = []  # what it offers, or offered when it ran last
     instructions: str | None = None  # what it tells models besides
@@ -84,6 +84,9 @@ class ServerInfo(Sparse, frozen=True):
     changes: list[ToolChange] = []  # of a `changed` server
     flags: list[ServerFlag] = []  # suspicious texts
     warnings: list[str] = []  # what to know before approving it: packages that it fetches in any version
+    # when a conversation of the folder, or one kept of another program, last called one of its tools: UTC,
+    # ISO 8601. Only in `nexus/mcp/servers`
+    last_call: str | None = None
     log: str | None = None  # URI of the file with what it prints to its standard error, if it has run
 
 
@@ -92,6 +95,10 @@ class ServersResult(Wire, frozen=True):
 
     servers: list[ServerInfo]  # in the order of the layers, without overridden ones
     tokens: int  # tokens of all tools that a turn may have
+    deferred_tokens: int  # of these, tokens that a turn begins without: the model has to look for the tools
+    window: int  # tokens of the model's window, or of the configured maximum
+    unused: list[str]  # servers that a turn may have, with tools that were not called in 30 days
+    summary: str | None = None  # the cost in words, for people; null if nothing is known of any tool
 
 
 class ServerParams(FolderParams, frozen=True):
@@ -123,6 +130,23 @@ class ServerCallResult(Wire, frozen=True):
     content: list[dict[str, Any]]  # the parts of the answer as the server sent them
     is_error: bool  # whether the tool says that it failed
     tokens: int  # tokens of the texts of the answer
+
+
+class ToolSearchParams(FolderParams, frozen=True, kw_only=True):
+    """A search of a model for tools that it was not sent: the arguments of its call of `search_tools`."""
+
+    query: str  # words about what a tool does, or its name
+    agent: str | None = None  # the agent that searches
+
+
+class ToolSearchResult(Wire, frozen=True):
+    """The tools that a search has found, best first."""
+
+    # the answer to the call, as parts: if it is appended as its result, the next requests of the conversation
+    # offer these tools
+    content: list[dict[str, Any]]
+    tools: list[dict[str, Any]]  # their definitions
+    tokens: int  # tokens of the answer
 
 
 class McpDidChange(Sparse, frozen=True):

@@ -200,6 +200,9 @@ class TokenUsage(Sparse, frozen=True):
     # the total as the provider would count it, from its last `providerUsage` on: show this one. Rows are not
     # corrected; absent while no usage of this family of models is known
     corrected: CorrectedTotal | None = None
+    # tokens of the definitions of MCP tools that are not sent: the model has to look for these tools
+    # (`tools.defer`). Absent if there are none
+    deferred_tokens: int | None = None
     wanted_percent: float | None = None  # `percent` of the corrected total if nothing had been cut
     removed_messages: int | None = None  # number of messages that are no longer sent, if any
     # why a compaction is due, if it is: `token_limit`, `message_count` or `tool_count`

@@ -44,7 +44,10 @@ class SentBesides(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
     agent_tools: bool = False
 
 
-_EXPECTED = (*SentBesides.__struct_fields__, "skills", "skip_skills", "skill_filter")
+_EXPECTED = (
+    *SentBesides.__struct_fields__,
+    *("server_tools", "tool_format", "skills", "skip_skills", "skill_filter"),
+)
 
 
 def choice_of(

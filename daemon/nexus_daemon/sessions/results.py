@@ -56,6 +56,7 @@ def usage(value: "budget.TokenUsage", locate: Locator, positions: Sequence[int] 
         rows=[_row(row, locate, positions) for row in value.rows],
         parts=[protocol.UsagePart(part.part, part.tokens, part.exact) for part in value.parts],
         corrected=_corrected(value),
+        deferred_tokens=value.deferred or None,
     )
 
 

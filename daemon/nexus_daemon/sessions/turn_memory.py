@@ -52,8 +52,8 @@ class TurnInputs(msgspec.Struct, frozen=True, kw_only=True):
     """What a turn brings besides the conversation.
 
     `agent` is whose turn it is: the name that messages wait for; with a `node`, not those for its other
-    nodes. `passages` match the user's message. `tools` are definitions for this turn: of MCP
-    servers, and those that the client offers.
+    nodes. `passages` match the user's message. `tools` are definitions for this turn that the
+    client offers, `server_tools` those of MCP servers.
     """
 
     agent: str = MAIN
@@ -62,6 +62,7 @@ class TurnInputs(msgspec.Struct, frozen=True, kw_only=True):
     git: "GitState | None" = None
     attachments: Attachments = NO_ATTACHMENTS
     tools: Sequence[dict[str, Any]] = ()
+    server_tools: Sequence[dict[str, Any]] = ()
 
 
 class TurnMemory(msgspec.Struct, frozen=True):

@@ -170,7 +170,8 @@ async def _collect_inputs(
         passages=passages,
         git=git,
         attachments=attachments,
-        tools=[*server_tools, *params.turn_tools],
+        tools=params.turn_tools,
+        server_tools=server_tools,
     )
 
 
@@ -288,6 +289,7 @@ def _begin(
         scope = msgspec.structs.replace(scope, snapshot=snapshot)
     request = next_request.without_repetition(request, scope.snapshot)
     options = next_request.with_turn_tools(request.options, inputs.tools)
+    options = msgspec.structs.replace(options, server_tools=inputs.server_tools, tool_format=request.format)
     request = msgspec.structs.replace(request, options=options)
     tokens = sync.tokens_to_send(
         scope.snapshot,
@@ -299,7 +301,8 @@ def _begin(
     if is_stored:
         sync.follow(scope.conversation, scope.ledger, scope.snapshot, tokens=tokens)
     frozen = scope.conversation.manager.frozen
-    if is_dry and frozen is not None and not options.additional_tools:  # those of the last request
+    brings = options.additional_tools or options.server_tools
+    if is_dry and frozen is not None and not brings:  # those of the last request
         options = msgspec.structs.replace(options, additional_tools=frozen.latest.tools)
         request = msgspec.structs.replace(request, options=options)
     request = msgspec.structs.replace(request, session_parameters=scope.conversation.state.parameters)

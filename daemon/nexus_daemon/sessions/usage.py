@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
@@ -76,12 +75,15 @@ def read_next_usage(
     if not len(manager):  # the turn begins with the message that the conversation will begin with
         manager = ContextManager(started=scope.client.now())
     options = next_request.with_turn_tools(options, inputs.tools)
+    last = scope.conversation.last_options
+    form = "neutral" if last is None else last.tool_format
+    options = msgspec.structs.replace(options, server_tools=inputs.server_tools, tool_format=form)
     request = msgspec.structs.replace(request, options=options, git=inputs.git)
     memory = turn_memory.gather(scope, request, inputs)
     locate = turn_memory.locator_of(scope.locate, memory.items)
     spent, _ = _measure(scope, request, locate, manager, memory=memory.items)
     now = scope.client.now()
-    return with_cache(spent, snapshot, scope.conversation, locate, now=now, turn_tools=inputs.tools)
+    return with_cache(spent, snapshot, scope.conversation, locate, now=now, inputs=inputs)
 
 
 def current_usage(
@@ -119,17 +121,20 @@ def with_cache(
     locate: Locator,
     *,
     now: datetime,
-    turn_tools: Sequence[dict[str, Any]] | None = None,
+    inputs: turn_memory.TurnInputs | None = None,
 ) -> protocol.TokenUsage:
     """The usage with a cache report: what an edit breaks, before it is paid for.
 
     There is no report before the first request, nor if a request like the last one is no longer possible.
-    `turn_tools` are those of the next turn; None: those of the last one.
+    The tools are those of the next turn, whose `inputs` these are; None: those of the last one.
     """
     before, options = conversation.last_prefix, conversation.last_options
     if before is None or options is None:
         return usage
-    tools = conversation.last_turn_tools if turn_tools is None else turn_tools
+    tools = conversation.last_turn_tools
+    if inputs is not None:
+        tools = inputs.tools
+        options = msgspec.structs.replace(options, server_tools=inputs.server_tools)
     options = next_request.with_turn_tools(options, tools)
     try:
         form = before.format or "neutral"

@@ -59,6 +59,7 @@ REPEATABLE = frozenset(
         "nexus/mcp/stop",
         "nexus/mcp/refresh",
         "nexus/mcp/logout",
+        "nexus/mcp/search",
         "nexus/memory/query",
         "nexus/memory/list",
         "nexus/knowledge/query",

@@ -214,6 +214,15 @@ def takes_breakpoints(model: str) -> bool:
     return gpt is not None and gpt.version >= (5, 6)
 
 
+def searches_tools(form: str, model: str) -> bool:
+    """Whether a provider searches deferred tools for a model: from Claude 4 and GPT-5.4 on."""
+    if form == "anthropic":
+        version = claude_version(model)
+        return version is not None and version >= (4, 0)
+    gpt = _gpt(model) if form == "openai-responses" else None
+    return gpt is not None and gpt.version >= (5, 4)
+
+
 def gemini_version(model: str) -> tuple[int, int] | None:
     """The version of a Gemini; None for other models."""
     match = re.search(r"gemini-(\d+)(?:\.(\d+))?", model.lower())

@@ -506,7 +506,7 @@ def tool_summary(tools: Sequence[tuple[str, str]]) -> list[Part]:
     """The section of tools, each a name and a description; empty without tools."""
     if not tools:
         return []
-    rows = "\n".join(_tool_row(one_line(name), _sentence(description)) for name, description in tools)
+    rows = "\n".join(_tool_row(one_line(name), first_sentence(description)) for name, description in tools)
     filled = texts.fill("tools", {"rows": [Piece(rows)]})
     return [Part("tools", None, "Tools", [Piece(piece.text) for piece in filled])]
 
@@ -516,7 +516,8 @@ def _tool_row(name: str, sentence: str) -> str:
     return row if sentence else row.rstrip(" :")
 
 
-def _sentence(description: str) -> str:
+def first_sentence(description: str) -> str:
+    """The first sentence of a description, as one line of at most MAX_SENTENCE characters."""
     end = _END.search(description.strip())
     first = one_line(description.strip()[: end.end()] if end is not None else description)
     return first if len(first) <= MAX_SENTENCE else f"{first[: MAX_SENTENCE - 1]}…"

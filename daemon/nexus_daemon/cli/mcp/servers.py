@@ -83,6 +83,7 @@ def _list(client: "FolderClient", options: argparse.Namespace) -> int:
             Column("state", [STATES.get(each.state, each.state) for each in result.servers], worth=5),
             Column("tools", [_count(each) for each in result.servers], worth=4, justify="right"),
             Column("tokens", [_tokens(each) for each in result.servers], worth=3, justify="right"),
+            Column("called", [_last_call(each) for each in result.servers], worth=1),
             Column("starts", [_target(each) for each in result.servers], worth=2),
             Column("file", [short_path(uri_to_path(each.uri) or each.uri) for each in result.servers]),
         ]
@@ -90,6 +91,8 @@ def _list(client: "FolderClient", options: argparse.Namespace) -> int:
     for each in result.servers:
         if each.error is not None:
             output.complain("mcp", f"{visible_line(each.name)}: {visible_line(each.error)}")
+    if result.summary is not None:
+        output.line(result.summary)
     return 0
 
 
@@ -169,11 +172,14 @@ def _print_tools(client: "FolderClient", options: argparse.Namespace) -> int:
         [
             Column("tool", [visible_line(tool.name) for tool in server.tools]),
             Column("tokens", [f"{tool.tokens:,}" for tool in server.tools], worth=5, justify="right"),
+            Column("sent", [_use(tool) for tool in server.tools], worth=4),
             Column("description", [visible_line(tool.description) for tool in server.tools], least=20),
         ]
     )
     mark = "" if server.exact else "≈"
-    output.line(f"together {mark}{server.tokens:,} tokens in every request")
+    is_deferred = any(tool.deferred for tool in server.tools)
+    when = "once the model has found them" if is_deferred else "in every request"
+    output.line(f"together {mark}{server.tokens:,} tokens {when}")
     for flag in server.flags:
         output.complain("mcp", f"{visible_line(flag.place)}: {visible_line(flag.message)}")
     return 0
@@ -286,6 +292,14 @@ def _target(server: protocol.ServerInfo) -> str:
 
 def _count(server: protocol.ServerInfo) -> str:
     return f"{len(server.tools):,}" if server.tools else "?"
+
+
+def _last_call(server: protocol.ServerInfo) -> str:
+    return "–" if server.last_call is None else server.last_call[:10]
+
+
+def _use(tool: protocol.ServerTool) -> str:
+    return "left out" if not tool.enabled else "on search" if tool.deferred else "always"
 
 
 def _tokens(server: protocol.ServerInfo) -> str:

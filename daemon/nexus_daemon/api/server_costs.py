@@ -1,0 +1,120 @@
+"""What the MCP servers of a folder cost a turn that has their tools, and which of them nobody calls."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+import msgspec
+
+from nexus_context.conversation.tools import name_of, tool_rows
+from nexus_context.folder.snapshot import Snapshot
+from nexus_context.ledger.errors import LedgerError
+from nexus_context.servers.offered import OfferedTool, prefix_of
+from nexus_context.turn import costs
+from nexus_context.turn.deferral import Room, defer
+from nexus_context.turn.models import model_of
+from nexus_context.turn.offered_tools import offered_tools
+from nexus_context.turn.request import Options, Request
+from nexus_daemon import protocol
+from nexus_daemon.sessions.ledger_writer import FolderLedger
+
+OFFERED = ("stopped", "starting", "ready")
+"""States of the servers whose tools a turn may have."""
+UNUSED_DAYS = 30
+
+
+class FolderTools(NamedTuple):
+    """The servers of a folder; `deferred` are the tokens that a turn begins without."""
+
+    infos: list[protocol.ServerInfo]
+    deferred: int
+    window: int
+
+
+def room_of(snapshot: Snapshot) -> Room:
+    """What a turn of the folder may take."""
+    model, counter = model_of(snapshot, None)
+    return Room(model, counter, costs.available_tokens(snapshot, Request(), model))
+
+
+def with_settings(
+    snapshot: Snapshot,
+    infos: Sequence[protocol.ServerInfo],
+    tools: Mapping[str, Sequence[OfferedTool]],
+    room: Room,
+) -> FolderTools:
+    """The servers with what the settings say of their `tools`: which are left out, and which are deferred."""
+    definitions = [tool.definition for info in infos for tool in tools[info.name]]
+    left_out = offered_tools(snapshot, Options(server_tools=definitions), room.model).left_out
+    sent = [
+        tool.definition
+        for info in infos
+        if info.state in OFFERED
+        for tool in tools[info.name]
+        if tool.name not in left_out
+    ]
+    deferral = defer(snapshot, sent, Options(server_tools=sent), room=room)
+    waiting = sum(row.tokens for row in tool_rows(deferral.waiting, room.counter))
+    names = set(map(name_of, deferral.waiting))
+    window = room.model.limit(snapshot.effective.get("/context/max_tokens"))
+    return FolderTools([_with_settings(info, left_out, names) for info in infos], waiting, window)
+
+
+def _with_settings(
+    info: protocol.ServerInfo, left_out: Mapping[str, str], deferred: set[str]
+) -> protocol.ServerInfo:
+    tools = [
+        msgspec.structs.replace(
+            tool, enabled=tool.offered_as not in left_out, deferred=tool.offered_as in deferred
+        )
+        for tool in info.tools
+    ]
+    return msgspec.structs.replace(
+        info, tools=tools, tokens=sum(tool.tokens for tool in tools if tool.enabled)
+    )
+
+
+def summarize(known: FolderTools, ledger: FolderLedger | None, now: datetime) -> protocol.ServersResult:
+    """The servers with when they were called last. `now` has a zone. Reads the ledger, if there is one."""
+    infos = known.infos
+    try:
+        infos = infos if ledger is None else [_with_last_call(info, ledger) for info in infos]
+    except LedgerError:  # it is damaged, or too large to be read in time
+        ledger = None
+    offered = [info for info in infos if info.state in OFFERED and info.tokens]
+    since = now - timedelta(days=UNUSED_DAYS)
+    unused = [info.name for info in offered if ledger is not None and not _was_called(info, since)]
+    result = protocol.ServersResult(
+        infos, sum(info.tokens for info in offered), known.deferred, window=known.window, unused=unused
+    )
+    exact = all(info.exact for info in offered)
+    return msgspec.structs.replace(result, summary=_summary(result, len(offered), exact=exact))
+
+
+def _with_last_call(info: protocol.ServerInfo, ledger: FolderLedger) -> protocol.ServerInfo:
+    if not info.tools:
+        return info
+    last_call = ledger.store.pages.last_call(ledger.workspace, prefix_of(info.name))
+    return msgspec.structs.replace(info, last_call=last_call)
+
+
+def _was_called(info: protocol.ServerInfo, since: datetime) -> bool:
+    return info.last_call is not None and datetime.fromisoformat(info.last_call) >= since
+
+
+def _summary(result: protocol.ServersResult, servers: int, *, exact: bool) -> str | None:
+    """One sentence for people."""
+    if not servers:
+        return None
+    mark = "" if exact else "≈"
+    percent = 100 * result.tokens / result.window
+    share = f"{percent:.0f} %" if percent >= 1 else "less than 1 %"
+    this = "This server costs" if servers == 1 else f"These {servers:,} servers cost"
+    said = f"{this} {mark}{result.tokens:,} tokens, {share} of the window of {result.window:,}"
+    if result.deferred_tokens:
+        said += f", of which {mark}{result.deferred_tokens:,} are sent only when the model looks for them"
+    unused = len(result.unused)
+    if not unused:
+        return f"{said}."
+    which = "it was" if servers == 1 else f"{unused:,} was" if unused == 1 else f"{unused:,} were"
+    return f"{said}; {which} not called in {UNUSED_DAYS} days."
