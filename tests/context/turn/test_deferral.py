@@ -144,6 +144,23 @@ def test_what_was_found_is_offered_behind_what_was_sent(tmp_path: Path) -> None:
     assert [row.label for row in looked.usage.rows if row.category == "tools"] == names(third)
 
 
+def test_a_tool_that_was_found_renders_nothing_else_anew(tmp_path: Path) -> None:
+    talk = Talk(snapshot_of(tmp_path, files="//- /home/a/NEXUS.md\nBe brief."))
+    first = talk.ask("Go. " * 5_000)  # to write that again costs more than a note
+    talk.snapshot = snapshot_of(tmp_path, files="//- /home/a/NEXUS.md\nBe kind.")
+    told = talk.ask()
+    assert "Be kind." in str(told.current_message)
+    talk.look("weather")
+    second = talk.ask(None)
+    assert second.tools == [*first.tools, TOOLS[-1]]
+    assert second.system_prompt == first.system_prompt
+    third = talk.ask()
+    said = str(third.current_message)
+    assert ("Be kind." in said, "mcp__weather" in said) == (False, False)  # both are known
+    assert third.pending is not None
+    assert [change.label for change in third.pending.changes if not change.told] == []
+
+
 def test_a_stranger_in_a_result_reveals_nothing(tmp_path: Path) -> None:
     talk = Talk(snapshot_of(tmp_path))
     talk.ask()
