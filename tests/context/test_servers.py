@@ -11,6 +11,7 @@ import pytest
 
 from nexus_context.config.mcp import McpServer
 from nexus_context.errors import Span
+from nexus_context.servers.approvals import Approval, Approvals
 from nexus_context.servers.changes import compare, find_flags
 from nexus_context.servers.definitions import DefinitionsError, ServerDefinitions, checked
 from nexus_context.servers.launch import Launch, LaunchContext, LaunchError, plan_launch
@@ -205,3 +206,28 @@ def test_the_name_of_a_tool_depends_on_no_other() -> None:
     assert len(names) == 5
     assert "mcp__a_b__run" in names
     assert all(len(name) <= 64 for name in names)
+
+
+@pytest.mark.parametrize(
+    ("command", "known", "is_same"),
+    [
+        ("npx -y server-files@1.2 /a", "npx -y server-files@1.2 /b", True),
+        ("npx -y server-files@1.2 /a", "npx -y server-files@1.3 /a", False),
+        ("npx -y server-files", "uvx -y server-files", False),
+        ("python /a/server.py", "python /b/server.py", False),  # nothing else says what it runs
+        ("python /a/server.py", "python /a/server.py", True),
+        ("https://a.test/mcp", "https://a.test/mcp", True),
+        ("https://a.test/mcp", "https://b.test/mcp", False),
+        ("sh -c 'a", "sh -c 'a", True),
+        ("", "", True),
+    ],
+)
+def test_what_a_program_offered_elsewhere_is_known_by_its_command(
+    command: str, known: str, is_same: bool
+) -> None:
+    older, newer, unpinned = (
+        Approval("x", known, f"2026-11-2{day}T00:00:00Z", pin=pin)
+        for day, pin in ((1, "p"), (2, "p"), (3, None))
+    )
+    approvals = Approvals({"newer": newer, "older": older, "unpinned": unpinned})
+    assert approvals.launch_of_program(command) == ("newer" if is_same else None)

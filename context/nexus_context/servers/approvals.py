@@ -6,9 +6,12 @@
    A server that offers something else may not be called until the user has approved the change.
 3. A server of the user's own file needs no approval to start; its pin is kept all the same.
 4. What is stored is for people to read: names, the command with its secrets covered, the time.
+5. Two launches are of the same program if their commands differ in nothing but absolute paths behind a
+   package, a script's name or another word. That is good enough to estimate a cost, and for nothing else.
 """
 
 import os
+import shlex
 from collections.abc import Mapping
 
 import msgspec
@@ -49,6 +52,16 @@ class Approvals(msgspec.Struct, frozen=True):
         approval = self.servers.get(launch_hash)
         return None if approval is None else approval.pin
 
+    def launch_of_program(self, command: str) -> str | None:
+        """The hash of the newest launch of the same program whose offer is known (rule 5)."""
+        program = _program(command)
+        hashes = (
+            (approval.approved, key)
+            for key, approval in self.servers.items()
+            if approval.pin is not None and _program(approval.command) == program
+        )
+        return max(hashes, default=(None, None))[1]
+
     def with_approval(self, launch_hash: str, approval: Approval) -> "Approvals":
         return Approvals({**self.servers, launch_hash: approval})
 
@@ -64,6 +77,17 @@ def approvals_file(environ: Mapping[str, str]) -> str:
 def definitions_file(environ: Mapping[str, str], launch_hash: str) -> str:
     """The absolute path of what the server of a launch offered. NoStateDirectoryError as above."""
     return os.path.join(state_directory(environ), DEFINITIONS, f"{launch_hash}.json")
+
+
+def _program(command: str) -> tuple[str, ...]:
+    """The words of a command that tell what it runs, whatever the folder is."""
+    try:
+        program, *words = shlex.split(command)
+    except ValueError:  # no word, or a quote that does not end
+        return (command,)
+    named = [word for word in words if not word.startswith("/")]
+    says_program = any(not word.startswith("-") for word in named)
+    return (program, *(named if says_program else words))
 
 
 def parse_approvals(text: str | None) -> Approvals:

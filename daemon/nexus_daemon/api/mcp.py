@@ -195,7 +195,8 @@ def _build(
         state=view.state,
         error=view.error,
         pin=view.pin,
-        exact=counter.exact,
+        exact=counter.exact and not view.is_seen_elsewhere,
+        seen_elsewhere=view.is_seen_elsewhere,
         changes=[_change(each) for each in view.changes],
         flags=[protocol.ServerFlag(flag.suspicion, flag.place, flag.message) for flag in view.flags],
     )

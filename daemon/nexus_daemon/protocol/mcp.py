@@ -77,6 +77,8 @@ class ServerInfo(Sparse, frozen=True):
     pin: str | None = None  # what stands for everything that it offers
     tokens: int = 0  # tokens of all its enabled tools in every request
     exact: bool = False  # false: an estimate
+    # true: it never ran here; `tools` are those that the same program offered in another folder
+    seen_elsewhere: bool = False
     tools: list[ServerTool] = []  # what it offers, or offered when it ran last
     instructions: str | None = None  # what it tells models besides
     prompts: list[str] = []  # names of its prompts

@@ -68,9 +68,9 @@ def revoke(environ: Mapping[str, str], launch: Launch) -> Approvals:
     return _change(environ, lambda before: before.without(launch.hash))
 
 
-def read_definitions(environ: Mapping[str, str], launch: Launch) -> ReviewedDefinitions | None:
+def read_definitions(environ: Mapping[str, str], launch_hash: str) -> ReviewedDefinitions | None:
     """What the server of a launch offered when its pin was kept; None if that is not known."""
-    read: ReviewedDefinitions | None = _read(definitions_file(environ, launch.hash), _parse_definitions)
+    read: ReviewedDefinitions | None = _read(definitions_file(environ, launch_hash), _parse_definitions)
     return read
 
 

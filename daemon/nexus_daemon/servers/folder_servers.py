@@ -63,7 +63,8 @@ class ServerView(msgspec.Struct, frozen=True, kw_only=True):
 
     `launch` is None, and `key` empty, if it cannot be started as it is configured. `definitions` are what it
     offers now, else what it offered when it ran last, `pin` stands for them. `is_pinned`: something is
-    approved, from which `changes` are the differences.
+    approved, from which `changes` are the differences. `is_seen_elsewhere`: this launch never ran, and
+    `definitions` are what its program offered in another folder: they only estimate its cost.
     """
 
     server: McpServer
@@ -74,6 +75,7 @@ class ServerView(msgspec.Struct, frozen=True, kw_only=True):
     definitions: ServerDefinitions | None = None
     pin: str | None = None
     is_pinned: bool = False
+    is_seen_elsewhere: bool = False
     changes: tuple[DefinitionChange, ...] = ()
     flags: tuple[Flag, ...] = ()
     started: float = 0.0
@@ -462,9 +464,26 @@ def _read_views(
             error=None if status is None else status.error,
             started=0.0 if status is None else status.started,
         )
-        kept = approval_file.read_definitions(inputs.environ, launch)
-        views.append(_with_definitions(view, status, kept, approvals.pin_of(launch.hash)))
+        kept = _read_pinned(inputs.environ, approvals, launch.hash)
+        view = _with_definitions(view, status, kept, approvals.pin_of(launch.hash))
+        if view.definitions is None:
+            elsewhere = _read_pinned(inputs.environ, approvals, approvals.launch_of_program(launch.text))
+            if elsewhere is not None:
+                view = msgspec.structs.replace(
+                    view, definitions=elsewhere.definitions, is_seen_elsewhere=True
+                )
+        views.append(view)
     return views
+
+
+def _read_pinned(
+    environ: Mapping[str, str], approvals: Approvals, launch_hash: str | None
+) -> ReviewedDefinitions | None:
+    """What the server of a launch offered; None if it is not known, or somebody has written there since."""
+    if launch_hash is None:
+        return None
+    reviewed = approval_file.read_definitions(environ, launch_hash)
+    return reviewed if reviewed is not None and reviewed.pin == approvals.pin_of(launch_hash) else None
 
 
 def _context(server: McpServer, snapshot: Snapshot, inputs: LoadInputs) -> LaunchContext:
@@ -485,8 +504,6 @@ def _with_definitions(
     view: ServerView, status: "ServerStatus | None", kept: ReviewedDefinitions | None, pin: str | None
 ) -> ServerView:
     """The view with what the server offers, compared with what is approved: what has this pin."""
-    if kept is not None and kept.pin != pin:
-        kept = None  # what somebody has written there since
     offered = kept if status is None or status.offered is None else status.offered
     view = msgspec.structs.replace(view, is_pinned=pin is not None)
     if offered is None:

@@ -1,12 +1,13 @@
 """Tools of a real server that a model gets only when it looks for them, and what servers cost."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.server_story import Servers, check
+from support.server_story import NEWEST, SERVER, Servers, check
 from support.waiting import wait_until
 
 CALL = {"id": "c1", "name": "search_tools", "arguments": {"query": "add"}}
@@ -124,5 +125,34 @@ def test_the_list_says_what_the_servers_cost_and_which_nobody_calls(tmp_path: Pa
         assert result["unused"] == []
         assert result["servers"][0]["lastCall"] > "2026"
         assert result["summary"].endswith("are sent only when the model looks for them.")
+
+    check(tmp_path, story)
+
+
+def test_the_same_program_in_another_folder_has_a_price(tmp_path: Path) -> None:
+    async def story(servers: Servers) -> None:
+        await servers.approve()
+        await servers.ask("mcp/start", name="test")
+        cost = (await servers.server())["tokens"]
+        other = servers.directory / "other"
+        other.mkdir()
+        entry = {"command": sys.executable, "args": [str(SERVER), str(servers.directory)], "cwd": str(other)}
+        unlike = entry | {"args": [str(NEWEST), str(servers.directory)]}
+        entries = {"test": entry, "unlike": unlike}
+        (servers.directory / ".mcp.json").write_text(json.dumps({"mcpServers": entries}))
+
+        async def is_priced() -> Any:
+            server = await servers.server()
+            return server if server["state"] == "unapproved" else None
+
+        server = await wait_until(is_priced)
+        assert (server["seenElsewhere"], server.get("exact"), server["tokens"]) == (True, None, cost)
+        result = await servers.ask("mcp/servers")
+        assert (result["tokens"], result["summary"]) == (0, None)  # it may not start, so it costs nothing yet
+        assert "tools" not in result["servers"][1]
+        await servers.approve()
+        assert (await servers.ask("mcp/servers"))["summary"].startswith(f"This server costs ≈{cost} tokens, ")
+        assert await servers.refused("mcp/call", server="test", tool="gamma") == "unknown-tool"
+        assert not (await servers.server()).get("seenElsewhere")  # it ran
 
     check(tmp_path, story)

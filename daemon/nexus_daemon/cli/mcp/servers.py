@@ -158,7 +158,7 @@ def _print_tools(client: "FolderClient", options: argparse.Namespace) -> int:
     from nexus_daemon.api import mcp
 
     server = _server(client, options.name)
-    if not server.tools and server.state == "stopped":
+    if (not server.tools or server.seen_elsewhere) and server.state == "stopped":
         server = client.ask(mcp.start, protocol.ServerParams(client.uri, name=options.name))
     if options.json:
         output.json_value(msgspec.to_builtins(server))
