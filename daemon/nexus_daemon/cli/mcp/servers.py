@@ -168,6 +168,8 @@ def _print_tools(client: "FolderClient", options: argparse.Namespace) -> int:
     if not server.tools:
         output.complain("mcp", f"nothing is known of its tools: {STATES.get(server.state, server.state)}.")
         return 1
+    if server.seen_elsewhere:
+        output.complain("mcp", "it has not run here; its program offered these tools in another folder.")
     print_columns(
         [
             Column("tool", [visible_line(tool.name) for tool in server.tools]),
