@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from nexus_context.conversation.bodies.parameter_fields import searches_tools
+from nexus_context.conversation.provider_tools import SCHEMAS
 from nexus_context.conversation.revealed_tools import SEARCH
 from nexus_context.conversation.tools import Tool, description_of, name_of, tool_rows
 from nexus_context.folder.prompt import texts
@@ -188,7 +189,7 @@ def _search_tool(tools: Sequence[Tool]) -> Tool:
     return {
         "name": SEARCH,
         "description": "\n".join([said["description"], *lines]),
-        "parameters": {
+        "inputSchema": {
             "type": "object",
             "properties": {"query": {"type": "string", "description": said["query"]}},
             "required": ["query"],
@@ -205,7 +206,7 @@ def _line(tool: Tool) -> str:
 
 def _fields(tool: Tool) -> tuple[list[str], ...]:
     """The words of the name, of the parameters and of the description."""
-    schema: Any = tool.get("parameters")
+    schema: Any = next((tool[key] for key in SCHEMAS if key in tool), None)
     properties = schema.get("properties") if isinstance(schema, dict) else None
     parameters = " ".join(properties) if isinstance(properties, dict) else ""
     return _words(name_of(tool)), _words(parameters), _words(description_of(tool))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nexus_context.config.package_runners import explain_unpinned, find_unpinned
+from nexus_context.config.picked_model import with_choice
 from nexus_context.conversation.tools import name_of
 from nexus_context.disk.files import exists
 from nexus_context.errors import RequestError
@@ -28,6 +29,7 @@ from nexus_daemon.process import lazy
 from nexus_daemon.servers.folder_servers import ServerView, log_of
 
 if TYPE_CHECKING:
+    from nexus_daemon.sessions.ledger_writer import FolderLedger
     from nexus_daemon.windows.connection import Connection
     from nexus_daemon.windows.live_folder import LiveFolder
 
@@ -41,11 +43,7 @@ async def servers(client: "Connection", params: protocol.FolderParams) -> protoc
     """
     folder = client.folders.at(params.workspace_folder)
     snapshot = await folder.current()
-    try:
-        ledger = await client.daemon.ledgers.of(snapshot, folder)
-    except RequestError:  # nobody knows then what was called
-        ledger = None
-    known = await _known(client, folder, snapshot)
+    known, ledger = await _known(client, folder, snapshot)
     return await client.read(server_costs.summarize, known, ledger, client.now())
 
 
@@ -150,13 +148,26 @@ async def search(client: "Connection", params: protocol.ToolSearchParams) -> pro
 async def _info(
     client: "Connection", folder: "LiveFolder", snapshot: Snapshot, name: str
 ) -> protocol.ServerInfo:
-    known = await _known(client, folder, snapshot)
+    known, _ = await _known(client, folder, snapshot)
     return next(info for info in known.infos if info.name == name)
 
 
-async def _known(client: "Connection", folder: "LiveFolder", snapshot: Snapshot) -> FolderTools:
-    """What is known of all servers of a folder: whether a tool is deferred depends on the others."""
+async def _known(
+    client: "Connection", folder: "LiveFolder", snapshot: Snapshot
+) -> tuple[FolderTools, "FolderLedger | None"]:
+    """What is known of all servers of a folder: whether a tool is deferred depends on the others.
+
+    The ledger, if it can be read, has the model that was picked last.
+    """
     views = await client.daemon.servers.views(folder, snapshot)
+    try:
+        ledger = await client.daemon.ledgers.of(snapshot, folder)
+    except RequestError:
+        ledger = None
+    picked = None if ledger is None else ledger.options(None)
+    effective = with_choice(snapshot.effective, None if picked is None else picked.choice)
+    layers = msgspec.structs.replace(snapshot.layers, effective=effective)
+    snapshot = msgspec.structs.replace(snapshot, layers=layers)
     locate = Locator(snapshot.layers, client.capabilities.position_encoding)
     environ = client.folders.load_inputs.environ
 
@@ -170,7 +181,7 @@ async def _known(client: "Connection", folder: "LiveFolder", snapshot: Snapshot)
         return server_costs.with_settings(snapshot, infos, tools, room)
 
     with client.daemon.workers.counting():
-        return await client.work(build)
+        return await client.work(build), ledger
 
 
 def _tools_of(view: ServerView) -> list[OfferedTool]:
@@ -265,7 +276,7 @@ def _search(snapshot: Snapshot, offered: list[OfferedTool], query: str) -> proto
     tools = [tool for tool in select_tools(snapshot, options, model).tools if name_of(tool) in names]
     found = deferral.search(tools, query)
     text = deferral.search_answer(found)
-    return protocol.ToolSearchResult([{"type": "text", "text": text}], found, counter.count(text))
+    return protocol.ToolSearchResult(text, found, counter.count(text))
 
 
 def _call_result(snapshot: Snapshot, answer: dict[str, Any]) -> protocol.ServerCallResult:

@@ -92,15 +92,17 @@ class ServerInfo(Sparse, frozen=True):
     log: str | None = None  # URI of the file with what it prints to its standard error, if it has run
 
 
-class ServersResult(Wire, frozen=True):
+class ServersResult(Sparse, frozen=True):
     """The servers of a folder."""
 
     servers: list[ServerInfo]  # in the order of the layers, without overridden ones
     tokens: int  # tokens of all tools that a turn may have
-    deferred_tokens: int  # of these, tokens that a turn begins without: the model has to look for the tools
-    window: int  # tokens of the model's window, or of the configured maximum
-    unused: list[str]  # servers that a turn may have, with tools that were not called in 30 days
-    summary: str | None = None  # the cost in words, for people; null if nothing is known of any tool
+    deferred_tokens: int = (
+        0  # of these, tokens that a turn begins without: the model has to look for the tools
+    )
+    window: int = 0  # tokens of the model's window, or of the configured maximum
+    unused: list[str] = []  # servers that a turn may have, with tools that were not called in 30 days
+    summary: str | None = None  # the cost in words, for people; absent if no turn has any tool
 
 
 class ServerParams(FolderParams, frozen=True):
@@ -144,9 +146,9 @@ class ToolSearchParams(FolderParams, frozen=True, kw_only=True):
 class ToolSearchResult(Wire, frozen=True):
     """The tools that a search has found, best first."""
 
-    # the answer to the call, as parts: if it is appended as its result, the next requests of the conversation
-    # offer these tools
-    content: list[dict[str, Any]]
+    # the answer to the call: if it is appended as its result, the next requests of the conversation offer
+    # these tools
+    text: str
     tools: list[dict[str, Any]]  # their definitions
     tokens: int  # tokens of the answer
 

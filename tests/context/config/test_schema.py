@@ -73,7 +73,7 @@ def test_the_defaults() -> None:
             "reload_prompt": True,
         },
         "permissions": {"level": "trusted"},
-        "tools": {"summary": False},
+        "tools": {"summary": False, "defer": "auto"},
         "skills": {"enabled": True},
         "memory": {
             "levels": ["L1"],

@@ -41,7 +41,7 @@ def test_what_a_search_has_found_is_offered_from_then_on(tmp_path: Path) -> None
         assert await wait_until(is_read)
         found = await servers.ask("mcp/search", query="add numbers")
         assert [tool["name"] for tool in found["tools"]] == ["mcp__test__alpha"]
-        text = found["content"][0]["text"]
+        text = found["text"]
         assert text == "These tools can be called now:\nmcp__test__alpha: Adds two numbers."
         messages = [
             {"role": "user", "content": "Add."},
@@ -91,7 +91,7 @@ def test_only_what_may_be_called_is_found(tmp_path: Path) -> None:
 def test_the_list_says_what_the_servers_cost_and_which_nobody_calls(tmp_path: Path) -> None:
     async def story(servers: Servers) -> None:
         defer(servers)
-        assert (await servers.ask("mcp/servers"))["summary"] is None  # nothing is known yet
+        assert "summary" not in await servers.ask("mcp/servers")  # nothing is known yet
         await servers.approve()
         await servers.ask("mcp/start", name="test")
         servers.write_tools(**{f"tool_{number}": "Does a thing. " * 20 for number in range(20)})
@@ -122,7 +122,7 @@ def test_the_list_says_what_the_servers_cost_and_which_nobody_calls(tmp_path: Pa
         assert (await servers.ask("mcp/servers"))["unused"] == ["test"]  # the user's words are no call
         await servers.ask("session/append", messages=messages[1:])
         result = await servers.ask("mcp/servers")
-        assert result["unused"] == []
+        assert "unused" not in result
         assert result["servers"][0]["lastCall"] > "2026"
         assert result["summary"].endswith("are sent only when the model looks for them.")
 
@@ -148,11 +148,26 @@ def test_the_same_program_in_another_folder_has_a_price(tmp_path: Path) -> None:
         server = await wait_until(is_priced)
         assert (server["seenElsewhere"], server.get("exact"), server["tokens"]) == (True, None, cost)
         result = await servers.ask("mcp/servers")
-        assert (result["tokens"], result["summary"]) == (0, None)  # it may not start, so it costs nothing yet
+        assert (result["tokens"], "summary" in result) == (
+            0,
+            False,
+        )  # it may not start, so it costs nothing yet
         assert "tools" not in result["servers"][1]
         await servers.approve()
         assert (await servers.ask("mcp/servers"))["summary"].startswith(f"This server costs ≈{cost} tokens, ")
         assert await servers.refused("mcp/call", server="test", tool="gamma") == "unknown-tool"
         assert not (await servers.server()).get("seenElsewhere")  # it ran
+
+    check(tmp_path, story)
+
+
+def test_the_window_is_that_of_the_model_that_was_picked_last(tmp_path: Path) -> None:
+    async def story(servers: Servers) -> None:
+        assert (await servers.ask("mcp/servers"))["window"] == 128_000  # a guess
+        options = {"model": "claude-opus-5-5", "maxContextTokens": 70_000}
+        await servers.ask("context/assemble", message="Go.", options=options)
+        messages = [{"role": "user", "content": "Go."}, {"role": "assistant", "content": "Gone."}]
+        await servers.ask("session/append", messages=messages)
+        assert (await servers.ask("mcp/servers"))["window"] == 70_000
 
     check(tmp_path, story)
