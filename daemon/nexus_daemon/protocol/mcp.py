@@ -97,9 +97,7 @@ class ServersResult(Sparse, frozen=True):
 
     servers: list[ServerInfo]  # in the order of the layers, without overridden ones
     tokens: int  # tokens of all tools that a turn may have
-    deferred_tokens: int = (
-        0  # of these, tokens that a turn begins without: the model has to look for the tools
-    )
+    deferred_tokens: int = 0  # of these, tokens that a turn begins without: a model looks for the tools
     window: int = 0  # tokens of the model's window, or of the configured maximum
     unused: list[str] = []  # servers that a turn may have, with tools that were not called in 30 days
     summary: str | None = None  # the cost in words, for people; absent if no turn has any tool
