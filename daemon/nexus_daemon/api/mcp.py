@@ -148,6 +148,7 @@ async def search(client: "Connection", params: protocol.ToolSearchParams) -> pro
 async def _info(
     client: "Connection", folder: "LiveFolder", snapshot: Snapshot, name: str
 ) -> protocol.ServerInfo:
+    await client.daemon.servers.view(folder, snapshot, name)  # says which there are
     known, _ = await _known(client, folder, snapshot)
     return next(info for info in known.infos if info.name == name)
 
