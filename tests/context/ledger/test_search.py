@@ -357,3 +357,24 @@ def test_a_message_whose_text_is_lost_ends_no_indexing(tmp_path: Path) -> None:
         fill_anew(connection)
         indexed = connection.execute("SELECT rowid FROM part WHERE part MATCH '漢字'").fetchall()
         assert indexed == connection.execute("SELECT max(id) FROM message").fetchall()
+
+
+@pytest.mark.parametrize(
+    ("name", "prefix", "workspace", "is_found"),
+    [
+        ("mcp__git__log", "mcp__git__", HERE, True),
+        ("mcp__git__log", "mcp__git__", THERE, False),
+        ("mcp__git_hub__log", "mcp__git__", HERE, False),  # the same words, another name
+        ("x_mcp__git__log", "mcp__git__", HERE, False),
+        ('mcp__a"b__log', "mcp__a_b__", HERE, False),
+    ],
+)
+def test_when_a_tool_was_called_last(
+    ledger: Ledger, name: str, prefix: str, workspace: str, is_found: bool
+) -> None:
+    append(ledger, "main", Message("user", f"Call {prefix}log."))
+    assert ledger.pages.last_call(workspace, prefix) is None  # words are no call
+    append(ledger, "main", Message("assistant", "Yes.", tool_calls=(ToolCall("1", name, {}),)))
+    created = ledger.pages.last_call(workspace, prefix)
+    assert (created is not None) == is_found
+    assert created is None or created[:2] == "20"
