@@ -92,13 +92,19 @@ function categoryNode(category: string, rows: readonly UsageRow[], given: Making
     label: title,
     description: figures(tokens, exact, given.usage),
     figure: figure(tokens, exact),
-    tooltip: `**${plain(title)}**\n\n${cost(tokens, exact, given.usage)} in ${plural(rows.length, "row")}`,
+    tooltip: `**${plain(title)}**\n\n${cost(tokens, exact, given.usage)} in ${plural(rows.length, "row")}${later(category, given.usage)}`,
     spoken: `${title}, ${cost(tokens, exact, given.usage)}`,
     icon: { name: known?.icon ?? "circle-outline", colour: known?.colour ?? "descriptionForeground" },
     context: "category",
     open: true,
     children,
   };
+}
+
+/** What the tools of a request leave out at first. */
+function later(category: string, { deferredTokens, counter }: TokenUsage): string {
+  if (category !== "tools" || deferredTokens === undefined) return "";
+  return `\n\n${tokensOf(deferredTokens, counter.exact)} of MCP tools are sent when the model looks for them`;
 }
 
 function sectionNodes(category: string, rows: readonly UsageRow[], given: Making): Node[] {

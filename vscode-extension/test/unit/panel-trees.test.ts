@@ -121,6 +121,14 @@ Tools | 500 · 0.3 %
 `);
   });
 
+  it("say what is sent later, at the tools alone", () => {
+    const tool: UsageRow = { category: "tools", label: "search_tools", tokens: 9, exact: true };
+    const usage = { ...usageOf([system("Notes", 1), tool]), deferredTokens: 1_234 };
+    const said = rowNodes({ usage, folder: FOLDER }).map(({ tooltip }) => textOf(tooltip));
+    expect(said[0]).not.toContain("MCP");
+    expect(said[1]).toContain("1,234 tokens of MCP tools are sent when the model looks for them");
+  });
+
   it("of the same label have ids of their own; an unknown category is shown as it is", () => {
     const later = { ...system("x", 1), category: "later" as "system" };
     const nodes = rowNodes({ usage: usageOf([system("Notes", 1), system("Notes", 2), later]), folder: FOLDER });
