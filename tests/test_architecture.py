@@ -216,6 +216,7 @@ def test_features_are_pure() -> None:
     # os.path computes with texts
     allowed = (
         "nexus_context",
+        "nexus_daemon.features",
         "nexus_daemon.lsp.convert",
         "nexus_daemon.protocol",
         "typing",

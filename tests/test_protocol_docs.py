@@ -12,7 +12,7 @@ import pytest
 from nexus_daemon import protocol, server
 from nexus_daemon.api.methods import METHODS
 from nexus_daemon.lsp.dispatch import NexusServer
-from nexus_daemon.lsp.initialize import SHOW_IN_CONTEXT
+from nexus_daemon.lsp.initialize import SHOW_IN_CONTEXT, SHOW_SERVER
 from nexus_daemon.process.version import PROTOCOL
 from nexus_daemon.shared.tracker import RESTARTED
 from support.protocol_examples import REPOSITORY, Examples, load, record
@@ -141,7 +141,11 @@ def test_every_method_is_registered_and_a_command() -> None:
     table = connection.protocol
     commands = [method.replace("/", ".") for method in METHODS]
     assert {name for name in table.features if name.startswith("nexus/")} == set(METHODS)
-    assert {name for name in table.commands if name.startswith("nexus.")} == {*commands, SHOW_IN_CONTEXT}
+    assert {name for name in table.commands if name.startswith("nexus.")} == {
+        *commands,
+        SHOW_IN_CONTEXT,
+        SHOW_SERVER,
+    }
     told = EXAMPLES["initialize"]["result"]["capabilities"]["executeCommandProvider"]["commands"]
     assert told == sorted(commands)
 

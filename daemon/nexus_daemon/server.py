@@ -10,10 +10,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nexus_context.errors import Problem, Span
-from nexus_daemon import api, features
+from nexus_daemon import api, features, protocol
 from nexus_daemon.api.methods import FEATURES, METHODS, Handler, Method
 from nexus_daemon.lsp import convert, lsp_types
-from nexus_daemon.lsp.initialize import FOR_PEOPLE, SHOW_IN_CONTEXT
+from nexus_daemon.lsp.initialize import FOR_PEOPLE, SHOW_IN_CONTEXT, SHOW_SERVER
 from nexus_daemon.process.version import __version__, describe_mismatch
 from nexus_daemon.protocol.shapes import Wire
 from nexus_daemon.windows.connection import Connection
@@ -52,6 +52,7 @@ _TITLES = {
     "nexus/status": "Reading the status",
 }
 """What the user sees while a request, or one of such a group, takes long."""
+_LENS_COMMANDS = (SHOW_IN_CONTEXT, SHOW_SERVER)  # they show what they do themselves
 
 
 def title_of(method: str) -> str:
@@ -79,6 +80,7 @@ def build(
     server.command(SHOW_IN_CONTEXT, lambda: api.editor_answers.LensTarget)(
         partial(_show_in_context, connection)
     )
+    server.command(SHOW_SERVER, lambda: api.server_answers.ServerTarget)(partial(_show_server, connection))
     for name, method in METHODS.items():
         custom = server.custom(name, partial(getattr, method, "params"), title=title_of(name))
         custom(partial(_answer, imports, name, method))
@@ -105,7 +107,7 @@ def _only_folder(connection: Connection) -> str | None:
 
 def _show_answer(connection: Connection, command: str, params: Any, outcome: Any) -> Any:
     """The outcome of a command; where the client would do nothing with it, it is shown, too."""
-    is_shown = command in FOR_PEOPLE and command != SHOW_IN_CONTEXT and not connection.capabilities.is_ours
+    is_shown = command in FOR_PEOPLE and command not in _LENS_COMMANDS and not connection.capabilities.is_ours
     return _and_show(connection, getattr(params, "workspace_folder", ""), outcome) if is_shown else outcome
 
 
@@ -118,6 +120,11 @@ async def _and_show(connection: Connection, folder: str, outcome: Any) -> Any:
 async def _show_in_context(connection: Connection, target: Any) -> Any:
     connection.start()
     return await api.editor_answers.show_in_context(connection, target)
+
+
+async def _show_server(connection: Connection, target: Any) -> Any:
+    connection.start()
+    return await api.server_answers.show_server(connection, target)
 
 
 async def _answer(imports: "_Imports", name: str, method: Method, params: Wire) -> Wire:
@@ -239,7 +246,11 @@ def _documents(connection: Connection) -> dict[str, Callable[[Any], Any]]:
             return []
         connection.lenses.lenses_requested()
         work_for(WorkOwner(connection, view.folder))
-        return await connection.work(_lenses, view, connection.capabilities.position_encoding)
+        encoding = connection.capabilities.position_encoding
+        if view.agent is None and await connection.work(_names_servers, view):
+            listed = await api.mcp.servers(connection, protocol.ServersParams(view.folder))
+            return await connection.work(_server_lenses, view, encoding, listed.servers)
+        return await connection.work(_lenses, view, encoding)
 
     return {
         "textDocument/didOpen": opened,
@@ -248,6 +259,16 @@ def _documents(connection: Connection) -> dict[str, Callable[[Any], Any]]:
         "textDocument/codeAction": code_action,
         "textDocument/codeLens": code_lens,
     }
+
+
+def _names_servers(view: "View") -> bool:
+    return features.server_lens.names_servers(view.snapshot, view.path)
+
+
+def _server_lenses(view: "View", encoding: str, servers: list[protocol.ServerInfo]) -> list[dict[str, Any]]:
+    return features.server_lens.server_lenses(
+        view.snapshot, view.path, encoding, folder=view.folder, servers=servers
+    )
 
 
 def _lenses(view: "View", encoding: str) -> list[dict[str, Any]]:

@@ -299,7 +299,8 @@ class _Recorder:
         program.write_bytes(SERVER.read_bytes())
         (web / "tools.json").write_text(TOOLS, encoding="utf-8")
         entry = {"command": sys.executable, "args": [str(program), str(web)], "env": {"NOTES": "team"}}
-        (web / ".mcp.json").write_text(json.dumps({"mcpServers": {"notes": entry}}), encoding="utf-8")
+        text = json.dumps({"mcpServers": {"notes": entry}}, indent=2)  # no range depends on a path's length
+        (web / ".mcp.json").write_text(text, encoding="utf-8")
         set_trust(environ(self.home), str(web), trusted=True)
 
         server = block_until(lambda: self.server("notes", "unapproved", folder), WATCHED_S)

@@ -52,15 +52,15 @@ async def show_answer(client: "Connection", folder: str, result: Any) -> None:
     if isinstance(result, protocol.Preview):
         await show_context(client, folder, result)
     elif isinstance(result, protocol.TokenUsage):
-        _say(client, _usage_text(client, folder, result))
+        say(client, _usage_text(client, folder, result))
     elif isinstance(result, protocol.LayersResult):
-        _say(client, _layers_text(client, folder, result))
+        say(client, _layers_text(client, folder, result))
     elif isinstance(result, protocol.InitResult):
-        _say(client, _created_text(result))
+        say(client, _created_text(result))
     elif isinstance(result, protocol.Status):
         folders = len({one.uri for one in result.folders})
         counted = f"{folders} folder" + "s" * (folders != 1)
-        _say(
+        say(
             client,
             f"Nexus {result.version} runs as process {result.pid} and serves {counted} in this editor.",
         )
@@ -71,13 +71,10 @@ async def show_context(
 ) -> None:
     """Open the context of a folder in the editor, or say where it is."""
     path = await client.work(_write, client, folder, preview.text)
-    params = {"uri": path_to_uri(path), "takeFocus": True}
-    if place is not None:
-        params["selection"] = place
-    if await _is_opened(client, params):
+    if await show_document(client, path_to_uri(path), place):
         return
     line = "" if not isinstance(place, dict) else f", line {place['start']['line'] + 1}"
-    _say(
+    say(
         client,
         f"The context of {_name(client, folder)} has {preview.tokens:,} tokens; it is in {path}{line}.",
     )
@@ -86,7 +83,15 @@ async def show_context(
 async def open_page(client: "Connection", address: str) -> None:
     """Open a page in the user's browser, or say where it is."""
     if not await _is_opened(client, {"uri": address, "external": True, "takeFocus": True}):
-        _say(client, f"Open this address to sign in: {address}")
+        say(client, f"Open this address to sign in: {address}")
+
+
+async def show_document(client: "Connection", uri: str, place: Any = None) -> bool:
+    """Open a document in the editor, with a range selected; false if the editor does not do that."""
+    params = {"uri": uri, "takeFocus": True}
+    if place is not None:
+        params["selection"] = place
+    return await _is_opened(client, params)
 
 
 async def _is_opened(client: "Connection", params: dict[str, Any]) -> bool:
@@ -140,5 +145,6 @@ def _name(client: "Connection", folder: str) -> str:
     return client.folders.at(folder).name
 
 
-def _say(client: "Connection", text: str) -> None:
+def say(client: "Connection", text: str) -> None:
+    """Show a message."""
     client.notify("window/showMessage", lsp_types.ShowMessageParams(lsp_types.INFORMATION, text))

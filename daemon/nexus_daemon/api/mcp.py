@@ -16,6 +16,7 @@ from nexus_context.folder.snapshot import Snapshot
 from nexus_context.servers.changes import DefinitionChange
 from nexus_context.servers.launch import Launch
 from nexus_context.servers.offered import OfferedTool, count_tools, offered_tools
+from nexus_context.servers.result_text import result_text
 from nexus_context.tokens import TokenCounter
 from nexus_context.turn import deferral
 from nexus_context.turn.offered_tools import offered_tools as select_tools
@@ -36,13 +37,13 @@ if TYPE_CHECKING:
 LARGEST_ANSWER = 4 << 20  # bytes of JSON
 
 
-async def servers(client: "Connection", params: protocol.FolderParams) -> protocol.ServersResult:
-    """The MCP servers of a folder: what each would start, its state, its tools and what they cost.
+async def servers(client: "Connection", params: protocol.ServersParams) -> protocol.ServersResult:
+    """The MCP servers of a folder or an agent: what each would start, its state, its tools and their cost.
 
     Nothing is started. The tools of a server that does not run are those that it offered last.
     """
     folder = client.folders.at(params.workspace_folder)
-    snapshot = await folder.current()
+    snapshot = await resolve.snapshot_of(client, folder, params.agent)
     known, ledger = await _known(client, folder, snapshot)
     return await client.read(server_costs.summarize, known, ledger, client.now())
 
@@ -103,7 +104,13 @@ async def call(client: "Connection", params: protocol.ServerCallParams) -> proto
     view = await client.daemon.servers.start(folder, snapshot, params.server)
     await client.work(_check_permission, snapshot, view, params.tool)
     answer = await client.daemon.servers.call(view, tool=params.tool, arguments=params.arguments)
-    return await client.work(_call_result, snapshot, answer)
+    return await client.work(_call_result, snapshot, answer, params)
+
+
+async def server(client: "Connection", params: protocol.ServerParams) -> protocol.ServerInfo:
+    """One server of a folder, as in `nexus/mcp/servers`."""
+    folder = client.folders.at(params.workspace_folder)
+    return await _info(client, folder, await folder.current(), params.name)
 
 
 async def login(client: "Connection", params: protocol.ServerParams) -> protocol.ServerInfo:
@@ -140,7 +147,7 @@ async def search(client: "Connection", params: protocol.ToolSearchParams) -> pro
     """
     folder = client.folders.at(params.workspace_folder)
     snapshot = await resolve.snapshot_of(client, folder, params.agent)
-    offered = await client.daemon.servers.offered(folder, snapshot)
+    offered = await client.daemon.servers.offered(folder, snapshot, starts=True)
     with client.daemon.workers.counting():
         return await client.work(_search, snapshot, offered, params.query)
 
@@ -280,7 +287,9 @@ def _search(snapshot: Snapshot, offered: list[OfferedTool], query: str) -> proto
     return protocol.ToolSearchResult(text, found, counter.count(text))
 
 
-def _call_result(snapshot: Snapshot, answer: dict[str, Any]) -> protocol.ServerCallResult:
+def _call_result(
+    snapshot: Snapshot, answer: dict[str, Any], call: protocol.ServerCallParams
+) -> protocol.ServerCallResult:
     _, counter = lazy.models.model_of(snapshot, None)
     content = [part for part in answer.get("content", ()) if isinstance(part, dict)]
     if len(msgspec.json.encode(content)) > LARGEST_ANSWER:
@@ -289,4 +298,5 @@ def _call_result(snapshot: Snapshot, answer: dict[str, Any]) -> protocol.ServerC
             code="mcp-answer-too-large",
         )
     tokens = sum(counter.count(part["text"]) for part in content if isinstance(part.get("text"), str))
-    return protocol.ServerCallResult(content, answer.get("isError") is True, tokens)
+    text = result_text(call.server, call.tool, content)
+    return protocol.ServerCallResult(content, answer.get("isError") is True, tokens, text)

@@ -119,7 +119,7 @@ METHODS: dict[str, Method] = {
     ),
     "nexus/model/pick": _method(lambda: (protocol.PickParams, protocol.PickResult), lambda: api.model.pick),
     "nexus/mcp/servers": _method(
-        lambda: (protocol.FolderParams, protocol.ServersResult), lambda: api.mcp.servers
+        lambda: (protocol.ServersParams, protocol.ServersResult), lambda: api.mcp.servers
     ),
     "nexus/mcp/approve": _method(
         lambda: (protocol.ApproveParams, protocol.ServerInfo), lambda: api.mcp.approve

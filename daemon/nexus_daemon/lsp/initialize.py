@@ -19,11 +19,14 @@ _PROVIDERS = {
 _INCREMENTAL = 2  # of `TextDocumentSyncKind`
 SHOW_IN_CONTEXT = "nexus.showInContext"
 """The command of a lens. A client of ours runs it itself."""
+SHOW_SERVER = "nexus.showServer"
+"""The command of the lens of an MCP server, as that one."""
 FOR_PEOPLE = (
     "nexus.context.layers",
     "nexus.context.preview",
     "nexus.context.usage",
     SHOW_IN_CONTEXT,
+    SHOW_SERVER,
     "nexus.status",
     "nexus.workspace.init",
 )

@@ -78,8 +78,9 @@ class AssembleOptions(Params, frozen=True):
     # true: also offer the agent tools that this agent may have; `nexus/agent/call` runs their calls
     agent_tools: bool = False
     # true: also offer the tools of the folder's MCP servers, approved ones in a trusted folder;
-    # `nexus/mcp/call` runs their calls. Servers that do not run are started. If there are too many of them
-    # (`tools.defer`), the model is offered `search_tools` instead; `nexus/mcp/search` runs its calls
+    # `nexus/mcp/call` runs their calls. Servers that do not run are started, unless the turn is only a
+    # question of what it would be or cost. If there are too many tools (`tools.defer`), the model is offered
+    # `search_tools` instead; `nexus/mcp/search` runs its calls
     mcp_tools: bool = False
 
 

@@ -92,6 +92,12 @@ class ServerInfo(Sparse, frozen=True):
     log: str | None = None  # URI of the file with what it prints to its standard error, if it has run
 
 
+class ServersParams(FolderParams, frozen=True):
+    """A folder, or one of its agents."""
+
+    agent: str | None = None  # an agent: the servers of its directory
+
+
 class ServersResult(Sparse, frozen=True):
     """The servers of a folder."""
 
@@ -132,6 +138,7 @@ class ServerCallResult(Wire, frozen=True):
     content: list[dict[str, Any]]  # the parts of the answer as the server sent them
     is_error: bool  # whether the tool says that it failed
     tokens: int  # tokens of the texts of the answer
+    text: str  # the answer for a model: its texts, marked as data of the server
 
 
 class ToolSearchParams(FolderParams, frozen=True, kw_only=True):

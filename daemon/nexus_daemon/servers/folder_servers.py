@@ -292,10 +292,11 @@ class FolderServers:
         call = running.call(tool, arguments, pin=view.pin or "", seconds=CALL_S)
         return await asyncio.wrap_future(self._thread.submit(call))
 
-    async def offered(self, folder: Folder, snapshot: Snapshot) -> list[OfferedTool]:
+    async def offered(self, folder: Folder, snapshot: Snapshot, *, starts: bool) -> list[OfferedTool]:
         """The tools that a turn may have: those of servers that may start and offer what was approved.
 
-        Servers that do not run are started; only one that never listed its tools is waited for.
+        With `starts`, servers that do not run are started; only one that never listed its tools is waited
+        for. Else the tools of a server that does not run are those that it offered last.
         """
         tools: list[OfferedTool] = []
         for view in await self.views(folder, snapshot):
@@ -303,13 +304,14 @@ class FolderServers:
                 continue
             try:
                 known = view
-                if view.state != "ready" or not view.is_pinned:
+                if starts and (view.state != "ready" or not view.is_pinned):
                     seconds = 0.0 if view.is_pinned and view.definitions is not None else FIRST_LIST_S
                     known = await self.start(folder, snapshot, view.server.name, seconds=seconds)
             except RequestError as error:  # one server must not keep the turn from being sent
                 logger.warning("the tools of %s are not offered: %s", view.server.name, error)
                 continue
-            if known.is_pinned and known.definitions is not None and known.state in ("starting", "ready"):
+            may_run = ("starting", "ready") if starts else ("stopped", "starting", "ready")
+            if known.is_pinned and known.definitions is not None and known.state in may_run:
                 tools += offered_tools(known.server.name, known.definitions)
         return tools
 

@@ -26,7 +26,9 @@ T = TypeVar("T")
 class OffersTools(Protocol):
     """What a turn needs of the MCP servers."""
 
-    async def offered(self, folder: Any, snapshot: Snapshot, /) -> "Sequence[OfferedTool]": ...
+    async def offered(
+        self, folder: Any, snapshot: Snapshot, /, *, starts: bool
+    ) -> "Sequence[OfferedTool]": ...
 
 
 class Services(Protocol):

@@ -74,7 +74,7 @@ class _Context(NamedTuple):
 async def assemble(scope: SessionScope, params: protocol.AssembleParams) -> protocol.AssembledContext:
     """Answer `nexus/context/assemble`. The conversation changes only if the turn is compacted."""
     params = msgspec.structs.replace(params, session=scope.conversation.session)
-    inputs = await _collect_inputs(scope, request_of(params), params)
+    inputs = await _collect_inputs(scope, request_of(params), params, is_sent=True)
     return await assemble_with(scope, params, inputs)
 
 
@@ -154,14 +154,14 @@ def _library_options(options: protocol.AssembleOptions) -> Options:
 
 
 async def _collect_inputs(
-    scope: SessionScope, request: Request, params: protocol.AssembleParams
+    scope: SessionScope, request: Request, params: protocol.AssembleParams, *, is_sent: bool = False
 ) -> TurnInputs:
-    """Read the inputs of a turn; `params` are those of `request`."""
+    """Read the inputs of a turn; `params` are those of `request`. One that is sent starts MCP servers."""
     passages, git, attachments, server_tools = await asyncio.gather(
         _search_knowledge(scope, request, remembers=_remembers(params)),
         _read_git(scope, request),
         _read_attachments(scope, params.attachments, params.files),
-        _list_server_tools(scope, params.options),
+        _list_server_tools(scope, params.options, starts=is_sent),
     )
     agent = params.agent or (MAIN if scope.agent is None else scope.agent.id)
     return TurnInputs(
@@ -176,12 +176,12 @@ async def _collect_inputs(
 
 
 async def _list_server_tools(
-    scope: SessionScope, options: protocol.AssembleOptions | None
+    scope: SessionScope, options: protocol.AssembleOptions | None, *, starts: bool
 ) -> list[dict[str, Any]]:
     """The tools of the folder's MCP servers, if the client wants to run them."""
     if options is None or not options.mcp_tools or not scope.snapshot.layers.servers:
         return []
-    offered = await scope.client.daemon.servers.offered(scope.folder, scope.snapshot)
+    offered = await scope.client.daemon.servers.offered(scope.folder, scope.snapshot, starts=starts)
     return [tool.definition for tool in offered]
 
 

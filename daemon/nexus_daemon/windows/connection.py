@@ -177,6 +177,9 @@ class Connection:
         if not self._is_silent:
             self._server.notify(method, params)
 
+    def refresh_lenses(self) -> None:
+        self.lenses.lenses_changed()
+
     def swap(self, folder: "Folder", snapshot: "Snapshot | None") -> None:
         if self._is_silent:
             return

@@ -279,6 +279,7 @@ class Daemon:
             if view.launch is not None and view.launch.hash == launch_hash:
                 params = protocol.McpDidChange(folder.uri, view.server.name, view.state)
                 folder.client.notify("nexus/mcp/didChange", params)
+                folder.client.refresh_lenses()
 
     def _approval_files(self) -> set[str]:
         """The files with approvals of MCP servers, beside the lists of trusted folders."""

@@ -92,6 +92,10 @@ class Client(Protocol):
         """Send a notification."""
         ...
 
+    def refresh_lenses(self) -> None:
+        """Have it request its lenses again, if it shows any."""
+        ...
+
 
 class Documents(Protocol):
     """The documents of a client; `client_documents` implements it."""

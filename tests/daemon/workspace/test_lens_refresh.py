@@ -6,6 +6,7 @@ from typing import Any
 
 from nexus_daemon.server import build
 from support.desk import Desk, replies, tell_story
+from support.server_story import configure
 from support.talk import HELLO, Message, Talk, call, result, tell
 from support.waiting import wait_until, yield_to_loop
 
@@ -95,5 +96,18 @@ def test_who_shows_lenses_is_told_once_when_they_are_old(tmp_path: Path) -> None
         await wait_until(lambda: asked(talk)[1:])
         assert asked(other) == []
         assert replies(talk, 99) == []
+
+    tell_story(tmp_path, story)
+
+
+def test_the_lenses_of_a_server_are_old_when_its_state_is(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        configure(desk)
+        talk = await window(desk, refresh=True)
+        await titles(desk, talk, 2, "/a/.mcp.json")
+        [server] = (await desk.ask(talk, 3, "nexus/mcp/servers"))["servers"]
+        assert asked(talk) == []
+        await desk.ask(talk, 4, "nexus/mcp/approve", name=server["name"], hash=server["hash"])
+        await answer(talk, 1)
 
     tell_story(tmp_path, story)

@@ -36,7 +36,7 @@ export interface Requests {
   "nexus/session/search": { params: SearchParams; result: SearchResult };
   "nexus/session/focus": { params: SessionParams; result: FocusResult };
   "nexus/model/pick": { params: PickParams; result: PickResult };
-  "nexus/mcp/servers": { params: FolderParams; result: ServersResult };
+  "nexus/mcp/servers": { params: ServersParams; result: ServersResult };
   "nexus/mcp/approve": { params: ApproveParams; result: ServerInfo };
   "nexus/mcp/revoke": { params: ServerParams; result: ServerInfo };
   "nexus/mcp/start": { params: ServerParams; result: ServerInfo };
@@ -882,7 +882,7 @@ export interface AssembleOptions {
   agentTools?: boolean;
   /**
    * true: also offer the tools of the folder's MCP servers, approved ones in a trusted folder; `nexus/mcp/call` runs
-   * their calls. Servers that do not run are started
+   * their calls. Servers that do not run are started, unless the turn is only a question of what it would be or cost
    */
   mcpTools?: boolean;
 }
@@ -1473,6 +1473,8 @@ export interface ServerCallResult {
   isError: boolean;
   /** tokens of the texts of the answer */
   tokens: number;
+  /** the answer for a model: its texts, marked as data of the server */
+  text: string;
 }
 
 /** Something suspicious in a text that a model is told. */
@@ -1576,6 +1578,12 @@ export interface ServerTool {
   enabled?: boolean;
   /** true: a model gets its definition only when it looks for it */
   deferred?: boolean;
+}
+
+/** A folder, or one of its agents. */
+export interface ServersParams extends FolderParams {
+  /** an agent: the servers of its directory */
+  agent?: string | null;
 }
 
 /** The servers of a folder. */

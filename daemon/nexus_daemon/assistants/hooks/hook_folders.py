@@ -56,6 +56,8 @@ class HookClient:
 
     def notify(self, method: str, params: Any) -> None: ...
 
+    def refresh_lenses(self) -> None: ...
+
     def show_work(self, _: str) -> AbstractContextManager[Any]:
         return nullcontext()
 

@@ -18,23 +18,13 @@ from nexus_daemon import protocol
 from nexus_daemon.cli import output
 from nexus_daemon.cli.folder import absolute, folder_of, short_path
 from nexus_daemon.cli.tables import Column, print_columns
+from nexus_daemon.features.server_text import STATES, change_lines, flag_lines, launch_lines
 from nexus_daemon.lsp.convert import uri_to_path
 
 if TYPE_CHECKING:
     from nexus_daemon.cli.asking import FolderClient
 
 MOST_LOG = 2 << 20  # bytes
-STATES = {
-    "disabled": "off in its file",
-    "untrusted": "the folder is not trusted",
-    "unapproved": "not approved",
-    "stopped": "may start",
-    "starting": "starting",
-    "ready": "running",
-    "changed": "offers something else than you approved",
-    "failed": "failed",
-    "needs-auth": "somebody has to sign in",
-}
 
 
 def run(options: argparse.Namespace) -> int:
@@ -70,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
 def _list(client: "FolderClient", options: argparse.Namespace) -> int:
     from nexus_daemon.api import mcp
 
-    result = client.ask(mcp.servers, protocol.FolderParams(client.uri))
+    result = client.ask(mcp.servers, protocol.ServersParams(client.uri))
     if options.json:
         output.json_value(msgspec.to_builtins(result))
         return 0
@@ -116,7 +106,8 @@ def _approve(client: "FolderClient", options: argparse.Namespace) -> int:
     if is_change:
         _print_differences(server)
     else:
-        _print_launch(server)
+        for line in launch_lines(server, short_path(uri_to_path(server.uri) or server.uri)):
+            output.line(line)
     if not (options.yes or output.is_confirmed("mcp", "approve")):
         return 1
     params = protocol.ApproveParams(
@@ -126,24 +117,6 @@ def _approve(client: "FolderClient", options: argparse.Namespace) -> int:
     what = "what it offers now" if is_change else "exactly this, and nothing else"
     output.line(f"{visible_line(server.name)} is approved: {what}.")
     return 0
-
-
-def _print_launch(server: protocol.ServerInfo) -> None:
-    path = short_path(uri_to_path(server.uri) or server.uri)
-    output.line(f"{visible_line(server.name)}, named by {path}:{server.range.start.line + 1}, would")
-    if server.url is not None:
-        output.line(f"  connect to  {visible_line(server.url)}")
-        for name, value in server.headers.items():
-            output.line(f"  with        {visible_line(name)}: {visible_line(value)}")
-        return
-    output.line(f"  start       {visible_line(server.command or '')}")
-    if server.program is not None and server.program not in (server.command or ""):
-        output.line(f"  which is    {visible_line(server.program)}")
-    output.line(f"  in          {visible_line(server.directory or '')}")
-    for name, value in server.variables.items():
-        output.line(f"  with        {visible_line(name)}={visible_line(value)}")
-    for warning in server.warnings:
-        output.line(f"  note        {visible_line(warning)}")
 
 
 def _revoke(client: "FolderClient", options: argparse.Namespace) -> int:
@@ -182,8 +155,7 @@ def _print_tools(client: "FolderClient", options: argparse.Namespace) -> int:
     is_deferred = any(tool.deferred for tool in server.tools)
     when = "once the model has found them" if is_deferred else "in every request"
     output.line(f"together {mark}{server.tokens:,} tokens {when}")
-    for flag in server.flags:
-        output.complain("mcp", f"{visible_line(flag.place)}: {visible_line(flag.message)}")
+    _print_flags(server)
     return 0
 
 
@@ -260,15 +232,14 @@ def _print_changes(client: "FolderClient", options: argparse.Namespace) -> int:
 
 
 def _print_differences(server: protocol.ServerInfo) -> None:
-    output.line(f"{visible_line(server.name)} offers something else than you approved:")
-    marks = {"kept": "{}", "removed": "[-{}-]", "added": "{{+{}+}}"}
-    for change in server.changes:
-        words = "".join(marks[word.state].format(visible(word.text)) for word in change.words)
-        output.line(f"  {change.kind} {visible_line(change.place)}")
-        for line in words.splitlines():
-            output.line(f"    {line}")
-    for flag in server.flags:
-        output.complain("mcp", f"{visible_line(flag.place)}: {visible_line(flag.message)}")
+    for line in change_lines(server):
+        output.line(line)
+    _print_flags(server)
+
+
+def _print_flags(server: protocol.ServerInfo) -> None:
+    for line in flag_lines(server):
+        output.complain("mcp", line)
 
 
 # ---------------------------------------------------------------- parts
@@ -278,7 +249,7 @@ def _server(client: "FolderClient", name: str) -> protocol.ServerInfo:
     """The server of a name; RequestError if there is none."""
     from nexus_daemon.api import mcp
 
-    result = client.ask(mcp.servers, protocol.FolderParams(client.uri))
+    result = client.ask(mcp.servers, protocol.ServersParams(client.uri))
     found = next((each for each in result.servers if each.name == name), None)
     if found is None:
         names = ", ".join(each.name for each in result.servers) or "none"
