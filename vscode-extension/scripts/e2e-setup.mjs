@@ -1,4 +1,5 @@
-// Fetches what the end-to-end tests run in: a Node for code-server, code-server itself (a whole VS Code), a browser.
+// Fetches what the end-to-end tests run in: a Node for code-server, code-server itself (a whole VS Code), a browser,
+// and an MCP server as users have them.
 //
 // 1. Everything lies in one folder (`.e2e` beside package.json, or $NEXUS_E2E_CACHE), which git and vsce ignore.
 // 2. Versions are pinned: the tests know VS Code's insides (class names), so another version is another test.
@@ -14,7 +15,7 @@ import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 
-const VERSIONS = { node: "24.21.0", codeServer: "4.139.1" };
+const VERSIONS = { node: "24.21.0", codeServer: "4.139.1", mcpServer: "2026.8.31" };
 const APT_PACKAGES = ["chromium", "fonts-dejavu-core"];
 const BROWSERS = ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome"];
 const NPM_FLAGS = ["--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error"];
@@ -26,12 +27,13 @@ export const CACHE = path.resolve(process.env.NEXUS_E2E_CACHE ?? path.join(EXTEN
 export async function setup() {
   await mkdir(CACHE, { recursive: true });
   await writeFile(path.join(CACHE, ".gitignore"), "*\n");
-  const [browser, node, codeServer] = await allOrFirstError([
+  const [browser, node, codeServer, mcpServer] = await allOrFirstError([
     timed("browser", findOrInstallBrowser),
     timed(`node ${VERSIONS.node}`, installNode),
     timed(`code-server ${VERSIONS.codeServer}`, installCodeServer),
+    timed(`MCP server ${VERSIONS.mcpServer}`, installMcpServer),
   ]);
-  return { browser, node, codeServer };
+  return { browser, node, codeServer, mcpServer };
 }
 
 /** Runs a program to its end; its output is shown only when it fails. Resolves to what it wrote. */
@@ -125,6 +127,13 @@ async function installCodeServer() {
   });
   await replaceLogWriter(path.join(inside(folder), "lib", "vscode"));
   return inside(folder);
+}
+
+/** The program of the reference server for files; `node` runs it. */
+async function installMcpServer() {
+  const package_ = "@modelcontextprotocol/server-filesystem";
+  const folder = await install("mcp-server", { [package_]: VERSIONS.mcpServer });
+  return path.join(folder, "node_modules", package_, "dist", "index.js");
 }
 
 /** What VS Code uses of `@vscode/spdlog`. Each line is written at once: a test that waits for one waits for nothing else. */

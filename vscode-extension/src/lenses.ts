@@ -1,10 +1,11 @@
 /**
- * Code lenses of instruction files: what a file, its headings and its imports cost.
+ * Code lenses: what an instruction file, its headings and its imports cost; state and cost of MCP servers.
  *
  * 1. They are the extension's, not the language client's, which ends with its server: while the next server is on
  *    its way the last lenses stay, marked, where the text has moved to. One that failed says so in their place.
  * 2. The setting `nexus.codeLens` takes effect at once.
- * 3. A click shows what is counted: its place in the system prompt, else its row in the panel.
+ * 3. A click shows what is counted: its place in the system prompt, else its row in the panel. That of a server is a
+ *    command on the server (`commands/mcpServers`).
  * 4. A title that is cut off still says the figure and the cause; the tooltip has the rest.
  */
 import * as vscode from "vscode";
@@ -32,7 +33,7 @@ export interface ServerLens {
     /** More than there is room for in the title. */
     readonly tooltip?: string;
     readonly command: string;
-    readonly arguments?: readonly LensTarget[];
+    readonly arguments?: readonly object[];
   };
 }
 

@@ -4,6 +4,7 @@ import type {
   AgentDidChange,
   AssistantDidChange,
   ContextDidChange,
+  McpDidChange,
   ModelCompleteParams,
   ModelCompleteResult,
   NextTurnParams,
@@ -32,6 +33,8 @@ export interface Nexus {
   readonly onDidChangeAgent: vscode.Event<AgentDidChange>;
   /** A session of another program in a folder appeared or went on. */
   readonly onDidChangeAssistant: vscode.Event<AssistantDidChange>;
+  /** An MCP server of a folder has another state, or offers something else. */
+  readonly onDidChangeServer: vscode.Event<McpDidChange>;
   /** Rejects with NexusError (message says what to do; `code` is the daemon's data.code) and when not ready. */
   request<M extends keyof Requests>(
     method: M,

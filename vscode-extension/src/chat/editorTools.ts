@@ -14,7 +14,7 @@ import { inputOf } from "./modelMessages";
 
 const SETTING = "chat.tools";
 const NO_RESULT = "The tool returned nothing.";
-const REFUSED = "The user did not allow this call. Do not repeat it; go on without it, or ask.";
+export const REFUSED = "The user did not allow this call. Do not repeat it; go on without it, or ask.";
 
 export interface EditorTools {
   tools: vscode.LanguageModelToolInformation[];

@@ -59,7 +59,18 @@ export function turnOptions(model: vscode.LanguageModelChat): AssembleOptions {
 /** The tools of the daemon that a turn offers. */
 export function offeredTools(model: vscode.LanguageModelChat | undefined): AssembleOptions {
   const { memoryTools, skillTools, agentTools } = toolSwitches(model);
-  return { memoryTools, ...(skillTools ? { skillTools } : {}), ...(agentTools ? { agentTools } : {}) };
+  return {
+    memoryTools,
+    ...(skillTools ? { skillTools } : {}),
+    ...(agentTools ? { agentTools } : {}),
+    ...(offersServers(model) ? { mcpTools: true } : {}),
+  };
+}
+
+/** Whether the tools of the folder's MCP servers are offered. */
+function offersServers(model: vscode.LanguageModelChat | undefined): boolean {
+  const canCall = model === undefined || abilitiesOf(model).tools;
+  return canCall && vscode.workspace.getConfiguration("nexus.chat").get<boolean>("serverTools", true);
 }
 
 /** Which tools of the daemon the user wants for a model; one that is not known can call tools. */

@@ -28,6 +28,7 @@ import type { Notices } from "./notices";
 import { explainOptions, type ModelOption, modelOptionsOf } from "./parameters";
 import type { Recorder } from "./record";
 import { type Attached, messageWith } from "./references";
+import { serverToolsOf } from "./serverTools";
 import type { Mark } from "./threadSession";
 import { type Answer, answerOf } from "./toolLoop";
 import { isDaemonTool, offeredTool, runnersOf } from "./turnTools";
@@ -168,9 +169,10 @@ function assembled(nexus: Nexus, turn: Turn, { attached, attachments, tools }: I
   );
 }
 
-function answered(nexus: Nexus, turn: Turn, inputs: Inputs, context: AssembledContext): Promise<Answer> {
+async function answered(nexus: Nexus, turn: Turn, inputs: Inputs, context: AssembledContext): Promise<Answer> {
   const { request, stream, token } = turn;
-  const runners = runnersOf(nexus, turn, inputs.tools);
+  const serverTools = await serverToolsOf(nexus, turn, context.tools);
+  const runners = runnersOf(nexus, turn, inputs.tools, serverTools);
   const tools = context.tools.flatMap((definition) => offeredTool(definition, runners));
   const can = { ...abilitiesOf(request.model), tools: tools.length > 0 };
   const question = {

@@ -4,6 +4,7 @@ import type { Nexus } from "../nexus";
 import type { Json, ToolCall } from "../protocol";
 import { runEditorTool } from "./editorTools";
 import { inputOf, isRecord } from "./modelMessages";
+import { callServerTool, type ServerTool } from "./serverTools";
 import type { Tool } from "./toolLoop";
 
 /** What the daemon's tools need to know of the turn. */
@@ -51,6 +52,7 @@ export function runnersOf(
   nexus: Nexus,
   scope: TurnScope,
   editorTools: readonly vscode.LanguageModelToolInformation[],
+  serverTools: readonly ServerTool[],
 ): ReadonlyMap<string, Runner> {
   const ofDaemon = Object.entries(DAEMON_TOOLS).map(([name, { doing, run }]): [string, Runner] => [
     name,
@@ -58,7 +60,11 @@ export function runnersOf(
   ]);
   const run = (call: ToolCall) => runEditorTool(call, scope.request.toolInvocationToken, scope.token);
   const ofEditor = editorTools.map(({ name }): [string, Runner] => [name, { doing: "Running", run }]);
-  return new Map([...ofEditor, ...ofDaemon]);
+  const ofServers = serverTools.map((tool): [string, Runner] => [
+    tool.name,
+    { doing: `Calling the MCP server ${tool.server}`, run: (call) => callServerTool(nexus, scope, tool, call) },
+  ]);
+  return new Map([...ofEditor, ...ofServers, ...ofDaemon]);
 }
 
 /** A definition of the context as the model takes it; none where nobody runs its calls. */

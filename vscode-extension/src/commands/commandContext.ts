@@ -32,7 +32,7 @@ export interface Tools {
   readonly nexus: Nexus;
   readonly focus: Focus;
   readonly nextTurn: NextTurn;
-  readonly documents: Pick<Documents, "show">;
+  readonly documents: Pick<Documents, "show" | "compare">;
   /** The folder that is meant. Raises Silent when there is none and the user opens none. */
   place(subject: Subject): Promise<CommandTarget>;
   /** Asks the daemon; where it takes a while, progress with a way out. */
@@ -66,7 +66,12 @@ export function subjectOf(argument: unknown): Subject {
   };
 }
 
-export function makeTools(nexus: Nexus, focus: Focus, nextTurn: NextTurn, documents: Pick<Documents, "show">): Tools {
+export function makeTools(
+  nexus: Nexus,
+  focus: Focus,
+  nextTurn: NextTurn,
+  documents: Pick<Documents, "show" | "compare">,
+): Tools {
   return {
     nexus,
     focus,

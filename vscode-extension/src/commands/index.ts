@@ -11,12 +11,13 @@ import type { Transcripts } from "../transcript";
 import { exactly, plural } from "../usage/figures";
 import { agentCommands } from "./agents";
 import { guarded, makeTools, pick, Silent, type Subject, subjectOf, type Tools } from "./commandContext";
+import { mcpCommands } from "./mcpServers";
 import { modelCommands } from "./model";
 import { sessionCommands } from "./sessions";
 
 /** What commands need beside the daemon's answers. */
 export interface Channels {
-  readonly documents: Pick<Documents, "show">;
+  readonly documents: Pick<Documents, "show" | "compare">;
   readonly output: Pick<vscode.OutputChannel, "show">;
   readonly trace: Pick<vscode.OutputChannel, "show">;
   /** Runs a command of the program `nexus` and returns what it printed. Rejects with NexusError. */
@@ -40,6 +41,7 @@ export function registerCommands(
     ...viewCommands(tools),
     ...folderCommands(tools),
     ...serverCommands(context, nexus, channels),
+    ...mcpCommands(tools),
     ...modelCommands(tools),
     ...sessionCommands(tools, transcripts),
     ...agentCommands(tools),

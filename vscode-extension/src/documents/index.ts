@@ -1,6 +1,6 @@
 /**
  * Virtual documents, `nexus-context:`: the exact system prompt, the next request, the settings in force, the receipt of
- * a compaction.
+ * a compaction, what changed in what an MCP server offers.
  *
  * 1. They are read only, and follow what they show: a change that the daemon tells shows within a moment.
  * 2. In the prompt and the settings every place leads to its source: definition, hover, a link per heading.
@@ -11,7 +11,7 @@ import { homedir } from "node:os";
 import * as vscode from "vscode";
 import { isFolder } from "../focus";
 import type { Nexus } from "../nexus";
-import type { Location, Preview, Provenance, Range } from "../protocol";
+import type { Location, Preview, Provenance, Range, ToolChange } from "../protocol";
 import { exactly, plural } from "../usage/figures";
 import { type EffectiveText, effectiveText } from "./effective";
 import { fragmentAt, type Section, sections, sourceOf } from "./mappedText";
@@ -22,7 +22,7 @@ import { requestJson, requestText } from "./request";
 export const SCHEME = "nexus-context";
 const SETTLE_MS = 50;
 
-export type Kind = "prompt" | "request" | "request.json" | "effective" | "receipt";
+export type Kind = "prompt" | "request" | "request.json" | "effective" | "receipt" | "server";
 
 export interface About {
   readonly kind: Kind;
@@ -33,6 +33,10 @@ export interface About {
   readonly assistant?: string;
   /** Of a receipt: the compaction's id. */
   readonly compaction?: string;
+  /** Of what an MCP server offers: its name. */
+  readonly server?: string;
+  /** Of what an MCP server offers: what the user approved, or what it is now. */
+  readonly side?: "approved" | "now";
 }
 
 export interface Documents extends vscode.Disposable {
@@ -41,6 +45,8 @@ export interface Documents extends vscode.Disposable {
    * is opened.
    */
   show(about: About, folderName: string, selection?: vscode.Range): Promise<void>;
+  /** Opens what an MCP server offers now beside what of that was approved, where the two differ. */
+  compare(about: About, folderName: string): Promise<void>;
 }
 
 const NAMES: Record<Kind, string> = {
@@ -49,10 +55,11 @@ const NAMES: Record<Kind, string> = {
   "request.json": "next request.json",
   effective: "effective configuration.jsonc",
   receipt: "compaction receipt.md",
+  server: "tools.txt",
 };
 
 export function uriOf(about: About, folderName: string): vscode.Uri {
-  const of = about.kind === "receipt" ? about.session : (about.assistant ?? about.agent);
+  const of = about.kind === "receipt" ? about.session : (about.server ?? about.assistant ?? about.agent);
   const who = of ? ` (${of})` : "";
   const name = NAMES[about.kind].replace(/(?=\.\w+$)/, who.replaceAll("/", "-"));
   return vscode.Uri.from({ scheme: SCHEME, path: `/${folderName}/${name}`, query: JSON.stringify(about) });
@@ -94,6 +101,7 @@ export function registerDocuments(nexus: Nexus): Documents {
         return about.kind.startsWith("request") && about.session === change.session;
       }),
     ),
+    nexus.onDidChangeServer((change) => refresh((about) => about.server === change.server && isSame(about, change))),
     nexus.onDidChangeAgent((change) => refresh((about) => about.agent === change.agentId && isSame(about, change))),
     nexus.onDidChangeState((state) => state === "ready" && refresh(() => true)),
     vscode.languages.registerDefinitionProvider(selector, {
@@ -118,6 +126,14 @@ export function registerDocuments(nexus: Nexus): Documents {
       await files.prepare(uri);
       const document = await vscode.workspace.openTextDocument(uri);
       await vscode.window.showTextDocument(document, { preview: true, ...(selection ? { selection } : {}) });
+    },
+    async compare(about, folderName) {
+      const [approved, now] = [
+        uriOf({ ...about, side: "approved" }, folderName),
+        uriOf({ ...about, side: "now" }, folderName),
+      ];
+      await Promise.all([files.prepare(approved), files.prepare(now)]);
+      await vscode.commands.executeCommand("vscode.diff", approved, now, `${about.server}: approved ↔ offered now`);
     },
     dispose() {
       for (const one of registered) one.dispose();
@@ -155,7 +171,24 @@ async function read(nexus: Nexus, about: About): Promise<[string, Known]> {
       const kept = await nexus.request("nexus/session/receipt", { workspaceFolder, ...session, ...compaction });
       return [receiptText(kept.session, kept.receipt, kept.inForce), {}];
     }
+    case "server": {
+      const { servers } = await nexus.request("nexus/mcp/servers", { workspaceFolder });
+      const server = servers.find(({ name }) => name === about.server);
+      return [changesText(server?.changes ?? [], about.side ?? "now"), {}];
+    }
   }
+}
+
+/** One side of what changed in what a server offers: the name of each place, and its text. */
+export function changesText(changes: readonly ToolChange[], side: "approved" | "now"): string {
+  const other = side === "approved" ? "added" : "removed";
+  return changes
+    .filter(({ kind }) => kind !== other)
+    .map(({ place, words }) => {
+      const text = words.filter(({ state }) => state !== other).map((word) => word.text);
+      return `${place}\n\n${text.join("")}\n`;
+    })
+    .join("\n");
 }
 
 /** Tells the editor of the open documents that changed, once for what comes within a moment. */

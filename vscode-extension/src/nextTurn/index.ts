@@ -22,7 +22,9 @@ import { affectsEditorInstructions, findEditorInstructions } from "./editorInstr
 const CORRECTIONS = "nexus.editorInstructions";
 /** For how long the first figures wait for the editor to say which models it has. */
 const PATIENCE_MS = 1_000;
-const SETTINGS = ["memoryTools", "skillTools", "agentTools", "tools"].map((name) => `nexus.chat.${name}`);
+const SETTINGS = ["memoryTools", "skillTools", "agentTools", "serverTools", "tools"].map(
+  (name) => `nexus.chat.${name}`,
+);
 const WATCHED = ["**/{AGENTS,CLAUDE,CLAUDE.local}.md", "**/{.github,.claude}/**/*.md"];
 
 /** URIs by which the last message differed from what was expected. */

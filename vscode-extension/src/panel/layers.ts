@@ -264,7 +264,7 @@ function serverNode(server: McpServer, given: LayersGiven): Node {
     icon: state ? { name: "circle-slash", colour: "disabledForeground" } : { name: "server" },
     context: state ? "server.off" : "server.on",
     command: OPEN,
-    subject: { source: { uri: server.uri, range: server.range } },
+    subject: { folder: given.folder, server: server.name, source: { uri: server.uri, range: server.range } },
   };
 }
 

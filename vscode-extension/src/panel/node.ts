@@ -14,6 +14,8 @@ export interface Subject {
   readonly agent?: string;
   /** Another assistant, such as `codex`. */
   readonly assistant?: string;
+  /** The name of an MCP server. */
+  readonly server?: string;
   readonly source?: Location;
   /** Number of a message of the conversation. */
   readonly message?: number;
@@ -125,6 +127,7 @@ function sameSubject(old: Subject | undefined, now: Subject | undefined): boolea
     old?.agent === now?.agent &&
     old?.assistant === now?.assistant &&
     old?.message === now?.message &&
+    old?.server === now?.server &&
     sameLocation(old?.source, now?.source)
   );
 }

@@ -27,6 +27,9 @@ import {
 const OPEN = "nexus.panel.openSource";
 const SHOW = "nexus.showTranscript";
 
+/** Characters that providers do not take in the name of a tool: the daemon puts `_` in their place. */
+const REFUSED = /[^A-Za-z0-9_-]/g;
+
 /** What the labels of instruction files begin with that only a message is sent with. */
 const GROUPS = ["Attached by the editor", "For these files"] as const;
 
@@ -169,7 +172,7 @@ function toolNodes(rows: readonly UsageRow[], given: Making): Node[] {
   const id = identities("row:tools");
   const nodes: Node[] = [];
   const byServer = new Map<string, { rows: UsageRow[]; children: Node[] }>();
-  const servers = new Set(given.servers);
+  const servers = new Map(given.servers?.map((name) => [name.replaceAll(REFUSED, "_"), name]));
   for (const row of rows) {
     const server = serverOf(row.label, servers);
     const node = rowNode(id(row.label), row.label, row, given, false);
@@ -186,12 +189,12 @@ function toolNodes(rows: readonly UsageRow[], given: Making): Node[] {
 }
 
 /** The server that a tool's name begins with: `git__log`, `mcp__git__log`, `git.log`, `git:log`, `git/log`. */
-function serverOf(tool: string, servers: ReadonlySet<string>): string | undefined {
+function serverOf(tool: string, servers: ReadonlyMap<string, string>): string | undefined {
   const name = tool.startsWith("mcp__") ? tool.slice(5) : tool;
   for (let at = 1; at < name.length; at++) {
     if (!".:/".includes(name.charAt(at)) && !name.startsWith("__", at)) continue;
-    const server = name.slice(0, at);
-    if (servers.has(server)) return server;
+    const server = servers.get(name.slice(0, at));
+    if (server !== undefined) return server;
   }
   return undefined;
 }
@@ -208,6 +211,7 @@ function serverNode(name: string, rows: readonly UsageRow[], children: readonly 
     spoken: `server ${name}, ${plural(rows.length, "tool")}, ${cost(tokens, exact, given.usage)}`,
     icon: { name: "server" },
     context: "server",
+    subject: { folder: given.folder, server: name },
     children,
   };
 }

@@ -112,7 +112,7 @@ function knownOf(nodes: readonly Node[], before: ReadonlyMap<string, Known>): Ma
 
 /** The same object, about what the node is about now. */
 function renewed(element: { id: string }, subject: Subject | undefined): Element {
-  for (const name of ["folder", "session", "agent", "source", "message"] as const) {
+  for (const name of ["folder", "session", "agent", "source", "message", "server"] as const) {
     const value = subject?.[name];
     if (value === undefined) delete (element as Element & Record<string, unknown>)[name];
     else Object.assign(element, { [name]: value });

@@ -35,6 +35,7 @@ const NOTIFICATIONS = [
   "nexus/session/didChange",
   "nexus/agent/didChange",
   "nexus/assistant/didChange",
+  "nexus/mcp/didChange",
 ];
 
 export const connect: Connect = async (options) => {

@@ -16,6 +16,7 @@ import type {
   AgentDidChange,
   AssistantDidChange,
   ContextDidChange,
+  McpDidChange,
   ModelCompleteParams,
   ModelCompleteResult,
   Requests,
@@ -65,6 +66,7 @@ export class Daemon implements Nexus, LensServer, vscode.Disposable {
   private readonly sessions = new vscode.EventEmitter<SessionDidChange>();
   private readonly agents = new vscode.EventEmitter<AgentDidChange>();
   private readonly assistants = new vscode.EventEmitter<AssistantDidChange>();
+  private readonly servers = new vscode.EventEmitter<McpDidChange>();
   private readonly oldLenses = new vscode.EventEmitter<void>();
 
   readonly onDidChangeState = this.states.event;
@@ -72,6 +74,7 @@ export class Daemon implements Nexus, LensServer, vscode.Disposable {
   readonly onDidChangeSession = this.sessions.event;
   readonly onDidChangeAgent = this.agents.event;
   readonly onDidChangeAssistant = this.assistants.event;
+  readonly onDidChangeServer = this.servers.event;
   readonly onDidChangeLenses = this.oldLenses.event;
 
   constructor(private readonly parts: DaemonParts) {}
@@ -167,7 +170,8 @@ export class Daemon implements Nexus, LensServer, vscode.Disposable {
 
   dispose(): void {
     void this.stop();
-    for (const emitter of [this.states, this.contexts, this.sessions, this.agents, this.oldLenses]) emitter.dispose();
+    const { states, contexts, sessions, agents, assistants, servers, oldLenses } = this;
+    for (const emitter of [states, contexts, sessions, agents, assistants, servers, oldLenses]) emitter.dispose();
   }
 
   private async begin(life: number): Promise<void> {
@@ -286,6 +290,7 @@ export class Daemon implements Nexus, LensServer, vscode.Disposable {
     else if (method === "nexus/session/didChange") this.sessions.fire(params as SessionDidChange);
     else if (method === "nexus/agent/didChange") this.agents.fire(params as AgentDidChange);
     else if (method === "nexus/assistant/didChange") this.assistants.fire(params as AssistantDidChange);
+    else if (method === "nexus/mcp/didChange") this.servers.fire(params as McpDidChange);
     else if (method === "workspace/codeLens/refresh") this.oldLenses.fire();
   }
 

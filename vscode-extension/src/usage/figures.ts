@@ -64,3 +64,8 @@ export function correctionText(usage: Pick<TokenUsage, "corrected">): string | u
   const error = errorText(usage);
   return `corrected by what the provider counted${error === undefined ? "" : `, lately ${error}`}`;
 }
+
+/** One line in which nothing hides: characters without a shape, and those that turn the text around, are codes. */
+export function visible(text: string): string {
+  return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (one) => `\\u{${one.codePointAt(0)?.toString(16)}}`);
+}

@@ -72,6 +72,9 @@ export function focusedUsage(nexus: Nexus, focus: Focus, nextTurn: NextTurn, not
     nexus.onDidChangeAssistant((change) => {
       if (here(change) && change.assistant === focus.assistant) cost.poke();
     }),
+    nexus.onDidChangeServer((change) => {
+      if (here(change)) cost.poke();
+    }),
     nextTurn.onDidChange(() => cost.poke()),
     focus.onDidChange(() => {
       const now = keyOf(scopeOf(focus));

@@ -36,7 +36,7 @@ test("a turn is sent with the folder's context, and lands in the ledger", async 
   await bench.ask("may two tokens be compared with ==?");
   await bench.response("You said: may two tokens be compared").waitFor();
   const sent = heard().findLast((one) => one.event === "request")?.messages ?? [];
-  const options = { model: "parrot", maxContextTokens: 200_000, memoryTools: true, skillTools: true };
+  const options = { model: "parrot", maxContextTokens: 200_000, memoryTools: true, skillTools: true, mcpTools: true };
   const { systemPrompt } = await until(
     () => other.request("nexus/context/assemble", { workspaceFolder: uriOf(folder), session: "other", options }),
     (context) => context.systemPrompt === sent[0]?.text, // once the other daemon has heard which model was picked
@@ -62,7 +62,7 @@ test("the next turn knows the one before", async () => {
 
 test("an edit is told by a note; applied at once, it breaks a provider's cache, which is named with its price", async () => {
   const panel = await bench.openPanel();
-  const options = { model: "parrot", maxContextTokens: 200_000, memoryTools: true, skillTools: true };
+  const options = { model: "parrot", maxContextTokens: 200_000, memoryTools: true, skillTools: true, mcpTools: true };
   // the other daemon has had a request of the same beginning, so the same edit breaks the same of it
   await other.request("nexus/context/assemble", { ...here(), message: "what is reused?", options });
   await bench.ask("what is reused?");

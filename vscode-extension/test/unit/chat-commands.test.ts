@@ -57,7 +57,7 @@ describe("/context", () => {
 describe("/skill", () => {
   const sent = () =>
     desk.daemon.paramsOf("nexus/context/assemble").map(({ message, options }) => ({ message, options }));
-  const options = { model: "fake-1", maxContextTokens: 32000, memoryTools: true, skillTools: true };
+  const options = { model: "fake-1", maxContextTokens: 32000, memoryTools: true, skillTools: true, mcpTools: true };
 
   beforeEach(() => {
     desk.daemon.skills = ["review", "rotate-key"];

@@ -12,6 +12,8 @@ import type {
   ModelCompleteResult,
   ParameterValue,
   Requests,
+  ServerInfo,
+  ServerTool,
   SessionInfo,
   TokenUsage,
   UsageRow,
@@ -39,6 +41,7 @@ export class FakeDaemon implements Nexus {
   readonly onDidChangeContext = new mock.EventEmitter().event as never;
   readonly onDidChangeSession = new mock.EventEmitter().event as never;
   readonly onDidChangeAssistant = new mock.EventEmitter().event as never;
+  readonly onDidChangeServer = new mock.EventEmitter().event as never;
   readonly onDidChangeAgent = new mock.EventEmitter().event as never;
   readonly asked: { method: Method; params: Record<string, unknown> }[] = [];
   readonly sessions = new Map<string, Session>();
@@ -50,6 +53,8 @@ export class FakeDaemon implements Nexus {
   metadata: Record<string, unknown> = {};
   rows: UsageRow[] = [row("system", "Project Configuration", 29, `${FOLDER}/.nexus3/NEXUS.md`)];
   tools: Record<string, Json>[] = [];
+  /** MCP servers of the folder. */
+  servers: ServerInfo[] = [];
   /** Tools of a turn that the settings leave out, with the reason. */
   leftOut: Record<string, string> = {};
   parameters: Record<string, ParameterValue> = {};
@@ -179,6 +184,10 @@ export class FakeDaemon implements Nexus {
       }
       case "nexus/agent/call":
         return { text: `done by ${String(params.tool)}`, isError: false };
+      case "nexus/mcp/servers":
+        return { servers: this.servers, tokens: 0 };
+      case "nexus/mcp/call":
+        return { content: [], isError: false, tokens: 9, text: `data of ${String(params.tool)}` };
       case "nexus/config/effective":
         return { revision: 1, config: { agents: this.configured }, provenance: {}, mcpServers: [] };
       case "nexus/context/usage":
@@ -241,6 +250,7 @@ export class FakeDaemon implements Nexus {
       session,
       tools: [
         ...(options?.memoryTools || options?.skillTools || options?.agentTools ? this.tools : []),
+        ...(options?.mcpTools ? this.servers.flatMap(({ tools = [] }) => tools.map(asOffered)) : []),
         ...turnTools.filter((tool) => !(String(tool.name) in this.leftOut)),
       ],
       parameters: this.parameters,
@@ -341,4 +351,8 @@ function inBody({ role, content, toolCalls, toolCallId }: Message): Record<strin
         }),
     ...(toolCallId === undefined ? {} : { tool_call_id: toolCallId }),
   };
+}
+
+function asOffered({ offeredAs, description }: ServerTool): Record<string, Json> {
+  return { name: offeredAs, description, inputSchema: { type: "object" } };
 }

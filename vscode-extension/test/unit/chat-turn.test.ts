@@ -29,7 +29,7 @@ describe("a turn", () => {
         session: "main",
         message: "hi",
         format: "openai",
-        options: { model: "fake-1", maxContextTokens: 32000, memoryTools: true, skillTools: true },
+        options: { model: "fake-1", maxContextTokens: 32000, memoryTools: true, skillTools: true, mcpTools: true },
       },
     ]);
     expect(answer.references).toEqual([`${FOLDER}/.nexus3/NEXUS.md`]);

@@ -66,6 +66,7 @@ beforeEach(() => {
         shown.push(about);
         await show();
       },
+      compare: async (about: unknown) => void shown.push(about),
     },
     output: { show: () => undefined },
     trace: { show: () => undefined },

@@ -137,6 +137,6 @@ test("a click shows the very place in the prompt; of what is not there, the file
   expect(documents.opened).toEqual([[{ kind: "prompt", folder: FOLDER }, "a", new vscode.Range(40, 0, 43, 5)]]);
   expect(revealed).toEqual([]);
   await run(0);
-  expect(revealed).toEqual([LENSES[0]?.command.arguments?.[0]?.source]);
+  expect(revealed).toEqual([{ uri: URI.toString(), range: range(0) }]);
   expect(documents.opened).toHaveLength(1);
 });

@@ -50,22 +50,29 @@ test("memory tools are offered as the only model there is can call them; which m
 test("of several models the one counts that the chat used last; else none, which may call tools", async () => {
   const other = { ...MODEL, id: "n", capabilities: undefined };
   lm.models = [MODEL, other];
-  expect((await begin().made.params()).options).toEqual({ memoryTools: true, skillTools: true });
+  expect((await begin().made.params()).options).toEqual({ memoryTools: true, skillTools: true, mcpTools: true });
   const context = { globalState: memento(), workspaceState: memento() };
   await context.globalState.update("nexus.chat.model", { vendor: "v", id: "m" });
   expect((await begin(context).made.params()).options).toEqual({ memoryTools: false });
   await context.globalState.update("nexus.chat.model", { vendor: "v", id: "n" });
-  expect((await begin(context).made.params()).options).toEqual({ memoryTools: true, skillTools: true });
+  expect((await begin(context).made.params()).options).toEqual({ memoryTools: true, skillTools: true, mcpTools: true });
   mock.settings.set("nexus.chat.agentTools", true);
   expect((await begin(context).made.params()).options).toEqual({
     memoryTools: true,
     skillTools: true,
+    mcpTools: true,
     agentTools: true,
   });
   mock.settings.clear();
   mock.settings.set("nexus.chat.memoryTools", false);
-  expect((await begin(context).made.params()).options).toEqual({ memoryTools: false, skillTools: true });
+  expect((await begin(context).made.params()).options).toEqual({
+    memoryTools: false,
+    skillTools: true,
+    mcpTools: true,
+  });
   mock.settings.set("nexus.chat.skillTools", false);
+  expect((await begin(context).made.params()).options).toEqual({ memoryTools: false, mcpTools: true });
+  mock.settings.set("nexus.chat.serverTools", false);
   expect((await begin(context).made.params()).options).toEqual({ memoryTools: false });
 });
 

@@ -6,6 +6,7 @@ import type {
   AgentDidChange,
   AssistantDidChange,
   ContextDidChange,
+  McpDidChange,
   NextTurnParams,
   SessionDidChange,
   TokenUsage,
@@ -21,6 +22,7 @@ export interface FakeNexus extends Nexus {
   readonly sessions: vscode.EventEmitter<SessionDidChange>;
   readonly agents: vscode.EventEmitter<AgentDidChange>;
   readonly assistants: vscode.EventEmitter<AssistantDidChange>;
+  readonly servers: vscode.EventEmitter<McpDidChange>;
   restarts: number;
 }
 
@@ -31,6 +33,7 @@ export function fakeNexus(answers: Record<string, unknown> = {}): FakeNexus {
   const sessions = new vscode.EventEmitter<SessionDidChange>();
   const agents = new vscode.EventEmitter<AgentDidChange>();
   const assistants = new vscode.EventEmitter<AssistantDidChange>();
+  const servers = new vscode.EventEmitter<McpDidChange>();
   let [state, detail]: [ServerState, string] = ["ready", ""];
   let obstacle: Obstacle | undefined;
   const made: FakeNexus = {
@@ -41,6 +44,7 @@ export function fakeNexus(answers: Record<string, unknown> = {}): FakeNexus {
     sessions,
     agents,
     assistants,
+    servers,
     get state() {
       return state;
     },
@@ -55,6 +59,7 @@ export function fakeNexus(answers: Record<string, unknown> = {}): FakeNexus {
     onDidChangeSession: sessions.event,
     onDidChangeAgent: agents.event,
     onDidChangeAssistant: assistants.event,
+    onDidChangeServer: servers.event,
     become(next, why = "", inTheWay) {
       [state, detail, obstacle] = [next, why, inTheWay];
       states.fire(next);
@@ -117,10 +122,16 @@ export function usageOf(rows: Partial<UsageRow>[], given: Partial<TokenUsage> = 
 }
 
 /** The documents of the extension, as far as the parts that open one need them: what was opened, in order. */
-export function fakeDocuments(): Documents & { opened: [About, string, vscode.Range | undefined][] } {
+export function fakeDocuments(): Documents & {
+  opened: [About, string, vscode.Range | undefined][];
+  compared: About[];
+} {
   const opened: [About, string, vscode.Range | undefined][] = [];
+  const compared: About[] = [];
   return {
     opened,
+    compared,
+    compare: async (about) => void compared.push(about),
     show: async (about, folderName, selection) => void opened.push([about, folderName, selection]),
     dispose: () => undefined,
   };

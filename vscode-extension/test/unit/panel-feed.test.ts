@@ -7,6 +7,7 @@ import type {
   AssistantDidChange,
   AssistantSessionInfo,
   ContextDidChange,
+  McpDidChange,
   Requests,
   SessionDidChange,
 } from "../../src/protocol";
@@ -24,6 +25,7 @@ function world() {
     session: new EventEmitter<SessionDidChange>(),
     agent: new EventEmitter<AgentDidChange>(),
     assistant: new EventEmitter<AssistantDidChange>(),
+    server: new EventEmitter<McpDidChange>(),
     focus: new EventEmitter<void>(),
   };
   const asked: [string, Record<string, unknown>][] = [];
@@ -38,6 +40,7 @@ function world() {
     onDidChangeSession: events.session.event,
     onDidChangeAgent: events.agent.event,
     onDidChangeAssistant: events.assistant.event,
+    onDidChangeServer: events.server.event,
     async request<M extends keyof Requests>(method: M, params: Requests[M]["params"]) {
       asked.push([method.replace("nexus/", ""), params as Record<string, unknown>]);
       if (failing.has(method)) throw new Error(`${method} failed`);

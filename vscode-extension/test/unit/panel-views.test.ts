@@ -133,6 +133,7 @@ function panel() {
     onDidChangeSession: never,
     onDidChangeAgent: never,
     onDidChangeAssistant: never,
+    onDidChangeServer: never,
     request: async <M extends keyof Requests>(method: M) => answers.get(method) ?? example(method),
   };
   const focus = {

@@ -106,7 +106,7 @@ export class Daemon {
 }
 
 /** What the extension asks figures for where the model can call tools and no file is attached. */
-export const NEXT_TURN = { options: { memoryTools: true, skillTools: true } } as const;
+export const NEXT_TURN = { options: { memoryTools: true, skillTools: true, mcpTools: true } } as const;
 
 export function uriOf(path: string): string {
   return pathToFileURL(path).toString();

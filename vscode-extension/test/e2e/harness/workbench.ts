@@ -234,6 +234,16 @@ export class Workbench {
     await this.#quickInput().waitFor({ state: "hidden" });
   }
 
+  /** Waits for a modal dialog with these words, presses a button of it, and returns what stands there. */
+  async dialog(words: string, button: string): Promise<string> {
+    const dialog = this.page.locator(".monaco-dialog-box", { hasText: words });
+    await dialog.waitFor();
+    const text = await dialog.locator(".dialog-message-container").innerText();
+    await dialog.getByRole("button", { name: button, exact: true }).click();
+    await dialog.waitFor({ state: "detached" });
+    return text;
+  }
+
   /** Rows of the quick pick that is open. */
   picks(text?: string | RegExp): Locator {
     return this.page.locator(".quick-input-list .monaco-list-row", text === undefined ? {} : { hasText: text });

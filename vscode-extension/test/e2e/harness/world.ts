@@ -72,6 +72,8 @@ export interface World {
   /** What the daemons, the tests' own among them, find in their environment. */
   readonly env: Readonly<Record<string, string>>;
   readonly modelLog: string;
+  /** The program of an MCP server for files, which takes the directory that it may read and write. */
+  readonly mcpServer: string;
   readonly logs: string;
   /** The only directory of the editor's path: links to programs of the machine. */
   readonly bin: string;
@@ -83,6 +85,7 @@ export interface Tools {
   readonly browser: string;
   readonly node: string;
   readonly codeServer: string;
+  readonly mcpServer: string;
   /** Packaged extensions. */
   readonly vsix: readonly string[];
 }
@@ -145,7 +148,8 @@ export async function open(tools: Tools, kept: string): Promise<{ world: World; 
   try {
     const port = await portOf(in_("logs/server.log"));
     const [modelLog, logs, bin] = [in_("logs/model.jsonl"), in_("logs"), in_("bin")];
-    const world: World = { root, port, pid, nexus, browser: tools.browser, env, modelLog, logs, bin, runtime };
+    const { browser, mcpServer } = tools;
+    const world: World = { root, port, pid, nexus, browser, env, modelLog, mcpServer, logs, bin, runtime };
     return { world, close };
   } catch (error) {
     await close(true);

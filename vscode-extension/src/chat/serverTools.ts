@@ -1,0 +1,76 @@
+/**
+ * The tools of the folder's MCP servers in a turn. Rules:
+ *
+ * 1. The daemon offers them: those of servers that the user approved, less what the settings deny.
+ * 2. The user sees each call with its arguments, and allows it; one tool can be allowed for a conversation, until the
+ *    window closes or the server offers something else. A refusal is a result for the model.
+ * 3. The daemon runs a call. Its answer comes marked as data of the server.
+ */
+import * as vscode from "vscode";
+import type { Nexus } from "../nexus";
+import type { Json, ToolCall } from "../protocol";
+import { visible } from "../usage/figures";
+import { REFUSED } from "./editorTools";
+import { inputOf } from "./modelMessages";
+import type { TurnScope } from "./turnTools";
+
+const PREFIX = "mcp__";
+/** Characters of the arguments that the question shows. */
+const MOST_SHOWN = 2_000;
+const ONCE = "Allow";
+const ALWAYS = "Allow in This Conversation";
+
+/** A tool as the model calls it, and whose it is. */
+export interface ServerTool {
+  /** Its name for the model. */
+  readonly name: string;
+  readonly server: string;
+  /** Its name at the server. */
+  readonly tool: string;
+  /** What stands for everything that the server offers. */
+  readonly pin: string;
+}
+
+/** Calls that the user need not be asked for, in this window. */
+const allowed = new Set<string>();
+
+/** The tools of servers among those of a context. */
+export async function serverToolsOf(
+  nexus: Nexus,
+  { folder, agent, token }: TurnScope,
+  offered: readonly Record<string, Json>[],
+): Promise<ServerTool[]> {
+  if (!offered.some(({ name }) => typeof name === "string" && name.startsWith(PREFIX))) return [];
+  const params = { workspaceFolder: folder, ...(agent === undefined ? {} : { agent }) };
+  const { servers } = await nexus.request("nexus/mcp/servers", params, token);
+  return servers.flatMap(({ name: server, pin = "", tools = [] }) =>
+    tools.map(({ offeredAs, name: tool }) => ({ name: offeredAs, server, tool, pin })),
+  );
+}
+
+/** The answer of a tool for the model, after the user has allowed the call. Rejects where the daemon refuses it. */
+export async function callServerTool(
+  nexus: Nexus,
+  { folder, session, agent, token }: TurnScope,
+  { server, tool, pin }: ServerTool,
+  call: ToolCall,
+): Promise<string> {
+  const input = inputOf(call.arguments) as Record<string, Json>;
+  const key = JSON.stringify([folder, session, server, tool, pin]);
+  if (!allowed.has(key)) {
+    const question = visible(`Allow the model to call ${tool} of the MCP server ${server}?`);
+    const options = { modal: true, detail: argumentsText(input) };
+    const answer = await vscode.window.showWarningMessage(question, options, ONCE, ALWAYS);
+    if (answer === ALWAYS) allowed.add(key);
+    else if (answer !== ONCE) return REFUSED;
+  }
+  const who = { workspaceFolder: folder, session, ...(agent === undefined ? {} : { agent }) };
+  const result = await nexus.request("nexus/mcp/call", { ...who, server, tool, arguments: input }, token);
+  return result.isError ? `The tool says that it failed.\n${result.text}` : result.text;
+}
+
+function argumentsText(input: Record<string, Json>): string {
+  const text = JSON.stringify(input, undefined, 2).split("\n").map(visible).join("\n");
+  const rest = text.length - MOST_SHOWN;
+  return rest > 0 ? `${text.slice(0, MOST_SHOWN)}\n… and ${rest} more characters, which are not shown` : text;
+}

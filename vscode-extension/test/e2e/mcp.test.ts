@@ -1,0 +1,201 @@
+/** MCP servers of a folder, real ones: approved, seen with what they cost, called from the chat, changed, revoked. */
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import type { ServerInfo } from "../../src/protocol/index.ts";
+import { Daemon, ledger, uriOf } from "./harness/daemon.ts";
+import { heard, photographFailure, prepared, until, window, world } from "./harness/each.ts";
+import { lenses } from "./harness/editor.ts";
+import { appears, type Workbench } from "./harness/workbench.ts";
+import { REPOSITORY } from "./harness/world.ts";
+
+const READ = "mcp__files__read_text_file";
+const WRITE = "mcp__files__write_file";
+const FILE = ".nexus3/mcp.json";
+const MODAL_MS = 1_000;
+
+let folder: string;
+let bench: Workbench;
+let other: Daemon;
+
+beforeAll(
+  prepared(async () => {
+    folder = path.join(world().root, "workspaces/mcp");
+    mkdirSync(path.join(folder, ".nexus3"), { recursive: true });
+    writeFileSync(path.join(folder, "AGENTS.md"), "# Agents\n\nBe kind.\n");
+    writeFileSync(path.join(folder, "hello.txt"), "The gate closes at six.\n");
+    writeFileSync(path.join(folder, "noon.txt"), "Noon is at twelve.\n");
+    writeFileSync(path.join(folder, "dusk.txt"), "Dusk is at nine.\n");
+    describe({ alpha: "Adds two numbers." });
+    const files = { command: "node", args: [world().mcpServer, folder], env: { LOG: "quiet" } };
+    const notes = {
+      command: path.join(REPOSITORY, ".venv/bin/python"),
+      args: [path.join(REPOSITORY, "tests/support/mcp_old_server.py"), folder],
+    };
+    // not in .mcp.json, whose servers VS Code starts itself, with lenses of its own
+    writeFileSync(path.join(folder, FILE), JSON.stringify({ mcpServers: { files, notes } }, null, 2));
+    other = await Daemon.start(world(), folder);
+    bench = await window({ workspace: folder, file: path.join(folder, FILE) });
+    await bench.ready();
+  }),
+);
+afterAll(async () => {
+  await other?.stop();
+  await bench?.close();
+});
+beforeEach(photographFailure);
+
+test("a server that nobody approved says so above its name, and no message does", async () => {
+  await showsLenses(["not approved | Approve…", "not approved | Approve…"]);
+  expect(await bench.page.locator(".notification-list-item").count()).toBe(0);
+});
+
+test("the dialog of the approval shows exactly what would be started", async () => {
+  await bench.command("Nexus: Approve MCP Server…");
+  await bench.choose("files");
+  await bench.screenshot("mcp-approve");
+  const text = await bench.dialog("Start the MCP server files?", "Cancel");
+  const { command, program, directory } = await server("files");
+  for (const part of [command, program, directory, "LOG=", "mcp.json, line 3"]) expect(text).toContain(part);
+  await showsLenses(["not approved | Approve…", "not approved | Approve…"]);
+});
+
+test("an approved server starts, and its tools have rows in what the next request costs", async () => {
+  await approve("files");
+  await bench.told("The MCP server files is ready: ");
+  const { tools = [], tokens, exact } = await server("files");
+  expect(tools.length).toBeGreaterThan(10);
+  const cost = `${exact ? "" : "≈ "}${tokens?.toLocaleString("en")} tokens`;
+  await showsLenses([`ready · ${tools.length} tools · ${cost} | Stop`, "not approved | Approve…"]);
+  await bench.openPanel();
+  await bench.unfold("What Costs What");
+  const [row] = await until(
+    async () => (await bench.rows("What Costs What")).filter((label) => label.startsWith("server files")),
+    (rows) => rows.length === 1,
+  );
+  expect(row).toMatch(new RegExp(`^server files, ${tools.length} tools, `));
+  await bench.screenshot("mcp-row");
+});
+
+test("the list shows each server with its state, and leads to what can be done", async () => {
+  await bench.command("Nexus: MCP Servers…");
+  await bench.picks("notes").waitFor();
+  const rows = await bench.picks().allInnerTexts();
+  expect(rows.map((row) => /ready|not approved/.exec(row)?.[0])).toEqual(["ready", "not approved"]);
+  await bench.screenshot("mcp-list");
+  await bench.picks("files").first().click();
+  await bench.picks("Revoke Approval").waitFor();
+  await bench.picks("read_text_file").first().waitFor();
+  await bench.screenshot("mcp-menu");
+  await bench.page.keyboard.press("Escape");
+});
+
+test("the model calls a tool once the user has allowed it, and the answer is data", async () => {
+  await bench.openChat();
+  await call(READ, { path: path.join(folder, "hello.txt") });
+  await bench.screenshot("mcp-call");
+  const text = await bench.dialog("call read_text_file of the MCP server files?", "Allow");
+  expect(text).toContain("hello.txt");
+  await bench.response("You said: The gate closes at six.").waitFor();
+  expect(lastRequest().tools).toEqual(expect.arrayContaining([READ, WRITE]));
+  const results = await until(
+    async () => (await ledger(world(), folder)).filter(({ role }) => role === "tool"),
+    (all) => all.length === 1,
+  );
+  expect(results[0]?.content).toMatch(/^\[Data from the tool read_text_file of the MCP server files\. /);
+});
+
+test("a call that the user does not allow is not made", async () => {
+  await call(WRITE, { path: path.join(folder, "hello.txt"), content: "Open." });
+  await bench.dialog("call write_file of the MCP server files?", "Cancel");
+  await bench.response("You said: The user did not allow this call").waitFor();
+  expect(readFileSync(path.join(folder, "hello.txt"), "utf8")).toBe("The gate closes at six.\n");
+});
+
+test("a tool can be allowed for the conversation", async () => {
+  await call(READ, { path: path.join(folder, "noon.txt") });
+  await bench.dialog("call read_text_file", "Allow in This Conversation");
+  await bench.response("You said: Noon is at twelve.").waitFor();
+  await call(READ, { path: path.join(folder, "dusk.txt") });
+  await bench.response("You said: Dusk is at nine.").waitFor();
+  expect(await appears(bench.page.locator(".monaco-dialog-box"), MODAL_MS)).toBe(false);
+});
+
+test("a tool that the settings deny is not offered", async () => {
+  writeFileSync(path.join(folder, ".nexus3/config.json"), JSON.stringify({ permissions: { deny: [WRITE] } }));
+  await until(
+    async () => (await other.request("nexus/config/effective", { workspaceFolder: uriOf(folder) })).config,
+    (config) => JSON.stringify(config).includes(WRITE),
+  );
+  await bench.ask("what can you call?");
+  await bench.response("You said: what can you call?").waitFor();
+  expect([lastRequest().tools?.includes(READ), lastRequest().tools?.includes(WRITE)]).toEqual([true, false]);
+});
+
+test("a server that offers something else shows what, word by word, and waits", async () => {
+  await bench.openFile(FILE);
+  await approve("notes");
+  await bench.told("The MCP server notes is ready: ");
+  await bench.command("Nexus: Stop MCP Server…");
+  await bench.choose("notes");
+  await until(lensesOfServers, ([, notes = ""]) => notes.startsWith("stopped · 1 tool · "));
+  describe({ alpha: "Adds three numbers." });
+  await bench.lens("Start").click();
+  await until(lensesOfServers, ([, notes = ""]) => notes.startsWith("offers something else than you approved · "));
+  await bench.command("Notifications: Clear All Notifications");
+  await bench.lens("Show what changed").click();
+  const diff = bench.page.locator(".part.editor .monaco-diff-editor");
+  await diff.locator(".modified .view-line", { hasText: "Adds three numbers." }).waitFor();
+  expect(await diff.locator(".original .view-line", { hasText: "Adds two numbers." }).count()).toBe(1);
+  await bench.screenshot("mcp-changed");
+  await bench.press("notes offers something else than you approved", "Approve What It Offers Now");
+  await bench.openFile(FILE);
+  await until(lensesOfServers, ([, notes = ""]) => notes.startsWith("ready · 1 tool · "));
+});
+
+test("a server whose approval is revoked has ended, and is offered no more", async () => {
+  await bench.command("Nexus: Revoke Approval of MCP Server…");
+  await bench.choose("files");
+  await bench.dialog("Revoke the approval of the MCP server files?", "Revoke");
+  await until(lensesOfServers, ([files]) => files === "not approved | Approve…");
+  await until(
+    () => bench.rows("What Costs What"),
+    (rows) => !rows.some((label) => label.startsWith("server files")),
+  );
+  await bench.ask("and now?");
+  await bench.response("You said: and now?").waitFor();
+  expect(lastRequest().tools?.filter((name) => name.startsWith("mcp__files__"))).toEqual([]);
+});
+
+/** What the server `notes` offers when it starts next. */
+function describe(tools: Record<string, string>): void {
+  writeFileSync(path.join(folder, "tools.json"), JSON.stringify(tools));
+}
+
+async function server(name: string): Promise<ServerInfo> {
+  const { servers } = await other.request("nexus/mcp/servers", { workspaceFolder: uriOf(folder) });
+  return servers.find((one) => one.name === name) ?? expect.fail(`there is no server ${name}`);
+}
+
+async function approve(name: string): Promise<void> {
+  await bench.command("Nexus: Approve MCP Server…");
+  await bench.choose(name);
+  await bench.dialog(`Start the MCP server ${name}?`, "Approve and Start");
+}
+
+async function call(tool: string, input: object): Promise<void> {
+  await bench.ask(`[[tool ${tool} ${JSON.stringify(input)}]]`);
+}
+
+/** The lenses of each server. */
+async function lensesOfServers(): Promise<string[]> {
+  return await lenses(bench);
+}
+
+async function showsLenses(expected: string[]): Promise<void> {
+  await until(lensesOfServers, (all) => all.join("\n") === expected.join("\n"));
+}
+
+function lastRequest() {
+  return heard().findLast(({ event }) => event === "request") ?? expect.fail("the model was sent nothing");
+}

@@ -1,0 +1,226 @@
+/** MCP servers in the editor: what the user is shown before an approval and a call, and what the daemon is told then. */
+import { beforeEach, describe, expect, it } from "vitest";
+import type * as vscode from "vscode";
+import { makeTools } from "../../src/commands/commandContext";
+import { launchText, mcpCommands, stateText } from "../../src/commands/mcpServers";
+import { changesText } from "../../src/documents";
+import type { ServerInfo, ToolChange } from "../../src/protocol";
+import { FOLDER } from "./chat-daemon";
+import { Desk, FakeFocus } from "./chat-desk";
+import { type FakeNexus, fakeDocuments, fakeNextTurn, fakeNexus } from "./nexus";
+import { mock } from "./vscode";
+
+const LOG = "file:///state/log";
+const TOOL = { name: "read", offeredAs: "mcp__files__read", description: "Reads.", tokens: 40 };
+
+function server(more: Partial<ServerInfo> = {}): ServerInfo {
+  const range = { start: { line: 2, character: 4 }, end: { line: 5, character: 5 } };
+  return {
+    name: "files",
+    origin: "local",
+    uri: `${FOLDER}/.nexus3/mcp.json`,
+    range,
+    transport: "stdio",
+    state: "unapproved",
+    hash: "h1",
+    command: "/bin/node files.js",
+    program: "/opt/node",
+    directory: "/w",
+    ...more,
+  };
+}
+
+const READY = server({ state: "ready", pin: "p1", tokens: 1_234, tools: [TOOL] });
+
+describe("a command on a server", () => {
+  let nexus: FakeNexus;
+  let documents: ReturnType<typeof fakeDocuments>;
+  let run: (command: string, argument?: unknown) => Promise<unknown>;
+
+  beforeEach(() => {
+    mock.reset();
+    nexus = fakeNexus({ "nexus/mcp/approve": READY, "nexus/mcp/start": READY, "nexus/mcp/revoke": {} });
+    documents = fakeDocuments();
+    const commands = mcpCommands(makeTools(nexus, new FakeFocus(), fakeNextTurn(), documents));
+    run = async (command, argument) => commands[command]?.(argument);
+    has(server());
+  });
+
+  function has(...servers: ServerInfo[]): void {
+    nexus.answers["nexus/mcp/servers"] = { servers, tokens: 0 };
+  }
+
+  const lens = (action?: string) => ({ workspaceFolder: FOLDER, name: "files", ...(action ? { action } : {}) });
+  const asked = () => nexus.asked.filter(([method]) => method !== "nexus/mcp/servers");
+
+  it("approves exactly what the dialog showed, and starts it", async () => {
+    mock.answers.push("Approve and Start");
+    await run("nexus.showServer", lens("approve"));
+    const [question, said] = mock.messages;
+    expect([question?.text, question?.items[0]]).toEqual([
+      "Start the MCP server files?",
+      { modal: true, detail: launchText(server()) },
+    ]);
+    expect(asked()).toEqual([
+      ["nexus/mcp/approve", { workspaceFolder: FOLDER, name: "files", hash: "h1" }],
+      ["nexus/mcp/start", { workspaceFolder: FOLDER, name: "files" }],
+    ]);
+    expect(said?.text).toBe("The MCP server files is ready: 1 tool, ≈ 1,234 tokens in every request of @nexus.");
+  });
+
+  it("asks nothing of the daemon where the user does not agree", async () => {
+    mock.answers.push(undefined);
+    await expect(run("nexus.showServer", lens("approve"))).rejects.toThrow();
+    expect(asked()).toEqual([]);
+  });
+
+  it("shows what changed beside what was approved, and approves that by its pin", async () => {
+    has(server({ state: "changed", pin: "p2", flags: [{ suspicion: "orders", place: "read", message: "says more" }] }));
+    mock.answers.push("Approve What It Offers Now");
+    await run("nexus.showServer", lens("approve"));
+    expect(documents.compared).toEqual([{ kind: "server", folder: FOLDER, server: "files" }]);
+    expect(mock.messages[0]?.text).toContain("⚠ read: says more");
+    expect(asked()[0]).toEqual([
+      "nexus/mcp/approve",
+      { workspaceFolder: FOLDER, name: "files", hash: "h1", pin: "p2" },
+    ]);
+  });
+
+  it("leads to the trust of the folder where that is missing", async () => {
+    has(server({ state: "untrusted" }));
+    mock.answers.push("Manage Trust");
+    await expect(run("nexus.showServer", lens("approve"))).rejects.toThrow();
+    expect([mock.executed, asked()]).toEqual([[["workbench.trust.manage"]], []]);
+  });
+
+  it("says why one cannot start, and where its log is", async () => {
+    has(server({ state: "stopped" }));
+    nexus.answers["nexus/mcp/start"] = server({ state: "failed", error: "It ended with 1.", log: LOG });
+    mock.answers.push("Show Log");
+    await run("nexus.showServer", lens("start"));
+    await Promise.resolve();
+    expect(mock.messages[0]).toMatchObject({ level: "warning", text: "The MCP server files: It ended with 1." });
+    expect(String(mock.opened[0])).toBe(LOG);
+  });
+
+  it("offers those servers that it is for, and no others", async () => {
+    has(READY, server({ name: "other" }));
+    mock.answers.push((item: vscode.QuickPickItem) => item.label.endsWith("files"), "Revoke");
+    await run("nexus.revokeServer");
+    expect(mock.picks).toHaveLength(1);
+    expect(mock.picks[0]).toHaveLength(1);
+    expect(asked()).toEqual([["nexus/mcp/revoke", { workspaceFolder: FOLDER, name: "files" }]]);
+  });
+
+  it("lists all, and of the picked one what can be done and what each tool costs", async () => {
+    has(READY, server({ name: "other" }));
+    mock.answers.push((item: vscode.QuickPickItem) => item.label.endsWith("files"), undefined);
+    await expect(run("nexus.mcpServers")).rejects.toThrow();
+    const labels = mock.picks.map((items) => items.map((item) => (item as vscode.QuickPickItem).label));
+    expect(labels).toEqual([
+      ["$(check) files", "$(shield) other"],
+      [
+        "$(debug-stop) Stop",
+        "$(trash) Revoke Approval…",
+        "$(go-to-file) Open Its File",
+        "Tools",
+        "$(symbol-method) read",
+      ],
+    ]);
+  });
+});
+
+describe("a call of a server's tool in the chat", () => {
+  const input = { path: "a.txt" };
+  let desk: Desk;
+
+  beforeEach(() => {
+    desk = new Desk();
+    desk.daemon.servers = [READY];
+  });
+
+  async function ask(session: string, ...answers: unknown[]): Promise<unknown[]> {
+    mock.answers.push(...answers);
+    desk.focus.pickSession(session);
+    desk.model.replies = [[{ call: "mcp__files__read", input, id: "a" }], ["Done."]];
+    await desk.thread().ask("Read it.");
+    return desk.daemon.said(session).flatMap((message) => (message.role === "tool" ? [message.content] : []));
+  }
+
+  it("is made once the user has seen and allowed it", async () => {
+    expect(await ask("one", "Allow")).toEqual(["data of read"]);
+    expect(mock.messages[0]).toMatchObject({
+      text: "Allow the model to call read of the MCP server files?",
+      items: [{ modal: true, detail: '{\n  "path": "a.txt"\n}' }, "Allow", "Allow in This Conversation"],
+    });
+    expect(desk.daemon.paramsOf("nexus/mcp/call")).toEqual([
+      { workspaceFolder: FOLDER, session: "one", server: "files", tool: "read", arguments: input },
+    ]);
+  });
+
+  it("is not made without an answer", async () => {
+    expect(await ask("two", undefined)).toEqual([expect.stringContaining("The user did not allow this call.")]);
+    expect(desk.daemon.paramsOf("nexus/mcp/call")).toEqual([]);
+  });
+
+  it("is asked for once where the user allows it for the conversation, until the server offers something else", async () => {
+    await ask("three", "Allow in This Conversation");
+    await ask("three");
+    expect(mock.messages.filter(({ text }) => text.startsWith("Allow "))).toHaveLength(1);
+    desk.daemon.servers = [{ ...READY, pin: "p2" }];
+    await ask("three", undefined);
+    expect(desk.daemon.paramsOf("nexus/mcp/call")).toHaveLength(2);
+  });
+
+  it("shows how much of long arguments it does not show", async () => {
+    desk.model.replies = [[{ call: "mcp__files__read", input: { path: "x".repeat(3_000) } }], ["Done."]];
+    await desk.thread().ask("Read it.");
+    expect(mock.messages[0]?.items[0]).toMatchObject({
+      detail: expect.stringMatching(/\n… and 1016 more characters, which are not shown$/u),
+    });
+  });
+});
+
+describe("what is shown of a server", () => {
+  it.each([
+    [server(), "not approved"],
+    [READY, "ready · 1 tool · ≈ 1,234 tokens"],
+    [
+      server({ state: "changed", pin: "p", exact: true, tokens: 1, tools: [] }),
+      "offers something else than you approved · 0 tools · 1 token",
+    ],
+    [server({ state: "later" as "ready" }), "later"],
+  ])("%#", (given, expected) => {
+    expect(stateText(given)).toBe(expected);
+  });
+
+  it("hides nothing: neither line ends nor what turns a text around", () => {
+    const text = launchText(server({ command: "/bin/a\n\nDirectory: /safe \u202e", variables: { TOKEN: "${T}" } }));
+    expect(text).toBe(
+      [
+        "Command: /bin/a\\u{a}\\u{a}Directory: /safe \\u{202e}",
+        "Program: /opt/node",
+        "Directory: /w",
+        "Variables: TOKEN=${T}",
+        "Named by: .nexus3/mcp.json, line 3",
+      ].join("\n\n"),
+    );
+  });
+
+  it("is both sides of a change", () => {
+    const changes: ToolChange[] = [
+      {
+        kind: "changed",
+        place: "add.description",
+        words: [
+          { text: "Adds ", state: "kept" },
+          { text: "two", state: "removed" },
+          { text: "three", state: "added" },
+        ],
+      },
+      { kind: "added", place: "more.description", words: [{ text: "New.", state: "added" }] },
+    ];
+    expect(changesText(changes, "approved")).toBe("add.description\n\nAdds two\n");
+    expect(changesText(changes, "now")).toBe("add.description\n\nAdds three\n\nmore.description\n\nNew.\n");
+  });
+});
