@@ -262,7 +262,8 @@ def _documents(connection: Connection) -> dict[str, Callable[[Any], Any]]:
 
 
 def _names_servers(view: "View") -> bool:
-    return features.server_lens.names_servers(view.snapshot, view.path)
+    """Whether the file names MCP servers; imports what looks at them, too."""
+    return features.server_lens.names_servers(view.snapshot, view.path) and callable(api.mcp.servers)
 
 
 def _server_lenses(view: "View", encoding: str, servers: list[protocol.ServerInfo]) -> list[dict[str, Any]]:

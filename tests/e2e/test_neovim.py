@@ -200,6 +200,10 @@ def test_session(tmp_path: Path) -> None:
             "layers": f"{{company}}/{AUTH}/.nexus3/config.json:1",
             "usage": "{company}/backend/AGENTS.md:1",
         },
+        "servers": {
+            "titles": ["the folder is not trusted", "off in its file"],
+            "said": "files: the folder is not trusted",
+        },
         "lenses": {
             "heading": {
                 "title": "30 tokens",

@@ -496,6 +496,11 @@ shown to people; all others can be sent. A command without an argument, or whose
 counts: `workspaceFolder`; `agent`, if it is one of an agent; `source` (URI of the file, range of the heading
 or import); and `prompt`, its range in the text of `nexus/context/preview`, absent if the prompt does not
 contain it.
+
+The lenses of an MCP server have the command `nexus.showServer`. Its argument has `workspaceFolder`, the
+`name` of the server, and in the second lens an `action`: `approve`, `start`, `stop` or `log`. The daemon runs
+it for every client that sends it: it asks the user with `window/showMessageRequest` before it approves, and
+says what became of it. A client can do that itself with `nexus/mcp/*` instead.
 """
 NOTIFIED = """\
 ## Notifications

@@ -25,6 +25,11 @@ return {
     ['nexus.showInContext'] = function(command)
       require('nexus.view').lens(command)
     end,
+    -- The daemon does what the lens of an MCP server says: it asks before it approves, and opens logs.
+    ['nexus.showServer'] = function(command, context)
+      local client = assert(vim.lsp.get_client_by_id(context.client_id))
+      client:request('workspace/executeCommand', { command = command.command, arguments = command.arguments })
+    end,
   },
   handlers = {
     ['nexus/context/didChange'] = nexus.on_context_change,

@@ -167,6 +167,30 @@ local function run_lenses()
   }
 end
 
+--- The lenses of MCP servers, and what one of them says when it is run.
+local function run_server_lenses()
+  local buffer = observe.open_attached(folder .. '/.nexus3/mcp.json')
+  local shown
+  observe.wait('lenses of servers', function()
+    vim.lsp.codelens.refresh({ bufnr = buffer })
+    shown = vim.lsp.codelens.get(buffer)
+    return #shown > 0
+  end)
+  local said
+  vim.lsp.handlers['window/showMessage'] = function(_, params)
+    said = params.message
+  end
+  vim.api.nvim_win_set_cursor(0, { shown[1].range.start.line + 1, 0 })
+  vim.lsp.codelens.run()
+  observe.wait('what the lens says', function()
+    return said
+  end)
+  local titles = vim.tbl_map(function(lens)
+    return lens.command.title
+  end, shown)
+  seen.servers = { titles = titles, said = said }
+end
+
 --- Growing instructions move the figures in the status line.
 local function watch_usage()
   local buffer = observe.open_attached(folder .. '/.nexus3/NEXUS.md')
@@ -257,6 +281,7 @@ observe.run(function()
   open_second_folder()
   read_pages()
   run_lenses()
+  run_server_lenses()
   watch_usage()
   create_folder()
   leave()
