@@ -18,6 +18,8 @@ const own = join(root, ".venv/bin/python");
 const python = process.env.PYTHON ?? (existsSync(own) ? own : "python3");
 /** Resolved for the oldest Python that the server runs on, and all later ones. */
 const OLDEST = "3.11";
+/** What the server needs besides, to start MCP servers. */
+const EXTRA = "mcp";
 
 const run = (command, ...args) => execFileSync(command, args, { stdio: ["ignore", "inherit", "inherit"], cwd: root });
 
@@ -39,6 +41,7 @@ function lock() {
       "pip",
       "compile",
       "pyproject.toml",
+      ...["--extra", EXTRA],
       ...how,
       "--python-version",
       OLDEST,
@@ -58,10 +61,11 @@ function lock() {
   }
 }
 
-/** The dependencies of pyproject.toml on one line; a test compares it with the lock's own. */
+/** The dependencies of pyproject.toml on one line, with those of the extra; a test compares it with the lock's own. */
 export function wanted() {
   const project = readFileSync(join(root, "pyproject.toml"), "utf8");
-  const list = /^dependencies = \[\n([^\]]*)\]/m.exec(project)?.[1] ?? "";
+  const lists = [/^dependencies = \[\n([^\]]*)\]/m, new RegExp(`^${EXTRA} = \\[([^\\]]*)\\]`, "m")];
+  const list = lists.map((pattern) => pattern.exec(project)?.[1] ?? "").join();
   return [...list.matchAll(/"([^"]+)"/g)].map((found) => found[1]).join(", ");
 }
 

@@ -492,7 +492,8 @@ test("what stands beside a row stands in its menu, too: the keyboard reaches no 
 
 test("the lock file is of the dependencies that the server declares, and names no host", () => {
   const project = file("../pyproject.toml");
-  const list = /^dependencies = \[\n([^\]]*)\]/m.exec(project)?.[1] ?? "";
+  const lists = [/^dependencies = \[\n([^\]]*)\]/m, /^mcp = \[([^\]]*)\]/m];
+  const list = lists.map((pattern) => pattern.exec(project)?.[1] ?? "").join();
   const wanted = [...list.matchAll(/"([^"]+)"/g)].map((found) => found[1]).join(", ");
   const lock = file("server/requirements.txt");
   expect(lock.split("\n")[1]).toBe(`# ${wanted}`);
