@@ -22,5 +22,5 @@ def _part_text(part: dict[str, Any]) -> str:
     text = part.get("text", resource.get("text") if isinstance(resource, dict) else None)
     if isinstance(text, str):
         return text
-    kind, name = part.get("type"), part.get("mimeType") or part.get("uri") or "data"
+    kind, name = part.get("type", "part"), part.get("mimeType") or part.get("uri") or "data"
     return f"[{visible_line(str(kind))}: {visible_line(str(name))}]"

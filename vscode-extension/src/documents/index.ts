@@ -181,6 +181,7 @@ async function read(nexus: Nexus, about: About): Promise<[string, Known]> {
 
 /** One side of what changed in what a server offers: the name of each place, and its text. */
 export function changesText(changes: readonly ToolChange[], side: "approved" | "now"): string {
+  if (changes.length === 0) return "It offers what you approved.\n";
   const other = side === "approved" ? "added" : "removed";
   return changes
     .filter(({ kind }) => kind !== other)

@@ -53,7 +53,6 @@ test("a server that nobody approved says so above its name, and no message does"
 test("the dialog of the approval shows exactly what would be started", async () => {
   await bench.command("Nexus: Approve MCP Server…");
   await bench.choose("files");
-  await bench.screenshot("mcp-approve");
   const text = await bench.dialog("Start the MCP server files?", "Cancel");
   const { command, program, directory } = await server("files");
   for (const part of [command, program, directory, "LOG=", "mcp.json, line 3"]) expect(text).toContain(part);
@@ -74,7 +73,6 @@ test("an approved server starts, and its tools have rows in what the next reques
     (rows) => rows.length === 1,
   );
   expect(row).toMatch(new RegExp(`^server files, ${tools.length} tools, `));
-  await bench.screenshot("mcp-row");
 });
 
 test("the list shows each server with its state, and leads to what can be done", async () => {
@@ -82,18 +80,15 @@ test("the list shows each server with its state, and leads to what can be done",
   await bench.picks("notes").waitFor();
   const rows = await bench.picks().allInnerTexts();
   expect(rows.map((row) => /ready|not approved/.exec(row)?.[0])).toEqual(["ready", "not approved"]);
-  await bench.screenshot("mcp-list");
   await bench.picks("files").first().click();
   await bench.picks("Revoke Approval").waitFor();
   await bench.picks("read_text_file").first().waitFor();
-  await bench.screenshot("mcp-menu");
   await bench.page.keyboard.press("Escape");
 });
 
 test("the model calls a tool once the user has allowed it, and the answer is data", async () => {
   await bench.openChat();
   await call(READ, { path: path.join(folder, "hello.txt") });
-  await bench.screenshot("mcp-call");
   const text = await bench.dialog("call read_text_file of the MCP server files?", "Allow");
   expect(text).toContain("hello.txt");
   await bench.response("You said: The gate closes at six.").waitFor();
@@ -147,7 +142,6 @@ test("a server that offers something else shows what, word by word, and waits", 
   const diff = bench.page.locator(".part.editor .monaco-diff-editor");
   await diff.locator(".modified .view-line", { hasText: "Adds three numbers." }).waitFor();
   expect(await diff.locator(".original .view-line", { hasText: "Adds two numbers." }).count()).toBe(1);
-  await bench.screenshot("mcp-changed");
   await bench.press("notes offers something else than you approved", "Approve What It Offers Now");
   await bench.openFile(FILE);
   await until(lensesOfServers, ([, notes = ""]) => notes.startsWith("ready · 1 tool · "));

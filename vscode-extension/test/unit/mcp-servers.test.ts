@@ -195,13 +195,13 @@ describe("what is shown of a server", () => {
   });
 
   it("hides nothing: neither line ends nor what turns a text around", () => {
-    const text = launchText(server({ command: "/bin/a\n\nDirectory: /safe \u202e", variables: { TOKEN: "${T}" } }));
+    const text = launchText(server({ command: "/bin/a\n\nDirectory: /safe \u202e", variables: { MODE: "quiet" } }));
     expect(text).toBe(
       [
         "Command: /bin/a\\u{a}\\u{a}Directory: /safe \\u{202e}",
         "Program: /opt/node",
         "Directory: /w",
-        "Variables: TOKEN=${T}",
+        "Variables: MODE=quiet",
         "Named by: .nexus3/mcp.json, line 3",
       ].join("\n\n"),
     );
@@ -220,6 +220,7 @@ describe("what is shown of a server", () => {
       },
       { kind: "added", place: "more.description", words: [{ text: "New.", state: "added" }] },
     ];
+    expect(changesText([], "now")).toBe("It offers what you approved.\n");
     expect(changesText(changes, "approved")).toBe("add.description\n\nAdds two\n");
     expect(changesText(changes, "now")).toBe("add.description\n\nAdds three\n\nmore.description\n\nNew.\n");
   });
