@@ -39,7 +39,7 @@ def offered_tools(server: str, definitions: ServerDefinitions) -> list[OfferedTo
         definition = {
             "name": name,
             "description": str(tool.get("description") or tool.get("title") or ""),
-            "inputSchema": schema if isinstance(schema, dict) else {"type": "object"},
+            "parameters": schema if isinstance(schema, dict) else {"type": "object"},
         }
         offered.append(OfferedTool(name, server, tool["name"], definition))
     return offered

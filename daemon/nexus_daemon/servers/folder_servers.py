@@ -166,9 +166,9 @@ class FolderServers:
         await self._writing(partial(approval_file.revoke, self._inputs_of(folder).environ, launch))
         await self._end_all(launch)
 
-    async def _writing(self, write: Callable[[], Any]) -> None:
+    async def _writing(self, write: Callable[[], Any]) -> Any:
         try:
-            await self._workers.run(write)
+            return await self._workers.run(write)
         except OSError as error:
             raise RequestError(
                 f"The approval cannot be written: {error.strerror or error}.", code="mcp-not-written"
@@ -398,16 +398,19 @@ class FolderServers:
         return any(is_trusted(folder.path, self._inputs_of(folder)) for folder in users)
 
     async def _pin(self, folder: Folder, running: "RunningServer") -> None:
-        """Keep what a server offers when it is first seen (rule 3)."""
+        """Keep what a server offers when it is first seen (rule 3): from then on turns may have its tools."""
         offered, environ = running.status.offered, self._inputs_of(folder).environ
         if offered is None or running.status.state != "ready":
             return
 
-        def keep() -> None:
-            if approval_file.read_approvals(environ).pin_of(running.launch.hash) is None:
-                approval_file.keep_first(environ, running.launch, offered)
+        def keep() -> bool:
+            if approval_file.read_approvals(environ).pin_of(running.launch.hash) is not None:
+                return False
+            approval_file.keep_first(environ, running.launch, offered)
+            return True
 
-        await self._writing(keep)
+        if await self._writing(keep):
+            self._report(running.launch.hash)
 
     def _status_changed(self, loop: asyncio.AbstractEventLoop, running: "RunningServer") -> None:
         """Tell the loop of a change; in the servers' thread."""

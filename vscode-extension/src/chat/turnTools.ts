@@ -69,7 +69,7 @@ export function runnersOf(
 
 /** A definition of the context as the model takes it; none where nobody runs its calls. */
 export function offeredTool(definition: Record<string, Json>, runners: ReadonlyMap<string, Runner>): Tool[] {
-  const { name, description, inputSchema } = definition;
+  const { name, description, inputSchema = definition.parameters } = definition;
   if (typeof name !== "string" || !runners.has(name)) {
     return [];
   }

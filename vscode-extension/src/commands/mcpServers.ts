@@ -91,14 +91,17 @@ export function launchText(server: ServerInfo): string {
   const given = Object.entries(server.headers ?? server.variables ?? {});
   const what = server.url === undefined ? "Variables" : "Headers";
   if (given.length > 0) lines.push(`${what}: ${given.map(([name, value]) => `${name}=${value}`).join(", ")}`);
-  const file = vscode.workspace.asRelativePath(vscode.Uri.parse(server.uri));
-  lines.push(`Named by: ${file}, line ${server.range.start.line + 1}`, ...flagLines(server));
+  lines.push(`Named by: ${fileOf(server)}, line ${server.range.start.line + 1}`, ...flagLines(server));
   return lines.map(visible).join("\n\n");
 }
 
 function commandLines({ command = "", program, directory }: ServerInfo): string[] {
   const shown = program === undefined || command.includes(program) ? [] : [`Program: ${program}`];
   return [`Command: ${command}`, ...shown, `Directory: ${directory ?? ""}`];
+}
+
+function fileOf({ uri }: ServerInfo): string {
+  return vscode.workspace.asRelativePath(vscode.Uri.parse(uri));
 }
 
 function flagLines({ flags = [] }: ServerInfo): string[] {
@@ -201,7 +204,7 @@ async function showMenu(tools: Tools, meant: Meant): Promise<void> {
   const open = async () => openPlace(server);
   const items: Item[] = [
     ...deeds.map(({ icon, title, run }) => ({ label: `$(${icon}) ${title}`, run: () => run(tools, meant) })),
-    { label: "$(go-to-file) Open Its File", description: vscode.workspace.asRelativePath(server.uri), run: open },
+    { label: "$(go-to-file) Open Its File", description: fileOf(server), run: open },
     { label: "Tools", kind: vscode.QuickPickItemKind.Separator, run: open },
     ...(server.tools ?? []).map(({ name, tokens, description }) => ({
       label: `$(symbol-method) ${name}`,

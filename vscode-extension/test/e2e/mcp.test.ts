@@ -72,7 +72,11 @@ test("an approved server starts, and its tools have rows in what the next reques
     async () => (await bench.rows("What Costs What")).filter((label) => label.startsWith("server files")),
     (rows) => rows.length === 1,
   );
-  expect(row).toMatch(new RegExp(`^server files, ${tools.length} tools, `));
+  expect(row).toMatch(new RegExp(`^server files, ${tools.length} tools, ${tokens?.toLocaleString("en")} tokens, `));
+  await until(
+    () => bench.ready(), // in the status bar, too, which asks by itself
+    (status) => Number(/[\d,]+/.exec(status)?.[0].replaceAll(",", "")) > (tokens ?? 0),
+  );
 });
 
 test("the list shows each server with its state, and leads to what can be done", async () => {

@@ -354,5 +354,5 @@ function inBody({ role, content, toolCalls, toolCallId }: Message): Record<strin
 }
 
 function asOffered({ offeredAs, description }: ServerTool): Record<string, Json> {
-  return { name: offeredAs, description, inputSchema: { type: "object" } };
+  return { name: offeredAs, description, parameters: { type: "object", properties: { path: { type: "string" } } } };
 }

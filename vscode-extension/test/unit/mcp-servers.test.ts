@@ -149,6 +149,10 @@ describe("a call of a server's tool in the chat", () => {
 
   it("is made once the user has seen and allowed it", async () => {
     expect(await ask("one", "Allow")).toEqual(["data of read"]);
+    const schema = { type: "object", properties: { path: { type: "string" } } };
+    expect(desk.model.requests[0]?.options.tools).toEqual([
+      { name: "mcp__files__read", description: "Reads.", inputSchema: schema },
+    ]);
     expect(mock.messages[0]).toMatchObject({
       text: "Allow the model to call read of the MCP server files?",
       items: [{ modal: true, detail: '{\n  "path": "a.txt"\n}' }, "Allow", "Allow in This Conversation"],
