@@ -107,15 +107,19 @@ Memory | 40 · < 0.1 %
 
   it("put tools below the server whose name they begin with, however it is written", () => {
     const tool = (label: string): UsageRow => ({ category: "tools", label, tokens: 100, exact: true });
-    const usage = usageOf(["git__log", "mcp__git__show", "files.read", "filesystem", "search"].map(tool));
-    const nodes = rowNodes({ usage, folder: FOLDER, servers: ["files", "git", "unused.*"] });
+    const usage = usageOf(
+      ["git__log", "mcp__git__show", "files.read", "mcp__my_notes__a_1f", "filesystem", "search"].map(tool),
+    );
+    const nodes = rowNodes({ usage, folder: FOLDER, servers: ["files", "git", "my notes", "unused.*"] });
     expect(drawn(nodes)).toBe(`\
-Tools | 500 · 0.3 %
+Tools | 600 · 0.3 %
   git | 200 · 0.1 % · 2 tools
     git__log | 100 · 0.1 %
     mcp__git__show | 100 · 0.1 %
   files | 100 · 0.1 % · 1 tool
     files.read | 100 · 0.1 %
+  my notes | 100 · 0.1 % · 1 tool
+    mcp__my_notes__a_1f | 100 · 0.1 %
   filesystem | 100 · 0.1 %
   search | 100 · 0.1 %
 `);
