@@ -29,7 +29,8 @@ _QUOTING = ("mcp", "httpx2", "httpcore2")  # loggers of packages
 
 class _PlaceHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        logger.log(record.levelno, "%s: %s, line %d", record.name, record.funcName, record.lineno)
+        place = f"{record.name}: {record.funcName}, line {record.lineno}"
+        logger.log(record.levelno, "%s", place)
 
 
 for _name in _QUOTING:
