@@ -95,7 +95,7 @@ def test_what_is_shown_is_what_the_file_has(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_shown_of_an_address(tmp_path: Path, written: str, shown: str) -> None:
-    environ = dict.fromkeys(("USER", "PASS", "BASE", "TOKEN"), "https://x.test")
+    environ: dict[str, str] = dict.fromkeys(("USER", "PASS", "BASE", "TOKEN"), "https://x.test")
     assert plan(tmp_path, environ, url=written).text == shown
 
 
