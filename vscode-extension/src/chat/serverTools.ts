@@ -5,6 +5,8 @@
  * 2. The user sees each call with its arguments, and allows it; one tool can be allowed for a conversation, until the
  *    window closes or the server offers something else. A refusal is a result for the model.
  * 3. The daemon runs a call. Its answer comes marked as data of the server.
+ * 4. If there are many tools, the model is offered a search. What it finds is offered from its next request on, in this
+ *    turn by the client, in later ones by the daemon.
  */
 import * as vscode from "vscode";
 import type { Nexus } from "../nexus";
@@ -14,6 +16,8 @@ import { REFUSED } from "./editorTools";
 import { inputOf } from "./modelMessages";
 import type { TurnScope } from "./turnTools";
 
+/** The tool that searches those of servers. */
+export const SEARCH = "search_tools";
 const PREFIX = "mcp__";
 /** Characters of the arguments that the question shows. */
 const MOST_SHOWN = 2_000;
@@ -40,7 +44,9 @@ export async function serverToolsOf(
   { folder, agent, token }: TurnScope,
   offered: readonly Record<string, Json>[],
 ): Promise<ServerTool[]> {
-  if (!offered.some(({ name }) => typeof name === "string" && name.startsWith(PREFIX))) return [];
+  const isOfServers = (name: Json | undefined) =>
+    typeof name === "string" && (name === SEARCH || name.startsWith(PREFIX));
+  if (!offered.some(({ name }) => isOfServers(name))) return [];
   const params = { workspaceFolder: folder, ...(agent === undefined ? {} : { agent }) };
   const { servers } = await nexus.request("nexus/mcp/servers", params, token);
   return servers.flatMap(({ name: server, pin = "", tools = [] }) =>
@@ -67,6 +73,20 @@ export async function callServerTool(
   const who = { workspaceFolder: folder, session, ...(agent === undefined ? {} : { agent }) };
   const result = await nexus.request("nexus/mcp/call", { ...who, server, tool, arguments: input }, token);
   return result.isError ? `The tool says that it failed.\n${result.text}` : result.text;
+}
+
+/** The answer to a search of the model; what it found is passed to `offer`. */
+export async function searchServerTools(
+  nexus: Nexus,
+  { folder, agent, token }: TurnScope,
+  call: ToolCall,
+  offer: (found: readonly Record<string, Json>[]) => void,
+): Promise<string> {
+  const { query } = inputOf(call.arguments) as Record<string, Json>;
+  const who = { workspaceFolder: folder, ...(agent === undefined ? {} : { agent }) };
+  const { text, tools } = await nexus.request("nexus/mcp/search", { ...who, query: String(query ?? "") }, token);
+  offer(tools);
+  return text;
 }
 
 function argumentsText(input: Record<string, Json>): string {

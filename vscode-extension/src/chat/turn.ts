@@ -30,7 +30,7 @@ import type { Recorder } from "./record";
 import { type Attached, messageWith } from "./references";
 import { serverToolsOf } from "./serverTools";
 import type { Mark } from "./threadSession";
-import { type Answer, answerOf } from "./toolLoop";
+import { type Answer, answerOf, type Tool } from "./toolLoop";
 import { isDaemonTool, offeredTool, runnersOf } from "./turnTools";
 
 const JUSTIFICATION = "@nexus sends the folder's assembled context to the model that you picked in the chat.";
@@ -172,8 +172,13 @@ function assembled(nexus: Nexus, turn: Turn, { attached, attachments, tools }: I
 async function answered(nexus: Nexus, turn: Turn, inputs: Inputs, context: AssembledContext): Promise<Answer> {
   const { request, stream, token } = turn;
   const serverTools = await serverToolsOf(nexus, turn, context.tools);
-  const runners = runnersOf(nexus, turn, inputs.tools, serverTools);
-  const tools = context.tools.flatMap((definition) => offeredTool(definition, runners));
+  const tools: Tool[] = [];
+  const offer = (definitions: readonly Record<string, Json>[]) => {
+    const more = definitions.flatMap((definition) => offeredTool(definition, runners));
+    tools.push(...more.filter(({ name }) => !tools.some((tool) => tool.name === name)));
+  };
+  const runners = runnersOf(nexus, turn, inputs.tools, serverTools, offer);
+  offer(context.tools);
   const can = { ...abilitiesOf(request.model), tools: tools.length > 0 };
   const question = {
     messages: modelMessagesOf(context.request?.messages, can),

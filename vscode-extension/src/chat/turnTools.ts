@@ -4,7 +4,7 @@ import type { Nexus } from "../nexus";
 import type { Json, ToolCall } from "../protocol";
 import { runEditorTool } from "./editorTools";
 import { inputOf, isRecord } from "./modelMessages";
-import { callServerTool, type ServerTool } from "./serverTools";
+import { callServerTool, SEARCH, type ServerTool, searchServerTools } from "./serverTools";
 import type { Tool } from "./toolLoop";
 
 /** What the daemon's tools need to know of the turn. */
@@ -39,7 +39,7 @@ const DAEMON_TOOLS: Readonly<Record<string, DaemonTool>> = {
 };
 
 export function isDaemonTool(name: string): boolean {
-  return Object.hasOwn(DAEMON_TOOLS, name);
+  return Object.hasOwn(DAEMON_TOOLS, name) || name === SEARCH;
 }
 
 export interface Runner {
@@ -47,12 +47,13 @@ export interface Runner {
   run(call: ToolCall): Promise<string>;
 }
 
-/** Each tool that can be run in a turn, by its name. */
+/** Each tool that can be run in a turn, by its name. Tools that the model looks for and finds are passed to `offer`. */
 export function runnersOf(
   nexus: Nexus,
   scope: TurnScope,
   editorTools: readonly vscode.LanguageModelToolInformation[],
   serverTools: readonly ServerTool[],
+  offer: (found: readonly Record<string, Json>[]) => void,
 ): ReadonlyMap<string, Runner> {
   const ofDaemon = Object.entries(DAEMON_TOOLS).map(([name, { doing, run }]): [string, Runner] => [
     name,
@@ -64,7 +65,9 @@ export function runnersOf(
     tool.name,
     { doing: `Calling the MCP server ${tool.server}`, run: (call) => callServerTool(nexus, scope, tool, call) },
   ]);
-  return new Map([...ofEditor, ...ofServers, ...ofDaemon]);
+  const search = (call: ToolCall) => searchServerTools(nexus, scope, call, offer);
+  const ofSearch: [string, Runner] = [SEARCH, { doing: "Searching the tools of MCP servers", run: search }];
+  return new Map([...ofEditor, ...ofServers, ...ofDaemon, ofSearch]);
 }
 
 /** A definition of the context as the model takes it; none where nobody runs its calls. */

@@ -55,6 +55,8 @@ export class FakeDaemon implements Nexus {
   tools: Record<string, Json>[] = [];
   /** MCP servers of the folder. */
   servers: ServerInfo[] = [];
+  /** Whether the model is sent the tools of servers only when it looks for them. */
+  defers = false;
   /** Tools of a turn that the settings leave out, with the reason. */
   leftOut: Record<string, string> = {};
   parameters: Record<string, ParameterValue> = {};
@@ -188,6 +190,8 @@ export class FakeDaemon implements Nexus {
         return { servers: this.servers, tokens: 0 };
       case "nexus/mcp/call":
         return { content: [], isError: false, tokens: 9, text: `data of ${String(params.tool)}` };
+      case "nexus/mcp/search":
+        return { text: "found", tokens: 1, tools: this.servers.flatMap(({ tools = [] }) => tools.map(asOffered)) };
       case "nexus/config/effective":
         return { revision: 1, config: { agents: this.configured }, provenance: {}, mcpServers: [] };
       case "nexus/context/usage":
@@ -250,7 +254,7 @@ export class FakeDaemon implements Nexus {
       session,
       tools: [
         ...(options?.memoryTools || options?.skillTools || options?.agentTools ? this.tools : []),
-        ...(options?.mcpTools ? this.servers.flatMap(({ tools = [] }) => tools.map(asOffered)) : []),
+        ...(options?.mcpTools ? this.serverTools() : []),
         ...turnTools.filter((tool) => !(String(tool.name) in this.leftOut)),
       ],
       parameters: this.parameters,
@@ -271,6 +275,11 @@ export class FakeDaemon implements Nexus {
       },
       ...(parentTurn === undefined ? {} : { parentTurn }),
     };
+  }
+
+  private serverTools(): Record<string, Json>[] {
+    if (this.defers) return [{ name: "search_tools", inputSchema: { type: "object", properties: {} } }];
+    return this.servers.flatMap(({ tools = [] }) => tools.map(asOffered));
   }
 
   private usage(): TokenUsage {

@@ -176,6 +176,24 @@ describe("a call of a server's tool in the chat", () => {
     expect(desk.daemon.paramsOf("nexus/mcp/call")).toHaveLength(2);
   });
 
+  it("is made of a tool that the model had to look for", async () => {
+    desk.daemon.defers = true;
+    mock.answers.push("Allow");
+    desk.focus.pickSession("four");
+    desk.model.replies = [
+      [{ call: "search_tools", input: { query: "read" }, id: "s" }],
+      [{ call: "mcp__files__read", input, id: "a" }],
+      ["Done."],
+    ];
+    await desk.thread().ask("Read it.");
+    const results = desk.daemon.said("four").filter(({ role }) => role === "tool");
+    expect(results.map(({ content }) => content)).toEqual(["found", "data of read"]);
+    const offered = desk.model.requests.map(({ options }) => options.tools?.map(({ name }) => name));
+    const both = ["search_tools", "mcp__files__read"];
+    expect(offered.map((names) => names?.join())).toEqual(["search_tools", both.join(), both.join()]);
+    expect(desk.daemon.paramsOf("nexus/mcp/search")).toEqual([{ workspaceFolder: FOLDER, query: "read" }]);
+  });
+
   it("shows how much of long arguments it does not show", async () => {
     desk.model.replies = [[{ call: "mcp__files__read", input: { path: "x".repeat(3_000) } }], ["Done."]];
     await desk.thread().ask("Read it.");
