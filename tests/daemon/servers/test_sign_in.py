@@ -145,7 +145,7 @@ def test_a_sign_in_on_the_command_line_is_noticed(tmp_path: Path, monkeypatch: p
             assert process.stderr is not None
             assert b"Open this address" in await process.stderr.readline()
             await asyncio.to_thread(browse, (await process.stderr.readline()).decode().strip())
-            assert await process.communicate() == (b"test running.\n", b"")
+            assert await process.communicate() == (b"test ready.\n", b"")
             assert await wait_until(lambda: servers.told()[-1:] == ["stopped"])
             assert (await servers.call("alpha", text="hi"))["content"][0]["text"] == "hi"
 

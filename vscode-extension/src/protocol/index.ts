@@ -44,6 +44,7 @@ export interface Requests {
   "nexus/mcp/refresh": { params: ServerParams; result: ServerInfo };
   "nexus/mcp/login": { params: ServerParams; result: ServerInfo };
   "nexus/mcp/logout": { params: ServerParams; result: ServerInfo };
+  "nexus/mcp/search": { params: ToolSearchParams; result: ToolSearchResult };
   "nexus/mcp/call": { params: ServerCallParams; result: ServerCallResult };
   "nexus/memory/query": { params: MemoryQueryParams; result: MemoryQueryResult };
   "nexus/memory/list": { params: MemoryListParams; result: MemoryListResult };
@@ -882,7 +883,9 @@ export interface AssembleOptions {
   agentTools?: boolean;
   /**
    * true: also offer the tools of the folder's MCP servers, approved ones in a trusted folder; `nexus/mcp/call` runs
-   * their calls. Servers that do not run are started, unless the turn is only a question of what it would be or cost
+   * their calls. Servers that do not run are started, unless the turn is only a question of what it would be or cost.
+   * If there are too many tools (`tools.defer`), the model is offered `search_tools` instead; `nexus/mcp/search` runs
+   * its calls
    */
   mcpTools?: boolean;
 }
@@ -1536,10 +1539,12 @@ export interface ServerInfo {
   error?: string;
   /** what stands for everything that it offers */
   pin?: string;
-  /** tokens of all its tools in every request */
+  /** tokens of all its enabled tools in every request */
   tokens?: number;
   /** false: an estimate */
   exact?: boolean;
+  /** true: it never ran here; `tools` are those that the same program offered in another folder */
+  seenElsewhere?: boolean;
   /** what it offers, or offered when it ran last */
   tools?: ServerTool[];
   /** what it tells models besides */
@@ -1554,6 +1559,11 @@ export interface ServerInfo {
   flags?: ServerFlag[];
   /** what to know before approving it: packages that it fetches in any version */
   warnings?: string[];
+  /**
+   * when a conversation of the folder, or one kept of another program, last called one of its tools: UTC, ISO 8601.
+   * Only in `nexus/mcp/servers`
+   */
+  lastCall?: string;
   /** URI of the file with what it prints to its standard error, if it has run */
   log?: string;
 }
@@ -1592,6 +1602,14 @@ export interface ServersResult {
   servers: ServerInfo[];
   /** tokens of all tools that a turn may have */
   tokens: number;
+  /** of these, tokens that a turn begins without: a model looks for the tools */
+  deferredTokens?: number;
+  /** tokens of the model's window, or of the configured maximum */
+  window?: number;
+  /** servers that a turn may have, with tools that were not called in 30 days */
+  unused?: string[];
+  /** the cost in words, for people; absent if no turn has any tool */
+  summary?: string;
 }
 
 /** A stretch of a text that was compared. */
@@ -1610,6 +1628,26 @@ export interface ToolChange {
   place: string;
   /** the text, word by word */
   words: TextChange[];
+}
+
+/** A search of a model for tools that it was not sent: the arguments of its call of `search_tools`. */
+export interface ToolSearchParams extends FolderParams {
+  /** words about what a tool does, or its name */
+  query: string;
+  /** the agent that searches */
+  agent?: string | null;
+}
+
+/** The tools that a search has found, best first. */
+export interface ToolSearchResult {
+  /**
+   * the answer to the call: if it is appended as its result, the next requests of the conversation offer these tools
+   */
+  text: string;
+  /** their definitions */
+  tools: Record<string, Json>[];
+  /** tokens of the answer */
+  tokens: number;
 }
 
 /** Something that is remembered of a conversation. */
@@ -2549,6 +2587,11 @@ export interface TokenUsage {
    * absent while no usage of this family of models is known
    */
   corrected?: CorrectedTotal;
+  /**
+   * tokens of the definitions of MCP tools that are not sent: the model has to look for these tools (`tools.defer`).
+   * Absent if there are none
+   */
+  deferredTokens?: number;
   /** `percent` of the corrected total if nothing had been cut */
   wantedPercent?: number;
   /** number of messages that are no longer sent, if any */

@@ -27,7 +27,7 @@ _PUNCTUATION = ".,;:!?)'\""
 _OF_OTHERS = {"globs": "Cursor", "alwaysApply": "Cursor", "applyTo": "GitHub Copilot"}
 
 
-class FoundImport(NamedTuple):
+class WrittenImport(NamedTuple):
     """An import: the file and its text that is sent, the word, and the path that it stands for.
 
     `chain` are the files that led to it, the importing file is the last. `may_leave`: files outside of the
@@ -43,7 +43,7 @@ class FoundImport(NamedTuple):
     globs: Sequence[str]
 
 
-def check_import(disk: Disk, folder: str, each: FoundImport) -> Iterator[Problem]:
+def check_import(disk: Disk, folder: str, each: WrittenImport) -> Iterator[Problem]:
     """Report an import that brings nothing, or more than it seems to."""
     target, whole = each.target, disk.text(each.path) or ""
     offset = len(whole) - len(each.body)
@@ -87,7 +87,7 @@ def check_import(disk: Disk, folder: str, each: FoundImport) -> Iterator[Problem
     yield Problem(each.path, place, code, Severity.WARNING, message=message, fix=fix)
 
 
-def _can_be_path(disk: Disk, each: FoundImport) -> bool:
+def _can_be_path(disk: Disk, each: WrittenImport) -> bool:
     """Whether a word that leads to no file looks like the path of one."""
     word = each.token.path.rstrip(_PUNCTUATION)
     if word.startswith(("./", "../", "~/")) or os.path.splitext(word)[1].lower() in DOCUMENTS:

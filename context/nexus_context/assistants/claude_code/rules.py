@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from nexus_context.assistants.claude_code.intentions import DEEPEST, FoundImport, check_import, check_text
+from nexus_context.assistants.claude_code.intentions import DEEPEST, WrittenImport, check_import, check_text
 from nexus_context.assistants.claude_code.settings import config_directory, is_set, managed_directory
 from nexus_context.assistants.claude_code.skills import claude_agents, claude_skills, read_output_style
 from nexus_context.assistants.reading import markdown
@@ -362,8 +362,16 @@ def _file(
     walk.chain.append(path)
     for token in markdown.import_tokens(body):
         target = _import_target(token.path, real, walk.user_home)
-        found = FoundImport(path, body, token, target, (*walk.chain,), may_import_anything, globs)
-        walk.problems += check_import(walk.disk, walk.folder, found)
+        written = WrittenImport(
+            path=path,
+            body=body,
+            token=token,
+            target=target,
+            chain=(*walk.chain,),
+            may_leave=may_import_anything,
+            globs=globs,
+        )
+        walk.problems += check_import(walk.disk, walk.folder, written)
         yield from _file(walk, target, kind, scope="import", depth=depth + 1, importer=path)
     walk.chain.pop()
 
