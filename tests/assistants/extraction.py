@@ -22,6 +22,8 @@ CODEX_LINE = re.compile(r"^- [^\n]+ \(file: [^\n]+\)$", re.MULTILINE)
 CODEX_ROOT = re.compile(r"^- `(\w+)` = `([^`\n]+)`$", re.MULTILINE)
 CODEX_PATH = re.compile(r"\(file: (r\d+)/")
 CODEX_OWN = "/skills/.system/"
+CODEX_ROLES = "\nAvailable roles:\n"
+CODEX_ROLE = re.compile(r"^[^\n]+: \{\n.*?\n\}$", re.MULTILINE | re.DOTALL)
 OPENCODE_LINE = re.compile(r"^  <skill>\n.*?^  </skill>$", re.MULTILINE | re.DOTALL)
 
 
@@ -62,6 +64,16 @@ def blocks_of(body: dict[str, Any]) -> Iterator[TextBlock]:
         for part in content if isinstance(content, list) else ():
             if isinstance(part.get("text"), str):
                 yield TextBlock(message["role"], part["text"])
+    yield from (TextBlock("tools", text) for text in _texts_in(body.get("tools")) if CODEX_ROLES in text)
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    """All texts in a JSON value."""
+    if isinstance(value, str):
+        yield value
+    members = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for member in members:
+        yield from _texts_in(member)
 
 
 def extract(assistant: str, body: dict[str, Any]) -> Extract:
@@ -86,14 +98,20 @@ def _claude(blocks: list[TextBlock]) -> Extract:
 
 
 def _codex(blocks: list[TextBlock]) -> Extract:
+    """Developer instructions follow the system prompt, before texts that a tag opens."""
     place, text = _first([block for block in blocks if block.place == "user"], CODEX_START)
+    second = blocks[1] if len(blocks) > 1 else TextBlock("", "")
+    if second.place == "developer" and not second.text.startswith("<"):
+        place, text = "+".join(filter(None, ("developer", place))), second.text + (text or "")
     skills = "".join(block.text for block in blocks if block.text.startswith("<skills_instructions>"))
     roots = dict(CODEX_ROOT.findall(skills))
     lines = (
         CODEX_PATH.sub(lambda match: f"(file: {roots.get(match[1], match[1])}/", line)
         for line in CODEX_LINE.findall(skills)
     )
-    return Extract(place, text, tuple(line for line in lines if CODEX_OWN not in line))
+    tools = next((block.text for block in blocks if block.place == "tools"), "")
+    roles = CODEX_ROLE.findall(tools.partition(CODEX_ROLES)[2])
+    return Extract(place, text, (*(line for line in lines if CODEX_OWN not in line), *roles))
 
 
 def _opencode(blocks: list[TextBlock]) -> Extract:

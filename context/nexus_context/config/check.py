@@ -3,8 +3,8 @@
 The schemas keep to a closed subset of draft-07, so that this small interpreter can stand in for pydantic,
 whose import costs more than everything else together:
 
-1. `type` (one or several), `enum`, `minimum`, `maximum`, `minLength`, `maxLength`, `pattern`,
-   `items`.
+1. `type` (one or several), `enum` (objects and lists are not compared), `minimum`, `maximum`, `minLength`,
+   `maxLength`, `pattern`, `items`.
 2. `properties`, `additionalProperties` (false or a schema), `required`; `_comment*` keys are skipped.
 3. `oneOf` only as "exactly one of these keys is set and not null".
 4. Integers are Python ints: 2.0 is not a whole number, true is not a number (pydantic's strict mode).
@@ -98,8 +98,7 @@ def check_value(pointer: str, value: Any) -> str | None:
     node = describe(path)
     if node is None:
         return f"There is no setting {'.'.join(map(str, path))}"
-    findings: list[Finding] = []
-    _walk(value, node, path, findings)
+    findings = find_mismatches(value, node, path)
     return findings[0].message if findings else None
 
 
@@ -150,9 +149,15 @@ def conform(
     value: Any = document.value
     for step in pointer:
         value = value[step]
+    findings = find_mismatches(value, node, pointer)
+    return [_problem(document, finding, family, unknown) for finding in findings]
+
+
+def find_mismatches(value: Any, node: Node, pointer: Pointer = ()) -> list[Finding]:
+    """What of a value at a pointer does not conform to a schema node, whose `$ref`s are resolved."""
     findings: list[Finding] = []
     _walk(value, node, pointer, findings)
-    return [_problem(document, finding, family, unknown) for finding in findings]
+    return findings
 
 
 def _walk(value: Any, node: Node, pointer: Pointer, findings: list[Finding]) -> None:
@@ -162,7 +167,7 @@ def _walk(value: Any, node: Node, pointer: Pointer, findings: list[Finding]) -> 
     expected = node.get("type")
     if expected is not None and not _is_kind(kind, expected):
         findings.append(_wrong_type(value, kind, expected, node, pointer=pointer))
-    elif "enum" in node and value not in node["enum"]:
+    elif "enum" in node and kind not in ("object", "array") and value not in node["enum"]:
         findings.append(_wrong_choice(value, node["enum"], pointer))
     elif kind == "object":
         _walk_object(value, node, pointer, findings)
@@ -275,9 +280,7 @@ def _converted(value: Any, kind: str) -> tuple[Any] | None:
 
 
 def _fits(value: Any, node: Node) -> bool:
-    findings: list[Finding] = []
-    _walk(value, node, (), findings)
-    return not findings
+    return not find_mismatches(value, node)
 
 
 def _is_kind(kind: str, expected: str | list[str]) -> bool:

@@ -71,19 +71,19 @@ def _compiled(node: Node) -> _Test:
     kinds = [expected] if isinstance(expected, str) else expected
     types = None if kinds is None else frozenset(kind for name in kinds for kind in _TYPES[name])
     parts: dict[type, Accept] = {}
+    if {"properties", "additionalProperties", "required", "oneOf"} & node.keys():
+        parts[dict] = _object(node)
+    if node.get("items"):
+        item = acceptor(node["items"])
+        parts[list] = lambda value: all(map(item, value))
+    if {"minLength", "maxLength", "pattern"} & node.keys():
+        parts[str] = _text(node)
+    if "minimum" in node or "maximum" in node:
+        parts[int] = parts[float] = _number(node)
     if "enum" in node:
         choices = node["enum"]
-        parts = dict.fromkeys(types or {type(choice) for choice in choices}, choices.__contains__)
-    else:
-        if {"properties", "additionalProperties", "required", "oneOf"} & node.keys():
-            parts[dict] = _object(node)
-        if node.get("items"):
-            item = acceptor(node["items"])
-            parts[list] = lambda value: all(map(item, value))
-        if {"minLength", "maxLength", "pattern"} & node.keys():
-            parts[str] = _text(node)
-        if "minimum" in node or "maximum" in node:
-            parts[int] = parts[float] = _number(node)
+        scalars = (types or {type(choice) for choice in choices}) - {dict, list}
+        parts |= dict.fromkeys(scalars, choices.__contains__)
     if types is not None:
         parts = {kind: part for kind, part in parts.items() if kind in types}
     only = next(iter(parts.values())) if types is not None and len(types) == len(parts) == 1 else None

@@ -12,7 +12,7 @@ from nexus_context.assistants.reading.model import (
     ServerReader,
 )
 from nexus_context.assistants.reading.servers import merged_servers, server_names
-from nexus_context.assistants.reading.settings import read_toml
+from nexus_context.assistants.reading.toml import read_toml
 
 _NOT_TRUSTED = "Codex reads the settings of a folder only if the user trusts it."
 
@@ -24,7 +24,7 @@ def _read_servers(disk: Disk, settings: AssistantSettings) -> Iterator[Assistant
     own = settings.files[:2]
     if not is_trusted(disk, settings.where, own):
         for _, path in reversed(project_files(disk, settings.where, own)):
-            for name in server_names(read_toml(disk, path), "mcp_servers"):
+            for name in server_names(read_toml(disk, path).value, "mcp_servers"):
                 yield AssistantServer(name, path, "project", start="off", reason=_NOT_TRUSTED)
 
 

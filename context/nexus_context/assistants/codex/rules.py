@@ -10,7 +10,8 @@
 import os
 from collections.abc import Iterator
 
-from nexus_context.assistants.codex.settings import codex_home, project_root
+from nexus_context.assistants.codex.agents import codex_agents
+from nexus_context.assistants.codex.settings import codex_home, is_file_name, project_root
 from nexus_context.assistants.codex.skills import codex_skills
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import (
@@ -76,9 +77,23 @@ def read_codex(disk: Disk, settings: AssistantSettings) -> Sent:
     parts = list(
         _project_parts(disk, paths, surroundings.folder, most=most, ignored=ignored, problems=problems)
     )
-    blocks = [_instructions(user, parts, surroundings.folder)] if user is not None or parts else []
-    blocks.extend(codex_skills(disk, surroundings, home, directories))
+    blocks = list(_developer_instructions(settings))
+    if user is not None or parts:
+        blocks.append(_instructions(user, parts, surroundings.folder))
+    blocks.extend(codex_skills(disk, settings, home, directories, problems=problems))
+    blocks.extend(codex_agents(disk, settings, problems))
     return Sent(tuple(blocks), ignored=tuple(ignored), problems=tuple(problems))
+
+
+def _developer_instructions(settings: AssistantSettings) -> Iterator[SentBlock]:
+    """The text in the settings, of which the nearest counts."""
+    for file in reversed(settings.files):
+        text = file.values.get("developer_instructions")
+        if isinstance(text, str):
+            if text.strip():
+                part = SentPart(text, "settings", file.path, content=Span(0, len(text)))
+                yield SentBlock("instructions", "developer", (part,))
+            return
 
 
 def _instructions(user: SentPart | None, parts: list[SentPart], folder: str) -> SentBlock:
@@ -105,7 +120,7 @@ def _project_files(
     disk: Disk, directories: list[str], settings: AssistantSettings, ignored: list[IgnoredFile]
 ) -> Iterator[str]:
     """The file of each directory that is read."""
-    fallbacks = [name for name in texts_of(settings.value("project_doc_fallback_filenames")) if name]
+    fallbacks = list(filter(is_file_name, texts_of(settings.value("project_doc_fallback_filenames"))))
     for directory in directories:
         paths = [os.path.join(directory, name) for name in dict.fromkeys((OVERRIDE, NAME, *fallbacks))]
         files = [path for path in paths if disk.is_file(path)]

@@ -1,36 +1,263 @@
-"""The settings of Codex in a folder: the system's, the user's, and a trusted project's."""
+"""The settings of Codex in a folder: the system's, the user's, and a trusted project's.
+
+The types in `settings.schema.json` are those that Codex 0.169.0 names when it is given a value of another
+type, for each identifier in its program as a key of each table; a table is closed if no other is heeded
+there. `codex exec` names the keys that it ignores.
+
+1. What is no TOML, and a key of the wrong type, stop Codex. It warns of keys that it does not know, and of
+   those that it does not take from a project (PROJECT_IGNORES).
+2. Tables of several files are joined; so a server is complete or not in all of them together.
+3. A project that the user does not trust is not read. What would stop Codex there is a problem all the same.
+"""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import AssistantSettings, AssistantSettingsFile, Surroundings
-from nexus_context.assistants.reading.settings import read_toml, texts_of
+from nexus_context.assistants.reading.findings import (
+    first_stop,
+    mismatch_problem,
+    settings_problem,
+    unknown_key_problem,
+)
+from nexus_context.assistants.reading.model import (
+    AssistantSettings,
+    AssistantSettingsFile,
+    Scope,
+    Surroundings,
+)
+from nexus_context.assistants.reading.settings import texts_of
+from nexus_context.assistants.reading.toml import read_toml
 from nexus_context.assistants.reading.working_tree import find_working_tree, parents
+from nexus_context.config.check import find_mismatches, load_schema
+from nexus_context.errors import Problem
 
 SYSTEM_CONFIG = "/etc/codex/config.toml"
+SCHEMA = str(Path(__file__).with_name("settings.schema.json"))
 MARKERS = (".git",)
+PROJECT_IGNORES = (
+    "openai_base_url",
+    "chatgpt_base_url",
+    "apps_mcp_product_sku",
+    "responses_api_metadata",
+    "model_provider",
+    "model_providers",
+    "notify",
+    "profile",
+    "profiles",
+    "experimental_realtime_webrtc_call_base_url",
+    "experimental_realtime_ws_base_url",
+    "otel",
+)
+BUILT_IN_PROVIDERS = ("openai", "ollama", "lmstudio", "amazon-bedrock")
+ONLY_LOCAL = ("args", "env", "env_vars", "cwd")
+ONLY_REMOTE = (
+    "url",
+    "http_headers",
+    "env_http_headers",
+    "bearer_token_env_var",
+    "http_headers_helper",
+    "auth",
+    "oauth",
+    "oauth_resource",
+)
+NOT_MODELLED = {
+    "plugins": "what plugins add to requests",
+    "memories": "what its memories add to requests",
+    "model_instructions_file": "the file that replaces its system prompt",
+}
+_STOPS = "Codex does not start: "
+_WOULD_STOP = "In a folder that the user trusts, Codex does not start: "
 
 
 def read_settings(disk: Disk, surroundings: Surroundings) -> AssistantSettings:
     """The settings in a folder."""
     user_path = os.path.join(codex_home(surroundings), "config.toml")
-    own = (
-        AssistantSettingsFile(SYSTEM_CONFIG, "managed", read_toml(disk, SYSTEM_CONFIG)),
-        AssistantSettingsFile(user_path, "user", read_toml(disk, user_path)),
+    own = [_Layer(disk, SYSTEM_CONFIG, "managed"), _Layer(disk, user_path, "user")]
+    own_files = tuple(layer.file for layer in own)
+    trusted = is_trusted(disk, surroundings, own_files)
+    project = [
+        _Layer(disk, path, "project" if directory == surroundings.folder else "parent", trusted=trusted)
+        for directory, path in project_files(disk, surroundings, own_files)
+    ]
+    layers = [*own, *project] if trusted else own
+    problems = [problem for layer in (*own, *project) for problem in layer.problems]
+    if not first_stop(problems):
+        problems += _joined_problems(disk, layers)
+    paths = {problem.path for problem in problems}
+    return AssistantSettings(
+        surroundings,
+        tuple(layer.file for layer in layers),
+        problems=tuple(problems),
+        stop=first_stop([each for each in problems if not each.message.startswith(_WOULD_STOP)]),
+        texts={
+            layer.document.path: layer.document.text
+            for layer in (*own, *project)
+            if layer.document.path in paths
+        },
     )
-    if not is_trusted(disk, surroundings, own):
-        return AssistantSettings(surroundings, own)
-    files = (
-        AssistantSettingsFile(
-            path,
-            "project" if directory == surroundings.folder else "parent",
-            read_toml(disk, path),
+
+
+class _Layer:
+    """A settings file with what is wrong with it."""
+
+    def __init__(self, disk: Disk, path: str, scope: Scope, *, trusted: bool = True) -> None:
+        self.document = read_toml(disk, path)
+        self.is_project = scope in ("project", "parent")
+        self.opening = _STOPS if trusted else _WOULD_STOP
+        values = self.document.value
+        ignored = PROJECT_IGNORES if self.is_project else ()
+        self.problems = list(self._problems())
+        self.file = AssistantSettingsFile(
+            path, scope, {key: value for key, value in values.items() if key not in ignored}
         )
-        for directory, path in project_files(disk, surroundings, own)
-    )
-    return AssistantSettings(surroundings, (*own, *files))
+
+    def _problems(self) -> Iterator[Problem]:
+        document, schema = self.document, load_schema(SCHEMA)
+        if document.failure is not None:
+            span, reason = document.failure
+            message = f"{self.opening}this is no valid TOML. {reason}. Correct the line."
+            yield settings_problem(document, "stops", span, message)
+        for finding in find_mismatches(document.value, schema):
+            if finding.detail == "unknown-key":
+                value = _at(document.value, finding.pointer)
+                yield unknown_key_problem(document, finding, "Codex", schema, value)
+            elif not (self.is_project and finding.pointer[0] in PROJECT_IGNORES):
+                as_table = finding._replace(message=finding.message.replace("an object", "a table"))
+                yield mismatch_problem(document, as_table, "stops", self.opening)
+        yield from self._project_problems() if self.is_project else self._user_problems()
+        for key, what in NOT_MODELLED.items():
+            if key in document.value:
+                yield settings_problem(document, "not-modelled", (key,), f"Nexus does not count {what}.")
+
+    def _project_problems(self) -> Iterator[Problem]:
+        document = self.document
+        for key in PROJECT_IGNORES:
+            if key in document.value:
+                message = f"Codex ignores `{key}` in a project. Set it in ~/.codex/config.toml."
+                yield settings_problem(document, "no-effect", (key,), message)
+        if self._value("skills", "config") is not None:
+            message = "Codex takes `skills.config` only from the user's settings: these skills stay listed."
+            yield settings_problem(document, "no-effect", ("skills", "config"), message)
+
+    def _user_problems(self) -> Iterator[Problem]:
+        document = self.document
+        name = self._value("profile")
+        if isinstance(name, str):
+            message = (
+                f"{self.opening}`profile` is no longer supported. Remove it, write the profile's settings to "
+                f"{name}.config.toml beside this file, and start `codex --profile {name}`."
+            )
+            yield settings_problem(document, "stops", ("profile",), message)
+        elif self._value("profiles") is not None:
+            message = (
+                "Codex ignores `profiles`. Write the settings of a profile to NAME.config.toml beside this "
+                "file, and start `codex --profile NAME`."
+            )
+            yield settings_problem(document, "no-effect", ("profiles",), message)
+        if self._value("instructions") is not None:
+            message = (
+                "Codex ignores `instructions`. Write them to AGENTS.md beside this file, or to "
+                "`developer_instructions`."
+            )
+            yield settings_problem(document, "no-effect", ("instructions",), message)
+
+    def _value(self, *keys: str) -> Any:
+        return _at(self.document.value, keys)
+
+
+def _joined_problems(disk: Disk, layers: Sequence[_Layer]) -> Iterator[Problem]:
+    """What is wrong with the values of all files together, each in the last file that has it."""
+    yield from _server_problems(layers)
+    yield from _provider_problems(layers)
+    for key in ("model_instructions_file", "experimental_compact_prompt_file"):
+        for layer, value in _last(layers, key):
+            path = os.path.join(os.path.dirname(layer.document.path), os.path.expanduser(str(value)))
+            if not (disk.text(path) or "").strip():
+                message = f"{_STOPS}{path} cannot be read, or is empty. Correct the path."
+                yield settings_problem(layer.document, "stops", (key,), message)
+    for layer, names in _last(layers, "project_doc_fallback_filenames"):
+        for index, name in enumerate(texts_of(names)):
+            if not is_file_name(name):
+                message = "Codex ignores this name: it must be that of a file, without a directory."
+                place = ("project_doc_fallback_filenames", index)
+                yield settings_problem(layer.document, "no-effect", place, message)
+
+
+def _server_problems(layers: Sequence[_Layer]) -> Iterator[Problem]:
+    for name, server, layer in _joined(layers, "mcp_servers"):
+        kind, others = ("command", ONLY_REMOTE) if "command" in server else ("url", ONLY_LOCAL)
+        wrong = next((key for key in (*others, "bearer_token") if key in server), None)
+        pointer: tuple[str, ...] = ("mcp_servers", name)
+        if "command" not in server and "url" not in server:
+            message = f"the server `{name}` needs `command` or `url`."
+        elif wrong == "bearer_token":
+            pointer = (*pointer, wrong)
+            message = (
+                "`bearer_token` is not supported. Put the token into a variable, and name that in "
+                "`bearer_token_env_var`."
+            )
+        elif wrong is not None:
+            pointer = (*pointer, wrong)
+            message = f"the server `{name}` has `{kind}`, with which `{wrong}` is not allowed. Remove one."
+        else:
+            continue
+        yield settings_problem(layer.document, "stops", pointer, _STOPS + message)
+
+
+def _provider_problems(layers: Sequence[_Layer]) -> Iterator[Problem]:
+    providers = list(_joined(layers, "model_providers"))
+    for name, provider, layer in providers:
+        if name in BUILT_IN_PROVIDERS[:-1]:
+            message = f"`{name}` is a provider of its own, which settings cannot change. Rename yours."
+        elif not provider.get("name") and name not in BUILT_IN_PROVIDERS:
+            message = f"the provider `{name}` needs a `name`."
+        else:
+            continue
+        yield settings_problem(layer.document, "stops", ("model_providers", name), _STOPS + message)
+    for layer, value in _last(layers, "model_provider"):
+        if value not in (*BUILT_IN_PROVIDERS, *(name for name, _, _ in providers)):
+            message = f"{_STOPS}no provider `{value}` is in `model_providers`. Add it, or correct the name."
+            yield settings_problem(layer.document, "stops", ("model_provider",), message)
+
+
+def _last(layers: Sequence[_Layer], key: str) -> Iterator[tuple[_Layer, Any]]:
+    """The last file that has a key, and its value."""
+    having = [layer for layer in layers if layer.file.values.get(key) is not None]
+    if having:
+        yield having[-1], having[-1].file.values[key]
+
+
+def _joined(layers: Sequence[_Layer], key: str) -> Iterator[tuple[str, Mapping[str, Any], _Layer]]:
+    """The tables in a table, each with the keys of all files, and the last file that has it."""
+    tables: dict[str, dict[str, Any]] = {}
+    last: dict[str, _Layer] = {}
+    for layer in layers:
+        value = layer.file.values.get(key)
+        for name, table in value.items() if isinstance(value, dict) else ():
+            if isinstance(table, dict):
+                tables[name] = {**tables.get(name, {}), **table}
+                last[name] = layer
+    for name, table in tables.items():
+        yield name, table, last[name]
+
+
+def _at(value: Any, keys: Sequence[str | int]) -> Any:
+    for key in keys:
+        if isinstance(value, dict):
+            value = value.get(key)
+        elif isinstance(value, list) and isinstance(key, int):
+            value = value[key]
+        else:
+            return None
+    return value
+
+
+def is_file_name(name: str) -> bool:
+    """Whether Codex takes a name of `project_doc_fallback_filenames`."""
+    return bool(name.strip()) and name not in (".", "..") and "/" not in name
 
 
 def codex_home(surroundings: Surroundings) -> str:

@@ -1,27 +1,55 @@
 """Skills of Codex: what is sent of each is its name, its description and the path of its file.
 
-Codex lists its own skills besides, and shortens the paths by a table of directories; both are not part of
-what is counted here.
+1. Codex lists its own skills besides, and shortens the paths by a table of directories; both are not part of
+   what is counted here.
+2. All lines together have 2 % of the model's window, at four bytes a token. Where they need more, each
+   description gets one character after another, so that short ones stay whole; where not even the names fit,
+   the last ones are left out.
+3. `skills.config` of the user's settings leaves out skills by name or file, `skills.include_instructions`
+   all.
 """
 
 import os
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from nexus_context.assistants.reading import markdown
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.front_fields import field_text
-from nexus_context.assistants.reading.model import SentBlock, SentPart, Surroundings
-from nexus_context.errors import Span
+from nexus_context.assistants.reading.model import AssistantSettings, SentBlock, SentPart
+from nexus_context.errors import Problem, Severity, Span
 
 SKILL = "SKILL.md"
 DEEPEST = 6
 SYSTEM = ".system"
+WINDOW = 272_000  # tokens, of all models that Codex 0.169.0 knows but three, and of those it does not know
+MOST_TOKENS = WINDOW * 2 // 100
+OWN = (("imagegen", 570), ("openai-docs", 624), ("skill-creator", 106), ("skill-installer", 225))
+"""The skills of Codex 0.169.0, with the length of their descriptions, which take a share of the tokens."""
+
+
+class _Skill(NamedTuple):
+    """`place` is the path below its root, which in a request has a short name."""
+
+    name: str
+    description: str
+    path: str
+    place: str
+
+    def tokens(self, length: int) -> int:
+        """Of the line with so many characters of the description, as Codex counts them."""
+        size = len(f"- {self.name}: (file: r0/{self.place})\n".encode())
+        if length:
+            size += len(self.description[:length].encode()) + 1
+        return -(-size // 4)
 
 
 def codex_skills(
-    disk: Disk, surroundings: Surroundings, home: str, directories: list[str]
+    disk: Disk, settings: AssistantSettings, home: str, directories: list[str], *, problems: list[Problem]
 ) -> Iterator[SentBlock]:
     """The block of skills, if there are any. `directories` lead from the project's root to the folder."""
+    if settings.value("skills", "include_instructions") is False:
+        return
     roots = [
         *(
             os.path.join(each, name, "skills")
@@ -29,15 +57,27 @@ def codex_skills(
             for name in (".codex", ".agents")
         ),
         os.path.join(home, "skills"),
-        os.path.join(surroundings.user_home, ".agents", "skills"),
+        os.path.join(settings.where.user_home, ".agents", "skills"),
     ]
     visited: set[str] = set()
-    parts = [part for root in dict.fromkeys(roots) for part in _skills(disk, root, 0, visited)]
+    found = [skill for root in dict.fromkeys(roots) for skill in _skills(disk, root, "", 0, visited=visited)]
+    skills = [skill for skill in found if not _is_off(disk, settings, skill)]
+    has_own = settings.value("skills", "bundled", "enabled") is not False
+    own = [_Skill(name, "x" * size, "", f"{name}/{SKILL}") for name, size in OWN] if has_own else []
+    lengths = _lengths([*own, *skills])[len(own) :]
+    parts = []
+    for skill, length in zip(skills, lengths, strict=True):
+        if length is not None:
+            line = f"- {skill.name}: {skill.description[:length]}{' ' if length else ''}"
+            span = Span(0, len(line.rstrip()))
+            parts.append(SentPart(f"{line}(file: {skill.path})\n", "skill", skill.path, content=span))
+    problems.extend(_cut_problems(skills, lengths))
     if parts:
         yield SentBlock("skills", "developer", tuple(parts), complete=False)
 
 
-def _skills(disk: Disk, directory: str, depth: int, visited: set[str]) -> Iterator[SentPart]:
+def _skills(disk: Disk, root: str, place: str, depth: int, *, visited: set[str]) -> Iterator[_Skill]:
+    directory = os.path.join(root, place) if place else root
     real = disk.real(directory)
     if real in visited:
         return
@@ -47,9 +87,64 @@ def _skills(disk: Disk, directory: str, depth: int, visited: set[str]) -> Iterat
     description = field_text(matter, "description")
     if description is not None:
         name = field_text(matter, "name") or os.path.basename(directory)
-        line = f"- {name}: {description}"
-        yield SentPart(f"{line} (file: {path})\n", "skill", path, content=Span(0, len(line)))
+        yield _Skill(name, description, path, os.path.join(place, SKILL))
         return
     for name, entry in sorted(disk.entries(directory)) if depth < DEEPEST else ():
         if entry in ("directory", "link") and name != SYSTEM:
-            yield from _skills(disk, os.path.join(directory, name), depth + 1, visited)
+            yield from _skills(disk, root, os.path.join(place, name), depth + 1, visited=visited)
+
+
+def _is_off(disk: Disk, settings: AssistantSettings, skill: _Skill) -> bool:
+    """Whether the user's settings leave a skill out; the last entry that names it counts."""
+    is_off = False
+    for file in settings.files:
+        table = file.values.get("skills")
+        entries = table.get("config") if isinstance(table, dict) and file.scope in ("managed", "user") else ()
+        for entry in entries or ():
+            path, name = entry.get("path"), entry.get("name")
+            if name == skill.name or (isinstance(path, str) and disk.real(path) == disk.real(skill.path)):
+                is_off = entry.get("enabled") is False
+    return is_off
+
+
+def _lengths(skills: list[_Skill]) -> list[int | None]:
+    """How many characters of each description are sent; None for a skill that is left out."""
+    if sum(skill.tokens(len(skill.description)) for skill in skills) <= MOST_TOKENS:
+        return [len(skill.description) for skill in skills]
+    least = [skill.tokens(0) for skill in skills]
+    remaining = MOST_TOKENS - sum(least)
+    if remaining < 0:
+        used, kept = 0, list[int | None]()
+        for tokens in least:
+            kept.append(0 if used + tokens <= MOST_TOKENS else None)
+            used += tokens if kept[-1] == 0 else 0
+        return kept
+    lengths, costs, changed = [0] * len(skills), least[:], True
+    while changed:
+        changed = False
+        for index, skill in enumerate(skills):
+            if lengths[index] < len(skill.description):
+                cost = skill.tokens(lengths[index] + 1)
+                if cost - costs[index] <= remaining:
+                    remaining -= cost - costs[index]
+                    lengths[index], costs[index], changed = lengths[index] + 1, cost, True
+    return [*lengths]
+
+
+def _cut_problems(skills: list[_Skill], lengths: list[int | None]) -> Iterator[Problem]:
+    """One problem for all skills that are shortened or left out."""
+    cut = [
+        (skill, length)
+        for skill, length in zip(skills, lengths, strict=True)
+        if length is None or length < len(skill.description)
+    ]
+    if cut:
+        skill, length = cut[-1]
+        what = (
+            "leaves out this skill" if length is None else f"cuts this description after {length} characters"
+        )
+        message = (
+            f"Codex {what}, and shortens {len(cut)} in all: its list of skills has 2 % of the model's "
+            f"window, {MOST_TOKENS:,} tokens. Shorten descriptions, or turn skills off in `skills.config`."
+        )
+        yield Problem(skill.path, Span(0, 0), "assistant.cut", Severity.WARNING, message=message)

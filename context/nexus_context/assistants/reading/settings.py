@@ -1,6 +1,5 @@
-"""Settings of other programs: JSON with comments and TOML, read as far as they can be read."""
+"""Settings of other programs: JSON with comments, read as far as it can be read."""
 
-import tomllib
 from typing import Any
 
 from nexus_context.assistants.reading.disk import Disk
@@ -19,15 +18,6 @@ def read_document(disk: Disk, path: str) -> JsonDocument | None:
     """A JSON file with the places of its values, None if there is none."""
     text = disk.text(path)
     return None if text is None else jsontext.parse(path, text.removeprefix("\ufeff"))
-
-
-def read_toml(disk: Disk, path: str) -> dict[str, Any]:
-    """The table of a TOML file; empty if there is none that can be read."""
-    text = disk.text(path)
-    try:
-        return {} if text is None else tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError):
-        return {}
 
 
 def texts_of(value: Any) -> list[str]:

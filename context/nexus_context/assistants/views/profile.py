@@ -69,7 +69,7 @@ def read_profile(
             *settings.problems,
             *sent.problems,
             *_refused_problems(disk),
-            *_unread_problems(assistant, blocks, ignored, surroundings),
+            *(() if settings.stop else _unread_problems(assistant, blocks, ignored, surroundings)),
         ),
         texts={**disk.texts, **settings.texts},
         total=sum(part.tokens for block in blocks for part in block.parts),

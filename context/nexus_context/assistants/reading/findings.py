@@ -1,0 +1,107 @@
+"""What is wrong with a program's settings, as problems whose strength is their effect on that program.
+
+`stops`: the program does not start. `void`: it takes nothing of the file. `no-effect`: it does not heed a key
+or value. `not-modelled`: it does, and Nexus does not.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, Protocol
+
+from nexus_context.config import fixes
+from nexus_context.config.check import Finding, Node, Pointer
+from nexus_context.errors import Edit, Fix, Problem, Severity, Span
+from nexus_context.text.redact import is_secret_place
+
+_ABOVE = ", before the first table."
+Effect = Literal["stops", "void", "no-effect", "not-modelled"]
+SEVERITIES = {
+    "stops": Severity.ERROR,
+    "void": Severity.ERROR,
+    "no-effect": Severity.WARNING,
+    "not-modelled": Severity.INFORMATION,
+}
+
+
+class SettingsDocument(Protocol):
+    """A settings file, of any format."""
+
+    path: str
+    text: str
+
+    def span(self, pointer: Pointer) -> Span:
+        """Where a value is."""
+        ...
+
+    def key_span(self, pointer: Pointer) -> Span | None:
+        """Where the key of a value is."""
+        ...
+
+
+def settings_problem(
+    document: SettingsDocument,
+    effect: Effect,
+    pointer: Pointer | Span,
+    message: str,
+    *,
+    fix: Fix | None = None,
+) -> Problem:
+    """A problem of the key or value at a pointer, or of a span."""
+    span = pointer if isinstance(pointer, Span) else _key_or_value(document, pointer)
+    return Problem(document.path, span, f"assistant.{effect}", SEVERITIES[effect], message=message, fix=fix)
+
+
+def _key_or_value(document: SettingsDocument, pointer: Pointer) -> Span:
+    return document.key_span(pointer) or document.span(pointer)
+
+
+def mismatch_problem(document: SettingsDocument, finding: Finding, effect: Effect, opening: str) -> Problem:
+    """A value of the wrong kind; `opening` is what follows from it."""
+    span, fix = document.span(finding.pointer), None
+    if finding.fixed is not None and not is_secret_place(finding.pointer):
+        text = fixes.as_json(finding.fixed[0])
+        fix = Fix(f"Write {text}" if len(text) < 40 else "Correct the value", (Edit(span, text),))
+    return settings_problem(document, effect, span, f"{opening}{finding.message}", fix=fix)
+
+
+def unknown_key_problem(
+    document: SettingsDocument, finding: Finding, title: str, schema: Node, value: Any
+) -> Problem:
+    """A key that a program does not know, with the one that is meant, or the place where it belongs.
+
+    `value` is what it has in the file.
+    """
+    *table, name = map(str, finding.pointer)
+    place = f" in `{'.'.join(table)}`" if table else ""
+    homes = sorted(_homes(schema, name))
+    strays = [key for key in value if key in schema["properties"]] if isinstance(value, dict) else []
+    fix, span = None, document.key_span(finding.pointer)
+    if strays and not table:
+        remedy = f"{fixes.listed([f'`{key}`' for key in strays])} belongs at the top of the file{_ABOVE}"
+    elif "" in homes:
+        remedy = f"It belongs at the top of the file{_ABOVE}"
+    elif finding.meant is not None:
+        remedy = f"Did you mean `{finding.meant}`?"
+        if span is not None:
+            is_quoted = document.text[span.start] in ("'", '"')
+            name = fixes.quoted(finding.meant) if is_quoted else finding.meant
+            fix = Fix(f"Change it to {name}", (Edit(span, name),))
+    elif len(homes) == 1 and not table:
+        remedy = f"It belongs in `{homes[0]}`."
+    else:
+        remedy = "Correct or remove it."
+    message = f"{title} ignores `{finding.pointer[-1]}`: it knows no such key{place}. {remedy}"
+    return settings_problem(document, "no-effect", finding.pointer, message, fix=fix)
+
+
+def _homes(schema: Node, name: str, table: str = "") -> Iterator[str]:
+    """The tables of a schema, at most two deep, that have a key of a name."""
+    properties = schema.get("properties", {})
+    if name in properties:
+        yield table
+    for key, node in properties.items() if table.count(".") < 1 else ():
+        yield from _homes(node, name, f"{table}.{key}".lstrip("."))
+
+
+def first_stop(problems: Sequence[Problem]) -> Problem | None:
+    """The first problem for which a program does not start."""
+    return next((each for each in problems if each.code == "assistant.stops"), None)
