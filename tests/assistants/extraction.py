@@ -14,7 +14,7 @@ CLAUDE_START = "<system-reminder>\nCodebase and user instructions are shown belo
 CLAUDE_STYLE = re.compile(r"<system-reminder>\n# Output Style: .*?\n</system-reminder>", re.DOTALL)
 CODEX_START = "# AGENTS.md instructions"
 GEMINI_START = "<loaded_context>\n"
-GEMINI_PROJECT_START = "<loaded_context>\n<project_context>\n"
+GEMINI_USER_START = re.compile(r"<loaded_context>\n<(?:extension|project)_context>\n")
 OPENCODE_START = "\n</env>\n"
 OPENCODE_END = re.compile(r"\n?Skills provide specialized instructions and workflows for specific tasks\.\n")
 CLAUDE_LINE = re.compile(r"^- [^\n]+", re.MULTILINE)
@@ -130,9 +130,9 @@ def _gemini(blocks: list[TextBlock]) -> Extract:
         if block.place == "system" and GEMINI_START in block.text:
             texts["system"] = GEMINI_START + block.text.rpartition(GEMINI_START)[2]
         elif block.place == "user" and block.text.startswith("<session_context>"):
-            _, start, text = block.text.partition(GEMINI_PROJECT_START)
-            if start:
-                texts["user"] = start + text.removesuffix("\n</session_context>")
+            start = GEMINI_USER_START.search(block.text)
+            if start is not None:
+                texts["user"] = block.text[start.start() :].removesuffix("\n</session_context>")
     return Extract("+".join(texts) or None, "".join(texts.values()) or None, ())
 
 

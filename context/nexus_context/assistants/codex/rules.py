@@ -56,6 +56,9 @@ ASSISTANT = Assistant(
         Rule("files of the project are cut at `project_doc_max_bytes` together: 32 KiB", PAGE),
         Rule("an empty override hides the AGENTS.md beside it", PROGRAM),
         Rule("`@path` and front matter are sent as they stand", PROGRAM),
+        Rule("`developer_instructions` of its settings, before these files", PROGRAM),
+        Rule("the list of skills has 2 % of the model's window: longer descriptions are cut", PROGRAM),
+        Rule("`agents/**/*.toml` beside its settings: their names and descriptions", PROGRAM),
     ),
 )
 

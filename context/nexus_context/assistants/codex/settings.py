@@ -21,6 +21,7 @@ from nexus_context.assistants.reading.findings import (
     mismatch_problem,
     settings_problem,
     unknown_key_problem,
+    value_at,
 )
 from nexus_context.assistants.reading.model import (
     AssistantSettings,
@@ -122,7 +123,7 @@ class _Layer:
             yield settings_problem(document, "stops", span, message)
         for finding in find_mismatches(document.value, schema):
             if finding.detail == "unknown-key":
-                value = _at(document.value, finding.pointer)
+                value = value_at(document.value, finding.pointer)
                 yield unknown_key_problem(document, finding, "Codex", schema, value)
             elif not (self.is_project and finding.pointer[0] in PROJECT_IGNORES):
                 as_table = finding._replace(message=finding.message.replace("an object", "a table"))
@@ -165,7 +166,7 @@ class _Layer:
             yield settings_problem(document, "no-effect", ("instructions",), message)
 
     def _value(self, *keys: str) -> Any:
-        return _at(self.document.value, keys)
+        return value_at(self.document.value, keys)
 
 
 def _joined_problems(disk: Disk, layers: Sequence[_Layer]) -> Iterator[Problem]:
@@ -242,17 +243,6 @@ def _joined(layers: Sequence[_Layer], key: str) -> Iterator[tuple[str, Mapping[s
                 last[name] = layer
     for name, table in tables.items():
         yield name, table, last[name]
-
-
-def _at(value: Any, keys: Sequence[str | int]) -> Any:
-    for key in keys:
-        if isinstance(value, dict):
-            value = value.get(key)
-        elif isinstance(value, list) and isinstance(key, int):
-            value = value[key]
-        else:
-            return None
-    return value
 
 
 def is_file_name(name: str) -> bool:

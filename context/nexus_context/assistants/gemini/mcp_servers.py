@@ -1,12 +1,15 @@
 """The MCP servers that the settings of Gemini CLI name."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
+from nexus_context.assistants.gemini.settings import is_complete, read_extensions
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import (
     AssistantServer,
     AssistantSettings,
     Rule,
+    Scope,
     ServerReader,
     Start,
 )
@@ -16,25 +19,35 @@ from nexus_context.assistants.reading.settings import texts_of
 PAGE = "https://geminicli.com/docs/tools/mcp-server"
 
 
-def _read_servers(_: Disk, settings: AssistantSettings) -> Iterator[AssistantServer]:
-    chosen = [each for each in settings.each("mcp") if isinstance(each, dict)]
-    excluded = {name for each in chosen for name in texts_of(each.get("excluded"))}
-    lists = [texts_of(each["allowed"]) for each in chosen if isinstance(each.get("allowed"), list)]
-    allowed = lists[-1] if lists else None
-    for file in reversed(settings.files):
-        for name in server_names(file.values):
+def _read_servers(disk: Disk, settings: AssistantSettings) -> Iterator[AssistantServer]:
+    excluded = {_bare(name) for each in settings.each("mcp", "excluded") for name in texts_of(each)}
+    lists = [set(map(_bare, texts_of(each))) for each in settings.each("mcp", "allowed")]
+    allowed = set[str].intersection(*lists) if lists else None
+    places: list[tuple[str, Scope, Mapping[str, Any]]] = [
+        (file.path, file.scope, file.values) for file in reversed(settings.files)
+    ]
+    places += [(each.path, "user", each.values) for each in read_extensions(disk, settings.where)]
+    for path, scope, values in places:
+        for name in server_names(values):
             reason = None
-            if name in excluded:
+            if _bare(name) in excluded:
                 reason = "`mcp.excluded` leaves it out."
-            elif allowed is not None and name not in allowed:
+            elif allowed is not None and _bare(name) not in allowed:
                 reason = "`mcp.allowed` does not name it."
+            elif not is_complete(values["mcpServers"][name]):
+                reason = "It has no `command`, `url` or `httpUrl`."
             start: Start = "starts" if reason is None else "off"
-            yield AssistantServer(name, file.path, file.scope, start=start, reason=reason)
+            yield AssistantServer(name, path, scope, start=start, reason=reason)
+
+
+def _bare(name: str) -> str:
+    return name.lower().strip()
 
 
 SERVERS = ServerReader(
     (
         Rule("`mcpServers` of `~/.gemini/settings.json` and `.gemini/settings.json`", PAGE),
+        Rule("`mcpServers` of extensions that are on, unless settings have one of the name", PAGE),
         Rule("`mcp.allowed` and `mcp.excluded` choose among them", PAGE),
     ),
     _read_servers,

@@ -2,7 +2,8 @@
 
 1. ~/.gemini/GEMINI.md is part of the system prompt. GEMINI.md of each directory from the root of the project
    (`.git`) down to the folder, sorted by path, is part of the first user message. `context.fileName` of its
-   settings adds names; all of them are read. A file that was read by another path is left out.
+   settings adds names; all of them are read. A file that was read by another path is left out. Directories of
+   `context.includeDirectories` are read as the folder is, and files of extensions come before all these.
 2. `@path` imports a file in its place, between two comments: at most DEEPEST deep, outside of backticks, and
    only beneath the project's root. A failure is told in a comment.
 3. A file below the folder follows when a tool first uses its directory.
@@ -13,7 +14,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from nexus_context.assistants.gemini.settings import home_directory
+from nexus_context.assistants.gemini.settings import home_directory, read_extensions
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.markdown import WHITE_SPACE, trim
 from nexus_context.assistants.reading.model import (
@@ -21,7 +22,6 @@ from nexus_context.assistants.reading.model import (
     AssistantSettings,
     IgnoredFile,
     InstructionReader,
-    Place,
     Rule,
     Scope,
     Sent,
@@ -40,12 +40,6 @@ IMPORT_PAGE = "https://geminicli.com/docs/reference/memport"
 NAME = "GEMINI.md"
 MARKERS: tuple[str, ...] = (".git",)
 DEEPEST = 5
-SYSTEM: tuple[Place, str, str] = ("system", "<loaded_context>\n", "\n</loaded_context>")
-MESSAGE: tuple[Place, str, str] = (
-    "user",
-    "<loaded_context>\n<project_context>\n",
-    "\n</project_context>\n</loaded_context>",
-)
 _IMPORT = re.compile(r"(?<![^ \t\n\r])@([./A-Za-z][^ \t\n\r]*)")
 _RUN = re.compile(r"`+")
 _ADDRESS = re.compile(r"(?:file|https?)://")
@@ -65,6 +59,8 @@ ASSISTANT = Assistant(
         Rule("GEMINI.md from the root of the project (.git) down to the folder, if that is trusted", PAGE),
         Rule("files of the project are in the first user message, sorted by path", PROGRAM),
         Rule("names besides by `context.fileName` in .gemini/settings.json", PAGE),
+        Rule("the same of each directory of `context.includeDirectories`", PROGRAM),
+        Rule("`contextFileName` of extensions, else their GEMINI.md, before files of the project", PROGRAM),
         Rule("imports `@path` in their place, at most 5 deep", IMPORT_PAGE),
         Rule("imports from outside of the project fail", PROGRAM),
         Rule("a nested GEMINI.md follows the first use of its directory", PAGE),
@@ -101,27 +97,52 @@ def read_gemini(disk: Disk, settings: AssistantSettings) -> Sent:
     markers = texts_of(marker_list) if isinstance(marker_list, list) else list(MARKERS)
     home = os.path.join(home_directory(surroundings), ".gemini")
     user = [path for path in (os.path.join(home, name) for name in names) if disk.exists(path)]
-    chain = parents(surroundings.folder)
-    root = _root(disk, surroundings.folder, markers) or surroundings.folder
-    directories = [each for each in chain[: chain.index(root) + 1] if each != home]
-    paths = [os.path.join(directory, name) for directory in directories for name in names]
     ignored: list[IgnoredFile] = []
-    project = _without_repetitions(disk, sorted(filter(disk.exists, paths)), user, ignored)
+    paths = sorted(set(filter(disk.exists, _project_paths(disk, settings, markers, names, home=home))))
+    project = _without_repetitions(disk, paths, user, ignored)
+    extensions = sorted(
+        {path for each in read_extensions(disk, surroundings) for path in each.context_files(disk)}
+    )
     problems: list[Problem] = []
-    blocks = [
-        block
-        for files, place, opening, closing in ((user, *SYSTEM), (project, *MESSAGE))
-        for block in _block(
-            list(_parts(disk, files, surroundings, markers, problems=problems)), place, opening, closing
-        )
+    texts = [
+        list(_parts(disk, files, surroundings, markers, problems=problems))
+        for files in (user, extensions, project)
     ]
+    blocks = []
+    if texts[0]:
+        blocks.append(SentBlock("instructions", "system", tuple(_enclosed("loaded", texts[0]))))
+    sections = [
+        part
+        for name, parts in (("extension", texts[1]), ("project", texts[2]))
+        if parts
+        for part in (*_enclosed(name, parts), SentPart("\n", "program"))
+    ][:-1]
+    if sections:
+        blocks.append(SentBlock("instructions", "user", tuple(_enclosed("loaded", sections))))
     return Sent(tuple(blocks), ignored=tuple(ignored), problems=tuple(problems), nested_names=(NAME,))
 
 
-def _block(parts: list[SentPart], place: Place, opening: str, closing: str) -> Iterator[SentBlock]:
-    if parts:
-        whole = (SentPart(opening, "program"), *parts, SentPart(closing, "program"))
-        yield SentBlock("instructions", place, whole)
+def _enclosed(name: str, parts: list[SentPart]) -> Iterator[SentPart]:
+    yield SentPart(f"<{name}_context>\n", "program")
+    yield from parts
+    yield SentPart(f"\n</{name}_context>", "program")
+
+
+def _project_paths(
+    disk: Disk, settings: AssistantSettings, markers: list[str], names: list[str], *, home: str
+) -> Iterator[str]:
+    """Where the project's files may be: from the root of the folder and of each included directory down."""
+    folder = settings.where.folder
+    included = [name for each in settings.each("context", "includeDirectories") for name in texts_of(each)]
+    for name in ("", *included):
+        if name == "~" or name.startswith("~/"):
+            name = settings.where.user_home + name[1:]
+        start = os.path.normpath(os.path.join(folder, name))
+        chain = parents(start)
+        root = _root(disk, start, markers) or start
+        for directory in chain[: chain.index(root) + 1]:
+            if directory != home:
+                yield from (os.path.join(directory, each) for each in names)
 
 
 def _parts(

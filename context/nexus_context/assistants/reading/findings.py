@@ -4,7 +4,8 @@
 or value. `not-modelled`: it does, and Nexus does not.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
 from nexus_context.config import fixes
@@ -12,7 +13,6 @@ from nexus_context.config.check import Finding, Node, Pointer
 from nexus_context.errors import Edit, Fix, Problem, Severity, Span
 from nexus_context.text.redact import is_secret_place
 
-_ABOVE = ", before the first table."
 Effect = Literal["stops", "void", "no-effect", "not-modelled"]
 SEVERITIES = {
     "stops": Severity.ERROR,
@@ -64,21 +64,30 @@ def mismatch_problem(document: SettingsDocument, finding: Finding, effect: Effec
 
 
 def unknown_key_problem(
-    document: SettingsDocument, finding: Finding, title: str, schema: Node, value: Any
+    document: SettingsDocument,
+    finding: Finding,
+    title: str,
+    schema: Node,
+    value: Any,
+    *,
+    moved: Mapping[str, str] = MappingProxyType({}),
 ) -> Problem:
     """A key that a program does not know, with the one that is meant, or the place where it belongs.
 
-    `value` is what it has in the file.
+    `value` is what it has in the file; `moved` are places of keys that had other names.
     """
     *table, name = map(str, finding.pointer)
     place = f" in `{'.'.join(table)}`" if table else ""
     homes = sorted(_homes(schema, name))
     strays = [key for key in value if key in schema["properties"]] if isinstance(value, dict) else []
     fix, span = None, document.key_span(finding.pointer)
-    if strays and not table:
-        remedy = f"{fixes.listed([f'`{key}`' for key in strays])} belongs at the top of the file{_ABOVE}"
+    above = ", before the first table." if document.path.endswith(".toml") else "."
+    if not table and name in moved:
+        remedy = f"It is `{moved[name]}` now."
+    elif strays and not table:
+        remedy = f"{fixes.listed([f'`{key}`' for key in strays])} belongs at the top of the file{above}"
     elif "" in homes:
-        remedy = f"It belongs at the top of the file{_ABOVE}"
+        remedy = f"It belongs at the top of the file{above}"
     elif finding.meant is not None:
         remedy = f"Did you mean `{finding.meant}`?"
         if span is not None:
@@ -105,3 +114,15 @@ def _homes(schema: Node, name: str, table: str = "") -> Iterator[str]:
 def first_stop(problems: Sequence[Problem]) -> Problem | None:
     """The first problem for which a program does not start."""
     return next((each for each in problems if each.code == "assistant.stops"), None)
+
+
+def value_at(value: Any, keys: Sequence[str | int]) -> Any:
+    """The value at keys and indices of a JSON or TOML value; None if there is none."""
+    for key in keys:
+        if isinstance(value, dict):
+            value = value.get(key)
+        elif isinstance(value, list) and isinstance(key, int):
+            value = value[key]
+        else:
+            return None
+    return value
