@@ -10,8 +10,16 @@
 import os
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from nexus_context.assistants.codex.agents import codex_agents
-from nexus_context.assistants.codex.settings import codex_home, is_file_name, project_root
+from nexus_context.assistants.codex.settings import (
+    codex_home,
+    is_file_name,
+    is_trusted,
+    project_files,
+    project_root,
+)
 from nexus_context.assistants.codex.skills import codex_skills
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import (
@@ -27,6 +35,7 @@ from nexus_context.assistants.reading.model import (
     SentPart,
 )
 from nexus_context.assistants.reading.settings import texts_of
+from nexus_context.assistants.reading.toml import read_toml
 from nexus_context.assistants.reading.working_tree import parents
 from nexus_context.errors import Problem, Severity, Span
 
@@ -80,6 +89,7 @@ def read_codex(disk: Disk, settings: AssistantSettings) -> Sent:
     parts = list(
         _project_parts(disk, paths, surroundings.folder, most=most, ignored=ignored, problems=problems)
     )
+    problems = _weighed(disk, settings, problems, paths, most=most)
     blocks = list(_developer_instructions(settings))
     if user is not None or parts:
         blocks.append(_instructions(user, parts, surroundings.folder))
@@ -168,6 +178,30 @@ def _project_parts(
         yield SentPart(separator + text, scope, path, content=content, cut=cut)
         remaining -= len(kept)
         separator = SEPARATOR
+
+
+def _weighed(
+    disk: Disk, settings: AssistantSettings, problems: list[Problem], paths: list[str], *, most: int
+) -> list[Problem]:
+    """The problems of cuts; one that a project's own limit prevents once it is trusted is no error."""
+    where, own = settings.where, settings.files[:2]
+    if not problems or is_trusted(disk, where, own):
+        return problems
+    limits = [
+        read_toml(disk, path).value.get("project_doc_max_bytes")
+        for _, path in project_files(disk, where, own)
+    ]
+    limit = next((each for each in reversed(limits) if type(each) is int), most)
+    staying: list[Problem] = []
+    list(_project_parts(disk, paths, where.folder, most=limit, ignored=[], problems=staying))
+    places = {problem.path for problem in staying}
+    note = "In a folder that the user trusts, `project_doc_max_bytes` of the project prevents that."
+    return [
+        each
+        if each.path in places
+        else replace(each, severity=Severity.INFORMATION, message=f"{each.message} {note}")
+        for each in problems
+    ]
 
 
 _ADVICE = "Shorten it, or raise `project_doc_max_bytes`."

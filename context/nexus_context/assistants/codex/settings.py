@@ -124,7 +124,7 @@ class _Layer:
         for finding in find_mismatches(document.value, schema):
             if finding.detail == "unknown-key":
                 value = value_at(document.value, finding.pointer)
-                yield unknown_key_problem(document, finding, "Codex", schema, value)
+                yield unknown_key_problem(document, finding, "Codex", schema, value=value)
             elif not (self.is_project and finding.pointer[0] in PROJECT_IGNORES):
                 as_table = finding._replace(message=finding.message.replace("an object", "a table"))
                 yield mismatch_problem(document, as_table, "stops", self.opening)

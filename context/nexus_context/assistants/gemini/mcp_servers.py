@@ -23,10 +23,9 @@ def _read_servers(disk: Disk, settings: AssistantSettings) -> Iterator[Assistant
     excluded = {_bare(name) for each in settings.each("mcp", "excluded") for name in texts_of(each)}
     lists = [set(map(_bare, texts_of(each))) for each in settings.each("mcp", "allowed")]
     allowed = set[str].intersection(*lists) if lists else None
-    places: list[tuple[str, Scope, Mapping[str, Any]]] = [
-        (file.path, file.scope, file.values) for file in reversed(settings.files)
-    ]
-    places += [(each.path, "user", each.values) for each in read_extensions(disk, settings.where)]
+    places: list[tuple[str, Scope, Mapping[str, Any]]] = []
+    places.extend((file.path, file.scope, file.values) for file in reversed(settings.files))
+    places.extend((each.path, "user", each.values) for each in read_extensions(disk, settings.where))
     for path, scope, values in places:
         for name in server_names(values):
             reason = None

@@ -186,7 +186,7 @@ def _value_problems(document: JsonDocument, values: dict[str, Any]) -> Iterator[
         pointer = finding.pointer
         value = value_at(values, pointer)
         if finding.detail == "unknown-key":
-            yield unknown_key_problem(document, finding, "Gemini CLI", schema, value, moved=MOVED)
+            yield unknown_key_problem(document, finding, "Gemini CLI", schema, value=value, moved=MOVED)
         elif pointer[:2] == ("context", "fileName"):
             yield mismatch_problem(document, finding, "stops", _STOPS)
         elif not (isinstance(value, str) and finding.fixed and not isinstance(finding.fixed[0], str | list)):

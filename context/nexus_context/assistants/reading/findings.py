@@ -68,8 +68,8 @@ def unknown_key_problem(
     finding: Finding,
     title: str,
     schema: Node,
-    value: Any,
     *,
+    value: Any,
     moved: Mapping[str, str] = MappingProxyType({}),
 ) -> Problem:
     """A key that a program does not know, with the one that is meant, or the place where it belongs.

@@ -11,6 +11,7 @@ from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import AssistantSettings, Profile, Surroundings
 from nexus_context.assistants.views.profile import read_profile
+from nexus_context.errors import Severity
 from support.fixture import write_fixture
 
 TRUSTED = '[projects."{root}/work"]\ntrust_level = "trusted"\n'
@@ -207,3 +208,17 @@ def test_skills_share_two_percent_of_the_window(tmp_path: Path) -> None:
     lengths = [part.text.count("x") for part in profile.parts]
     assert lengths == [312] * 51 + [308] * 9
     assert [each.code for each in profile.problems] == ["assistant.cut"]
+
+
+def test_a_cut_that_the_project_prevents_is_no_error(tmp_path: Path) -> None:
+    files = (
+        "//- /work/AGENTS.md\n"
+        + "x" * 40_000
+        + "\n//- /work/.codex/config.toml\nproject_doc_max_bytes = {}\n"
+    )
+    profile = profile_of(tmp_path.resolve(), files.format(65_536))
+    assert [(each.code, each.severity) for each in profile.problems] == [
+        ("assistant.cut", Severity.INFORMATION)
+    ]
+    profile = profile_of(tmp_path.resolve(), files.format(36_000))
+    assert [(each.code, each.severity) for each in profile.problems] == [("assistant.cut", Severity.ERROR)]
