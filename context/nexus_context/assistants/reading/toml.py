@@ -16,10 +16,12 @@ from nexus_context.errors import Span
 
 Pointer = tuple[str | int, ...]
 
-_TOKEN = re.compile(
-    r'(?P<comment>#[^\n]*)|(?P<basic>"""(?:[^\\]|\\[\s\S])*?"{3,5}|"(?:[^"\\\n]|\\.)*")'
-    r"|(?P<literal>'''[\s\S]*?'{3,5}|'[^'\n]*')|(?P<mark>[\[\]{},=.\n])|(?P<space>[ \t\r]+)"
-    r"|(?P<bare>[^\s\[\]{},=.#\"']+)"
+_TOKEN = (
+    re.compile(  # a string without an end reaches to that of its line or of the text: no step is repeated
+        r'(?P<comment>#[^\n]*)|(?P<basic>"""(?:[^\\]|\\[\s\S])*?(?:"{3,5}|\Z)|"(?:[^"\\\n]|\\.)*"?)'
+        r"|(?P<literal>'''[\s\S]*?(?:'{3,5}|\Z)|'[^'\n]*'?)|(?P<mark>[\[\]{},=.\n])|(?P<space>[ \t\r]+)"
+        r"|(?P<bare>[^\s\[\]{},=.#\"']+)"
+    )
 )
 _ESCAPE = re.compile(r"\\(?:(e)|x[0-9A-Fa-f]{2}|[\s\S])")
 _PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)\Z")
