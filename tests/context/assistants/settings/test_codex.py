@@ -222,3 +222,8 @@ def test_a_cut_that_the_project_prevents_is_no_error(tmp_path: Path) -> None:
     ]
     profile = profile_of(tmp_path.resolve(), files.format(36_000))
     assert [(each.code, each.severity) for each in profile.problems] == [("assistant.cut", Severity.ERROR)]
+
+
+@pytest.mark.parametrize("text", ['x = "' + '\\"' * 100_000, "x = '''" + "'" * 100_000, "x = " + "[" * 5_000])
+def test_hostile_texts_are_refused_in_one_pass(text: str, tmp_path: Path) -> None:
+    assert settings_of(tmp_path, user=text, trusted=False).stop is not None
