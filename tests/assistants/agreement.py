@@ -53,7 +53,7 @@ def profile_of(program: str, case: Case, root: Path) -> Profile:
 
 def extract_of(profile: Profile) -> Extract:
     """What a profile says that a request holds."""
-    instructions = [block for block in profile.blocks if block.kind == "instructions"]
+    instructions = [block for block in profile.blocks if block.kind == "instructions" and block.complete]
     entries = [
         part.text.rstrip("\n")
         for block in profile.blocks
@@ -75,10 +75,13 @@ def differences(real: Extract, profile: Profile) -> list[str]:
     if real.entries != predicted.entries:
         lines.extend(_text_difference("\n".join(real.entries), "\n".join(predicted.entries)))
     counted = sum(
-        part.tokens for block in profile.blocks if block.kind == "instructions" for part in block.parts
+        part.tokens
+        for block in profile.blocks
+        if block.kind == "instructions" and block.complete
+        for part in block.parts
     )
     counter = counter_for(profile.assistant.model)
-    expected = sum(counter.count(block.text) for block in profile.blocks if block.kind == "instructions")
+    expected = counter.count(predicted.instructions or "")
     if not lines and counted != expected:
         lines.append(f"tokens: {expected} of the text that was sent, {counted} of the parts")
     return lines

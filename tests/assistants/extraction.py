@@ -17,6 +17,7 @@ GEMINI_START = "<loaded_context>\n"
 GEMINI_USER_START = re.compile(r"<loaded_context>\n<(?:extension|project)_context>\n")
 OPENCODE_START = "\n</env>\n"
 OPENCODE_END = re.compile(r"\n?Skills provide specialized instructions and workflows for specific tasks\.\n")
+OPENCODE_AGENTS = "Available agent types and the tools they have access to:\n"
 CLAUDE_LINE = re.compile(r"^- [^\n]+", re.MULTILINE)
 CODEX_LINE = re.compile(r"^- [^\n]+ \(file: [^\n]+\)$", re.MULTILINE)
 CODEX_ROOT = re.compile(r"^- `(\w+)` = `([^`\n]+)`$", re.MULTILINE)
@@ -79,7 +80,12 @@ def _texts_in(value: Any) -> Iterator[str]:
 def extract(assistant: str, body: dict[str, Any]) -> Extract:
     """The instructions of a request of an assistant, and its entries of skills and agents."""
     readers = {"claude-code": _claude, "codex": _codex, "opencode": _opencode, "gemini": _gemini}
-    return readers[assistant](list(blocks_of(body)))
+    found = readers[assistant](list(blocks_of(body)))
+    return (
+        found._replace(entries=(*found.entries, *_opencode_agents(body)))
+        if assistant == "opencode"
+        else found
+    )
 
 
 def _claude(blocks: list[TextBlock]) -> Extract:
@@ -122,6 +128,14 @@ def _opencode(blocks: list[TextBlock]) -> Extract:
     return Extract(
         "system" if instructions else None, instructions or None, tuple(OPENCODE_LINE.findall(skills))
     )
+
+
+def _opencode_agents(body: dict[str, Any]) -> Iterator[str]:
+    """The agents that the description of the tool `task` lists."""
+    for tool in body.get("tools", ()):
+        if tool.get("function", {}).get("name") == "task":
+            listed = tool["function"]["description"].partition(OPENCODE_AGENTS)[2]
+            yield from re.findall(r"^- [^\n]+", listed, re.MULTILINE)
 
 
 def _gemini(blocks: list[TextBlock]) -> Extract:

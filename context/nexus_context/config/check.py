@@ -60,6 +60,11 @@ _FORMS = {
     r"^https?://[^/?#\s]+[^\s]*$": (
         "is not a valid address: write http:// or https://, then a host, without spaces."
     ),
+    "^(ask|allow|deny)$": "is not a valid permission: write ask, allow or deny.",
+    "^notify$": "is not a valid text here: write true, false or notify.",
+    "^(#[0-9a-fA-F]{6}|primary|secondary|accent|success|warning|error|info)$": (
+        "is not a valid color: write one such as #FF5733, or a name such as primary."
+    ),
 }
 """The message for a text that does not match a pattern of the schemas."""
 _LARGE = 10**15

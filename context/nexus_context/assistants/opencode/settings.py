@@ -1,9 +1,376 @@
-"""Where the program runs: of its settings, only the variables count."""
+"""The settings of opencode in a folder, as version 1.18.33 loads them.
 
+Its source can be read in its binary (`Config.loadInstanceState`); `opencode debug config` showed the same.
+
+1. Files, the least important first: config.json, opencode.json and opencode.jsonc of the user's directory;
+   the file that OPENCODE_CONFIG names; both names in each directory from the working tree's root down to
+   the folder; both in `.opencode` of each, from the folder up, in the user's, and in OPENCODE_CONFIG_DIR;
+   the text OPENCODE_CONFIG_CONTENT; the organization's.
+2. JSON with comments and trailing commas. An empty file is none, and a blank one is not valid.
+3. `{env:NAME}` stands for a variable, for nothing if that is not set; `{file:PATH}` for a file's text,
+   trimmed.
+4. Unknown keys are ignored. Everything else that is wrong in a file stops opencode: its syntax, a type, a
+   file that `{file:}` names and that does not exist. Only a server with `enabled` may be wrong: it is not
+   started.
+5. Objects merge, and lists are replaced, except that the `instructions` of all files after the user's are
+   joined.
+6. `permissions` and the names of opencode 2: the first stops it, the others it takes over as far as it can.
+"""
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from copy import copy
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from nexus_context.assistants.opencode.agents import read_agent_files
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import AssistantSettings, Surroundings
+from nexus_context.assistants.reading.model import (
+    AssistantSettings,
+    AssistantSettingsFile,
+    Scope,
+    Surroundings,
+)
+from nexus_context.assistants.reading.working_tree import find_working_tree, parents
+from nexus_context.config.check import JSONC, Node, conform, load_schema
+from nexus_context.config.fast_check import acceptor
+from nexus_context.errors import Problem, Severity, Span
+from nexus_context.text import json as jsontext
+from nexus_context.text.json import JsonDocument
+
+CONTENT = "OPENCODE_CONFIG_CONTENT"
+FILES = ("opencode.json", "opencode.jsonc")
+MANAGED = "/etc/opencode"
+SCHEMA = str(Path(__file__).with_name("settings.schema.json"))
+
+_ENV = re.compile(r"\{env:([^}]+)\}")
+_FILE = re.compile(r"\{file:([^}]+)\}")
+_COMMENT = re.compile(r"^[ \t]*//[^\n]*", re.MULTILINE)
+_OTHERS_SERVERS = ("mcpServers", "servers", "mcp_servers")
+_NEXT = ("plugins", "providers", "websearch", "warming")
+"""Keys of opencode 2 that 1.18 leaves out."""
 
 
-def read_settings(_: Disk, surroundings: Surroundings) -> AssistantSettings:
+def read_settings(disk: Disk, surroundings: Surroundings) -> AssistantSettings:
     """The settings in a folder."""
-    return AssistantSettings(surroundings)
+    files: list[AssistantSettingsFile] = []
+    problems: list[Problem] = []
+    texts: dict[str, str] = {}
+    for path, scope in _places(disk, surroundings):
+        text = surroundings.environ.get(CONTENT) if path == CONTENT else disk.text(path)
+        if path != CONTENT and disk.is_directory(path):
+            message = "opencode does not start: this is a directory, not a file. Remove it."
+            problems.append(Problem(path, Span(0, 0), "assistant.stops", Severity.ERROR, message=message))
+        if text:
+            reading = _FileReading(disk, surroundings, path, text)
+            document = reading.document
+            values = _taken_over(document.value) if isinstance(document.value, dict) else {}
+            files.append(AssistantSettingsFile(path, scope, values, document if reading.is_exact else None))
+            found = reading.problems()
+            problems.extend(found)
+            if found:
+                texts[path] = reading.text
+    schema = load_schema(SCHEMA)
+    for file, found in read_agent_files(disk, config_directories(disk, surroundings), schema):
+        files.append(replace(file, values=_taken_over(dict(file.values))))
+        problems.extend(found)
+        if found:
+            texts[file.path] = (disk.text(file.path) or "").removeprefix("\ufeff")
+    if CONTENT in texts:  # which is no file, and may hold secrets
+        del texts[CONTENT]
+        problems = [
+            replace(
+                each,
+                path=surroundings.folder,
+                span=Span(0, 0),
+                fix=None,
+                message=f"{CONTENT}: {each.message}",
+            )
+            if each.path == CONTENT
+            else each
+            for each in problems
+        ]
+    stop = next((each for each in problems if each.code == "assistant.stops"), None)
+    return AssistantSettings(surroundings, tuple(files), tuple(problems), stop, texts)
+
+
+def merged(settings: AssistantSettings) -> dict[str, Any]:
+    """The values of all files: objects merge, everything else is replaced."""
+    values: dict[str, Any] = {}
+    for file in settings.files:
+        _merge(values, file.values)
+    return values
+
+
+def instruction_entries(settings: AssistantSettings) -> Iterator[tuple[str, AssistantSettingsFile, Span]]:
+    """The entries of `instructions`, each with its file and its place; of the user's the last file's."""
+    home = config_home(settings.where)
+    files = [each for each in settings.files if "instructions" in each.values]
+    own = [each for each in files if os.path.dirname(each.path) == home]
+    for file in (*own[-1:], *files[len(own) :]):
+        for index, text in enumerate(file.values.get("instructions", ())):
+            if isinstance(text, str):
+                document = file.document
+                span = Span(0, 0) if document is None else document.span(("instructions", index))
+                yield text, file, span
+
+
+def config_home(surroundings: Surroundings) -> str:
+    """The user's directory of opencode."""
+    base = surroundings.environ.get("XDG_CONFIG_HOME") or os.path.join(surroundings.user_home, ".config")
+    return os.path.join(base, "opencode")
+
+
+def config_directories(disk: Disk, surroundings: Surroundings) -> list[str]:
+    """The directories of its agents and skills, the least important first."""
+    chosen = surroundings.environ.get("OPENCODE_CONFIG_DIR")
+    above = [] if is_on(surroundings, "OPENCODE_DISABLE_PROJECT_CONFIG") else directories(disk, surroundings)
+    dot = [os.path.join(each, ".opencode") for each in (*above, surroundings.user_home)]
+    last = [os.path.join(surroundings.folder, chosen)] if chosen else []
+    return list(dict.fromkeys((config_home(surroundings), *dot, *last)))
+
+
+def directories(disk: Disk, surroundings: Surroundings) -> list[str]:
+    """From the folder up to the root of the working tree, or of the file system."""
+    repository = find_working_tree(disk, surroundings.folder)
+    chain = parents(surroundings.folder)
+    return chain if repository is None else chain[: chain.index(repository.root) + 1]
+
+
+def is_on(surroundings: Surroundings, *names: str) -> bool:
+    """Whether one of some variables is set to `1` or `true`."""
+    return any(surroundings.environ.get(name, "").lower() in ("1", "true") for name in names)
+
+
+def _places(disk: Disk, surroundings: Surroundings) -> Iterator[tuple[str, Scope]]:
+    """The settings files, the least important first; CONTENT stands for the variable."""
+    environ = surroundings.environ
+    home = config_home(surroundings)
+    yield from ((os.path.join(home, name), "user") for name in ("config.json", *FILES))
+    if environ.get("OPENCODE_CONFIG"):
+        yield os.path.join(surroundings.folder, environ["OPENCODE_CONFIG"]), "user"
+    if not is_on(surroundings, "OPENCODE_DISABLE_PROJECT_CONFIG"):
+        for directory in reversed(directories(disk, surroundings)):
+            scope: Scope = "project" if directory == surroundings.folder else "parent"
+            yield from ((os.path.join(directory, name), scope) for name in FILES)
+    for directory in config_directories(disk, surroundings)[1:]:
+        owner = os.path.dirname(directory)
+        in_chain = owner in parents(surroundings.folder) and owner != surroundings.user_home
+        scope = "project" if owner == surroundings.folder else "parent" if in_chain else "user"
+        yield from ((os.path.join(directory, name), scope) for name in FILES)
+    yield CONTENT, "user"
+    managed = environ.get("OPENCODE_TEST_MANAGED_CONFIG_DIR") or MANAGED
+    yield from ((os.path.join(managed, name), "managed") for name in FILES)
+
+
+def _taken_over(values: dict[str, Any]) -> dict[str, Any]:
+    """The values of a file with what has several spellings in one of them."""
+    taken = dict(values)
+    if isinstance(values.get("permission"), str):
+        taken["permission"] = {"*": values["permission"]}
+    if isinstance(values.get("skills"), list):
+        taken["skills"] = {"paths": values["skills"]}
+    for key in ("agent", "mode"):
+        if isinstance(values.get(key), dict):
+            taken[key] = {
+                name: _taken_over(each) if isinstance(each, dict) else {}
+                for name, each in values[key].items()
+            }
+    servers = values.get("mcp")
+    if isinstance(servers, dict):
+        nested = servers.get("servers")
+        is_server = isinstance(nested, dict) and ("type" in nested or "enabled" in nested)
+        if isinstance(nested, dict) and not is_server:
+            servers = {**nested, **{name: each for name, each in servers.items() if name != "servers"}}
+        taken["mcp"] = {name: _server(each) for name, each in servers.items() if isinstance(each, dict)}
+    return taken
+
+
+def _server(server: dict[str, Any]) -> dict[str, Any]:
+    """What opencode takes of a server: of one that is not valid, only whether it is on."""
+    kind = server.get("type")
+    node = load_schema(SCHEMA)["x-servers"].get(kind) if isinstance(kind, str) else None
+    if node is None or not acceptor(node)({key: server[key] for key in server if key in node["properties"]}):
+        return {key: server[key] for key in ("enabled",) if key in server}
+    if "disabled" not in server:
+        return server
+    return {**server, "enabled": server.get("enabled", server["disabled"] is not True)}
+
+
+def _merge(values: dict[str, Any], others: Mapping[str, Any]) -> None:
+    for key, value in others.items():
+        own = values.get(key)
+        if isinstance(value, dict):
+            values[key] = own = dict(own) if isinstance(own, dict) else {}
+            _merge(own, value)
+        else:
+            values[key] = value
+
+
+class _FileReading:
+    """One file: its text, what references stand for, and what is wrong.
+
+    `is_exact` is false if a reference stands outside of a string, so that places in the text are not known.
+    """
+
+    def __init__(self, disk: Disk, surroundings: Surroundings, path: str, text: str) -> None:
+        self.disk, self.where, self.path = disk, surroundings, path
+        self.directory = surroundings.folder if path == CONTENT else os.path.dirname(path)
+        self.missing: list[str] = []
+        self.text = text.removeprefix("\ufeff")
+        document = jsontext.parse(path, self.text)
+        self.duplicates = [each for each in document.problems if each.code == "json.duplicate-key"]
+        self.is_exact = True
+        if _is_valid(document):
+            value = self._substituted(document.value)
+            self.has_references = value is not document.value
+            self.document = copy(document)
+            self.document.value = value
+        else:
+            expanded = jsontext.parse(path, self._expanded(self.text, _as_json_text))
+            self.is_exact = not _is_valid(expanded)
+            self.has_references = True
+            self.document = document if self.is_exact else expanded
+
+    def problems(self) -> list[Problem]:
+        """What stops opencode, and what it ignores, in the order of the text.
+
+        A fix could write down what a reference stands for, so that there is none beside references.
+        """
+        problems = sorted(self._problems(), key=lambda each: each.span)
+        if self.has_references:
+            problems = [replace(each, fix=None) for each in problems]
+        return problems if self.is_exact else [replace(each, span=Span(0, 0)) for each in problems]
+
+    def _problems(self) -> Iterator[Problem]:
+        document, value = self.document, self.document.value
+        if document.empty:
+            yield _stops(self._at(Span(0, 0), "the file is blank. Write `{}`, or delete it."))
+        elif not _is_valid(document):
+            error = next(each for each in document.problems if _is_error(each))
+            yield _stops(replace(error, message=f"this file is not valid JSON. {error.message}"))
+        elif not isinstance(value, dict):
+            yield _stops(self._at(document.span(()), "the file must be an object. Write `{…}`."))
+        else:
+            schema = load_schema(SCHEMA)
+            for each in conform(document, (), schema, family="assistant", unknown=Severity.WARNING):
+                yield self._judged(each)
+            yield from self._server_problems(value.get("mcp"), schema["x-servers"])
+            yield from self._not_modelled(value, schema["properties"])
+        for name in self.missing:
+            start = max(self.text.find(name), 0)
+            message = f"{name} names a file that does not exist. Correct the path, or create the file."
+            yield _stops(self._at(Span(start, start + len(name)), message))
+        for each in self.duplicates:
+            yield replace(each, code="assistant.no-effect")
+
+    def _judged(self, problem: Problem) -> Problem:
+        """A finding of the schema by its effect: an unknown key has none, everything else stops opencode."""
+        if problem.code != "assistant.unknown-key":
+            return _stops(problem)
+        key = json.loads(self.document.text[slice(*problem.span)])
+        if key == "permissions":
+            message = "`permissions` is of opencode 2. Write `permission`."
+            return _stops(replace(problem, message=message))
+        message = f"opencode ignores this. {problem.message}"
+        if key in _OTHERS_SERVERS:
+            message = (
+                f"opencode ignores `{key}` and starts none of its servers. Write them under `mcp`, each with "
+                '`"type": "local"` and `command` as a list, or `"type": "remote"` and `url`.'
+            )
+        elif key in _NEXT:
+            message = f"opencode 1 ignores `{key}`, which is of opencode 2."
+        return replace(problem, code="assistant.no-effect", message=message)
+
+    def _server_problems(self, servers: Any, schemas: Mapping[str, Node]) -> Iterator[Problem]:
+        for name, server in servers.items() if isinstance(servers, dict) else ():
+            if not isinstance(server, dict) or name in ("servers", "timeout"):  # of opencode 2
+                continue
+            place = ("mcp", name)
+            schema = schemas.get(server["type"]) if isinstance(server.get("type"), str) else None
+            if schema is None:
+                key = self.document.key_span(place) or self.document.span(place)
+                message = (
+                    f'"{name}" needs `"type": "local"` with `command`, or `"type": "remote"` with `url`.'
+                )
+                found = [self._at(key, message)] if server.keys() != {"enabled"} else []
+            else:
+                found = conform(self.document, place, schema, family="assistant", unknown=Severity.WARNING)
+            for each in found:
+                if each.code == "assistant.unknown-key":
+                    message = f"opencode ignores this. {each.message}{_server_hint(each, self.document)}"
+                elif isinstance(server.get("enabled"), bool):
+                    message = f"opencode does not start this server: {each.message}"
+                else:
+                    yield _stops(each)
+                    continue
+                yield replace(each, code="assistant.no-effect", severity=Severity.WARNING, message=message)
+
+    def _not_modelled(self, value: dict[str, Any], schema: Mapping[str, Node]) -> Iterator[Problem]:
+        for key in value:
+            if schema.get(key, {}).get("x-nexus") == "not-modelled" and value[key]:
+                message = f"`{key}` may add to what opencode sends. Nexus does not show that."
+                span = self.document.key_span((key,)) or Span(0, 0)
+                yield Problem(
+                    self.path, span, "assistant.not-modelled", Severity.INFORMATION, message=message
+                )
+
+    def _at(self, span: Span, message: str) -> Problem:
+        return Problem(self.path, span, "assistant.stops", Severity.ERROR, message=message)
+
+    def _substituted(self, value: Any) -> Any:
+        """The value with what its references stand for; the same object if it has none."""
+        if isinstance(value, str):
+            return self._expanded(value, str) if "{env:" in value or "{file:" in value else value
+        if isinstance(value, list):
+            items = [self._substituted(each) for each in value]
+            return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+        if isinstance(value, dict):
+            members = {key: self._substituted(each) for key, each in value.items()}
+            return members if any(members[key] is not value[key] for key in value) else value
+        return value
+
+    def _expanded(self, text: str, escape: Callable[[str], str]) -> str:
+        text = _ENV.sub(lambda match: self.where.environ.get(match[1], ""), text)
+        comments = [match.span() for match in _COMMENT.finditer(text)] if escape is not str else []
+
+        def content(match: re.Match[str]) -> str:
+            if any(start <= match.start() < end for start, end in comments):
+                return match[0]
+            name = match[1]
+            path = os.path.join(self.where.user_home, name[2:]) if name.startswith("~/") else name
+            file = self.disk.text(os.path.normpath(os.path.join(self.directory, path)))
+            if file is None:
+                self.missing.append(match[0])
+            return escape((file or "").strip())
+
+        return _FILE.sub(content, text)
+
+
+def _is_valid(document: JsonDocument) -> bool:
+    return not document.empty and not any(map(_is_error, document.problems))
+
+
+def _is_error(problem: Problem) -> bool:
+    return problem.severity is Severity.ERROR and problem.code not in JSONC
+
+
+def _as_json_text(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)[1:-1]
+
+
+def _stops(problem: Problem) -> Problem:
+    message = f"opencode does not start: {problem.message}"
+    return replace(problem, code="assistant.stops", severity=Severity.ERROR, message=message)
+
+
+def _server_hint(problem: Problem, document: JsonDocument) -> str:
+    key = document.text[slice(*problem.span)].strip('"')
+    return {
+        "env": " Variables are in `environment`.",
+        "args": " Arguments are items of `command`.",
+    }.get(key, "")

@@ -1,39 +1,75 @@
-"""Skills of opencode: the entry that is sent of each in its list of skills."""
+"""Skills of opencode: the entry that is sent of each in its list of skills.
+
+`Skill.discovery` of opencode 1.18.33: `skills/**/SKILL.md` of `.claude` and `.agents` of the user and of
+each directory from the folder up to the working tree's root; `skill` and `skills` in the directories of its
+settings; and the directories that `skills.paths` names. A skill needs a `name`; without `description`, or
+if `permission.skill` denies it, it is not listed.
+"""
 
 import os
 from collections.abc import Iterator
+from html import escape
+from typing import Any
 
-from nexus_context.assistants.reading import markdown
+from nexus_context.assistants.opencode.agents import alphabetical, permission_of
+from nexus_context.assistants.opencode.front_matter import read_markdown
+from nexus_context.assistants.opencode.settings import config_directories, directories, is_on
+from nexus_context.assistants.opencode.visits import Visits
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.front_fields import field_text
-from nexus_context.assistants.reading.model import SentBlock, SentPart, Surroundings
+from nexus_context.assistants.reading.model import IgnoredFile, SentBlock, SentPart, Surroundings
 from nexus_context.errors import Span
 
 SKILL = "SKILL.md"
-DIRECTORIES = ((".claude", "skills"), (".agents", "skills"), (".opencode", "skill"), (".opencode", "skills"))
 
 
-def opencode_skills(
-    disk: Disk, surroundings: Surroundings, config: str, directories: list[str]
+def skill_blocks(
+    disk: Disk, surroundings: Surroundings, values: dict[str, Any], ignored: list[IgnoredFile]
 ) -> Iterator[SentBlock]:
     """The block of skills, if there are any; opencode lists one of its own besides."""
-    roots = [
-        *(os.path.join(surroundings.user_home, *names) for names in DIRECTORIES[:2]),
-        *(os.path.join(each, *names) for names in DIRECTORIES for each in directories),
-        os.path.join(config, "skill"),
-        os.path.join(config, "skills"),
-    ]
     entries: dict[str, SentPart] = {}
-    for root in dict.fromkeys(roots):
-        for directory, _ in disk.entries(root):
-            path = os.path.join(root, directory, SKILL)
-            matter, _ = markdown.split_front_matter(disk.text(path) or "")
-            name, description = field_text(matter, "name"), field_text(matter, "description")
-            if name and description:
-                line = (
-                    f"  <skill>\n    <name>{name}</name>\n    <description>{description}</description>\n"
-                    f"    <location>{path}</location>\n  </skill>\n"
-                )
-                entries[name] = SentPart(line, "skill", path, content=Span(0, len(line)))
+    visits = Visits()
+    for root in dict.fromkeys(_roots(disk, surroundings, values)):
+        for path in _skill_files(disk, root, visits):
+            fields, _, _ = read_markdown(path, (disk.text(path) or "").removeprefix("\ufeff"))
+            name, description = (fields or {}).get("name"), (fields or {}).get("description")
+            reason = None
+            if fields is None:
+                reason = "Its front matter is not valid YAML. Put texts in quotes."
+            elif not isinstance(name, str) or not isinstance(description, str):
+                reason = "opencode lists skills with a `name` and a `description`."
+            elif permission_of("skill", name, values) == "deny":
+                reason = f"`permission.skill` denies {name}."
+            if reason is not None:
+                ignored.append(IgnoredFile(path, reason))
+                continue
+            line = (
+                f"  <skill>\n    <name>{name}</name>\n    <description>{description}</description>\n"
+                f"    <location>{escape(path)}</location>\n  </skill>\n"
+            )
+            entries[str(name)] = SentPart(line, "skill", path, content=Span(0, len(line)))
     if entries:
-        yield SentBlock("skills", "system", tuple(entries[name] for name in sorted(entries)), complete=False)
+        names = sorted(entries, key=alphabetical)
+        yield SentBlock("skills", "system", tuple(entries[name] for name in names), complete=False)
+
+
+def _roots(disk: Disk, surroundings: Surroundings, values: dict[str, Any]) -> Iterator[str]:
+    """The directories with skills, the least important first."""
+    if not is_on(surroundings, "OPENCODE_DISABLE_EXTERNAL_SKILLS"):
+        without = is_on(surroundings, "OPENCODE_DISABLE_CLAUDE_CODE", "OPENCODE_DISABLE_CLAUDE_CODE_SKILLS")
+        for directory in (surroundings.user_home, *directories(disk, surroundings)):
+            for name in (".agents",) if without else (".claude", ".agents"):
+                yield os.path.join(directory, name, "skills")
+    for directory in config_directories(disk, surroundings):
+        yield from (os.path.join(directory, name) for name in ("skill", "skills"))
+    for path in values.get("skills", {}).get("paths", ()):
+        home = os.path.join(surroundings.user_home, path[2:]) if path.startswith("~/") else path
+        yield os.path.normpath(os.path.join(surroundings.folder, home))
+
+
+def _skill_files(disk: Disk, root: str, visits: Visits) -> Iterator[str]:
+    """The files of skills below a directory; links to directories are followed once."""
+    for path in visits.below(disk, root):
+        if os.path.basename(path) == SKILL:
+            yield path
+        elif disk.is_file(os.path.join(path, SKILL)):
+            yield os.path.join(path, SKILL)

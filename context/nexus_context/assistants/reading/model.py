@@ -8,6 +8,7 @@ import msgspec
 
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.errors import Problem, Span
+from nexus_context.text.json import JsonDocument
 
 Verified = Literal["run", "documentation"]
 """How the rules of an assistant are known: by its own requests, or by what its maker documents."""
@@ -69,11 +70,15 @@ class Surroundings(msgspec.Struct, frozen=True):
 
 
 class AssistantSettingsFile(msgspec.Struct, frozen=True):
-    """A settings file, and what its program takes of it: nothing of one that it refuses."""
+    """A settings file, and what its program takes of it: nothing of one that it refuses.
+
+    `document` has the places of the values, where a reader needs them.
+    """
 
     path: str
     scope: Scope
     values: Mapping[str, Any]
+    document: JsonDocument | None = None
 
 
 class AssistantSettings(msgspec.Struct, frozen=True):

@@ -48,14 +48,18 @@ def read_profile(
     files = around or find_instruction_files(disk, surroundings)
     paths = {part.path for block in blocks for part in block.parts if part.path is not None}
     later = _later(sent, files, folder=surroundings.folder, paths=paths)
-    ignored = tuple(
-        _ignored(
-            assistant,
-            sent,
-            files,
-            disk=disk,
-            paths=paths | {each.path for each in later},
-            folder=surroundings.folder,
+    ignored = (
+        ()
+        if settings.stop
+        else tuple(
+            _ignored(
+                assistant,
+                sent,
+                files,
+                disk=disk,
+                paths=paths | {each.path for each in later},
+                folder=surroundings.folder,
+            )
         )
     )
     return Profile(

@@ -19,13 +19,14 @@ from nexus_context.assistants.views.profile import read_profile
 from support.fixture import write_file, write_fixture
 
 S = '{"command": "secret-command", "args": ["--token", "secret"], "env": {"A": "secret"}, "url": "secret"}'
+OPENCODE = '{"type": "local", "command": ["secret-command"], "environment": {"A": "secret"}}'
 
 
 def check(
     fixture: str, name: str, root: Path, *, environ: Mapping[str, str] | None = None
 ) -> list[tuple[str, str, str, str]]:
     """Name, file, scope and start of each server in the folder `/work`."""
-    tree = write_fixture(fixture.replace("$S", S), root)
+    tree = write_fixture(fixture.replace("$S", S).replace("$O", OPENCODE), root)
     surroundings = Surroundings(tree.path("/work"), tree.path("/home"), environ or {})
     servers = read_servers(name, PROGRAMS[name].settings(Disk(), surroundings))
     assert "secret" not in repr(servers)
@@ -78,15 +79,15 @@ def test_the_servers_of_an_organization_are_the_only_ones(
 def test_the_scopes_of_opencode(tmp_path: Path) -> None:
     fixture = """
 //- /home/.config/opencode/opencode.json
-{"mcp": {"a": $S}}
+{"mcp": {"a": $O}}
 //- /home/.opencode/opencode.json
-{"mcp": {"b": $S}}
+{"mcp": {"b": $O}}
 //- /opencode.json
-{"mcp": {"c": $S}}
+{"mcp": {"c": $O}}
 //- /.opencode/opencode.json
-{"mcp": {"d": $S}}
+{"mcp": {"d": $O}}
 //- /work/.opencode/opencode.json
-{"mcp": {"e": $S}}
+{"mcp": {"e": $O}}
 """
     scopes = [scope for _, _, scope, _ in check(fixture, "opencode", tmp_path)]
     assert scopes == ["user", "user", "parent", "parent", "project"]

@@ -295,9 +295,10 @@ def test_what_brings_nothing_is_a_problem(name: str, text: str, messages: list[s
 
 
 def test_a_pattern_for_everything_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from nexus_context.assistants.opencode import rules as opencode
+    from nexus_context.assistants.opencode import rules, visits
 
-    monkeypatch.setattr(opencode, "MOST_VISITS", 3)
+    monkeypatch.setattr(rules, "MOST_VISITS", 3)
+    monkeypatch.setattr(visits, "MOST_VISITS", 3)
     files = "".join(f"//- /home/work/{name}.txt\n{name}\n" for name in "abcde")
     text = "//- /home/work/.git/HEAD\nref: x\n//- /home/work/.git/objects/x\n//- /home/work/.git/refs/x\n"
     text += '//- /home/work/opencode.json\n{"instructions": ["**/*.md"]}\n' + files

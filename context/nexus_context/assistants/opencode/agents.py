@@ -1,0 +1,143 @@
+"""Agents of opencode: their files, the prompt of the one that runs, and the list of the others.
+
+`ConfigAgent.load`, `Agent.state` and `ToolRegistry.describeTask` of opencode 1.18.33:
+
+1. A file `agent/**/*.md` or `agents/**/*.md` of a directory of settings is an agent, named by its path
+   there or by its `name`. It counts like the same fields in `agent` of the settings, with its text as
+   `prompt`. A value of a wrong type stops opencode, also in a command; a front matter that cannot be read
+   leaves the file out.
+2. `default_agent` runs, or else `build`. Its prompt replaces that of opencode.
+3. An agent of any mode but `primary` is listed by its name and description, unless `permission.task` denies
+   it.
+"""
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from nexus_context.assistants.opencode.front_matter import read_markdown
+from nexus_context.assistants.opencode.visits import Visits
+from nexus_context.assistants.reading.disk import Disk
+from nexus_context.assistants.reading.model import AssistantSettingsFile, SentBlock, SentPart
+from nexus_context.config.check import Node, conform
+from nexus_context.config.fixes import as_json
+from nexus_context.config.patterns import Patterns
+from nexus_context.errors import Problem, Severity, Span
+from nexus_context.text import json as jsontext
+
+OWN_MODES = {
+    **dict.fromkeys(("build", "plan", "compaction", "title", "summary"), "primary"),
+    **dict.fromkeys(("general", "explore"), "subagent"),
+}
+FOLDERS = (("agent", "agent"), ("agent", "agents"), ("command", "command"), ("command", "commands"))
+UNDESCRIBED = "This subagent should only be called manually by the user."
+
+
+def read_agent_files(
+    disk: Disk, directories: list[str], schema: Node
+) -> Iterator[tuple[AssistantSettingsFile, list[Problem]]]:
+    """The files of agents and commands as settings, the least important first, each with what is wrong."""
+    visits = Visits()
+    for directory in directories:
+        for key, folder in FOLDERS:
+            root = os.path.join(directory, folder)
+            for path in visits.below(disk, root):
+                if path.endswith(".md") and disk.is_file(path):
+                    text = (disk.text(path) or "").removeprefix("\ufeff")
+                    name = os.path.relpath(path, root)[: -len(".md")].replace(os.sep, "/")
+                    yield _markdown_settings(path, (key, name), text, schema)
+
+
+def agent_blocks(values: dict[str, Any], files: tuple[AssistantSettingsFile, ...]) -> Iterator[SentBlock]:
+    """The prompt of the agent that runs, and the list of the others."""
+    agents = agents_of(values)
+    running = running_agent(values)
+    prompt = agents.get(running, {}).get("prompt")
+    if prompt:
+        part = SentPart(prompt, "agent", _file_of(running, files, "prompt"), content=Span(0, len(prompt)))
+        yield SentBlock("instructions", "system", (part,), complete=False)
+    parts = []
+    for name in sorted(agents, key=alphabetical):
+        agent = agents[name]
+        mode = agent.get("mode", OWN_MODES.get(name, "all"))
+        is_own = name in OWN_MODES and "description" not in agent
+        if mode == "primary" or is_own or agent.get("disable") is True:
+            continue
+        if permission_of("task", name, values) == "deny":
+            continue
+        line = f"- {agent.get('name', name)}: {agent.get('description', UNDESCRIBED)}\n"
+        parts.append(
+            SentPart(line, "agent", _file_of(name, files, "description"), content=Span(0, len(line) - 1))
+        )
+    if parts:
+        yield SentBlock("agents", "system", tuple(parts), complete=False)
+
+
+def agents_of(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The agents that settings name or change; those of `mode` are primary."""
+    modes = {name: {**each, "mode": "primary"} for name, each in values.get("mode", {}).items()}
+    agents: dict[str, dict[str, Any]] = dict(values.get("agent", {}))
+    for name, mode in modes.items():
+        agents[name] = {**agents.get(name, {}), **mode}
+    return agents
+
+
+def running_agent(values: dict[str, Any]) -> str:
+    """The name of the agent that answers if nobody picks another one."""
+    chosen = values.get("default_agent")
+    return chosen if isinstance(chosen, str) else "build"
+
+
+def permission_of(kind: str, name: str, values: dict[str, Any]) -> str:
+    """What the agent that runs may do with a skill or an agent: by the last rule `allow`, `ask` or `deny`."""
+    action = "allow"
+    for owner in (values, agents_of(values).get(running_agent(values), {})):
+        switched = {tool: "allow" if on else "deny" for tool, on in owner.get("tools", {}).items()}
+        for pattern, rule in {**switched, **owner.get("permission", {})}.items():
+            for target, verdict in ({"*": rule} if isinstance(rule, str) else rule).items():
+                if _matches(pattern, kind) and _matches(target, name):
+                    action = verdict
+    return action
+
+
+def alphabetical(name: str) -> tuple[list[tuple[bool, bool, str]], str]:
+    """The order of names as `localeCompare` has it: signs, digits, letters; small ones before large ones."""
+    return [(each.isalpha(), each.isdigit(), each) for each in name.casefold()], name.swapcase()
+
+
+def _markdown_settings(
+    path: str, place: tuple[str, str], text: str, schema: Node
+) -> tuple[AssistantSettingsFile, list[Problem]]:
+    file = read_markdown(path, text)
+    if file.fields is None:
+        message = "opencode leaves this file out: its front matter is not valid YAML. Put texts in quotes."
+        problem = Problem(path, Span(0, 3), "assistant.void", Severity.ERROR, message=message)
+        return AssistantSettingsFile(path, "agent", {}), [problem]
+    key, name = place
+    problems = []
+    node = schema["properties"][key]["additionalProperties"]
+    for field, value in file.fields.items():  # each alone, so that what is wrong has a place
+        document = jsontext.parse(path, as_json({field: value}))
+        for each in conform(document, (), {**node, "required": ()}):
+            message = f"opencode does not start: {each.message}"
+            problems.append(
+                Problem(path, file.places[field], "assistant.stops", Severity.ERROR, message=message)
+            )
+    body = "template" if key == "command" else "prompt"
+    values = {key: {str(file.fields.get("name", name)): {**file.fields, body: file.body}}}
+    return AssistantSettingsFile(path, "agent", values), problems
+
+
+def _file_of(name: str, files: tuple[AssistantSettingsFile, ...], field: str) -> str | None:
+    """The most important file that sets a field of an agent."""
+    paths = [
+        each.path
+        for each in files
+        for key in ("agent", "mode")
+        if field in each.values.get(key, {}).get(name, {})
+    ]
+    return paths[-1] if paths else None
+
+
+def _matches(pattern: str, name: str) -> bool:
+    return Patterns((pattern.replace("[", "[[]"),)).matches(name)

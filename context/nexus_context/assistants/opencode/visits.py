@@ -1,0 +1,30 @@
+"""Looks below directories for the files of globs, with a limit for all looks of one profile together."""
+
+import os
+from collections.abc import Iterator
+
+from nexus_context.assistants.reading.disk import Disk
+
+MOST_VISITS = 20_000  # directory entries that all patterns look at
+DEEPEST = 8  # directories that `**` stands for
+
+
+class Visits:
+    """Directory entries that the globs of one profile may look at; `ended` once there were more."""
+
+    def __init__(self) -> None:
+        self.remaining = MOST_VISITS
+        self.ended = False
+
+    def below(self, disk: Disk, directory: str, levels: int = DEEPEST) -> Iterator[str]:
+        """Paths of what is no directory, in the order of their names."""
+        for name, entry in sorted(disk.entries(directory)):
+            if self.remaining == 0:
+                self.ended = True
+                return
+            self.remaining -= 1
+            path = os.path.join(directory, name)
+            if entry in ("file", "link"):
+                yield path
+            elif entry == "directory" and levels > 1 and name not in (".git", "node_modules"):
+                yield from self.below(disk, path, levels - 1)
