@@ -162,7 +162,8 @@ def send(
         if not provider.requests:
             differences = [f"the program sent nothing, and ended with {run.code}: {run.output[-400:]}"]
             return Extract(None, None, ()), Comparison(agreement.Record(None, None, []), differences)
-        real = extract(program.name, provider.requests[-1].body)
+        turns = [each.body for each in provider.requests if each.body.get("tools")]  # not that for a title
+        real = extract(program.name, (turns or [provider.requests[-1].body])[-1])
         real = real._replace(entries=tuple(entry for entry in real.entries if entry not in own))
         return real, Comparison(agreement.record(real, root), agreement.differences(real, profile))
 

@@ -4,21 +4,32 @@ import os
 from collections.abc import Iterator
 
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import AssistantServer, AssistantSettings, Rule, ServerReader
-from nexus_context.assistants.reading.servers import server_names
-from nexus_context.assistants.reading.settings import read_json
+from nexus_context.assistants.reading.model import (
+    AssistantServer,
+    AssistantSettings,
+    Rule,
+    ServerReader,
+    Start,
+)
+from nexus_context.assistants.reading.server_checks import refusal
 
 PAGE = "https://code.visualstudio.com/docs/agent-customization/mcp-servers"
 _TRUST = "VS Code asks the user to trust it first."
 
 
-def _read_servers(disk: Disk, settings: AssistantSettings) -> Iterator[AssistantServer]:
-    surroundings = settings.where
-    path = os.path.join(surroundings.folder, ".vscode", "mcp.json")
-    for name in server_names(read_json(disk, path), "servers"):
-        yield AssistantServer(name, path, "project", start="asks", reason=_TRUST)
+def _read_servers(_: Disk, settings: AssistantSettings) -> Iterator[AssistantServer]:
+    for file in reversed(settings.files):
+        servers = file.values.get("servers") if os.path.basename(file.path) == "mcp.json" else None
+        for name, server in servers.items() if isinstance(servers, dict) else ():
+            why = refusal(server, "VS Code")
+            start: Start = "off" if why else "asks"
+            yield AssistantServer(name, file.path, file.scope, start=start, reason=why or _TRUST)
 
 
 SERVERS = ServerReader(
-    (Rule("`servers` of `.vscode/mcp.json`, each after the user's trust", PAGE),), _read_servers
+    (
+        Rule("`servers` of `.vscode/mcp.json` and of the user's, each after the user's trust", PAGE),
+        Rule("a server needs a `command` or a `url`; `${env:NAME}` is replaced, `${NAME}` is not", PAGE),
+    ),
+    _read_servers,
 )

@@ -1,10 +1,11 @@
 """What GitHub Copilot in VS Code reads of a folder's files, by its documentation.
 
-1. `.github/copilot-instructions.md`, and AGENTS.md and CLAUDE.md at the root of the workspace, with every
-   request; no order is documented.
-2. `.github/instructions/**/*.instructions.md`: with `applyTo: '**'` every request, with other globs those
-   about
-   matching files, without `applyTo` only where somebody attaches it.
+1. `.github/copilot-instructions.md`, and at the root of the workspace AGENTS.md, CLAUDE.md,
+   .claude/CLAUDE.md and CLAUDE.local.md, with the user's ~/.claude/CLAUDE.md, with every request; no order
+   is documented. Each has a setting that switches it off.
+2. `*.instructions.md` of the directories that `chat.instructionsFilesLocations` has: with `applyTo: '**'`
+   every request, with other globs those about matching files, without `applyTo` only where somebody
+   attaches it. Rules of Claude Code by their `paths`.
 3. Instructions of the user's profile of VS Code and of an organization are not files of the folder.
 
 The texts around the files are not documented, so only the files' own are counted.
@@ -13,7 +14,18 @@ The texts around the files are not documented, so only the files' own are counte
 import os
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
+from nexus_context.assistants.copilot.settings import (
+    DEFAULT_LOCATIONS,
+    LOCATIONS,
+    instruction_locations,
+    is_on,
+    user_directory,
+)
+from nexus_context.assistants.reading import markdown
 from nexus_context.assistants.reading.disk import Disk
+from nexus_context.assistants.reading.front_fields import field_list
 from nexus_context.assistants.reading.model import (
     Assistant,
     AssistantSettings,
@@ -21,16 +33,24 @@ from nexus_context.assistants.reading.model import (
     InstructionReader,
     LaterFile,
     Rule,
+    Scope,
     Sent,
     SentBlock,
     SentPart,
+    Surroundings,
 )
 from nexus_context.config.globs import Globs, GlobsError
-from nexus_context.errors import Span
+from nexus_context.errors import Problem, Severity, Span
 from nexus_context.folder.layers.copilot import ALWAYS, DEEPEST, DIRECTORY, NO_FIELD, SUFFIX, read_header
 
 PAGE = "https://code.visualstudio.com/docs/agent-customization/custom-instructions"
-ALWAYS_NAMES = (ALWAYS, "AGENTS.md", "CLAUDE.md")
+CLAUDE_FILES = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md", "~/.claude/CLAUDE.md")
+ALWAYS_BY_SWITCH = {
+    "github.copilot.chat.codeGeneration.useInstructionFiles": (ALWAYS,),
+    "chat.useAgentsMdFile": ("AGENTS.md",),
+    "chat.useClaudeMdFile": CLAUDE_FILES,
+}
+"""The files that are sent with every request, by the setting that switches them off."""
 
 ASSISTANT = Assistant(
     name="copilot",
@@ -38,13 +58,25 @@ ASSISTANT = Assistant(
     version="2026-11",
     verified="documentation",
     model="gpt-5",
-    names=(*ALWAYS_NAMES, f"{DIRECTORY}/*{SUFFIX}"),
+    names=(
+        ALWAYS,
+        "AGENTS.md",
+        "CLAUDE.md",
+        ".claude/CLAUDE.md",
+        "CLAUDE.local.md",
+        f"{DIRECTORY}/*{SUFFIX}",
+    ),
     reads="its own files, AGENTS.md and CLAUDE.md",
     rules=(
         Rule(".github/copilot-instructions.md of the workspace", PAGE),
         Rule("AGENTS.md at the workspace's root (`chat.useAgentsMdFile`)", PAGE),
-        Rule("CLAUDE.md at the workspace's root (`chat.useClaudeMdFile`)", PAGE),
-        Rule(".github/instructions/**/*.instructions.md by their `applyTo`", PAGE),
+        Rule("CLAUDE.md there, in .claude and ~/.claude, CLAUDE.local.md (`chat.useClaudeMdFile`)", PAGE),
+        Rule(
+            "*.instructions.md of .github/instructions and ~/.copilot/instructions by their `applyTo`", PAGE
+        ),
+        Rule("`applyTo` is one text, with commas", PAGE),
+        Rule(".claude/rules and ~/.claude/rules by their `paths`", PAGE),
+        Rule("`chat.instructionsFilesLocations` adds directories and switches others off", PAGE),
         Rule("nested AGENTS.md only with `chat.useNestedAgentsMdFiles`", PAGE),
     ),
 )
@@ -53,25 +85,81 @@ ASSISTANT = Assistant(
 def read_copilot(disk: Disk, settings: AssistantSettings) -> Sent:
     """What Copilot sends of a folder's files."""
     surroundings = settings.where
-    parts, later, ignored = [], [], []
-    for name in ALWAYS_NAMES:
-        path = os.path.join(surroundings.folder, *name.split("/"))
-        text = (disk.text(path) or "").removeprefix("\ufeff") if disk.is_file(path) else ""
-        if text.strip():
-            parts.append(SentPart(text, "project", path, content=Span(0, len(text))))
-    for path in _instruction_files(disk, os.path.join(surroundings.folder, *DIRECTORY.split("/")), 0):
-        text = (disk.text(path) or "").removeprefix("\ufeff")
+    sent = _Instructions()
+    for switch, names in ALWAYS_BY_SWITCH.items():
+        for name in names:
+            path = _path(surroundings, name)
+            text = (disk.text(path) or "").removeprefix("\ufeff") if disk.is_file(path) else ""
+            if not is_on(settings, switch):
+                sent.ignored.append(IgnoredFile(path, f"`{switch}` is off."))
+            elif text.strip():
+                scope: Scope = "user" if name.startswith("~") else "project"
+                sent.parts.append(SentPart(text, scope, path, content=Span(0, len(text))))
+    sent.ignored = [each for each in sent.ignored if disk.is_file(each.path)]
+    is_applied = is_on(settings, "chat.includeApplyingInstructions")
+    locations = instruction_locations(settings)
+    for location in dict.fromkeys((*locations, *DEFAULT_LOCATIONS)):
+        place = _path(surroundings, location)
+        suffix = ".md" if location.endswith(".claude/rules") else SUFFIX
+        for path in [place] if disk.is_file(place) else _instruction_files(disk, place, 0, suffix):
+            if location not in locations:
+                sent.ignored.append(IgnoredFile(path, f"`{LOCATIONS}` leaves out {location}."))
+            elif not is_applied:
+                sent.ignored.append(IgnoredFile(path, "`chat.includeApplyingInstructions` is off."))
+            else:
+                _add_instructions(sent, path, disk.text(path) or "", suffix)
+    nested = ("AGENTS.md",) if is_on(settings, "chat.useNestedAgentsMdFiles") else ()
+    reasons = {"AGENTS.md": "`chat.useNestedAgentsMdFiles` is off."} if not nested else {}
+    blocks = (SentBlock("instructions", "system", tuple(sent.parts), complete=False),) if sent.parts else ()
+    return Sent(
+        blocks,
+        tuple(sent.later),
+        tuple(sent.ignored),
+        tuple(sent.problems),
+        nested_names=nested,
+        reasons=reasons,
+    )
+
+
+class _Instructions:
+    """What is gathered of the files."""
+
+    def __init__(self) -> None:
+        self.parts: list[SentPart] = []
+        self.later: list[LaterFile] = []
+        self.ignored: list[IgnoredFile] = []
+        self.problems: list[Problem] = []
+
+
+def _add_instructions(sent: _Instructions, path: str, text: str, suffix: str) -> None:
+    text = text.removeprefix("\ufeff")
+    if suffix == SUFFIX:
         header = read_header(path, text)
-        body = text[header.body.start : header.body.end]
-        if header.applies_to is None:
-            reason = "its front matter cannot be read." if not header.valid else f"{NO_FIELD}."
-            ignored.append(IgnoredFile(path, f"It {reason}" if header.valid else reason.capitalize()))
-        elif _is_everything(header.applies_to):
-            parts.append(SentPart(body, "rule", path, content=Span(0, len(body))))
-        else:
-            later.append(LaterFile(path, "rule", f"with requests about files that match {header.applies_to}"))
-    blocks = (SentBlock("instructions", "system", tuple(parts), complete=False),) if parts else ()
-    return Sent(blocks, tuple(later), tuple(ignored))
+        body, globs, valid = text[header.body.start : header.body.end], header.applies_to, header.valid
+        for each in header.problems:
+            message = f"Copilot sends this file only where somebody attaches it: {each.message}"
+            if "must be one text" in each.message:
+                message = "Copilot takes no list of globs: write one text, separated by commas."
+            sent.problems.append(
+                replace(each, code="assistant.no-effect", severity=Severity.WARNING, message=message)
+            )
+    else:  # a rule of Claude Code
+        matter, body = markdown.split_front_matter(text)
+        globs, valid = ", ".join(field_list(matter, "paths")) or "**", True
+    if globs is None:
+        reason = f"It {NO_FIELD}." if valid else "Its front matter cannot be read."
+        sent.ignored.append(IgnoredFile(path, reason))
+    elif _is_everything(globs):
+        sent.parts.append(SentPart(body, "rule", path, content=Span(0, len(body))))
+    else:
+        sent.later.append(LaterFile(path, "rule", f"with requests about files that match {globs}"))
+
+
+def _path(surroundings: Surroundings, name: str) -> str:
+    """A path of the settings, from the folder or with `~/` from the user's home."""
+    if name.startswith("~/"):
+        return os.path.join(surroundings.user_home, *name[2:].split("/"))
+    return os.path.normpath(os.path.join(surroundings.folder, *name.split("/")))
 
 
 def _is_everything(globs: str) -> bool:
@@ -81,15 +169,21 @@ def _is_everything(globs: str) -> bool:
         return False
 
 
-def _instruction_files(disk: Disk, directory: str, depth: int) -> Iterator[str]:
+def _instruction_files(disk: Disk, directory: str, depth: int, suffix: str) -> Iterator[str]:
     for name, entry in sorted(disk.entries(directory)):
         path = os.path.join(directory, name)
-        if entry in ("file", "link") and name.endswith(SUFFIX) and disk.is_file(path):
+        if entry in ("file", "link") and name.endswith(suffix) and disk.is_file(path):
             yield path
         elif entry == "directory" and depth < DEEPEST:
-            yield from _instruction_files(disk, path, depth + 1)
+            yield from _instruction_files(disk, path, depth + 1, suffix)
 
 
 INSTRUCTIONS = InstructionReader(
-    assistant=ASSISTANT, read=read_copilot, own_place="/.github/", own_files="instructions of GitHub Copilot"
+    assistant=ASSISTANT,
+    read=read_copilot,
+    own_place="/.github/",
+    own_files="instructions of GitHub Copilot",
+    list_settings=lambda where: (
+        os.path.join(user_directory(where), name) for name in ("settings.json", "mcp.json")
+    ),
 )

@@ -1,9 +1,122 @@
-"""Where the program runs: of its settings, only the variables count."""
+"""The settings of VS Code that decide what GitHub Copilot reads, by its documentation.
+
+1. `settings.json` of the user, then `.vscode/settings.json` of the folder, whose values count; objects merge.
+2. `mcp.json` of the user and `.vscode/mcp.json`.
+"""
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
 
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import AssistantSettings, Surroundings
+from nexus_context.assistants.reading.model import (
+    AssistantSettings,
+    AssistantSettingsFile,
+    Scope,
+    Surroundings,
+)
+from nexus_context.assistants.reading.server_checks import (
+    Judgement,
+    ServerFile,
+    check_server_file,
+    judge_variable,
+)
+from nexus_context.assistants.reading.settings import read_document
+from nexus_context.errors import Problem, Severity
+
+SWITCHES: Mapping[str, bool] = {
+    "github.copilot.chat.codeGeneration.useInstructionFiles": True,
+    "chat.useAgentsMdFile": True,
+    "chat.useClaudeMdFile": True,
+    "chat.useNestedAgentsMdFiles": False,
+    "chat.includeApplyingInstructions": True,
+}
+"""By name, with what counts where nobody sets it."""
+LOCATIONS = "chat.instructionsFilesLocations"
+DEFAULT_LOCATIONS = (".github/instructions", ".claude/rules", "~/.copilot/instructions", "~/.claude/rules")
+USER_DIRECTORIES = {
+    "darwin": ("Library", "Application Support", "Code", "User"),
+    "win32": ("AppData", "Roaming", "Code", "User"),
+}
+KNOWN = frozenset(
+    (
+        *("userHome", "workspaceFolder", "workspaceFolderBasename", "pathSeparator", "/", "cwd", "execPath"),
+        *("file", "fileBasename", "fileBasenameNoExtension", "fileDirname", "fileDirnameBasename"),
+        *("fileExtname", "fileWorkspaceFolder", "relativeFile", "relativeFileDirname", "lineNumber"),
+        *("columnNumber", "selectedText", "defaultBuildTask"),
+    )
+)
+"""What VS Code replaces besides `${env:NAME}`: https://code.visualstudio.com/docs/reference/variables-reference."""
 
 
-def read_settings(_: Disk, surroundings: Surroundings) -> AssistantSettings:
+def read_settings(disk: Disk, surroundings: Surroundings) -> AssistantSettings:
     """The settings in a folder."""
-    return AssistantSettings(surroundings)
+    files: list[AssistantSettingsFile] = []
+    problems: list[Problem] = []
+    texts: dict[str, str] = {}
+    folder = os.path.join(surroundings.folder, ".vscode")
+    places: list[tuple[str, Scope]] = [(user_directory(surroundings), "user"), (folder, "project")]
+    for directory, scope in places:
+        for name in ("settings.json", "mcp.json"):
+            document = read_document(disk, os.path.join(directory, name))
+            if document is not None:
+                values: dict[str, Any] = document.value if isinstance(document.value, dict) else {}
+                file = AssistantSettingsFile(document.path, scope, values, document)
+                files.append(file)
+                check = _check_servers if name == "mcp.json" else _check_switches
+                found = check(file, surroundings)
+                problems.extend(found)
+                if found:
+                    texts[document.path] = document.text
+    return AssistantSettings(surroundings, tuple(files), tuple(problems), texts=texts)
+
+
+def user_directory(surroundings: Surroundings) -> str:
+    """The directory of the user's settings."""
+    names = USER_DIRECTORIES.get(sys.platform, (".config", "Code", "User"))
+    return os.path.join(surroundings.user_home, *names)
+
+
+def is_on(settings: AssistantSettings, switch: str) -> bool:
+    """Whether a switch of SWITCHES is on; what is neither true nor false does not count."""
+    values = [each for each in settings.each(switch) if isinstance(each, bool)]
+    return values[-1] if values else SWITCHES[switch]
+
+
+def instruction_locations(settings: AssistantSettings) -> list[str]:
+    """The directories or files of instructions that are on, as the settings name them."""
+    locations = dict.fromkeys(DEFAULT_LOCATIONS, True)
+    for value in settings.each(LOCATIONS):
+        if isinstance(value, dict):
+            locations.update({name.rstrip("/"): on is True for name, on in value.items()})
+    return [name for name, on in locations.items() if on]
+
+
+def _check_switches(file: AssistantSettingsFile, _: Surroundings) -> list[Problem]:
+    problems = []
+    for key in (*SWITCHES, LOCATIONS):
+        wanted = dict if key == LOCATIONS else bool
+        if key in file.values and not isinstance(file.values[key], wanted) and file.document is not None:
+            form = 'an object such as {"docs/ai": true}' if key == LOCATIONS else "true or false"
+            message = f"VS Code does not heed this: `{key}` must be {form}."
+            span = file.document.span((key,))
+            problems.append(
+                Problem(file.path, span, "assistant.no-effect", Severity.WARNING, message=message)
+            )
+    return problems
+
+
+def _check_servers(file: AssistantSettingsFile, surroundings: Surroundings) -> list[Problem]:
+    inputs = file.values.get("inputs")
+    ids = [each.get("id") for each in inputs if isinstance(each, dict)] if isinstance(inputs, list) else []
+
+    def judge(name: str) -> Judgement | None:
+        kind, _, identifier = name.partition(":")
+        if kind == "input" and identifier not in ids:
+            message = f"`inputs` has no `{identifier}`: VS Code cannot ask for it. Add it there."
+            return Severity.WARNING, message
+        return judge_variable("VS Code", name, surroundings.environ, KNOWN)
+
+    form = ServerFile("VS Code", "servers", ("mcpServers", "mcp_servers"), judge)
+    return [] if file.document is None else list(check_server_file(file.document, form))

@@ -2,7 +2,7 @@
 
 1. `.cursor/rules/**/*.mdc`: with `alwaysApply: true` every request, with `globs` those with a matching file,
    with a `description` alone where the model asks for it, else only where somebody names it. Of a rule that
-   the model may ask for, the description is sent.
+   the model may ask for, the description is sent. Rules of a directory below count with files there.
 2. AGENTS.md at the root with every request, in a directory below with files there. `.cursorrules` is old, and
    still read.
 3. Rules of the user and of a team are not files.
@@ -27,7 +27,8 @@ from nexus_context.assistants.reading.model import (
     SentBlock,
     SentPart,
 )
-from nexus_context.errors import Span
+from nexus_context.assistants.reading.working_tree import directories_below
+from nexus_context.errors import Problem, Severity, Span
 
 PAGE = "https://cursor.com/docs/rules"
 DIRECTORY = os.path.join(".cursor", "rules")
@@ -44,7 +45,8 @@ ASSISTANT = Assistant(
     reads="AGENTS.md and its own rules",
     rules=(
         Rule(".cursor/rules/**/*.mdc by `alwaysApply`, `globs` and `description`", PAGE),
-        Rule("a .md file in .cursor/rules is ignored", PAGE),
+        Rule("a .md file in .cursor/rules is ignored, and .cursor/rules itself must be a directory", PAGE),
+        Rule(".cursor/rules of a directory below with files there", PAGE),
         Rule("AGENTS.md at the root of the project", PAGE),
         Rule("a nested AGENTS.md with files in its directory", PAGE),
         Rule(".cursorrules (old)", PAGE),
@@ -64,6 +66,17 @@ def read_cursor(disk: Disk, settings: AssistantSettings) -> Sent:
         text = (disk.text(path) or "").removeprefix("\ufeff") if disk.is_file(path) else ""
         if text.strip():
             parts.append(SentPart(text, "project", path, content=Span(0, len(text))))
+    problems: list[Problem] = []
+    for directory in directories_below(disk, surroundings.folder)[0]:
+        rules = os.path.join(directory, DIRECTORY)
+        if disk.is_file(rules):
+            message = (
+                "Cursor reads nothing of this file: `.cursor/rules` must be a directory. Move it into one."
+            )
+            problems.append(Problem(rules, Span(0, 0), "assistant.void", Severity.ERROR, message=message))
+        elif directory != surroundings.folder:
+            when = f"with files in {os.path.relpath(directory, surroundings.folder)}"
+            later.extend(LaterFile(path, "nested", when) for path in _rule_files(disk, rules, 0, ignored))
     for path in _rule_files(disk, os.path.join(surroundings.folder, DIRECTORY), 0, ignored):
         matter, body = markdown.split_front_matter((disk.text(path) or "").removeprefix("\ufeff"))
         globs = ", ".join(field_list(matter, "globs"))
@@ -81,7 +94,7 @@ def read_cursor(disk: Disk, settings: AssistantSettings) -> Sent:
     blocks = [SentBlock("instructions", "system", tuple(parts), complete=False)] if parts else []
     if offered:
         blocks.append(SentBlock("skills", "system", tuple(offered), complete=False))
-    return Sent(tuple(blocks), tuple(later), tuple(ignored), nested_names=("AGENTS.md",))
+    return Sent(tuple(blocks), tuple(later), tuple(ignored), tuple(problems), nested_names=("AGENTS.md",))
 
 
 def _rule_files(disk: Disk, directory: str, depth: int, ignored: list[IgnoredFile]) -> Iterator[str]:
@@ -96,5 +109,9 @@ def _rule_files(disk: Disk, directory: str, depth: int, ignored: list[IgnoredFil
 
 
 INSTRUCTIONS = InstructionReader(
-    assistant=ASSISTANT, read=read_cursor, own_place="/.cursor/rules/", own_files="rules of Cursor"
+    assistant=ASSISTANT,
+    read=read_cursor,
+    own_place="/.cursor/rules/",
+    own_files="rules of Cursor",
+    list_settings=lambda where: (os.path.join(where.user_home, ".cursor", "mcp.json"),),
 )

@@ -69,6 +69,10 @@ ASSISTANT = Assistant(
         Rule("`instructions` of opencode.json: paths, globs and addresses", PAGE),
         Rule("`@path` is sent as it stands", PAGE),
         Rule("a nested file follows the first read of a file beside or below it", PROGRAM),
+        Rule("OPENCODE_CONFIG_DIR has AGENTS.md instead of ~/.config/opencode", PROGRAM),
+        Rule("`{env:NAME}` and `{file:PATH}` in its settings, of which a wrong type stops it", PROGRAM),
+        Rule("the prompt of the agent that runs, instead of its own; the other agents in a list", PROGRAM),
+        Rule("`permission.skill` and `permission.task` leave out skills and agents", PROGRAM),
     ),
 )
 

@@ -148,23 +148,25 @@ def is_on(surroundings: Surroundings, *names: str) -> bool:
 
 def _places(disk: Disk, surroundings: Surroundings) -> Iterator[tuple[str, Scope]]:
     """The settings files, the least important first; CONTENT stands for the variable."""
-    environ = surroundings.environ
+    environ, folder = surroundings.environ, surroundings.folder
     home = config_home(surroundings)
-    yield from ((os.path.join(home, name), "user") for name in ("config.json", *FILES))
+    yield os.path.join(home, "config.json"), "user"
+    yield from _files_in(home, "user")
     if environ.get("OPENCODE_CONFIG"):
-        yield os.path.join(surroundings.folder, environ["OPENCODE_CONFIG"]), "user"
+        yield os.path.join(folder, environ["OPENCODE_CONFIG"]), "user"
     if not is_on(surroundings, "OPENCODE_DISABLE_PROJECT_CONFIG"):
         for directory in reversed(directories(disk, surroundings)):
-            scope: Scope = "project" if directory == surroundings.folder else "parent"
-            yield from ((os.path.join(directory, name), scope) for name in FILES)
+            yield from _files_in(directory, "project" if directory == folder else "parent")
     for directory in config_directories(disk, surroundings)[1:]:
         owner = os.path.dirname(directory)
-        in_chain = owner in parents(surroundings.folder) and owner != surroundings.user_home
-        scope = "project" if owner == surroundings.folder else "parent" if in_chain else "user"
-        yield from ((os.path.join(directory, name), scope) for name in FILES)
+        is_above = owner in parents(folder) and owner != surroundings.user_home
+        yield from _files_in(directory, "project" if owner == folder else "parent" if is_above else "user")
     yield CONTENT, "user"
-    managed = environ.get("OPENCODE_TEST_MANAGED_CONFIG_DIR") or MANAGED
-    yield from ((os.path.join(managed, name), "managed") for name in FILES)
+    yield from _files_in(environ.get("OPENCODE_TEST_MANAGED_CONFIG_DIR") or MANAGED, "managed")
+
+
+def _files_in(directory: str, scope: Scope) -> list[tuple[str, Scope]]:
+    return [(os.path.join(directory, name), scope) for name in FILES]
 
 
 def _taken_over(values: dict[str, Any]) -> dict[str, Any]:

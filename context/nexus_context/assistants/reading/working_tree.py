@@ -6,6 +6,9 @@ from typing import NamedTuple
 from nexus_context.assistants.reading.disk import Disk
 
 GIT = ".git"
+LEFT_OUT = frozenset(("node_modules", "venv", "dist", "build", "target", "__pycache__", "vendor"))
+MOST_DIRECTORIES = 2_000
+DEEPEST = 8
 _POINTER = "gitdir:"
 
 
@@ -26,6 +29,27 @@ def parents(folder: str) -> list[str]:
     while os.path.dirname(result[-1]) != result[-1]:
         result.append(os.path.dirname(result[-1]))
     return result
+
+
+def directories_below(disk: Disk, folder: str) -> tuple[list[str], bool]:
+    """A folder and the directories below it, the nearest first.
+
+    Hidden directories, dependencies and build results are left out. At most MOST_DIRECTORIES and DEEPEST
+    levels; the second value says whether these are all.
+    """
+    found: list[str] = []
+    level = [folder]
+    for _ in range(DEEPEST):
+        found.extend(level)
+        if len(found) > MOST_DIRECTORIES:
+            return found[:MOST_DIRECTORIES], False
+        level = [
+            os.path.join(directory, name)
+            for directory in level
+            for name, entry in sorted(disk.entries(directory))
+            if entry == "directory" and not name.startswith(".") and name not in LEFT_OUT
+        ]
+    return found, not level
 
 
 def find_working_tree(disk: Disk, folder: str) -> WorkingTree | None:

@@ -2,8 +2,7 @@
 
 1. The user's: those that each assistant's room lists.
 2. Those of the folder and the directories above it, up to the root of the repository, else of the home.
-3. Those below the folder: a walk of at most MOST_DIRECTORIES and DEEPEST levels, without hidden directories,
-   dependencies and build results.
+3. Those below the folder: those of `directories_below`.
 """
 
 import os
@@ -13,13 +12,15 @@ from typing import NamedTuple
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import Surroundings
-from nexus_context.assistants.reading.working_tree import find_working_tree, is_within, parents
+from nexus_context.assistants.reading.working_tree import (
+    directories_below,
+    find_working_tree,
+    is_within,
+    parents,
+)
 
 OTHER_NAMES = (".claude/AGENTS.md", ".windsurfrules", ".clinerules")
 """Beside those that the rules of an assistant name."""
-LEFT_OUT = frozenset(("node_modules", "venv", "dist", "build", "target", "__pycache__", "vendor"))
-MOST_DIRECTORIES = 2_000
-DEEPEST = 8
 RULES_DEEPEST = 5
 
 
@@ -93,20 +94,13 @@ def _files_in(disk: Disk, directory: str, suffix: str, depth: int) -> Iterator[s
 
 def _nested_files(disk: Disk, folder: str) -> tuple[list[str], bool]:
     """Files below a folder, the nearest first; whether the walk saw everything."""
-    files: list[str] = []
-    level, seen = [folder], 0
+    directories, complete = directories_below(disk, folder)
     nested_names = {name for name in _project_names()[0] if "/" not in name and not name.startswith(".")}
-    for _ in range(DEEPEST):
-        below: list[str] = []
-        for directory in level:
-            seen += 1
-            if seen > MOST_DIRECTORIES:
-                return files, False
-            for name, entry in sorted(disk.entries(directory)):
-                path = os.path.join(directory, name)
-                if entry == "directory" and not name.startswith(".") and name not in LEFT_OUT:
-                    below.append(path)
-                elif name in nested_names and directory != folder and disk.is_file(path):
-                    files.append(path)
-        level = below
-    return files, not level
+    files = [
+        os.path.join(directory, name)
+        for directory in directories
+        if directory != folder
+        for name, _ in sorted(disk.entries(directory))
+        if name in nested_names and disk.is_file(os.path.join(directory, name))
+    ]
+    return files, complete

@@ -62,6 +62,8 @@ def read_profile(
             )
         )
     )
+    explained = {each.path for each in (*settings.problems, *sent.problems)}
+    unexplained = tuple(each for each in ignored if each.path not in explained)
     return Profile(
         assistant=assistant,
         folder=surroundings.folder,
@@ -73,7 +75,7 @@ def read_profile(
             *settings.problems,
             *sent.problems,
             *_refused_problems(disk),
-            *(() if settings.stop else _unread_problems(assistant, blocks, ignored, surroundings)),
+            *_unread_problems(assistant, blocks, unexplained, surroundings),
         ),
         texts={**disk.texts, **settings.texts},
         total=sum(part.tokens for block in blocks for part in block.parts),

@@ -190,7 +190,11 @@ def test_gemini(tmp_path: Path) -> None:
 def test_copilot(tmp_path: Path) -> None:
     assert check(FOLDER, "copilot", tmp_path) == snapshot(
         {
-            "sent": [("work/AGENTS.md", "project"), ("work/CLAUDE.md", "project")],
+            "sent": [
+                ("work/AGENTS.md", "project"),
+                ("work/CLAUDE.md", "project"),
+                (".claude/CLAUDE.md", "user"),
+            ],
             "later": [
                 (
                     "work/.github/instructions/ts.instructions.md",
@@ -198,7 +202,6 @@ def test_copilot(tmp_path: Path) -> None:
                 )
             ],
             "ignored": [
-                (".claude/CLAUDE.md", "GitHub Copilot does not read CLAUDE.md in this place."),
                 (
                     "work/GEMINI.md",
                     "GitHub Copilot reads its own files, AGENTS.md and CLAUDE.md, not GEMINI.md.",
@@ -209,7 +212,7 @@ def test_copilot(tmp_path: Path) -> None:
                 ),
                 (
                     "work/src/AGENTS.md",
-                    "GitHub Copilot reads AGENTS.md of the folder where it runs, not of those below.",
+                    "`chat.useNestedAgentsMdFiles` is off.",
                 ),
             ],
             "problems": [],

@@ -1,0 +1,123 @@
+"""Checks of the MCP servers in a JSON file whose program starts a server by its `command` or `url`.
+
+1. A file that is not valid JSON (comments and trailing commas may be allowed) counts for nothing.
+2. A server without both, or with a value of a wrong type, is not started.
+3. A reference that the program does not replace is told, and a variable that is not set; never a value.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from nexus_context.config.check import JSONC, Node, conform
+from nexus_context.config.fast_check import acceptor
+from nexus_context.errors import Problem, Severity, Span
+from nexus_context.text.json import JsonDocument
+
+_REFERENCE = re.compile(r"\$\{([^{}]{1,200})\}")
+_TEXTS: Node = {"type": "array", "items": {"type": "string"}}
+_MAP: Node = {"type": "object"}
+SERVER: Node = {
+    "type": "object",
+    "properties": {
+        "type": {"type": "string"},
+        "command": {"type": "string"},
+        "args": _TEXTS,
+        "env": _MAP,
+        "url": {"type": "string"},
+        "headers": {"type": "object", "additionalProperties": {"type": "string"}},
+    },
+}
+"""What the programs that are known by documentation say of a server; other fields are not checked."""
+
+Judgement = tuple[Severity, str]
+
+
+class ServerFile(msgspec.Struct, frozen=True):
+    """How a program reads a file of servers: below which key, and what it replaces `${…}` by.
+
+    `keys_of_others` are those of other programs. `judge_reference` says of a reference what is wrong with it.
+    """
+
+    title: str
+    key: str
+    keys_of_others: tuple[str, ...]
+    judge_reference: Callable[[str], Judgement | None]
+
+
+def refusal(server: Any, title: str) -> str | None:
+    """Why a program does not start a server, as a sentence; None if it does."""
+    if not isinstance(server, dict) or not acceptor(SERVER)(server):
+        return f"{title} does not start it: a value has a wrong type."
+    if not server.get("command") and not server.get("url"):
+        return f"{title} does not start it: it has neither `command` nor `url`."
+    return None
+
+
+def check_server_file(document: JsonDocument, form: ServerFile) -> Iterator[Problem]:
+    """What is wrong with a file of servers."""
+    title, value = form.title, document.value
+    error = next(
+        (each for each in document.problems if each.severity is Severity.ERROR and each.code not in JSONC),
+        None,
+    )
+    if error is not None or not isinstance(value, dict):
+        why = "it must be an object." if error is None else f"it is not valid JSON. {error.message}"
+        span = Span(0, 0) if error is None else error.span
+        message = f"{title} starts no server of this file: {why}"
+        if not document.empty:
+            yield Problem(document.path, span, "assistant.void", Severity.ERROR, message=message)
+        return
+
+    def no_effect(span: Span, message: str) -> Problem:
+        return Problem(document.path, span, "assistant.no-effect", Severity.WARNING, message=message)
+
+    for key in form.keys_of_others:
+        if isinstance(value.get(key), dict) and value[key]:
+            message = f"{title} ignores `{key}` and starts none of its servers. Write `{form.key}`."
+            yield no_effect(document.key_span((key,)) or Span(0, 0), message)
+    servers = value.get(form.key)
+    for name, server in servers.items() if isinstance(servers, dict) else ():
+        place = (form.key, name)
+        wrong = conform(document, place, SERVER)
+        for each in wrong:
+            yield no_effect(each.span, f"{title} does not start this server: {each.message}")
+        if not wrong and refusal(server, title) is not None:
+            message = f"{title} does not start this server: it has neither `command` nor `url`. Add one."
+            yield no_effect(document.key_span(place) or Span(0, 0), message)
+        for pointer, name_of_reference in _references(server, place):
+            judged = form.judge_reference(name_of_reference)
+            if judged is not None:
+                yield replace(no_effect(document.span(pointer), judged[1]), severity=judged[0])
+
+
+def judge_variable(
+    title: str, name: str, environ: Mapping[str, str], known: frozenset[str]
+) -> Judgement | None:
+    """What is wrong with a reference where `${env:NAME}` and some names of its own are replaced.
+
+    That a variable is not set may be so only here.
+    """
+    kind, colon, variable = name.partition(":")
+    if kind == "env" and colon and variable not in environ:
+        message = (
+            f"The variable {variable} is not set here: {title} replaces `${{{name}}}` by nothing. Set it."
+        )
+        return Severity.INFORMATION, message
+    if name in known or colon:
+        return None
+    unset = "" if name in environ else f", and set {name}"
+    message = f"{title} leaves `${{{name}}}` as it stands. Write `${{env:{name}}}`{unset}."
+    return Severity.WARNING, message
+
+
+def _references(value: Any, pointer: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    if isinstance(value, str):
+        yield from ((pointer, match[1]) for match in _REFERENCE.finditer(value))
+    elif isinstance(value, dict | list):
+        members = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, each in members:
+            yield from _references(each, (*pointer, key))
