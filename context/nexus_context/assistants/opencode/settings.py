@@ -95,7 +95,7 @@ def read_settings(disk: Disk, surroundings: Surroundings) -> AssistantSettings:
             for each in problems
         ]
     stop = next((each for each in problems if each.code == "assistant.stops"), None)
-    return AssistantSettings(surroundings, tuple(files), tuple(problems), stop, texts)
+    return AssistantSettings(surroundings, tuple(files), tuple(problems), stop=stop, texts=texts)
 
 
 def merged(settings: AssistantSettings) -> dict[str, Any]:

@@ -103,9 +103,7 @@ def judge_variable(
     """
     kind, colon, variable = name.partition(":")
     if kind == "env" and colon and variable not in environ:
-        message = (
-            f"The variable {variable} is not set here: {title} replaces `${{{name}}}` by nothing. Set it."
-        )
+        message = f"{variable} is not set here: {title} replaces `${{{name}}}` by nothing. Set it."
         return Severity.INFORMATION, message
     if name in known or colon:
         return None
