@@ -888,6 +888,84 @@ Two.
         programs=("opencode",),
     ),
     Case(
+        "opencode.json before opencode.jsonc, and a directory of settings",
+        GIT
+        + """\
+//- /work/opencode.json
+{"instructions": ["json.md", "{env:NAMED}.md"]}
+//- /work/opencode.jsonc
+{"instructions": ["jsonc.md", "json.md"]}
+//- /more/opencode.json
+{"instructions": ["more.md"]}
+//- /more/AGENTS.md
+Of the directory.
+//- /home/.config/opencode/AGENTS.md
+Not this one.
+//- /work/json.md
+JSON.
+//- /work/jsonc.md
+JSON with comments.
+//- /work/named.md
+Named by a variable.
+//- /work/more.md
+More.
+""",
+        environ={"OPENCODE_CONFIG_DIR": "{root}/more", "NAMED": "named"},
+        programs=("opencode",),
+    ),
+    Case(
+        "agents and permissions in the settings of opencode",
+        GIT
+        + """\
+//- /work/opencode.json
+{"agent": {"build": {"prompt": "{file:./build.txt}"}, "json": {"description": "Of JSON.", "mode": "all"}},
+ "permission": {"skill": {"in*": "deny", "ask*": "ask"}, "task": {"secret": "deny"}},
+ "skills": {"paths": ["more"]}}
+//- /work/build.txt
+Be brief.
+//- /work/AGENTS.md
+Agents.
+//- /work/.opencode/agents/deep/Keeper.md
+---
+description: Keeps: the gate
+---
+Text.
+//- /work/.opencode/agent/secret.md
+---
+description: Not this one.
+---
+Text.
+//- /work/.opencode/agent/plain.md
+Without front matter.
+//- /work/.opencode/skill/internal/SKILL.md
+---
+name: internal
+description: Not this one.
+---
+Text.
+//- /work/.opencode/skills/group/asked/SKILL.md
+---
+name: asked
+description: Asks: first
+metadata:
+  a: b
+---
+Text.
+//- /work/more/deep/Z/SKILL.md
+---
+name: Z
+description: Of a path.
+---
+Text.
+//- /work/more/nameless/SKILL.md
+---
+description: Not this one.
+---
+Text.
+""",
+        programs=("opencode",),
+    ),
+    Case(
         "opencode without the files of Claude Code",
         GIT
         + """\

@@ -48,14 +48,18 @@ def read_agent_files(
                     yield _markdown_settings(path, (key, name), text, schema)
 
 
-def agent_blocks(values: dict[str, Any], files: tuple[AssistantSettingsFile, ...]) -> Iterator[SentBlock]:
-    """The prompt of the agent that runs, and the list of the others."""
-    agents = agents_of(values)
+def prompt_blocks(values: dict[str, Any], files: tuple[AssistantSettingsFile, ...]) -> Iterator[SentBlock]:
+    """The prompt of the agent that runs, if the settings have one."""
     running = running_agent(values)
-    prompt = agents.get(running, {}).get("prompt")
+    prompt = agents_of(values).get(running, {}).get("prompt")
     if prompt:
         part = SentPart(prompt, "agent", _file_of(running, files, "prompt"), content=Span(0, len(prompt)))
         yield SentBlock("instructions", "system", (part,), complete=False)
+
+
+def agent_blocks(values: dict[str, Any], files: tuple[AssistantSettingsFile, ...]) -> Iterator[SentBlock]:
+    """The list of the agents that the running one may call, without opencode's own."""
+    agents = agents_of(values)
     parts = []
     for name in sorted(agents, key=alphabetical):
         agent = agents[name]

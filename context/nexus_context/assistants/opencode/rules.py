@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterator
 from itertools import islice
 
-from nexus_context.assistants.opencode.agents import agent_blocks
+from nexus_context.assistants.opencode.agents import agent_blocks, prompt_blocks
 from nexus_context.assistants.opencode.settings import (
     CONTENT,
     FILES,
@@ -114,8 +114,12 @@ def read_opencode(disk: Disk, settings: AssistantSettings) -> Sent:
         parts.append(SentPart(label + text, scope, path, content=content))
     blocks = [SentBlock("instructions", "system", tuple(parts))] if parts else []
     values = merged(settings)
-    blocks = [*blocks, *agent_blocks(values, settings.files)]
-    blocks.extend(skill_blocks(disk, surroundings, values, ignored))
+    blocks = [
+        *prompt_blocks(values, settings.files),
+        *blocks,
+        *skill_blocks(disk, surroundings, values, ignored),
+        *agent_blocks(values, settings.files),
+    ]
     return Sent(tuple(blocks), ignored=tuple(ignored), problems=tuple(problems), nested_names=NAMES)
 
 
