@@ -67,7 +67,7 @@ def test_what_a_client_learns_from_initialize(editor: Editor) -> None:
     assert capabilities["workspace"]["workspaceFolders"] == {"supported": True, "changeNotifications": True}
     commands = [
         *("nexus.context.layers", "nexus.context.preview", "nexus.context.usage", "nexus.showInContext"),
-        *("nexus.status", "nexus.workspace.init"),
+        *("nexus.showServer", "nexus.status", "nexus.workspace.init"),
     ]
     assert capabilities["executeCommandProvider"]["commands"] == commands, "those for people"
     editor.goodbye()

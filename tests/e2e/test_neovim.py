@@ -329,7 +329,7 @@ Claude Code 2.1.330, by its own requests: ≈<n> tokens of files in every reques
 scope file tokens
 project CLAUDE.md ≈<n> tokens
 program text of Claude Code ≈<n> tokens
-~/company/backend/AGENTS.md: Claude Code reads it only where there is no CLAUDE.md. Import it there: \
+~/company/backend/AGENTS.md: CLAUDE.md is read instead. Import this file there: \
 `@AGENTS.md`."""
     assert session.endswith(read)
     assert session.startswith("── running: Where is the gate? ─\n19,000 of 200,000 (9.5 %), 2 requests\n")

@@ -122,6 +122,7 @@ CODES = {
     "mcp-not-comparable": "what a server offers has no canonical form",
     "mcp-not-ready": "a server does not run, or failed; the message says why",
     "mcp-not-written": "an approval or a token could not be written",
+    "mcp-of-user": "a server is approved by the user's own file; it is taken out or switched off there",
     "mcp-other-hash": "a server would start something else than what was approved here",
     "mcp-reference": "a server's settings have a reference that cannot be resolved",
     "mcp-refused": "a server answered a call with an error",

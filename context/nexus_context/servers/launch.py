@@ -19,6 +19,7 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -133,7 +134,8 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def signs_in(self) -> bool:
         """Whether the user can sign in to it: it is reached by HTTP, and its file has no other way."""
-        return bool(self.url) and not any(name.lower() == "authorization" for name in self.headers)
+        has_other_way = "@" in urlsplit(self.url).netloc or "authorization" in map(str.lower, self.headers)
+        return bool(self.url) and not has_other_way
 
     def environment(self, environ: Mapping[str, str]) -> dict[str, str]:
         """The variables that its process gets. LaunchError for one that is not set."""

@@ -163,6 +163,12 @@ class FolderServers:
     async def revoke(self, folder: Folder, snapshot: Snapshot, name: str) -> None:
         """Take an approval back, and end the servers that run by it."""
         launch = _launch_of(await self.view(folder, snapshot, name))
+        if launch.is_of_user:
+            raise RequestError(
+                f"The server {name!r} is approved by your own file that names it. Take it out of that file, "
+                'or add `"enabled": false` there.',
+                code="mcp-of-user",
+            )
         await self._writing(partial(approval_file.revoke, self._inputs_of(folder).environ, launch))
         await self._end_all(launch)
 
@@ -311,7 +317,8 @@ class FolderServers:
                 logger.warning("the tools of %s are not offered: %s", view.server.name, error)
                 continue
             may_run = ("starting", "ready") if starts else ("stopped", "starting", "ready")
-            if known.is_pinned and known.definitions is not None and known.state in may_run:
+            is_approved = known.is_pinned and not known.is_seen_elsewhere
+            if is_approved and known.definitions is not None and known.state in may_run:
                 tools += offered_tools(known.server.name, known.definitions)
         return tools
 
@@ -510,6 +517,8 @@ def _with_definitions(
 ) -> ServerView:
     """The view with what the server offers, compared with what is approved: what has this pin."""
     offered = kept if status is None or status.offered is None else status.offered
+    if view.state != "ready" and offered is not None and pin not in (None, offered.pin):
+        offered = kept  # it ended after it had offered something else: no turn may have that
     view = msgspec.structs.replace(view, is_pinned=pin is not None)
     if offered is None:
         return view

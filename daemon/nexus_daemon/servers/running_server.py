@@ -37,6 +37,7 @@ from nexus_daemon.servers.server_log import ServerLog
 logger = logging.getLogger(__name__)
 
 START_S = 60.0  # until it has listed its tools: a first `npx` installs what it runs
+STOP_S = 5.0  # that ending a session may take
 CLOSED_S = 1.0  # that the SDK has to notice that the output of a server has ended
 RESTART_S = 1.0
 MOST_RESTARTS = 5
@@ -187,7 +188,10 @@ class RunningServer:
             await asyncio.wait({serving, stop}, timeout=CLOSED_S, return_when=asyncio.FIRST_COMPLETED)
         if not serving.done() and not self._is_listed:  # it hangs in the handshake; else it stops by itself
             serving.cancel()
-        await asyncio.wait({serving})
+        done, _ = await asyncio.wait({serving}, timeout=None if not stop.done() else STOP_S)
+        if not done:  # a server that never answers to the end of its session
+            serving.cancel()
+            await asyncio.wait({serving})
         stop.cancel()
         closed.cancel()
         if not serving.cancelled():

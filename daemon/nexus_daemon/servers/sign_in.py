@@ -9,6 +9,7 @@
 """
 
 import asyncio
+import base64
 import ipaddress
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -97,6 +98,7 @@ class SavedTokens(httpx2.Auth):
 
     def __init__(self, launch: Launch, environ: Mapping[str, str], *, refused: asyncio.Event) -> None:
         self._launch, self._refused = launch, refused
+        self._signs_in = launch.signs_in and _is_safe(httpx2.URL(launch.url), launch)
         storage = _Storage(launch.hash, environ, is_new=False)
         self._provider = storage.provider = OAuthClientProvider(launch.url, _client_metadata(""), storage)
 
@@ -104,8 +106,11 @@ class SavedTokens(httpx2.Auth):
         self, request: httpx2.Request
     ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         context = self._provider.context
+        if request.url.userinfo and "authorization" not in request.headers:
+            words = f"{request.url.username}:{request.url.password}".encode()
+            request.headers["authorization"] = f"Basic {base64.b64encode(words).decode()}"
         for _ in range(2):
-            if self._launch.signs_in:
+            if self._signs_in:
                 # the flow is left before the request, so that it neither asks anybody nor holds its lock
                 async with aclosing(self._provider.async_auth_flow(request)) as flow:
                     outgoing = await anext(flow)
@@ -117,7 +122,7 @@ class SavedTokens(httpx2.Auth):
             if response.status_code != 401:
                 return
             tokens = context.current_tokens
-            if tokens is None or not self._launch.signs_in:
+            if tokens is None or not self._signs_in:
                 break
             if sent == f"Bearer {tokens.access_token}":  # nobody has refreshed them meanwhile
                 context.token_expiry_time = time.time() - 1
@@ -147,6 +152,7 @@ async def sign_in(launch: Launch, environ: Mapping[str, str], *, show_page: Call
 
     SignInError if that fails, httpx2.HTTPError or OSError if something cannot be reached or written.
     """
+    _check_address(httpx2.URL(launch.url), launch)
     storage = _Storage(launch.hash, environ, is_new=True)
     try:
         async with asyncio.timeout(SIGN_IN_S), redirect_listener() as listener:
@@ -205,10 +211,15 @@ def _origin(request: httpx2.Request) -> tuple[Any, ...]:
     return request.url.scheme, request.url.host, request.url.port
 
 
+def _is_safe(url: httpx2.URL, launch: Launch) -> bool:
+    """Whether rule 2 allows an address."""
+    is_local, is_local_server = _is_local(url.host), _is_local(httpx2.URL(launch.url).host)
+    return (is_local and is_local_server) or (url.scheme == "https" and not is_local)
+
+
 def _check_address(url: httpx2.URL, launch: Launch) -> None:
     """SignInError for an address that rule 2 excludes."""
-    is_local, is_local_server = _is_local(url.host), _is_local(httpx2.URL(launch.url).host)
-    if (is_local and is_local_server) or (url.scheme == "https" and not is_local):
+    if _is_safe(url, launch):
         return
     raise SignInError(
         f"The server {launch.name!r} wants its sign-in at {url.scheme}://{url.host}, which is not safe: only "

@@ -123,7 +123,7 @@ async def _read_messages(output: Any, incoming: Any, log: ServerLog) -> None:
             )
         except ValueError:
             noise += 1
-            log.write(f"(output) {line[:1_000].decode('utf-8', 'replace')}")
+            log.write(f"(output) {line.decode('utf-8', 'replace')}")
             if noise >= MOST_NOISE:
                 log.write("Nexus: too many lines are no messages of MCP: the server was ended.")
                 return

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -165,6 +166,11 @@ def test_a_change_while_it_runs_stops_calls(tmp_path: Path, program: Path) -> No
         await servers.call("relist")
         await servers.wait_for("changed")
         assert await servers.refused("mcp/call", server="test", tool="alpha") == "mcp-changed"
+        for process in servers.processes():
+            os.kill(process, signal.SIGKILL)
+        for _ in range(30):  # while it starts again, too
+            turn = await servers.ask("context/assemble", message="Go.", options={"mcpTools": True})
+            assert "and more" not in json.dumps(turn["tools"])
 
     check(tmp_path, story)
 

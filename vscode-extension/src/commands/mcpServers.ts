@@ -60,7 +60,8 @@ const DEEDS: Readonly<Record<Action, Deed>> = {
   revoke: {
     title: "Revoke Approval…",
     icon: "trash",
-    fits: (server) => server.state === "stopped" || server.state === "failed" || isRunning(server),
+    fits: (server) =>
+      server.origin !== "global" && (["stopped", "failed", "needs-auth"].includes(server.state) || isRunning(server)),
     run: revoke,
   },
 };
@@ -92,6 +93,7 @@ export function launchText(server: ServerInfo): string {
   const what = server.url === undefined ? "Variables" : "Headers";
   if (given.length > 0) lines.push(`${what}: ${given.map(([name, value]) => `${name}=${value}`).join(", ")}`);
   lines.push(`Named by: ${fileOf(server)}, line ${server.range.start.line + 1}`, ...flagLines(server));
+  lines.push(...(server.warnings ?? []).map((warning) => `⚠ ${warning}`));
   return lines.map(visible).join("\n\n");
 }
 
