@@ -104,7 +104,7 @@ N CLAUDE.md (project)
 N docs/style.md (import, imported by CLAUDE.md)
 N words around instructions, in the first user message
 later: sub/CLAUDE.md (N tokens), sent after a file in or below its directory is read
-not read: AGENTS.md: Claude Code reads it only where there is no CLAUDE.md. Import it there: `@AGENTS.md`.
+not read: AGENTS.md: CLAUDE.md is read instead. Import this file there: `@AGENTS.md`.
 N problem: check_configuration lists them.
 """)
     assert shell.show("--for", "codex", assistant="gemini") == snapshot("""\
@@ -161,7 +161,7 @@ not read: CLAUDE.md: has no effect beside AGENTS.md: of NEXUS.md, AGENTS.md, CLA
 def test_who_reads_a_file(shell: Shell) -> None:
     assert shell.show(path="AGENTS.md") == snapshot("""\
 Who reads AGENTS.md:
-Claude Code: not read. Claude Code reads it only where there is no CLAUDE.md. Import it there: `@AGENTS.md`.
+Claude Code: not read. CLAUDE.md is read instead. Import this file there: `@AGENTS.md`.
 Codex: N tokens in every request
 opencode: N tokens in every request
 Gemini CLI: not read. Gemini CLI reads GEMINI.md, not AGENTS.md.
@@ -174,7 +174,7 @@ Cursor: N tokens in every request
     assert shell.show(assistant="all") == snapshot("""\
 Tokens of files in every request: Claude Code N, Codex N, opencode N, Gemini CLI N, \
 GitHub Copilot N, Cursor N.
-~/.claude/CLAUDE.md: claude-code sent N, opencode sent N
+~/.claude/CLAUDE.md: claude-code sent N, opencode sent N, copilot sent N
 AGENTS.md: codex sent N, opencode sent N, copilot sent N, cursor sent N
 CLAUDE.md: claude-code sent N, copilot sent N
 docs/style.md: claude-code sent N

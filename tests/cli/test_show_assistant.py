@@ -82,7 +82,7 @@ def test_mcp_servers_are_listed_and_not_started(
     run: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run("show", "--for", "codex")
-    servers = {"mcpServers": {"gate": {"command": "secret-command"}, "wall\x1b[2J": {}}}
+    servers = {"mcpServers": {"gate": {"command": "secret-command"}, "wall\x1b[2J": {"command": "x"}}}
     path = tmp_path.resolve() / "home" / "a" / ".mcp.json"
     path.write_text(json.dumps(servers))
     code, out, _ = run("show", "--for", "claude-code", "--layers")
@@ -195,8 +195,8 @@ Claude Code (2.1.330, by its own requests): N tokens of files in every request
   import  @docs/style.md  sent  N
 
 not read ~/.codex/AGENTS.md: Claude Code reads CLAUDE.md, not files of Codex.
-not read AGENTS.md: Claude Code reads it only where there is no CLAUDE.md. Import it there: `@AGENTS.md`.
-not read src/AGENTS.md: Claude Code reads it only where there is no CLAUDE.md. Import it there: `@AGENTS.md`.
+not read AGENTS.md: CLAUDE.md is read instead. Import this file there: `@AGENTS.md`.
+not read src/AGENTS.md: CLAUDE.md is read instead. Import this file there: `@AGENTS.md`.
 """,
             "nexus show: 1 problem: run nexus check --for claude-code /home/a\n",
         )

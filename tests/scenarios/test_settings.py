@@ -148,6 +148,7 @@ VALUES: dict[str, Any] = {
 TOGETHER_WITH = {key: {"/provider/name": "openai"} for key in ("/provider/base_url", "/provider/headers")}
 """Other settings that a setting needs to have an effect."""
 NOT_HERE = {
+    "/tools/defer": "tests/daemon/servers/test_deferred_tools.py",
     "/daemon/idle_minutes": "tests/e2e/test_shared_daemon.py",
     "/$schema": "names the schema for the editor",
     "/compaction/reload_prompt": "tests/daemon/sessions/test_model_summarizer.py",

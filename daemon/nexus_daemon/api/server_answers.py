@@ -37,6 +37,8 @@ async def show_server(client: "Connection", params: ServerTarget) -> Done:
         server = await mcp.start(client, one)
     elif params.action == "stop":
         server = await mcp.stop(client, one)
+    elif params.action == "login":
+        server = await mcp.login(client, one)
     else:
         server = await mcp.server(client, one)
         if params.action == "approve":

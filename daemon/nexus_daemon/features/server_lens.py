@@ -90,6 +90,8 @@ def _next_action(info: ServerInfo) -> tuple[str, str]:
         return "start", "Start"
     if info.state in ("starting", "ready"):
         return "stop", "Stop"
-    if info.state in ("failed", "needs-auth") and info.log is not None:
+    if info.state == "needs-auth":
+        return "login", "Sign in…"
+    if info.state == "failed" and info.log is not None:
         return "log", "Show log"
     return "", ""

@@ -305,22 +305,26 @@ class FolderServers:
         for. Else the tools of a server that does not run are those that it offered last.
         """
         tools: list[OfferedTool] = []
-        for view in await self.views(folder, snapshot):
-            if view.state not in ("stopped", "starting", "ready"):
-                continue
-            try:
-                known = view
-                if starts and (view.state != "ready" or not view.is_pinned):
-                    seconds = 0.0 if view.is_pinned and view.definitions is not None else FIRST_LIST_S
-                    known = await self.start(folder, snapshot, view.server.name, seconds=seconds)
-            except RequestError as error:  # one server must not keep the turn from being sent
-                logger.warning("the tools of %s are not offered: %s", view.server.name, error)
-                continue
-            may_run = ("starting", "ready") if starts else ("stopped", "starting", "ready")
+        views = await self.views(folder, snapshot)
+        if starts:
+            views = await asyncio.gather(*(self._started(folder, snapshot, view) for view in views))
+        may_run = ("starting", "ready") if starts else ("stopped", "starting", "ready")
+        for known in views:
             is_approved = known.is_pinned and not known.is_seen_elsewhere
             if is_approved and known.definitions is not None and known.state in may_run:
                 tools += offered_tools(known.server.name, known.definitions)
         return tools
+
+    async def _started(self, folder: Folder, snapshot: Snapshot, view: ServerView) -> ServerView:
+        """The server of a view, started if it may and does not run; as it was if that fails."""
+        if view.state not in ("stopped", "starting", "ready") or (view.state == "ready" and view.is_pinned):
+            return view
+        seconds = 0.0 if view.is_pinned and view.definitions is not None else FIRST_LIST_S
+        try:
+            return await self.start(folder, snapshot, view.server.name, seconds=seconds)
+        except RequestError as error:  # one server must not keep the turn from being sent
+            logger.warning("the tools of %s are not offered: %s", view.server.name, error)
+            return view
 
     async def release(self, folder: Folder, kept: frozenset[RunKey] = frozenset()) -> None:
         """End the servers that only this folder used, except these."""

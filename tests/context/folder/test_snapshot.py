@@ -180,7 +180,7 @@ def test_the_context_loader_returns_everything(tmp_path: Path) -> None:
         tmp_path / "home/a"
     )
     assert loaded.system_prompt == load_folder(fixture, "/home/a").prompt.text
-    assert loaded.config.tools.model_dump() == {"disabled": [], "summary": True}
+    assert loaded.config.tools.model_dump() == {"disabled": [], "summary": True, "defer": "auto"}
     assert loaded.sources.global_dir == tmp_path / "home/.nexus3"
     assert loaded.sources.local_dir == tmp_path / "home/a/.nexus3"
     assert loaded.sources.ancestor_dirs == ()

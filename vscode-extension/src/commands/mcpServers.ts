@@ -13,7 +13,7 @@ import { plural, visible } from "../usage/figures";
 import { type CommandTarget, confirm, pick, pickLive, Silent, type Tools } from "./commandContext";
 
 type Commands = Record<string, (...args: unknown[]) => Promise<unknown>>;
-type Action = "approve" | "start" | "stop" | "log" | "revoke";
+type Action = "approve" | "login" | "start" | "stop" | "log" | "revoke";
 
 /** A server and its folder, as a command is about them. */
 interface Meant {
@@ -54,6 +54,7 @@ const DEEDS: Readonly<Record<Action, Deed>> = {
     fits: ({ state }) => ["unapproved", "changed", "untrusted"].includes(state),
     run: approve,
   },
+  login: { title: "Sign In…", icon: "key", fits: ({ state }) => state === "needs-auth", run: login },
   start: { title: "Start", icon: "play", fits: ({ state }) => ["stopped", "failed"].includes(state), run: start },
   stop: { title: "Stop", icon: "debug-stop", fits: isRunning, run: stop },
   log: { title: "Show Log", icon: "output", fits: ({ log }) => log !== undefined, run: showLog },
@@ -264,7 +265,10 @@ async function start(tools: Tools, { place, server }: Meant): Promise<void> {
   const { name } = server;
   const started = await tools.request(`starting ${name}`, "nexus/mcp/start", { workspaceFolder, name });
   if (started.state === "ready") {
-    const cost = `${plural(started.tools?.length ?? 0, "tool")}, ${tokensText(started)} in every request of @nexus`;
+    const when = started.tools?.some(({ deferred }) => deferred === true)
+      ? "once the model has found them"
+      : "in every request of @nexus";
+    const cost = `${plural(started.tools?.length ?? 0, "tool")}, ${tokensText(started)} ${when}`;
     void vscode.window.showInformationMessage(`The MCP server ${name} is ready: ${cost}.`);
     return;
   }
@@ -274,6 +278,14 @@ async function start(tools: Tools, { place, server }: Meant): Promise<void> {
   void vscode.window.showWarningMessage(text, ...offered).then(async (chosen) => {
     if (chosen === log) await showLog(tools, { place, server: started });
   });
+}
+
+/** The daemon has the page of the sign-in opened; the answer comes when the user is done there. */
+async function login(tools: Tools, { place, server }: Meant): Promise<void> {
+  const { workspaceFolder } = place;
+  const { name } = server;
+  await tools.request(`waiting for your sign-in to ${name}`, "nexus/mcp/login", { workspaceFolder, name });
+  void vscode.window.showInformationMessage(`You are signed in to the MCP server ${name}.`);
 }
 
 async function stop(tools: Tools, { place, server }: Meant): Promise<void> {

@@ -70,10 +70,12 @@ def _of_state(state: dict[str, Any]) -> McpFile:
 
 def _refused_by_lists(name: str, entry: Mapping[str, Any], settings: AssistantSettings) -> str | None:
     """Why the lists of allowed and denied servers keep a server from starting."""
-    denied = [each for value in settings.each("deniedMcpServers") for each in value]
+    denied = [
+        each for value in settings.each("deniedMcpServers") if isinstance(value, list) for each in value
+    ]
     if any(_stands_for(each, name, entry) for each in denied):
         return "`deniedMcpServers` leaves it out."
-    lists = list(settings.each("allowedMcpServers"))
+    lists = [value for value in settings.each("allowedMcpServers") if isinstance(value, list)]
     allowed = [each for value in lists for each in value]
     if lists and not any(_stands_for(each, name, entry) for each in allowed):
         return "`allowedMcpServers` does not name it."
