@@ -6,6 +6,7 @@
 """
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -114,13 +115,13 @@ def check_text(disk: Disk, path: str, *, is_rule: bool) -> Iterator[Problem]:
         fix = Fix("Write `***`", (Edit(Span(text.index("---"), text.index("---") + 3), "***"),))
         yield Problem(path, Span(0, end), NO_EFFECT, Severity.WARNING, message=message, fix=fix)
     for name, program in _OF_OTHERS.items():
-        if is_rule and name in fields and "paths" not in fields:
-            start = text.index(name)
+        key = re.search(rf"^{name}(?=\s*:)", text, re.MULTILINE)
+        if is_rule and key is not None and name in fields and "paths" not in fields:
             message = (
                 f"`{name}` is a field of {program}. Claude Code does not heed it: this rule is sent with "
                 "every request. `paths` names the files that a rule is for."
             )
-            span = Span(start, start + len(name))
+            span = Span(*key.span())
             meant = None if name == "alwaysApply" else Fix("Write `paths`", (Edit(span, "paths"),))
             yield Problem(path, span, NO_EFFECT, Severity.WARNING, message=message, fix=meant)
             return

@@ -66,7 +66,7 @@ def read_mcp_file(disk: Disk, path: str) -> McpFile:
     skipped: dict[str, str] = {}
     problems: list[Problem] = []
     for name, entry in servers.items():
-        problem = _entry_problem(document, name, entry) or _sentence_problem(disk, document, name)
+        problem = _entry_problem(document, name, entry) or _sentence_problem(document, name, entry)
         if problem is not None:
             skipped[name] = problem.message
             problems.append(problem)
@@ -130,10 +130,11 @@ def _entry_problem(document: JsonDocument, name: str, entry: Any) -> Problem | N
     return Problem(document.path, place, "assistant.no-effect", Severity.WARNING, message=message, fix=fix)
 
 
-def _sentence_problem(disk: Disk, document: JsonDocument, name: str) -> Problem | None:
-    """A command with its arguments in one text: no program has such a name."""
-    command = document.value["mcpServers"][name].get("command", "")
-    if len(command.split()) < 2 or disk.is_file(command):
+def _sentence_problem(document: JsonDocument, name: str, entry: dict[str, Any]) -> Problem | None:
+    """A command with its arguments in one text. A path may have blanks in it, and a name has none."""
+    command = entry["command"] if entry.get("type", "stdio") == "stdio" else ""
+    first, *others = command.split() or [""]
+    if not others or any(mark in first for mark in "/\\$"):
         return None
     place = document.span(("mcpServers", name, "command"))
     message = f"Claude Code cannot start {name!r}: `command` is one program. Put the rest into `args`."

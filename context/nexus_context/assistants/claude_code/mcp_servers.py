@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -23,10 +22,11 @@ from nexus_context.assistants.reading.model import (
     Surroundings,
 )
 from nexus_context.assistants.reading.servers import server_names
-from nexus_context.assistants.reading.settings import read_json, texts_of
+from nexus_context.assistants.reading.settings import texts_of
 from nexus_context.assistants.reading.working_tree import find_working_tree, parents
 
 PAGE = "https://code.claude.com/docs/en/mcp"
+_NAME = "serverName"
 _ASKS = "Claude Code asks the user first; `claude -p` starts it without asking."
 
 
@@ -42,8 +42,10 @@ def _read_servers(disk: Disk, settings: AssistantSettings) -> Iterator[Assistant
     project = _project_state(disk, surroundings, state)
     settings = replace(settings, files=(*settings.files, AssistantSettingsFile(state_path, "local", project)))
     disabled = set(texts_of(project.get("disabledMcpServers")))
-    for name in server_names(read_json(disk, managed)):
-        yield AssistantServer(name, managed, "managed")
+    theirs = read_mcp_file(disk, managed)
+    for name, entry in theirs.servers.items():
+        reason = theirs.skipped.get(name) or _refused_by_lists(name, entry, settings, is_managed=True)
+        yield AssistantServer(name, managed, "managed", start="off" if reason else "starts", reason=reason)
     files: list[tuple[Scope, str, McpFile]] = [("local", state_path, _of_state(project))]
     for directory in parents(surroundings.folder):
         path = os.path.join(directory, NAME)
@@ -55,10 +57,8 @@ def _read_servers(disk: Disk, settings: AssistantSettings) -> Iterator[Assistant
             start, reason = _start_of(name, settings if path != state_path else None)
             if name in disabled:
                 start, reason = "off", "The user switched it off in this folder."
-            if reason_of_list := _refused_by_lists(name, entry, settings):
-                start, reason = "off", reason_of_list
-            if name in file.skipped:
-                start, reason = "off", file.skipped[name]
+            if refusal := file.skipped.get(name) or _refused_by_lists(name, entry, settings):
+                start, reason = "off", refusal
             if only_managed:
                 start, reason = "off", "The organization allows only the servers of managed-mcp.json."
             yield AssistantServer(name, path, scope, start=start, reason=reason)
@@ -68,30 +68,56 @@ def _of_state(state: dict[str, Any]) -> McpFile:
     return McpFile({name: state["mcpServers"][name] for name in server_names(state)})
 
 
-def _refused_by_lists(name: str, entry: Mapping[str, Any], settings: AssistantSettings) -> str | None:
-    """Why the lists of allowed and denied servers keep a server from starting."""
-    denied = [
-        each for value in settings.each("deniedMcpServers") if isinstance(value, list) for each in value
-    ]
+def _refused_by_lists(
+    name: str, entry: Mapping[str, Any], settings: AssistantSettings, *, is_managed: bool = False
+) -> str | None:
+    """Why the lists of allowed and denied servers keep a server from starting.
+
+    Servers of the organization's file need not be allowed. Once a list of allowed servers names commands, a
+    process is allowed by its command alone, and so is an address once it names addresses.
+    """
+    denied = _entries_of(settings, "deniedMcpServers")
     if any(_stands_for(each, name, entry) for each in denied):
         return "`deniedMcpServers` leaves it out."
-    lists = [value for value in settings.each("allowedMcpServers") if isinstance(value, list)]
-    allowed = [each for value in lists for each in value]
-    if lists and not any(_stands_for(each, name, entry) for each in allowed):
+    allowed = _entries_of(settings, "allowedMcpServers")
+    if is_managed or not any(isinstance(each, list) for each in settings.each("allowedMcpServers")):
+        return None
+    kind = "serverUrl" if entry.get("url") and not entry.get("command") else "serverCommand"
+    decisive = [each for each in allowed if kind in each] or [each for each in allowed if _NAME in each]
+    if not any(_stands_for(each, name, entry) for each in decisive):
         return "`allowedMcpServers` does not name it."
     return None
 
 
-def _stands_for(each: Any, name: str, entry: Mapping[str, Any]) -> bool:
+def _entries_of(settings: AssistantSettings, key: str) -> list[Mapping[str, Any]]:
+    lists = (value for value in settings.each(key) if isinstance(value, list))
+    return [each for value in lists for each in value if isinstance(each, Mapping)]
+
+
+def _stands_for(each: Mapping[str, Any], name: str, entry: Mapping[str, Any]) -> bool:
     """Whether an entry of these lists is about a server: by its name, its command, or its address."""
-    if not isinstance(each, Mapping):
-        return False
     if "serverCommand" in each:
-        return bool(each["serverCommand"] == [entry.get("command"), *(entry.get("args") or ())])
+        return bool(each["serverCommand"] == [entry.get("command"), *texts_of(entry.get("args"))])
     if "serverUrl" in each:
-        pattern = ".*".join(map(re.escape, str(each["serverUrl"]).split("*")))
-        return re.fullmatch(pattern, str(entry.get("url"))) is not None
-    return bool(each.get("serverName") == name)
+        return _fits(str(each["serverUrl"]), str(entry.get("url")))
+    return bool(each.get(_NAME) == name)
+
+
+def _fits(pattern: str, text: str) -> bool:
+    """Whether a text is like a pattern, in which `*` is any text; takes linear time."""
+    first, *others = pattern.split("*")
+    if not others:
+        return pattern == text
+    *pieces, last = others
+    at, end = len(first), len(text) - len(last)
+    if at > end or not (text.startswith(first) and text.endswith(last)):
+        return False
+    for piece in pieces:
+        found = text.find(piece, at, end)
+        if found < 0:
+            return False
+        at = found + len(piece)
+    return True
 
 
 def _project_state(disk: Disk, surroundings: Surroundings, state: dict[str, Any]) -> dict[str, Any]:
@@ -109,7 +135,7 @@ def _start_of(name: str, settings: AssistantSettings | None) -> tuple[Start, str
         return "starts", None
     if any(name in _names_of(each) for each in settings.each("disabledMcpjsonServers")):
         return "off", "`disabledMcpjsonServers` leaves it out."
-    if True in settings.each("enableAllProjectMcpServers") or any(
+    if settings.value("enableAllProjectMcpServers") is True or any(
         name in _names_of(each) for each in settings.each("enabledMcpjsonServers")
     ):
         return "starts", None

@@ -232,9 +232,8 @@ def _directories(walk: _Walk) -> Iterator[tuple[str, bool]]:
 
 def _kept_notes(walk: _Walk) -> Iterator[_Memory]:
     """The index of the notes that Claude Code keeps for the repository."""
-    if is_set(walk.settings.where, "CLAUDE_CODE_DISABLE_AUTO_MEMORY") or any(
-        each is False for each in walk.settings.each("autoMemoryEnabled")
-    ):
+    is_off = walk.settings.value("autoMemoryEnabled") is False
+    if is_off or is_set(walk.settings.where, "CLAUDE_CODE_DISABLE_AUTO_MEMORY"):
         return
     directory = walk.settings.value("autoMemoryDirectory")
     if directory and (directory.startswith(("/", "~/")) or os.path.isabs(directory)):

@@ -31,6 +31,7 @@ from nexus_context.assistants.reading.model import (
 from nexus_context.assistants.reading.settings import read_document
 from nexus_context.assistants.reading.working_tree import find_working_tree, parents
 from nexus_context.config.check import Node, conform, schema_text
+from nexus_context.config.fast_check import COMMENT_PREFIX
 from nexus_context.config.fixes import meant
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.text.json import JsonDocument, Pointer
@@ -39,7 +40,8 @@ VERSION = "2.1.330"
 MANAGED = {"darwin": "/Library/Application Support/ClaudeCode", "win32": "C:\\Program Files\\ClaudeCode"}
 SCHEMA = str(Path(__file__).with_name("settings.schema.json"))
 NO_EFFECT = "assistant.no-effect"
-_RULE = re.compile(r"(?:[A-Z]\w*|mcp__\w[\w*-]*)(?:\(.+\))?", re.DOTALL)
+_RULE = re.compile(r"mcp__[^()]*|[^a-z()][^()]*(?:\(.+\))?", re.DOTALL)
+_TOO_WIDE = ("*", "mcp__*")  # to be allowed
 _RULES = ("allow", "ask", "deny")
 _NEEDED = {
     "command": "command",
@@ -53,7 +55,7 @@ def read_settings(disk: Disk, surroundings: Surroundings) -> AssistantSettings:
     """The settings in a folder."""
     files: list[AssistantSettingsFile] = []
     problems: list[Problem] = []
-    for path, scope in _settings_places(disk, surroundings):
+    for path, scope in _settings_places(disk, surroundings).items():
         document = read_document(disk, path)
         found = [] if document is None else list(_check(document))
         problems += found
@@ -85,15 +87,17 @@ def is_set(surroundings: Surroundings, name: str) -> bool:
     return surroundings.environ.get(name, "").strip().lower() in ("1", "true", "yes", "on")
 
 
-def _settings_places(disk: Disk, surroundings: Surroundings) -> Iterator[tuple[str, Scope]]:
+def _settings_places(disk: Disk, surroundings: Surroundings) -> dict[str, Scope]:
+    """The paths of settings; in the user's home, the user's file is the folder's, too."""
     folder = surroundings.folder
     repository = find_working_tree(disk, folder)
-    yield os.path.join(config_directory(surroundings), "settings.json"), "user"
-    yield os.path.join(folder, ".claude", "settings.json"), "project"
+    places: dict[str, Scope] = {os.path.join(config_directory(surroundings), "settings.json"): "user"}
+    places.setdefault(os.path.join(folder, ".claude", "settings.json"), "project")
     if repository is not None and repository.main != repository.root:
-        yield os.path.join(repository.main, ".claude", "settings.local.json"), "local"
-    yield os.path.join(folder, ".claude", "settings.local.json"), "local"
-    yield os.path.join(managed_directory(), "managed-settings.json"), "managed"
+        places[os.path.join(repository.main, ".claude", "settings.local.json")] = "local"
+    places[os.path.join(folder, ".claude", "settings.local.json")] = "local"
+    places[os.path.join(managed_directory(), "managed-settings.json")] = "managed"
+    return places
 
 
 def _variables(settings: AssistantSettings) -> dict[str, str]:
@@ -117,7 +121,12 @@ def _check(document: JsonDocument) -> Iterator[Problem]:
     yield from _left_out(document, value)
     known = _schema()["void"]["properties"]
     for key in value:
-        if key not in known:
+        if key.startswith(COMMENT_PREFIX):
+            continue
+        if key == "mcpServers":
+            message = "Claude Code reads no servers here. Those of a project are in `.mcp.json`."
+            yield _no_effect(document, (key,), message)
+        elif key not in known:
             message = f"Claude Code {VERSION} has no setting `{key}`: it has no effect."
             yield _no_effect(document, (key,), message + _hint(key, known))
         elif key in _schema()["notModelled"]:
@@ -144,7 +153,8 @@ def _left_out(document: JsonDocument, value: dict[str, Any]) -> Iterator[Problem
         yield replace(each, code=NO_EFFECT, severity=Severity.WARNING, message=message)
     rules = value.get("permissions") or {}
     for kind, at, rule in ((name, *each) for name in _RULES for each in enumerate(rules.get(name) or ())):
-        if isinstance(rule, str) and not _RULE.fullmatch(rule):
+        is_too_wide = kind == "allow" and rule in _TOO_WIDE
+        if isinstance(rule, str) and (is_too_wide or not _RULE.fullmatch(rule)):
             message = "Claude Code leaves this rule out. Write `Tool` or `Tool(what)`: `Bash(ls:*)`."
             span = document.span(("permissions", kind, at))
             yield Problem(document.path, span, NO_EFFECT, Severity.WARNING, message=message)

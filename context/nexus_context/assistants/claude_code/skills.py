@@ -31,7 +31,9 @@ def claude_skills(disk: Disk, settings: AssistantSettings) -> Iterator[SentBlock
     found: dict[str, str] = {}
     for directory in _directories(disk, settings.where, "skills"):
         for name, _ in disk.entries(directory):
-            found.setdefault(name, os.path.join(directory, name, SKILL))
+            path = os.path.join(directory, name, SKILL)
+            if disk.is_file(path):
+                found.setdefault(name, path)
     user, *projects = _directories(disk, settings.where, "commands")
     for directory in (*projects, user):
         for path, name in _command_files(disk, directory, ()):

@@ -15,9 +15,17 @@ def read_json(disk: Disk, path: str) -> dict[str, Any]:
 
 
 def read_document(disk: Disk, path: str) -> JsonDocument | None:
-    """A JSON file with the places of its values, None if there is none."""
+    """A JSON file with the places of its values, None if there is none.
+
+    A blank stands for a byte order mark, so that the places are those in the file.
+    """
     text = disk.text(path)
-    return None if text is None else jsontext.parse(path, text.removeprefix("\ufeff"))
+    return None if text is None else jsontext.parse(path, without_mark(text))
+
+
+def without_mark(text: str) -> str:
+    """A text with a blank in place of a byte order mark."""
+    return f" {text[1:]}" if text.startswith("\ufeff") else text
 
 
 def texts_of(value: Any) -> list[str]:

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from nexus_context.assistants.reading.disk import Disk
+from nexus_context.assistants.reading.settings import without_mark
 from nexus_context.errors import Span
 
 Pointer = tuple[str | int, ...]
@@ -29,7 +30,7 @@ _PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)\Z")
 
 def read_toml(disk: Disk, path: str) -> "TomlDocument":
     """A TOML file; of one that is missing the text is empty."""
-    return TomlDocument(path, (disk.text(path) or "").removeprefix("\ufeff"))
+    return TomlDocument(path, without_mark(disk.text(path) or ""))
 
 
 class TomlDocument:

@@ -37,6 +37,8 @@ def test_what_a_wrong_value_does_in_the_program(row: dict[str, Any], tmp_path: P
     assert ("assistant.void" in codes) == (row["effect"] == "void")
     if row["effect"] == "skipped":
         assert "assistant.no-effect" in codes
+    elif "permissions" in row.get("settings", {}):
+        assert "assistant.no-effect" not in codes  # a rule that counts is never called dead
     counts = [file.values for file in settings.files if file.scope == "project"] != [{}]
     assert counts == (row["effect"] != "void")
 
@@ -165,3 +167,24 @@ def test_a_file_that_is_cut_anywhere_is_void(cut: int, tmp_path: Path) -> None:
     settings, problems = check(text[:cut], tmp_path)
     assert [file.values for file in settings.files if file.values] == []
     assert len(problems) == (cut > 0), problems
+
+
+def test_a_byte_order_mark_moves_no_place(tmp_path: Path) -> None:
+    _, problems = check('\ufeff{"model": 5}', tmp_path)
+    assert [each[:2] for each in problems] == [("5", "assistant.void")]
+
+
+def test_in_the_home_directory_a_file_is_read_once(tmp_path: Path) -> None:
+    tree = write_fixture('//- /home/.claude/settings.json\n{"model": 5}\n', tmp_path)
+    settings = read_settings(Disk(), Surroundings(tree.path("/home"), tree.path("/home"), {}))
+    assert len(settings.problems) == 1
+
+
+@pytest.mark.parametrize("value", [{"_comment": "why"}, {"_comment-2": 5}])
+def test_a_comment_is_no_setting(value: dict[str, Any], tmp_path: Path) -> None:
+    assert check(json.dumps(value), tmp_path)[1] == []
+
+
+def test_servers_are_not_in_settings(tmp_path: Path) -> None:
+    ((place, _, *said),) = check('{"mcpServers": {}}', tmp_path)[1]
+    assert (place, said[-1]) == ('"mcpServers"', "Those of a project are in `.mcp.json`.")

@@ -145,6 +145,7 @@ def test_words_that_can_be_paths(word: str, tmp_path: Path) -> None:
             snapshot([("---", "Front matter counts only in the first line.", "Put the comment below it.")]),
         ),
         (".claude/rules/a.md", "---\npaths: src/**\n---\nX\n", snapshot([])),
+        (".claude/rules/a.md", "---\ndescription: which globs are good\n---\nX\n", snapshot([])),
     ],
 )
 def test_what_does_not_count(name: str, text: str, expected: list[tuple[str, ...]], tmp_path: Path) -> None:
@@ -175,3 +176,14 @@ def test_a_reason_names_what_decided(tree: str, expected: list[str], tmp_path: P
     fixture = write_fixture(tree, tmp_path)
     profile = read_profile("claude-code", Surroundings(fixture.path("/work"), fixture.path("/home"), {}))
     assert [each.reason for each in profile.ignored] == expected
+
+
+def test_a_field_is_found_where_it_stands(tmp_path: Path) -> None:
+    text = "---\ndescription: which globs are good\nglobs: '*.py'\n---\nX\n"
+    tree = write_fixture(AROUND, tmp_path)
+    path = Path(tree.path("/work/.claude/rules/a.md"))
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    profile = read_profile("claude-code", Surroundings(tree.path("/work"), tree.path("/home"), {}))
+    (edit,) = [edit for each in profile.problems if each.fix for edit in each.fix.edits]
+    assert text[: edit.span.start].endswith("are good\n")

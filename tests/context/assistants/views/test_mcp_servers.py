@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -150,6 +151,49 @@ def test_a_large_state_of_claude_code_takes_nothing_from_the_files(tmp_path: Pat
     profile = read_profile("claude-code", Surroundings(tree.path("/work"), tree.path("/home"), {}))
     assert [part.path for part in profile.parts if part.path] == [tree.path("/work/CLAUDE.md")]
     assert [each.name for each in profile.servers] == ["one"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"deniedMcpServers": [{"serverName": "b"}]}, "on off on"),
+        ({"deniedMcpServers": [{"serverCommand": ["x", "1"]}]}, "off on on"),
+        ({"deniedMcpServers": [{"serverUrl": "https://*.example/*"}]}, "on on off"),
+        ({"deniedMcpServers": 5, "allowedMcpServers": "a"}, "on on on"),
+        ({"allowedMcpServers": []}, "off off off"),
+        ({"allowedMcpServers": [{"serverName": "a"}, {"serverName": "c"}]}, "on off on"),
+        # once a command is named, processes are allowed by their command alone; addresses still by name
+        ({"allowedMcpServers": [{"serverName": "a"}, {"serverCommand": ["y"]}]}, "off on off"),
+        ({"allowedMcpServers": [{"serverName": "c"}, {"serverUrl": "https://b.example/"}]}, "off off off"),
+        ({"allowedMcpServers": [{"serverName": "a"}, {"serverUrl": "https://*"}]}, "on off on"),
+    ],
+    ids=str,
+)
+def test_lists_of_allowed_and_denied_servers(settings: Any, expected: str, tmp_path: Path) -> None:
+    url = {"type": "http", "url": "https://a.example/mcp"}
+    servers = {"a": {"command": "x", "args": ["1"]}, "b": {"command": "y", "args": 5}, "c": url}
+    tree = write_fixture("//- /work/x\n//- /home/x\n", tmp_path)
+    write_file(tmp_path / "home/.claude.json", json.dumps({"mcpServers": servers}))
+    write_file(tmp_path / "home/.claude/settings.json", json.dumps(settings))
+    found = read_servers(
+        "claude-code",
+        PROGRAMS["claude-code"].settings(Disk(), Surroundings(tree.path("/work"), tree.path("/home"), {})),
+    )
+    assert " ".join("off" if each.start == "off" else "on" for each in found) == expected
+
+
+@pytest.mark.parametrize("stars", [1, 8, 400])
+def test_a_pattern_of_addresses_takes_no_time(stars: int, tmp_path: Path) -> None:
+    pattern = "*a" * stars + "b"
+    tree = write_fixture("//- /work/x\n//- /home/x\n", tmp_path)
+    write_file(
+        tmp_path / "work/.claude/settings.json", json.dumps({"deniedMcpServers": [{"serverUrl": pattern}]})
+    )
+    server = {"type": "http", "url": "a" * 60}
+    write_file(tmp_path / "work/.mcp.json", json.dumps({"mcpServers": {"a": server}}))
+    surroundings = Surroundings(tree.path("/work"), tree.path("/home"), {})
+    (found,) = read_servers("claude-code", PROGRAMS["claude-code"].settings(Disk(), surroundings))
+    assert found.start == "asks"
 
 
 def test_unsaved_settings_count(tmp_path: Path) -> None:
