@@ -8,6 +8,8 @@ import msgspec
 
 from nexus_context.config.package_runners import explain_unpinned, find_unpinned
 from nexus_context.config.picked_model import with_choice
+from nexus_context.conversation.message import Message, text_of
+from nexus_context.conversation.shortening import shorten_message
 from nexus_context.conversation.tools import name_of
 from nexus_context.disk.files import exists
 from nexus_context.errors import RequestError
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from nexus_daemon.windows.connection import Connection
     from nexus_daemon.windows.live_folder import LiveFolder
 
+RESULT_SHARE = 4
+"""One answer of a tool may take the fourth part of what a request may take; more of it is shortened."""
 LARGEST_ANSWER = 4 << 20  # bytes of JSON
 
 
@@ -290,13 +294,15 @@ def _search(snapshot: Snapshot, offered: list[OfferedTool], query: str) -> proto
 def _call_result(
     snapshot: Snapshot, answer: dict[str, Any], call: protocol.ServerCallParams
 ) -> protocol.ServerCallResult:
-    _, counter = lazy.models.model_of(snapshot, None)
+    room = server_costs.room_of(snapshot)
     content = [part for part in answer.get("content", ()) if isinstance(part, dict)]
     if len(msgspec.json.encode(content)) > LARGEST_ANSWER:
         raise RequestError(
             f"The answer of the tool has more than {LARGEST_ANSWER >> 20} MiB. Ask it for less.",
             code="mcp-answer-too-large",
         )
-    tokens = sum(counter.count(part["text"]) for part in content if isinstance(part.get("text"), str))
-    text = result_text(call.server, call.tool, content)
-    return protocol.ServerCallResult(content, answer.get("isError") is True, tokens, text)
+    tokens = sum(room.counter.count(part["text"]) for part in content if isinstance(part.get("text"), str))
+    whole = Message(role="tool", content=result_text(call.server, call.tool, content))
+    limit = room.available // RESULT_SHARE
+    shown, _ = shorten_message(whole, room.counter.count(text_of(whole)), limit, room.counter)
+    return protocol.ServerCallResult(content, answer.get("isError") is True, tokens, text_of(shown))

@@ -138,7 +138,8 @@ class ServerCallResult(Wire, frozen=True):
     content: list[dict[str, Any]]  # the parts of the answer as the server sent them
     is_error: bool  # whether the tool says that it failed
     tokens: int  # tokens of the texts of the answer
-    text: str  # the answer for a model: its texts, marked as data of the server
+    # the answer for a model: its texts, marked as data of the server; the middle of a long one is left out
+    text: str
 
 
 class ToolSearchParams(FolderParams, frozen=True, kw_only=True):

@@ -60,10 +60,10 @@ async def connect(
             transport: Any = stdio_transport(launch, environ, log=log, guard=guard, ended=ended)
         elif launch.transport == "sse":
             headers = launch.sent_headers(environ)
-            auth = SavedTokens(launch, environ, refused=refused)
+            auth = SavedTokens(launch, environ, log=log, refused=refused)
             transport = sse_client(launch.url, headers, auth=auth, httpx_client_factory=http_client)
         else:
-            auth = SavedTokens(launch, environ, refused=refused)
+            auth = SavedTokens(launch, environ, log=log, refused=refused)
             client = await stack.enter_async_context(http_client(launch.sent_headers(environ), auth=auth))
             transport = streamable_http_client(launch.url, http_client=client)
         session = Client(

@@ -102,6 +102,7 @@ class FolderServers:
         self._guard = ProcessGuard()
         self._running: dict[RunKey, RunningServer] = {}
         self._users: dict[RunKey, set[Folder]] = {}
+        self._sign_ins: dict[str, asyncio.Future[None]] = {}  # under way, by the hash of the launch
         self._states = WeakKeyDictionary[Folder, dict[str, State]]()  # of servers by name, as last looked at
         self._starting = asyncio.Lock()
         self._is_closed = False
@@ -115,8 +116,9 @@ class FolderServers:
 
     async def _views(self, folder: Folder, snapshot: Snapshot, servers: list[McpServer]) -> list[ServerView]:
         statuses = {key: running.status for key, running in self._running.items()}
+        own = folder.snapshot or snapshot  # an agent's servers are started as those of the folder
         views = await self._workers.run(
-            _read_views, folder.path, snapshot, servers, inputs=self._inputs_of(folder), statuses=statuses
+            _read_views, own, servers, inputs=self._inputs_of(folder), statuses=statuses
         )
         states: dict[str, State] = {view.server.name: view.state for view in views}
         self._states[folder] = {**self._states.get(folder, {}), **states}
@@ -202,13 +204,21 @@ class FolderServers:
         work = _sign_in(launch, self._inputs_of(folder).environ, show_page=page.set_result)
         signing, shown = asyncio.wrap_future(self._thread.submit(work)), asyncio.wrap_future(page)
         either: list[asyncio.Future[Any]] = [signing, shown]
+        self._sign_ins[launch.hash] = signing
         try:
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             if shown.done():
                 await open_page(shown.result())
-            await signing
+            await asyncio.wait({signing})
+            if signing.cancelled():
+                raise RequestError(
+                    f"The sign-in to {name!r} was ended: the server was signed out or may no longer start.",
+                    code="mcp-sign-in-refused",
+                )
+            signing.result()
         finally:
             signing.cancel()
+            self._sign_ins.pop(launch.hash, None)
         await self._end(view.key)
         return await self.start(folder, snapshot, name)
 
@@ -335,10 +345,13 @@ class FolderServers:
                     await self._end(key)
 
     async def follow(self, folder: Folder, snapshot: Snapshot) -> None:
-        """End the servers of a folder that its files no longer name, or that it may no longer start."""
+        """End the servers of a folder that its files no longer name, or that it may no longer start.
+
+        Its agents have no others: they call servers of the folder that they were granted.
+        """
         if any(folder in users for users in self._users.values()):
-            views = await self.views(folder, snapshot)
             may_run = ("stopped", "starting", "ready", "changed", "failed", "needs-auth")
+            views = await self.views(folder, snapshot)
             await self.release(folder, frozenset(view.key for view in views if view.state in may_run))
 
     async def approvals_changed(self, folder: Folder, snapshot: Snapshot) -> None:
@@ -395,6 +408,8 @@ class FolderServers:
 
     async def _end_all(self, launch: Launch) -> None:
         """End the servers of a launch, whatever values they were sent."""
+        if launch.hash in self._sign_ins:
+            self._sign_ins.pop(launch.hash).cancel()
         for key in [key for key in self._users if key.launch_hash == launch.hash]:
             await self._end(key)
         self._report(launch.hash)
@@ -454,14 +469,13 @@ def log_of(launch: Launch, environ: Mapping[str, str]) -> ServerLog:
 
 
 def _read_views(
-    path: str,
     snapshot: Snapshot,
     servers: list[McpServer],
     *,
     inputs: LoadInputs,
     statuses: Mapping[RunKey, "ServerStatus"],
 ) -> list[ServerView]:
-    trusted, approvals = is_trusted(path, inputs), approval_file.read_approvals(inputs.environ)
+    trusted, approvals = is_trusted(snapshot.folder, inputs), approval_file.read_approvals(inputs.environ)
     views = []
     for server in servers:
         try:

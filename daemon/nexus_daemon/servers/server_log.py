@@ -40,6 +40,12 @@ class ServerLog:
 
     def __init__(self, path: str, secrets: Iterable[str]) -> None:
         self.path = path
+        self._secrets: list[str] = []
+        self.last = ""
+        self.add_secrets(secrets)
+
+    def add_secrets(self, secrets: Iterable[str]) -> None:
+        """Cover these values, too, from now on."""
         covered = {
             part
             for secret in secrets
@@ -47,8 +53,7 @@ class ServerLog:
             if len(part) >= SHORTEST_SECRET
         }
         covered |= {quote(secret, safe="") for secret in covered}  # as in an address
-        self._secrets = sorted(covered, key=len, reverse=True)
-        self.last = ""
+        self._secrets = sorted(covered.union(self._secrets), key=len, reverse=True)
 
     def cover(self, text: str) -> str:
         """A text without the secrets of the server."""

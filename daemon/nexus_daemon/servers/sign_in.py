@@ -32,6 +32,7 @@ from nexus_context.servers.launch import Launch
 from nexus_context.text.decoding import decode_as
 from nexus_daemon.servers.http_client import http_client
 from nexus_daemon.servers.redirect_listener import RedirectListener, SignInError, redirect_listener
+from nexus_daemon.servers.server_log import ServerLog
 from nexus_daemon.servers.token_store import load_tokens, save_tokens
 
 SIGN_IN_S = 300.0  # that a person may take
@@ -94,9 +95,15 @@ class _Storage:
 
 
 class SavedTokens(httpx2.Auth):
-    """Sends the saved tokens of a launch, refreshed if need be; sets `refused` if the server answers 401."""
+    """Sends the saved tokens of a launch, refreshed if need be; sets `refused` if the server answers 401.
 
-    def __init__(self, launch: Launch, environ: Mapping[str, str], *, refused: asyncio.Event) -> None:
+    The `log` covers the tokens from then on.
+    """
+
+    def __init__(
+        self, launch: Launch, environ: Mapping[str, str], *, log: ServerLog, refused: asyncio.Event
+    ) -> None:
+        self._log = log
         self._launch, self._refused = launch, refused
         self._signs_in = launch.signs_in and _is_safe(httpx2.URL(launch.url), launch)
         storage = _Storage(launch.hash, environ, is_new=False)
@@ -117,6 +124,8 @@ class SavedTokens(httpx2.Auth):
                     while outgoing is not request:
                         _check_address(outgoing.url, self._launch)
                         outgoing = await flow.asend((yield outgoing))
+                if (tokens := context.current_tokens) is not None:
+                    self._log.add_secrets(filter(None, (tokens.access_token, tokens.refresh_token)))
             sent = request.headers.get("authorization")
             response = yield request
             if response.status_code != 401:

@@ -24,6 +24,7 @@ LARGEST = 1 << 20  # bytes of tokens
 IN_KEYRING = '"keyring"\n'
 
 _hangs = threading.Event()
+_unsure: set[str] = set()  # launches whose tokens the keyring may have beside the file: it answered too late
 
 
 def tokens_file(environ: Mapping[str, str], launch_hash: str) -> str:
@@ -56,7 +57,11 @@ async def save_tokens(environ: Mapping[str, str], launch_hash: str, text: str) -
         keyring.set_password(SERVICE, launch_hash, text)
         return bool(keyring.get_password(SERVICE, launch_hash) == text)  # some forget what they are given
 
-    kept = IN_KEYRING if await _ask_keyring(save) else text
+    was_hanging = _hangs.is_set()
+    is_saved = await _ask_keyring(save)
+    if is_saved is False or (_hangs.is_set() and not was_hanging):
+        _unsure.add(launch_hash)
+    kept = IN_KEYRING if is_saved else text
     await asyncio.to_thread(write_file, tokens_file(environ, launch_hash), kept.encode())
 
 
@@ -70,7 +75,8 @@ async def delete_tokens(environ: Mapping[str, str], launch_hash: str) -> bool:
 
     path = tokens_file(environ, launch_hash)
     text = (await asyncio.to_thread(files.read_text, path, limit=LARGEST)).text
-    is_forgotten = text != IN_KEYRING or bool(await _ask_keyring(delete))
+    may_have_it = text == IN_KEYRING or launch_hash in _unsure
+    is_forgotten = not may_have_it or bool(await _ask_keyring(delete))
     with suppress(FileNotFoundError):
         await asyncio.to_thread(os.unlink, path)
     return is_forgotten

@@ -321,3 +321,24 @@ def test_what_a_server_started_ends_with_it(tmp_path: Path) -> None:
         assert processes_of(groups[0]) == []
 
     check(tmp_path, story)
+
+
+def test_an_agent_calls_the_servers_that_its_parent_granted(tmp_path: Path) -> None:
+    """The same process, also after the folder was loaded again."""
+
+    async def story(servers: Servers) -> None:
+        (servers.directory / "sub").mkdir()
+        where = {"agentId": "worker", "cwd": str(servers.directory / "sub")}
+        await servers.ask("agent/spawn", **where, tools=["mcp__test__*"])
+        await servers.approve()
+        (granted,) = (await servers.ask("mcp/servers", agent="worker"))["servers"]
+        assert (granted["state"], granted["hash"]) == ("stopped", (await servers.server())["hash"])
+        call = {"server": "test", "tool": "alpha", "arguments": {"text": "hi"}, "agent": "worker"}
+        assert (await servers.ask("mcp/call", **call))["content"]
+        (process,) = servers.processes()
+        (servers.directory / "NEXUS.md").write_text("Other words.")
+        await servers.ask("context/preview")
+        assert (await servers.ask("mcp/call", **call))["content"]
+        assert servers.processes() == [process]
+
+    check(tmp_path, story)

@@ -154,6 +154,19 @@ def test_an_answer_for_a_model_is_marked_as_data(tmp_path: Path) -> None:
     check(tmp_path, story)
 
 
+def test_the_middle_of_a_long_answer_is_left_out_for_the_model(tmp_path: Path) -> None:
+    async def story(servers: Servers) -> None:
+        await servers.approve()
+        answer = await servers.call("alpha", text="begin" + " word" * 200_000 + " end")
+        assert len(answer["content"][0]["text"]) > 1_000_000
+        head, _, rest = answer["text"].partition("\n")
+        assert head.startswith("[Data from the tool alpha")
+        assert rest.startswith('{"text": "begin word') and rest.endswith(' end"}')
+        assert 1_000 < len(rest) < 500_000 and "left out" in rest
+
+    check(tmp_path, story)
+
+
 def test_an_agent_has_the_servers_of_its_directory(tmp_path: Path) -> None:
     async def story(servers: Servers) -> None:
         (servers.directory / "sub").mkdir()

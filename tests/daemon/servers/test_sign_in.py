@@ -15,10 +15,11 @@ import pytest
 from keyring.backend import KeyringBackend
 
 from nexus_daemon.servers import sign_in, token_store
+from nexus_daemon.servers.server_log import ServerLog
 from support.protected_server import browse, protected
 from support.server_story import Servers, check
 from support.talk import call
-from support.waiting import wait_until
+from support.waiting import block_until, wait_until
 
 KEY = "key-0123456789abcdef"
 OPEN = "Open this address to sign in: "
@@ -260,3 +261,43 @@ def test_a_keyring_that_hangs_is_asked_once(
     assert Path(token_store.tokens_file(environ, "second")).stat().st_mode & 0o777 == 0o600
     assert not asyncio.run(token_store.delete_tokens(environ, "first"))
     assert asyncio.run(token_store.delete_tokens(environ, "second"))
+
+
+def test_a_keyring_that_answered_too_late_is_asked_before_tokens_count_as_deleted(
+    own_keyring: InMemory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(token_store, "KEYRING_S", 0.2)
+    environ = {"NEXUS_STATE": str(tmp_path)}
+    own_keyring.release.clear()
+    asyncio.run(token_store.save_tokens(environ, "one", "secret"))
+    own_keyring.release.set()  # it takes them after all
+    block_until(lambda: bool(own_keyring.passwords))
+    assert asyncio.run(token_store.delete_tokens(environ, "one")) is False  # it is not asked any more
+    monkeypatch.setattr(token_store, "_hangs", threading.Event())
+    asyncio.run(token_store.save_tokens(environ, "one", "secret"))
+    assert asyncio.run(token_store.delete_tokens(environ, "one")) is True
+    assert own_keyring.passwords == {}
+
+
+def test_a_sign_in_ends_with_the_approval(tmp_path: Path) -> None:
+    with protected(tmp_path) as url:
+
+        async def story(servers: Servers) -> None:
+            await configure(servers, url)
+            await servers.approve()
+            await servers.ask("mcp/start", name="test")
+            await begin(servers)
+            signing = servers.last
+            await servers.ask("mcp/revoke", name="test")
+            error = (await servers.desk.reply(servers.talk, signing))["error"]
+            assert error["data"]["code"] == "mcp-sign-in-refused"
+            assert not any(name.startswith("tokens-") for name in state_files(servers))
+
+        check(tmp_path, story)
+
+
+def test_the_log_covers_tokens_that_are_sent(tmp_path: Path) -> None:
+    log = ServerLog(str(tmp_path / "log"), ["first-secret"])
+    log.add_secrets(["opaque-token-of-nobody"])
+    log.write("first-secret, opaque-token-of-nobody")
+    assert "secret" not in log.last and "opaque" not in log.last

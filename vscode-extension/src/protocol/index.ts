@@ -1476,7 +1476,7 @@ export interface ServerCallResult {
   isError: boolean;
   /** tokens of the texts of the answer */
   tokens: number;
-  /** the answer for a model: its texts, marked as data of the server */
+  /** the answer for a model: its texts, marked as data of the server; the middle of a long one is left out */
   text: string;
 }
 
