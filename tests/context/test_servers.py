@@ -1,6 +1,7 @@
 """MCP servers as values: what an approval is bound to, what a person is shown, what has changed."""
 
 import os
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -10,12 +11,13 @@ import msgspec
 import pytest
 
 from nexus_context.config.mcp import McpServer
-from nexus_context.errors import Span
+from nexus_context.errors import RequestError, Span
 from nexus_context.servers.approvals import Approval, Approvals
 from nexus_context.servers.changes import compare, find_flags
 from nexus_context.servers.definitions import DefinitionsError, ServerDefinitions, checked
 from nexus_context.servers.launch import Launch, LaunchContext, LaunchError, plan_launch
 from nexus_context.servers.offered import offered_tools
+from nexus_context.servers.prompts import prompt_text, prompt_usage, read_arguments
 from nexus_context.servers.result_text import result_text
 
 CANARY = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
@@ -249,3 +251,48 @@ def test_an_answer_is_data_of_its_server_and_says_what_is_no_text() -> None:
         "[resource_link: file:///b",
         ["[part: data]"],
     )
+
+
+PROMPT = {"name": "fix", "arguments": [{"name": "why"}, {"name": "file", "required": True}, {"name": "line"}]}
+
+
+@pytest.mark.parametrize(
+    ("prompt", "usage"),
+    [
+        (PROMPT, "fix FILE [WHY] [LINE]"),
+        ({"name": "go"}, "go"),
+        ({"name": "go", "arguments": "none"}, "go"),
+        ({"name": "go\nsudo", "arguments": [7, {"name": "x"}]}, "go␊sudo [X]"),
+    ],
+)
+def test_the_usage_of_a_prompt_has_its_required_arguments_first(prompt: dict[str, Any], usage: str) -> None:
+    assert prompt_usage(prompt) == usage
+
+
+@pytest.mark.parametrize(
+    ("words", "arguments"),
+    [
+        ("a.py", {"file": "a.py"}),
+        (" a.py   slow ", {"file": "a.py", "why": "slow"}),
+        ("a.py slow 7 or 8 ", {"file": "a.py", "why": "slow", "line": "7 or 8"}),
+        ("", "The prompt 'fix' of the server 'web' is called with: fix FILE [WHY] [LINE]."),
+    ],
+)
+def test_words_are_the_arguments_of_a_prompt(words: str, arguments: dict[str, str] | str) -> None:
+    definitions = ServerDefinitions(prompts=(PROMPT, {"name": "go"}))
+    assert read_arguments("web", definitions, "go", "") == {}
+    if isinstance(arguments, str):
+        with pytest.raises(RequestError, match=re.escape(arguments)):
+            read_arguments("web", definitions, "fix", words)
+    else:
+        assert read_arguments("web", definitions, "fix", words) == arguments
+
+
+def test_the_messages_of_a_prompt_are_one_text() -> None:
+    messages: list[dict[str, Any]] = [
+        {"role": "user", "content": {"type": "text", "text": "Look."}},
+        {"role": "assistant", "content": {"type": "text", "text": "At what?"}},
+        {"role": "user", "content": {"type": "image", "mimeType": "image/png"}},
+        {"role": "user", "content": "odd"},
+    ]
+    assert prompt_text(messages) == "Look.\n\nAssistant: At what?\n\n[image: image/png]\n\n"

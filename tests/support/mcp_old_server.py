@@ -5,7 +5,8 @@ server writes each call to `DIRECTORY/calls`. Special names: `crash` ends the pr
 `flood` answers with 8 MiB, `environment` with the names of the variables, `relist` says that the tools are
 others now, `chatty` says so every 5 ms for 2 s, `noise` prints 2,000 lines that are no messages, `long` one
 line of 40 MiB, `child` starts a process that stays, `endless` has a schema that an answer cannot be held
-against in a lifetime. Each list of its tools is a line of `DIRECTORY/lists`.
+against in a lifetime. Each list of its tools is a line of `DIRECTORY/lists`. It has a prompt, `review`, and a
+resource, `memo://gate`.
 """
 
 import json
@@ -70,7 +71,7 @@ def answer(method: str, params: dict[str, Any]) -> Any:
         case "initialize":
             return {
                 "protocolVersion": "2025-06-18",
-                "capabilities": {"tools": {"listChanged": True}},
+                "capabilities": {"tools": {"listChanged": True}, "prompts": {}, "resources": {}},
                 "serverInfo": {"name": "old", "version": "1.0"},
                 "instructions": "Be brief.",
             }
@@ -93,6 +94,19 @@ def answer(method: str, params: dict[str, Any]) -> Any:
             if params["name"] == "endless":
                 answered["structuredContent"] = {"text": "a" * 60 + "!"}
             return answered
+        case "prompts/list":
+            prompt_arguments = [{"name": "focus"}, {"name": "file", "required": True}]
+            return {"prompts": [{"name": "review", "arguments": prompt_arguments}]}
+        case "prompts/get":
+            call(params["name"], {})
+            content = {"type": "text", "text": f"Review {json.dumps(params.get('arguments'))}."}
+            return {"messages": [{"role": "user", "content": content}], "description": "Reviews a file."}
+        case "resources/list":
+            return {"resources": [{"uri": "memo://gate", "name": "gate"}]}
+        case "resources/read":
+            if params["uri"] == "memo://hang":
+                call("hang", {})
+            return {"contents": [{"uri": params["uri"], "text": "It opens at six."}]}
     return None
 
 

@@ -31,11 +31,34 @@ async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.
     return types.CallToolResult(content=[types.TextContent(text=json.dumps(params.arguments))])
 
 
+async def list_prompts(context: Any, params: Any) -> types.ListPromptsResult:
+    arguments = [types.PromptArgument(name="file", required=True), types.PromptArgument(name="focus")]
+    return types.ListPromptsResult(prompts=[types.Prompt(name="review", arguments=arguments)])
+
+
+async def get_prompt(context: Any, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+    text = types.TextContent(text=f"Review {json.dumps(params.arguments)}.")
+    return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=text)])
+
+
+async def list_resources(context: Any, params: Any) -> types.ListResourcesResult:
+    return types.ListResourcesResult(resources=[types.Resource(uri="memo://gate", name="gate")])
+
+
+async def read_resource(context: Any, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+    contents = types.TextResourceContents(uri=params.uri, text="It opens at six.")
+    return types.ReadResourceResult(contents=[contents])
+
+
 async def main() -> None:
     server: Any = Server(
         "test",
         on_list_tools=list_tools,
         on_call_tool=call_tool,
+        on_list_prompts=list_prompts,
+        on_get_prompt=get_prompt,
+        on_list_resources=list_resources,
+        on_read_resource=read_resource,
         on_subscriptions_listen=ListenHandler(BUS),
         instructions="Be brief.",
     )

@@ -315,6 +315,8 @@ class _Recorder:
             "nexus/mcp/call", {**folder, "server": "notes", "tool": "find_notes", "arguments": arguments}
         )
         self.ask("nexus/mcp/search", {**folder, "query": "find a note"})
+        self.ask("nexus/mcp/prompt", {**folder, "server": "notes", "prompt": "review", "words": "gate.py"})
+        self.ask("nexus/mcp/resource", {**folder, "server": "notes", "uri": "memo://gate"})
         for method in ("nexus/mcp/refresh", "nexus/mcp/stop", "nexus/mcp/revoke"):
             self.ask(method, one)
         self.sign_in(folder)

@@ -1,23 +1,26 @@
-"""The answer of a server's tool as a text for a model.
+"""What a server answered, as a text for a model: that of a tool, or the contents of a resource.
 
 1. Its first line says whose data it is, and that it is no instruction.
 2. Then come its texts as the server sent them. Of a part that is no text, a note says what it is.
 """
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 from nexus_context.folder.prompt import texts
 from nexus_context.text.visible import visible_line
 
 
-def result_text(server: str, tool: str, content: Iterable[dict[str, Any]]) -> str:
+def result_text(
+    server: str, name: str, content: Iterable[dict[str, Any]], *, kind: Literal["tool", "resource"] = "tool"
+) -> str:
     """The text of an answer; `content` are its parts as in MCP."""
-    head = texts.text("server_result").format(tool=visible_line(tool), server=visible_line(server))
-    return "\n".join((head, *(_part_text(part) for part in content)))
+    head = texts.text("server_result").format(kind=kind, name=visible_line(name), server=visible_line(server))
+    return "\n".join((head, *(part_text(part) for part in content)))
 
 
-def _part_text(part: dict[str, Any]) -> str:
+def part_text(part: dict[str, Any]) -> str:
+    """The text of a part; a note in brackets if it has none."""
     resource = part.get("resource")
     text = part.get("text", resource.get("text") if isinstance(resource, dict) else None)
     if isinstance(text, str):

@@ -18,6 +18,7 @@ from nexus_context.folder.snapshot import Snapshot
 from nexus_context.servers.changes import DefinitionChange
 from nexus_context.servers.launch import Launch
 from nexus_context.servers.offered import OfferedTool, count_tools, offered_tools
+from nexus_context.servers.prompts import prompt_text, prompt_usage, read_arguments
 from nexus_context.servers.result_text import result_text
 from nexus_context.tokens import TokenCounter
 from nexus_context.turn import deferral
@@ -109,6 +110,45 @@ async def call(client: "Connection", params: protocol.ServerCallParams) -> proto
     await client.work(_check_permission, snapshot, view, params.tool)
     answer = await client.daemon.servers.call(view, tool=params.tool, arguments=params.arguments)
     return await client.work(_call_result, snapshot, answer, params)
+
+
+async def prompt(client: "Connection", params: protocol.ServerPromptParams) -> protocol.ServerPromptResult:
+    """The text of a prompt of a server, which is started if it does not run.
+
+    The user asks for it and sends it, so it is not marked as data.
+    """
+    folder = client.folders.at(params.workspace_folder)
+    snapshot = await resolve.snapshot_of(client, folder, params.agent)
+    view = await client.daemon.servers.start(folder, snapshot, params.server)
+    words = params.words
+    arguments = params.arguments
+    if words is not None:
+        arguments = read_arguments(params.server, view.definitions, params.prompt, words)
+    answer = await client.daemon.servers.prompt(view, params.prompt, arguments)
+
+    def build() -> protocol.ServerPromptResult:
+        text = prompt_text(_checked_parts(answer, "messages"))
+        shown, tokens = _shortened(snapshot, text)
+        return protocol.ServerPromptResult(text=shown, tokens=tokens, description=answer.get("description"))
+
+    return await client.work(build)
+
+
+async def resource(
+    client: "Connection", params: protocol.ServerResourceParams
+) -> protocol.ServerResourceResult:
+    """The contents of a resource of a server, which is started if it does not run."""
+    folder = client.folders.at(params.workspace_folder)
+    snapshot = await resolve.snapshot_of(client, folder, params.agent)
+    view = await client.daemon.servers.start(folder, snapshot, params.server)
+    answer = await client.daemon.servers.resource(view, params.uri)
+
+    def build() -> protocol.ServerResourceResult:
+        contents = _checked_parts(answer, "contents")
+        text = result_text(params.server, params.uri, contents, kind="resource")
+        return protocol.ServerResourceResult(*_shortened(snapshot, text))
+
+    return await client.work(build)
 
 
 async def server(client: "Connection", params: protocol.ServerParams) -> protocol.ServerInfo:
@@ -254,6 +294,7 @@ def _build(
         tools=tools,
         instructions=definitions.instructions or None,
         prompts=[str(each.get("name")) for each in definitions.prompts],
+        prompt_usages=[prompt_usage(each) for each in definitions.prompts],
         resources=[str(each.get("uri")) for each in definitions.resources],
     )
 
@@ -294,15 +335,28 @@ def _search(snapshot: Snapshot, offered: list[OfferedTool], query: str) -> proto
 def _call_result(
     snapshot: Snapshot, answer: dict[str, Any], call: protocol.ServerCallParams
 ) -> protocol.ServerCallResult:
-    room = server_costs.room_of(snapshot)
-    content = [part for part in answer.get("content", ()) if isinstance(part, dict)]
-    if len(msgspec.json.encode(content)) > LARGEST_ANSWER:
+    counter = server_costs.room_of(snapshot).counter
+    content = _checked_parts(answer, "content")
+    tokens = sum(counter.count(part["text"]) for part in content if isinstance(part.get("text"), str))
+    shown, _ = _shortened(snapshot, result_text(call.server, call.tool, content))
+    return protocol.ServerCallResult(content, answer.get("isError") is True, tokens, shown)
+
+
+def _checked_parts(answer: dict[str, Any], key: str) -> list[dict[str, Any]]:
+    """The parts of an answer; RequestError if they are too large to be passed on."""
+    parts = [part for part in answer.get(key, ()) if isinstance(part, dict)]
+    if len(msgspec.json.encode(parts)) > LARGEST_ANSWER:
         raise RequestError(
-            f"The answer of the tool has more than {LARGEST_ANSWER >> 20} MiB. Ask it for less.",
+            f"The answer of the server has more than {LARGEST_ANSWER >> 20} MiB. Ask it for less.",
             code="mcp-answer-too-large",
         )
-    tokens = sum(room.counter.count(part["text"]) for part in content if isinstance(part.get("text"), str))
-    whole = Message(role="tool", content=result_text(call.server, call.tool, content))
+    return parts
+
+
+def _shortened(snapshot: Snapshot, text: str) -> tuple[str, int]:
+    """A text with the middle left out where it is long, and its tokens."""
+    room = server_costs.room_of(snapshot)
     limit = room.available // RESULT_SHARE
-    shown, _ = shorten_message(whole, room.counter.count(text_of(whole)), limit, room.counter)
-    return protocol.ServerCallResult(content, answer.get("isError") is True, tokens, text_of(shown))
+    whole = Message(role="tool", content=text)
+    shown, tokens = shorten_message(whole, room.counter.count(text), limit, room.counter)
+    return text_of(shown), tokens

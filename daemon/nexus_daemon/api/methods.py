@@ -135,6 +135,12 @@ METHODS: dict[str, Method] = {
     "nexus/mcp/search": _method(
         lambda: (protocol.ToolSearchParams, protocol.ToolSearchResult), lambda: api.mcp.search
     ),
+    "nexus/mcp/prompt": _method(
+        lambda: (protocol.ServerPromptParams, protocol.ServerPromptResult), lambda: api.mcp.prompt
+    ),
+    "nexus/mcp/resource": _method(
+        lambda: (protocol.ServerResourceParams, protocol.ServerResourceResult), lambda: api.mcp.resource
+    ),
     "nexus/mcp/call": _method(
         lambda: (protocol.ServerCallParams, protocol.ServerCallResult), lambda: api.mcp.call
     ),

@@ -286,6 +286,29 @@ class FolderServers:
 
         RequestError if the server or the tool may not be called.
         """
+        running = self._ready(view)
+        names = {each["name"] for each in view.definitions.tools} if view.definitions else set()
+        if tool not in names:
+            raise RequestError(
+                f"The server {view.server.name!r} has no tool {tool!r}. It has: "
+                f"{', '.join(sorted(names)) or 'none'}.",
+                code="unknown-tool",
+            )
+        call = running.call(tool, arguments, pin=view.pin or "", seconds=CALL_S)
+        return await asyncio.wrap_future(self._thread.submit(call))
+
+    async def prompt(self, view: ServerView, prompt: str, arguments: dict[str, str]) -> dict[str, Any]:
+        """A prompt of a server that was started, as JSON. RequestError as in `call`."""
+        call = self._ready(view).prompt(prompt, arguments, seconds=CALL_S)
+        return await asyncio.wrap_future(self._thread.submit(call))
+
+    async def resource(self, view: ServerView, uri: str) -> dict[str, Any]:
+        """The contents of a resource of a server that was started, as JSON. RequestError as in `call`."""
+        call = self._ready(view).resource(uri, seconds=CALL_S)
+        return await asyncio.wrap_future(self._thread.submit(call))
+
+    def _ready(self, view: ServerView) -> "RunningServer":
+        """The server of a view, which offers what was approved; RequestError if it may not be asked."""
         name = view.server.name
         if view.state == "changed":
             raise RequestError(
@@ -299,14 +322,7 @@ class FolderServers:
             raise RequestError(
                 f"The server {name!r} is not ready. {view.error or ''}".rstrip(), code="mcp-not-ready"
             )
-        names = {each["name"] for each in view.definitions.tools} if view.definitions else set()
-        if tool not in names:
-            raise RequestError(
-                f"The server {name!r} has no tool {tool!r}. It has: {', '.join(sorted(names)) or 'none'}.",
-                code="unknown-tool",
-            )
-        call = running.call(tool, arguments, pin=view.pin or "", seconds=CALL_S)
-        return await asyncio.wrap_future(self._thread.submit(call))
+        return running
 
     async def offered(self, folder: Folder, snapshot: Snapshot, *, starts: bool) -> list[OfferedTool]:
         """The tools that a turn may have: those of servers that may start and offer what was approved.

@@ -110,13 +110,28 @@ class RunningServer:
         client, name = self._connected(), self.launch.name
         if self.status.offered is None or self.status.offered.pin != pin:
             raise CallError(f"The server {name!r} offers other tools than a moment ago.", code="mcp-changed")
-        call = asyncio.ensure_future(client.call_tool(tool, arguments, read_timeout_seconds=seconds))
-        ended = asyncio.ensure_future(self._stop.wait())
+        return await self._answer(client.call_tool(tool, arguments, read_timeout_seconds=seconds))
+
+    async def prompt(self, prompt: str, arguments: dict[str, str], *, seconds: float) -> dict[str, Any]:
+        """A prompt with its arguments filled in, as JSON; CallError if the server does not give it."""
+        return await self._answer(_within(seconds, self._connected().get_prompt(prompt, arguments)))
+
+    async def resource(self, uri: str, *, seconds: float) -> dict[str, Any]:
+        """The contents of a resource, as JSON; CallError if the server does not give them."""
+        return await self._answer(
+            _within(seconds, self._connected().read_resource(uri, cache_mode="refresh"))
+        )
+
+    async def _answer(self, request: Coroutine[Any, Any, Any]) -> dict[str, Any]:
+        """The answer to a request as JSON. CallError if the server ends, or answers with an error."""
+        call, ended = asyncio.ensure_future(request), asyncio.ensure_future(self._stop.wait())
         waiting = {call, ended, self._task}
         try:
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             if not call.done():
-                raise CallError(f"The server {name!r} ended while it was called.", code="mcp-ended")
+                raise CallError(
+                    f"The server {self.launch.name!r} ended while it was called.", code="mcp-ended"
+                )
             answer: dict[str, Any] = call.result().model_dump(mode="json", by_alias=True, exclude_none=True)
             return answer
         except CallError:
@@ -306,6 +321,14 @@ def _ending_of(error: BaseException, log: ServerLog) -> _Ending:
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
     error = group.exceptions[0]
     return _first(error) if isinstance(error, BaseExceptionGroup) else error
+
+
+async def _within(seconds: float, request: Coroutine[Any, Any, Any]) -> Any:
+    """As the SDK has it for tools alone: a time limit, with its error."""
+    try:
+        return await asyncio.wait_for(request, seconds)
+    except TimeoutError:
+        raise MCPError(mcp_types.REQUEST_TIMEOUT, "Request timed out") from None
 
 
 async def _list(client: Client) -> ReviewedDefinitions:

@@ -60,6 +60,8 @@ REPEATABLE = frozenset(
         "nexus/mcp/refresh",
         "nexus/mcp/logout",
         "nexus/mcp/search",
+        "nexus/mcp/prompt",
+        "nexus/mcp/resource",
         "nexus/memory/query",
         "nexus/memory/list",
         "nexus/knowledge/query",

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nexus_context.servers.approvals import approvals_file
-from nexus_daemon.servers import running_server
+from nexus_daemon.servers import folder_servers, running_server
 from support.server_story import NEWEST, SERVER, Servers, check, configure, processes_of
 from support.waiting import wait_until
 
@@ -319,6 +319,43 @@ def test_what_a_server_started_ends_with_it(tmp_path: Path) -> None:
         assert len(processes_of(groups[0])) == 2
         await servers.ask("mcp/stop", name="test")
         assert processes_of(groups[0]) == []
+
+    check(tmp_path, story)
+
+
+@pytest.mark.parametrize("program", [SERVER, NEWEST], ids=lambda path: path.stem)
+def test_prompts_and_resources_of_an_approved_server_are_read(tmp_path: Path, program: Path) -> None:
+    async def story(servers: Servers) -> None:
+        prompt: dict[str, Any] = {"server": "test", "prompt": "review"}
+        resource = {"server": "test", "uri": "memo://gate"}
+        for method, params in (("mcp/prompt", prompt), ("mcp/resource", resource)):
+            assert await servers.refused(method, **params) == "mcp-unapproved"
+        await servers.approve()
+        values = {"file": "gate.py", "focus": "the hinges"}
+        for given in ({"words": "gate.py  the hinges"}, {"arguments": values}):
+            text = (await servers.ask("mcp/prompt", **prompt, **given))["text"]
+            assert json.loads(text.removeprefix("Review ").removesuffix(".")) == values
+        read = await servers.ask("mcp/resource", **resource)
+        head, text = read["text"].split("\n")
+        assert head.startswith("[Data from the resource memo://gate of the MCP server test.")
+        assert (text, read["tokens"] > 20) == ("It opens at six.", True)
+        assert await servers.refused("mcp/prompt", **prompt, words="") == "mcp-missing-argument"
+        unknown = {"server": "test", "prompt": "merge", "words": ""}
+        assert await servers.refused("mcp/prompt", **unknown) == "mcp-unknown-prompt"
+        shown = await servers.server()
+        assert shown["promptUsages"] == ["review FILE [FOCUS]"]
+        await servers.ask("mcp/revoke", name="test")
+        assert await servers.refused("mcp/resource", **resource) == "mcp-unapproved"
+
+    check(tmp_path, story, args=[str(program), str(tmp_path / "a")])
+
+
+def test_a_resource_that_never_comes_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folder_servers, "CALL_S", 0.2)
+
+    async def story(servers: Servers) -> None:
+        await servers.approve()
+        assert await servers.refused("mcp/resource", server="test", uri="memo://hang") == "mcp-slow"
 
     check(tmp_path, story)
 

@@ -7,6 +7,7 @@ import { listAgents, withNextUsage } from "../usage/nextUsage";
 import type { AnswerMetadata } from "./followups";
 import { windowOf } from "./lm";
 import { agentsTable, plain, receiptText, skillsTable, tokens, usageTable } from "./markdown";
+import { listServerPrompts, readServerPrompt } from "./serverPrompts";
 import { freeName, type Mark } from "./threadSession";
 import type { Threads } from "./threads";
 import { receiptAction, undoAction } from "./turn";
@@ -37,15 +38,15 @@ export interface Task {
   isNew?: boolean;
 }
 
-/** A message with skills: the handler runs it as a turn where the chat is. */
-export interface SkillTurn {
-  skills: readonly string[];
+/** The message that a command stands for: the handler runs it as a turn where the chat is. */
+export interface CommandTurn {
   prompt: string;
+  skills?: readonly string[];
 }
 
-type Command = (chat: Chat, call: Call) => Promise<AnswerMetadata | Task | SkillTurn>;
+type Command = (chat: Chat, call: Call) => Promise<AnswerMetadata | Task | CommandTurn>;
 
-export const COMMANDS: Readonly<Record<string, Command>> = { context, compact, fork, agent, skill, init };
+export const COMMANDS: Readonly<Record<string, Command>> = { context, compact, fork, agent, skill, prompt, init };
 
 /** The folder's own agent: always there, and not among the live ones. */
 const MAIN = "main";
@@ -147,7 +148,7 @@ function firstWord(prompt: string): [string, string] {
 
 // ---------------------------------------------------------------- skills
 
-async function skill({ nexus, threads }: Chat, call: Call): Promise<AnswerMetadata | SkillTurn> {
+async function skill({ nexus, threads }: Chat, call: Call): Promise<AnswerMetadata | CommandTurn> {
   const { request, context: history, stream, token } = call;
   const [name, message] = firstWord(request.prompt);
   if (name !== "") {
@@ -160,6 +161,22 @@ async function skill({ nexus, threads }: Chat, call: Call): Promise<AnswerMetada
   const result = await nexus.request("nexus/context/layers", { workspaceFolder: folder, ...agent }, token);
   stream.markdown(skillsTable(result));
   return { kind: "skill", ...(mark === undefined ? {} : { mark }) };
+}
+
+// ---------------------------------------------------------------- prompts of servers
+
+async function prompt({ nexus, threads }: Chat, call: Call): Promise<AnswerMetadata | CommandTurn> {
+  const { request, context: history, stream, token } = call;
+  const mark = threads.markIn(history);
+  const folder = threads.folderOf(mark);
+  const viewed = await threads.agentIn(folder, token);
+  const scope = { folder, token, ...(viewed === undefined ? {} : { agent: viewed.agentId }) };
+  const [name, words] = firstWord(request.prompt);
+  if (name !== "") {
+    return { prompt: await readServerPrompt(nexus, scope, name, words) };
+  }
+  await listServerPrompts(nexus, scope, stream);
+  return { kind: "prompt", ...(mark === undefined ? {} : { mark }) };
 }
 
 // ---------------------------------------------------------------- agents

@@ -4,7 +4,7 @@ import type { Mark } from "./threadSession";
 export interface AnswerMetadata {
   mark?: Mark;
   /** The kind of answer. */
-  kind: "turn" | "context" | "compact" | "fork" | "agent" | "skill" | "init" | "none" | "failed";
+  kind: "turn" | "context" | "compact" | "fork" | "agent" | "skill" | "prompt" | "init" | "none" | "failed";
   /** How full the conversation is, in percent, as the daemon counted. */
   percent?: number;
   /** The context was too long for the model. */
@@ -45,6 +45,7 @@ export function suggestions(answer: AnswerMetadata | undefined): Suggestion[] {
     case "fork":
     case "agent":
     case "skill":
+    case "prompt":
     case "init":
       return [SHOW];
     case "failed":

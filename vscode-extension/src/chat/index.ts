@@ -5,7 +5,7 @@
 import * as vscode from "vscode";
 import { remediesOf, showRemedies } from "../commands/commandContext";
 import type { Focus, NextTurn, Nexus } from "../nexus";
-import { type Call, type Chat, COMMANDS, focusOn, type SkillTurn, type Task } from "./commands";
+import { type Call, type Chat, COMMANDS, type CommandTurn, focusOn, type Task } from "./commands";
 import { complete } from "./complete";
 import { explain, type Failure } from "./failures";
 import { type AnswerMetadata, metadataOf, readAnswer, suggestions } from "./followups";
@@ -84,9 +84,9 @@ async function answer(chat: Talk, call: Call): Promise<vscode.ChatResult> {
 }
 
 /** A turn where the chat is: in its conversation, or with the agent in view. */
-async function talk(chat: Talk, call: Call, skillTurn?: SkillTurn): Promise<vscode.ChatResult> {
+async function talk(chat: Talk, call: Call, commandTurn?: CommandTurn): Promise<vscode.ChatResult> {
   const { request, stream, context } = call;
-  const { prompt, skills } = skillTurn ?? { prompt: request.prompt };
+  const { prompt, skills }: CommandTurn = commandTurn ?? { prompt: request.prompt };
   if (prompt.trim() === "" && request.references.length === 0) {
     stream.markdown("Ask something, or try `/context` to see what the model would be sent.");
     return { metadata: metadataOf({ kind: "none" }) };

@@ -31,10 +31,11 @@ interface Picture {
   data: () => Thenable<Uint8Array>;
 }
 
-/** A prompt with what it refers to. `window` is the model's, in tokens. */
+/** A prompt with what it refers to, and with `resources`. `window` is the model's, in tokens. */
 export async function messageWith(
   prompt: string,
   references: readonly vscode.ChatPromptReference[],
+  resources: readonly Attachment[],
   window: number,
 ): Promise<Attached> {
   const attachments: Attachment[] = [];
@@ -60,7 +61,7 @@ export async function messageWith(
       notes.push(error instanceof Error ? error.message : String(error));
     }
   }
-  const put = withAttachments(prompt, attachments, Math.min(MOST_ROOM, Math.max(0, window)));
+  const put = withAttachments(prompt, [...attachments, ...resources], Math.min(MOST_ROOM, Math.max(0, window)));
   notes.push(...put.cut.map((title) => `${title}: too long, cut`));
   const content = pictures.length === 0 ? put.text : [...textPart(put.text), ...pictures];
   return { content, used, notes };

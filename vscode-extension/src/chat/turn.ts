@@ -28,6 +28,7 @@ import type { Notices } from "./notices";
 import { explainOptions, type ModelOption, modelOptionsOf } from "./parameters";
 import type { Recorder } from "./record";
 import { type Attached, messageWith } from "./references";
+import { readServerResources } from "./serverPrompts";
 import { serverToolsOf } from "./serverTools";
 import type { Mark } from "./threadSession";
 import { type Answer, answerOf, type Tool } from "./toolLoop";
@@ -79,11 +80,12 @@ export async function takeTurn({ nexus, recorder, nextTurn }: Desk, turn: Turn):
   await caughtUp(recorder, turn);
   const { user, instructions } = splitReferences(request.references);
   void nextTurn.learn(instructions, user.length === 0);
-  const attached = await messageWith(promptOf(turn), user, request.model.maxInputTokens);
+  const said = await readServerResources(nexus, turn, request.prompt); // only the user's own words
+  const attached = await messageWith(promptOf(turn), user, said.resources, request.model.maxInputTokens);
   for (const used of attached.used) {
     stream.reference(used);
   }
-  notices.add(attached.notes.map(plain));
+  notices.add([...said.notes, ...attached.notes].map(plain));
   const attachments = await attachmentsOf(instructions);
   const { tools, notes } = toolsOfMessage(request, isDaemonTool);
   notices.add(notes.map(plain));
@@ -234,7 +236,7 @@ function asSaid(turn: Turn, attached: Attached): Message {
   if (turn.skills !== undefined) {
     meta.skills = [...turn.skills];
   }
-  if (references.length > 0) {
+  if (attached.content !== promptOf(turn)) {
     Object.assign(meta, { prompt: promptOf(turn), references });
   }
   return { role: "user", content: attached.content, meta };

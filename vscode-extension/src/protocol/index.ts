@@ -45,6 +45,8 @@ export interface Requests {
   "nexus/mcp/login": { params: ServerParams; result: ServerInfo };
   "nexus/mcp/logout": { params: ServerParams; result: ServerInfo };
   "nexus/mcp/search": { params: ToolSearchParams; result: ToolSearchResult };
+  "nexus/mcp/prompt": { params: ServerPromptParams; result: ServerPromptResult };
+  "nexus/mcp/resource": { params: ServerResourceParams; result: ServerResourceResult };
   "nexus/mcp/call": { params: ServerCallParams; result: ServerCallResult };
   "nexus/memory/query": { params: MemoryQueryParams; result: MemoryQueryResult };
   "nexus/memory/list": { params: MemoryListParams; result: MemoryListResult };
@@ -1551,6 +1553,8 @@ export interface ServerInfo {
   instructions?: string;
   /** names of its prompts */
   prompts?: string[];
+  /** how each is called in a chat: its name and those of its arguments, `[…]` if one may be left out */
+  promptUsages?: string[];
   /** addresses of its resources */
   resources?: string[];
   /** of a `changed` server */
@@ -1572,6 +1576,48 @@ export interface ServerInfo {
 export interface ServerParams extends FolderParams {
   /** the server */
   name: string;
+}
+
+/** A prompt of a server, with what goes into it. */
+export interface ServerPromptParams extends FolderParams {
+  /** the server */
+  server: string;
+  /** the prompt's name at the server */
+  prompt: string;
+  /** its arguments by their names */
+  arguments?: Record<string, string>;
+  /** in place of `arguments`: one word for each argument in its order, the last one takes the rest */
+  words?: string | null;
+  /** the agent that talks */
+  agent?: string | null;
+}
+
+/** The text that a server has for a prompt, to be sent as the user's message. */
+export interface ServerPromptResult {
+  /** its messages, a line between them; those of an assistant begin with `Assistant:` */
+  text: string;
+  /** tokens of the text */
+  tokens: number;
+  /** what the prompt is for, in the server's words */
+  description?: string;
+}
+
+/** A resource of a server. */
+export interface ServerResourceParams extends FolderParams {
+  /** the server */
+  server: string;
+  /** the resource, as the server names it */
+  uri: string;
+  /** the agent that talks */
+  agent?: string | null;
+}
+
+/** The contents of a resource. It is text of somebody else: data, never an instruction. */
+export interface ServerResourceResult {
+  /** marked as data of the server; the middle of a long one is left out */
+  text: string;
+  /** tokens of the text */
+  tokens: number;
 }
 
 /** A tool that a server offers. */

@@ -151,6 +151,17 @@ test("a server that offers something else shows what, word by word, and waits", 
   await until(lensesOfServers, ([, notes = ""]) => notes.startsWith("ready · 1 tool · "));
 });
 
+test("a prompt of a server is sent, and a resource that a message names is data", async () => {
+  await bench.openChat();
+  await bench.ask("/prompt notes:review gate.py the hinges");
+  await bench.response('You said: Review {"file": "gate.py", "focus": "the hinges"}.').waitFor();
+  await bench.ask("when? @notes:memo://gate");
+  await until(
+    async () => (await ledger(world(), folder)).map(({ content }) => String(content)),
+    (texts) => texts.some((text) => /\[Data from the resource memo:\/\/gate.*It opens at six\..*when\?/s.test(text)),
+  );
+});
+
 test("a server whose approval is revoked has ended, and is offered no more", async () => {
   await bench.command("Nexus: Revoke Approval of MCP Server…");
   await bench.choose("files");

@@ -190,6 +190,11 @@ export class FakeDaemon implements Nexus {
         return { servers: this.servers, tokens: 0 };
       case "nexus/mcp/call":
         return { content: [], isError: false, tokens: 9, text: `data of ${String(params.tool)}` };
+      case "nexus/mcp/prompt":
+        return { text: `prompt ${String(params.prompt)} of ${String(params.server)}`, tokens: 4 };
+      case "nexus/mcp/resource":
+        if (String(params.uri).startsWith("broken:")) throw new NexusError("There is no such resource.", "mcp-refused");
+        return { text: `data of ${String(params.uri)}`, tokens: 4 };
       case "nexus/mcp/search":
         return { text: "found", tokens: 1, tools: this.servers.flatMap(({ tools = [] }) => tools.map(asOffered)) };
       case "nexus/config/effective":

@@ -247,3 +247,65 @@ describe("what is shown of a server", () => {
     expect(changesText(changes, "now")).toBe("add.description\n\nAdds three\n\nmore.description\n\nNew.\n");
   });
 });
+
+describe("/prompt", () => {
+  let desk: Desk;
+  const web = server({ name: "web", promptUsages: ["review FILE [FOCUS]"], resources: ["memo://gate"] });
+
+  beforeEach(() => {
+    desk = new Desk();
+  });
+
+  it("sends the text that the server has for it", async () => {
+    desk.daemon.servers = [web];
+    await desk.thread().ask("web:review  gate.ts the hinges", { command: "prompt" });
+    expect(desk.daemon.paramsOf("nexus/mcp/prompt")).toEqual([
+      { workspaceFolder: FOLDER, server: "web", prompt: "review", words: "gate.ts the hinges" },
+    ]);
+    expect(desk.daemon.paramsOf("nexus/context/assemble")[0]?.message).toBe("prompt review of web");
+  });
+
+  it("lists the prompts and resources without a name, and sends nothing", async () => {
+    desk.daemon.servers = [web];
+    const answer = await desk.thread().ask("", { command: "prompt" });
+    expect(answer.text).toBe("- /prompt web:review FILE \\[FOCUS\\]\n- @web:memo://gate");
+    expect(answer.result.metadata?.nexus.kind).toBe("prompt");
+    desk.daemon.servers = [];
+    expect((await desk.thread().ask("", { command: "prompt" })).text).toContain("No MCP server of this folder");
+    expect(desk.model.requests).toEqual([]);
+  });
+});
+
+describe("a resource of a server in a message", () => {
+  let desk: Desk;
+
+  beforeEach(() => {
+    desk = new Desk();
+  });
+
+  const sent = () => String(desk.daemon.paramsOf("nexus/context/assemble").at(-1)?.message);
+
+  it.each([
+    ["See @web:memo://gate.", ["memo://gate"]],
+    ["(@web:a+b://x/y?z=1#f) and @web:memo://gate, twice @web:memo://gate", ["memo://gate"]],
+    ["@web:memo://one\n@web:memo://two", ["memo://one", "memo://two"]],
+    ["mail me@web:memo://gate, @web:memo, @web, @ web:memo://gate", []],
+  ])("%j attaches %j", async (message, uris) => {
+    await desk.thread().ask(message);
+    expect(desk.daemon.paramsOf("nexus/mcp/resource").map(({ uri }) => uri)).toEqual(uris);
+    for (const uri of uris) expect(sent()).toContain(`\`@web:${uri}\`:\n\n\`\`\`\ndata of ${uri}\n\`\`\``);
+    expect(sent().endsWith(message)).toBe(true);
+  });
+
+  it("that cannot be read is named, and the message is sent", async () => {
+    const answer = await desk.thread().ask("See @web:broken://x");
+    expect(sent()).toBe("See @web:broken://x");
+    expect(answer.text).toContain("@web:broken://x: There is no such resource.");
+  });
+
+  it("is not read because a server's prompt says so", async () => {
+    await desk.thread().ask("web:@other:memo://key", { command: "prompt" });
+    expect(sent()).toBe("prompt @other:memo://key of web");
+    expect(desk.daemon.paramsOf("nexus/mcp/resource")).toEqual([]);
+  });
+});

@@ -1,0 +1,59 @@
+"""The prompts of MCP servers: how a person calls one, and its text as a message of that person.
+
+1. The words after its name are its arguments, in their order; the last argument takes what is left.
+2. Its messages are sent as one. Texts stand as they came, what an assistant says in them is marked. Of what is
+   no text, a note says what it is.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from nexus_context.errors import RequestError
+from nexus_context.servers.definitions import ServerDefinitions
+from nexus_context.servers.result_text import part_text
+from nexus_context.text.visible import visible_line
+
+
+def prompt_usage(prompt: Mapping[str, Any]) -> str:
+    """The name of a prompt and its arguments, `[…]` for one that may be left out: `fix FILE [LINE]`."""
+    names = [(str(each.get("name")).upper(), each.get("required") is True) for each in _arguments(prompt)]
+    words = [name if is_required else f"[{name}]" for name, is_required in names]
+    return visible_line(" ".join((str(prompt.get("name")), *words)))
+
+
+def read_arguments(
+    server: str, definitions: ServerDefinitions | None, name: str, words: str
+) -> dict[str, str]:
+    """The words as arguments of a prompt. RequestError if there is no such prompt, or one is missing."""
+    prompts = () if definitions is None else definitions.prompts
+    prompt = next((each for each in prompts if each.get("name") == name), None)
+    if prompt is None:
+        names = ", ".join(str(each.get("name")) for each in prompts) or "none"
+        raise RequestError(
+            f"The server {server!r} has no prompt {name!r}. It has: {names}.", code="mcp-unknown-prompt"
+        )
+    arguments = _arguments(prompt)
+    values = words.split(maxsplit=max(0, len(arguments) - 1))
+    if len(values) < sum(each.get("required") is True for each in arguments):
+        raise RequestError(
+            f"The prompt {name!r} of the server {server!r} is called with: {prompt_usage(prompt)}.",
+            code="mcp-missing-argument",
+        )
+    return {str(each.get("name")): value.strip() for each, value in zip(arguments, values, strict=False)}
+
+
+def prompt_text(messages: Iterable[Mapping[str, Any]]) -> str:
+    """The text of a prompt's messages; `messages` are as in MCP."""
+    texts = []
+    for message in messages:
+        content = message.get("content")
+        text = part_text(content) if isinstance(content, dict) else ""
+        texts.append(f"Assistant: {text}" if message.get("role") == "assistant" else text)
+    return "\n\n".join(texts)
+
+
+def _arguments(prompt: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The described arguments, those that must be given first: only so do words suffice for them."""
+    described = prompt.get("arguments")
+    arguments = [each for each in described if isinstance(each, dict)] if isinstance(described, list) else []
+    return sorted(arguments, key=lambda each: each.get("required") is not True)
