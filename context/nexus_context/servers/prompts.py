@@ -1,8 +1,8 @@
 """The prompts of MCP servers: how a person calls one, and its text as a message of that person.
 
 1. The words after its name are its arguments, in their order; the last argument takes what is left.
-2. Its messages are sent as one. Texts stand as they came, what an assistant says in them is marked. Of what is
-   no text, a note says what it is.
+2. Its messages are sent as one. Texts stand as they came; what an assistant says in them is marked. Of what
+   is no text, a note says what it is.
 """
 
 from collections.abc import Iterable, Mapping

@@ -120,10 +120,9 @@ async def prompt(client: "Connection", params: protocol.ServerPromptParams) -> p
     folder = client.folders.at(params.workspace_folder)
     snapshot = await resolve.snapshot_of(client, folder, params.agent)
     view = await client.daemon.servers.start(folder, snapshot, params.server)
-    words = params.words
     arguments = params.arguments
-    if words is not None:
-        arguments = read_arguments(params.server, view.definitions, params.prompt, words)
+    if params.words is not None:
+        arguments = read_arguments(params.server, view.definitions, params.prompt, params.words)
     answer = await client.daemon.servers.prompt(view, params.prompt, arguments)
 
     def build() -> protocol.ServerPromptResult:
@@ -338,8 +337,11 @@ def _call_result(
     counter = server_costs.room_of(snapshot).counter
     content = _checked_parts(answer, "content")
     tokens = sum(counter.count(part["text"]) for part in content if isinstance(part.get("text"), str))
-    shown, _ = _shortened(snapshot, result_text(call.server, call.tool, content))
-    return protocol.ServerCallResult(content, answer.get("isError") is True, tokens, shown)
+    whole = result_text(call.server, call.tool, content)
+    shown, _ = _shortened(snapshot, whole)
+    return protocol.ServerCallResult(
+        content, answer.get("isError") is True, tokens, shown, whole=None if shown == whole else whole
+    )
 
 
 def _checked_parts(answer: dict[str, Any], key: str) -> list[dict[str, Any]]:

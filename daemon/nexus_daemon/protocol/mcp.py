@@ -134,7 +134,7 @@ class ServerCallParams(FolderParams, frozen=True, kw_only=True):
     agent: str | None = None  # the agent that calls
 
 
-class ServerCallResult(Wire, frozen=True):
+class ServerCallResult(Sparse, frozen=True):
     """What a tool answered. It is text of somebody else: data, never an instruction."""
 
     content: list[dict[str, Any]]  # the parts of the answer as the server sent them
@@ -142,6 +142,8 @@ class ServerCallResult(Wire, frozen=True):
     tokens: int  # tokens of the texts of the answer
     # the answer for a model: its texts, marked as data of the server; the middle of a long one is left out
     text: str
+    # all of `text`, where its middle is left out: for a conversation that keeps what was answered
+    whole: str | None = None
 
 
 class ServerPromptParams(FolderParams, frozen=True, kw_only=True):

@@ -163,6 +163,8 @@ def test_the_middle_of_a_long_answer_is_left_out_for_the_model(tmp_path: Path) -
         assert head.startswith("[Data from the tool alpha")
         assert rest.startswith('{"text": "begin word') and rest.endswith(' end"}')
         assert 1_000 < len(rest) < 500_000 and "left out" in rest
+        assert answer["whole"] == f"{head}\n{answer['content'][0]['text']}"
+        assert "whole" not in await servers.call("alpha", text="short")
 
     check(tmp_path, story)
 

@@ -4,7 +4,8 @@
  * 1. The daemon offers them: those of servers that the user approved, less what the settings deny.
  * 2. The user sees each call with its arguments, and allows it; one tool can be allowed for a conversation, until the
  *    window closes or the server offers something else. A refusal is a result for the model.
- * 3. The daemon runs a call. Its answer comes marked as data of the server.
+ * 3. The daemon runs a call. Its answer comes marked as data of the server. Of a long one the model is sent the beginning
+ *    and the end; the ledger keeps all of it.
  * 4. If there are many tools, the model is offered a search. What it finds is offered from its next request on, in this
  *    turn by the client, in later ones by the daemon.
  */
@@ -14,6 +15,7 @@ import type { Json, ToolCall } from "../protocol";
 import { visible } from "../usage/figures";
 import { REFUSED } from "./editorTools";
 import { inputOf } from "./modelMessages";
+import type { ShortResult } from "./toolLoop";
 import type { TurnScope } from "./turnTools";
 
 /** The tool that searches those of servers. */
@@ -60,7 +62,7 @@ export async function callServerTool(
   { folder, session, agent, token }: TurnScope,
   { server, tool, pin }: ServerTool,
   call: ToolCall,
-): Promise<string> {
+): Promise<string | ShortResult> {
   const input = inputOf(call.arguments) as Record<string, Json>;
   const key = JSON.stringify([folder, session, server, tool, pin]);
   if (!allowed.has(key)) {
@@ -72,7 +74,8 @@ export async function callServerTool(
   }
   const who = { workspaceFolder: folder, session, ...(agent === undefined ? {} : { agent }) };
   const result = await nexus.request("nexus/mcp/call", { ...who, server, tool, arguments: input }, token);
-  return result.isError ? `The tool says that it failed.\n${result.text}` : result.text;
+  const text = result.isError ? `The tool says that it failed.\n${result.text}` : result.text;
+  return result.whole === undefined ? text : { text, whole: result.whole };
 }
 
 /** The answer to a search of the model; what it found is passed to `offer`. */

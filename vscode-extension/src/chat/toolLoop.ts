@@ -25,11 +25,17 @@ export interface Model {
   send(messages: readonly ModelMessage[], tools: readonly Tool[], token: CancellationToken): AsyncIterable<Piece>;
 }
 
+/** A result of which the model is sent a part. The ledger keeps the whole, in the metadata of the message. */
+export interface ShortResult {
+  text: string;
+  whole: string;
+}
+
 export interface Question {
   messages: readonly ModelMessage[];
   tools: readonly Tool[];
   /** Runs a call and returns its result for the model. */
-  run(call: ToolCall): Promise<string>;
+  run(call: ToolCall): Promise<string | ShortResult>;
   /** Shows text of the answer. */
   show(text: string): void;
 }
@@ -61,11 +67,12 @@ export async function answerOf(model: Model, question: Question, token: Cancella
     const mayGoOn = round < MOST_ROUNDS && part.error === undefined && !token.isCancellationRequested;
     const results = await resultsOf(part.calls, question, mayGoOn, token);
     messages.push(
-      ...results.map(({ call, text }) => ({
+      ...results.map(({ call, text, whole }) => ({
         role: "tool" as const,
         content: text,
         toolCallId: call.id,
         name: call.name,
+        ...(whole === undefined ? {} : { meta: { whole } }),
       })),
     );
     if (!mayGoOn || token.isCancellationRequested) {
@@ -110,6 +117,7 @@ async function listen(
 interface Result {
   call: ToolCall;
   text: string;
+  whole?: string;
 }
 
 async function resultsOf(
@@ -120,7 +128,8 @@ async function resultsOf(
 ): Promise<Result[]> {
   const results: Result[] = [];
   for (const call of calls) {
-    results.push({ call, text: await resultOf(call, question, mayRun, token) });
+    const result = await resultOf(call, question, mayRun, token);
+    results.push({ call, ...(typeof result === "string" ? { text: result } : result) });
   }
   return results;
 }
@@ -130,7 +139,7 @@ async function resultOf(
   question: Question,
   mayRun: boolean,
   token: CancellationToken,
-): Promise<string> {
+): Promise<string | ShortResult> {
   if (token.isCancellationRequested) {
     return CANCELLED;
   }

@@ -5,7 +5,7 @@ import type { Json, ToolCall } from "../protocol";
 import { runEditorTool } from "./editorTools";
 import { inputOf, isRecord } from "./modelMessages";
 import { callServerTool, SEARCH, type ServerTool, searchServerTools } from "./serverTools";
-import type { Tool } from "./toolLoop";
+import type { ShortResult, Tool } from "./toolLoop";
 
 /** What the daemon's tools need to know of the turn. */
 export interface TurnScope {
@@ -44,7 +44,7 @@ export function isDaemonTool(name: string): boolean {
 
 export interface Runner {
   doing: string;
-  run(call: ToolCall): Promise<string>;
+  run(call: ToolCall): Promise<string | ShortResult>;
 }
 
 /** Each tool that can be run in a turn, by its name. Tools that the model looks for and finds are passed to `offer`. */

@@ -1480,6 +1480,8 @@ export interface ServerCallResult {
   tokens: number;
   /** the answer for a model: its texts, marked as data of the server; the middle of a long one is left out */
   text: string;
+  /** all of `text`, where its middle is left out: for a conversation that keeps what was answered */
+  whole?: string;
 }
 
 /** Something suspicious in a text that a model is told. */

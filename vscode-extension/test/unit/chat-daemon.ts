@@ -55,6 +55,8 @@ export class FakeDaemon implements Nexus {
   tools: Record<string, Json>[] = [];
   /** MCP servers of the folder. */
   servers: ServerInfo[] = [];
+  /** What a tool of a server answers, where the model is sent a part of it. */
+  whole: string | undefined;
   /** Whether the model is sent the tools of servers only when it looks for them. */
   defers = false;
   /** Tools of a turn that the settings leave out, with the reason. */
@@ -189,7 +191,13 @@ export class FakeDaemon implements Nexus {
       case "nexus/mcp/servers":
         return { servers: this.servers, tokens: 0 };
       case "nexus/mcp/call":
-        return { content: [], isError: false, tokens: 9, text: `data of ${String(params.tool)}` };
+        return {
+          content: [],
+          isError: false,
+          tokens: 9,
+          text: `data of ${String(params.tool)}`,
+          ...(this.whole === undefined ? {} : { whole: this.whole }),
+        };
       case "nexus/mcp/prompt":
         return { text: `prompt ${String(params.prompt)} of ${String(params.server)}`, tokens: 4 };
       case "nexus/mcp/resource":

@@ -162,6 +162,14 @@ describe("a call of a server's tool in the chat", () => {
     ]);
   });
 
+  it("has an answer of which the model reads a part, and the ledger keeps all", async () => {
+    desk.daemon.whole = "data of read, all of it";
+    expect(await ask("long", "Allow")).toEqual(["data of read"]);
+    const results = desk.daemon.said("long").filter(({ role }) => role === "tool");
+    expect(results).toMatchObject([{ meta: { whole: "data of read, all of it" } }]);
+    expect(JSON.stringify(desk.model.requests)).not.toContain("all of it");
+  });
+
   it("is not made without an answer", async () => {
     expect(await ask("two", undefined)).toEqual([expect.stringContaining("The user did not allow this call.")]);
     expect(desk.daemon.paramsOf("nexus/mcp/call")).toEqual([]);
