@@ -54,7 +54,7 @@ class ProviderStandIn:
         self,
         call: ScriptedCall | None = None,
         *,
-        answers: Callable[[str, dict[str, Any]], dict[str, Any]] | None = None,
+        answers: Callable[[str, dict[str, Any]], dict[str, Any] | bytes] | None = None,
     ) -> None:
         self._call = call
         self._answers = answers
@@ -104,7 +104,8 @@ class ProviderStandIn:
                     return
                 requests.append(RecordedRequest(path, body))
                 kind = "text/event-stream" if is_streamed(path, body) else "application/json"
-                self._reply(answer(path, body, call) if answers is None else _json(answers(path, body)), kind)
+                said = answer(path, body, call) if answers is None else answers(path, body)
+                self._reply(said if isinstance(said, bytes) else _json(said), kind)
 
             def _reply(self, data: bytes, kind: str) -> None:
                 self.send_response(200)
@@ -199,6 +200,18 @@ def _call(path: str, body: dict[str, Any], tool: OfferedTool, arguments: str) ->
     function = {"name": tool.name, "arguments": arguments}
     calls = [{"index": 0, "id": CALL_ID, "type": "function", "function": function}]
     return _chat_events(body, {"role": "assistant", "content": None, "tool_calls": calls}, "tool_calls")
+
+
+def answer_text(body: dict[str, Any]) -> bytes:
+    """The answer of Anthropic's API with a sentence."""
+    return _messages(body)
+
+
+def answer_tool_use(body: dict[str, Any], call_id: str, name: str, arguments: dict[str, Any]) -> bytes:
+    """The answer of Anthropic's API with one call of a tool."""
+    block = {"type": "tool_use", "id": call_id, "name": name, "input": {}}
+    delta = {"type": "input_json_delta", "partial_json": json.dumps(arguments)}
+    return _message_events(body, block, delta, "tool_use")
 
 
 def _contents(path: str) -> bytes:

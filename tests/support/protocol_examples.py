@@ -264,6 +264,7 @@ class _Recorder:
         self.ask("nexus/assistant/list", {})
         self.ask("nexus/assistant/context", {**folder, "assistant": "codex"})
         self.ask("nexus/assistant/readers", folder)
+        self.ask("nexus/explain", {**folder, "what": "Bash(git push)"})
 
     def ask_assistant_sessions(self, folder: Json) -> None:
         """Ask about a session of Claude Code, which then goes on."""

@@ -137,6 +137,7 @@ CODES = {
     "mcp-unset-variable": "a variable that a server needs is not set",
     "mcp-untrusted": "the folder is not trusted, so no server starts in it",
     "model-of-settings": "the settings name a provider, so there is no model to pick",
+    "no-call": "no call was named; the message shows how one is written",
     "no-gain": "a summary would not be smaller than what it replaces; nothing was compacted",
     "no-model": "the request needs a provider's body, but neither it nor the settings name a model",
     "no-summary": "no summary could be written; nothing was compacted",
@@ -154,6 +155,7 @@ CODES = {
     "trace-under-way": "another trace is being recorded",
     "unknown-folder": "the URI is in no workspace folder; the message lists the workspace folders",
     "unknown-format": "there is no such format; the message lists the known ones",
+    "unknown-permissions": "it is not known what an assistant allows; the message names the known ones",
     "unknown-server": "the folder has no MCP server of that name; the message lists them",
     "unknown-session": "the folder has no such conversation",
     "unknown-assistant": "Nexus has no profile of that assistant, or reads no sessions of it; the message "
@@ -164,6 +166,7 @@ CODES = {
     "unknown-tool": "there is no such memory tool, or tool of a server; the message lists the existing ones",
     "unknown-turn": "the conversation has no such turn",
     "unreadable": "a file to count is missing, too large or not text",
+    "unreadable-settings": "a settings file is too large to be read, so what it allows is not known",
 }
 
 

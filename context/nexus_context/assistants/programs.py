@@ -8,6 +8,7 @@ mcp_servers   SERVERS: which MCP servers its settings name
 sessions      SESSIONS: where its sessions are, and how one is followed (`has_sessions`)
 setup         SETUP: what connects it to Nexus (`has_setup`)
 messages      READER: its records as messages (`has_sessions`)
+permissions   PERMISSIONS: what it lets a model do (`has_permissions`)
 """
 
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 if TYPE_CHECKING:  # the rooms import what they need
+    from nexus_context.assistants.permissions.decision import PermissionReader
     from nexus_context.assistants.reading.disk import Disk
     from nexus_context.assistants.reading.model import (
         AssistantSettings,
@@ -41,6 +43,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     client: str
     has_sessions: bool = False
     has_setup: bool = False
+    has_permissions: bool = False
 
     def settings(self, disk: "Disk", surroundings: "Surroundings") -> "AssistantSettings":
         """Its settings in a folder, as it computes them."""
@@ -72,6 +75,12 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
         return reader
 
     @property
+    def permissions(self) -> "PermissionReader":
+        """What it lets a model do, if that is known."""
+        reader: PermissionReader = self._load("permissions").PERMISSIONS
+        return reader
+
+    @property
     def setup(self) -> "ProgramSetup":
         """What `nexus setup` writes for it, if that knows it."""
         setup: ProgramSetup = self._load("setup").SETUP
@@ -92,6 +101,7 @@ PROGRAMS: Mapping[str, Program] = {
             client="claude-code",
             has_sessions=True,
             has_setup=True,
+            has_permissions=True,
         ),
         Program(
             name="codex", title="Codex", command="codex", client="codex", has_sessions=True, has_setup=True

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from nexus_daemon.api import debug as debug
     from nexus_daemon.api import editor_answers as editor_answers
     from nexus_daemon.api import event as event
+    from nexus_daemon.api import explain as explain
     from nexus_daemon.api import knowledge as knowledge
     from nexus_daemon.api import mcp as mcp
     from nexus_daemon.api import memory as memory
@@ -43,6 +44,7 @@ else:  # 100 ms that the reply to `initialize` must not wait for
             "debug",
             "editor_answers",
             "event",
+            "explain",
             "knowledge",
             "mcp",
             "memory",

@@ -176,6 +176,9 @@ METHODS: dict[str, Method] = {
     "nexus/agent/call": _method(
         lambda: (protocol.AgentCallParams, protocol.AgentCallResult), lambda: api.agent.call
     ),
+    "nexus/explain": _method(
+        lambda: (protocol.ExplainParams, protocol.ExplainResult), lambda: api.explain.explain
+    ),
     "nexus/assistant/list": _method(
         lambda: (protocol.NoParams, protocol.AssistantListResult), lambda: api.assistant.list_assistants
     ),

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from nexus_daemon.protocol.context import *
     from nexus_daemon.protocol.debug import *
     from nexus_daemon.protocol.event import *
+    from nexus_daemon.protocol.explain import *
     from nexus_daemon.protocol.knowledge import *
     from nexus_daemon.protocol.mcp import *
     from nexus_daemon.protocol.memory import *
@@ -39,6 +40,7 @@ else:
         "context",
         "debug",
         "event",
+        "explain",
         "knowledge",
         "mcp",
         "memory",

@@ -69,6 +69,7 @@ REPEATABLE = frozenset(
         "nexus/skill/read",
         "nexus/agent/list",
         "nexus/assistant/context",
+        "nexus/explain",
         "nexus/assistant/list",
         "nexus/assistant/readers",
         "nexus/assistant/session",

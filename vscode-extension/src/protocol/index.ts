@@ -60,6 +60,7 @@ export interface Requests {
   "nexus/agent/message": { params: AgentMessageParams; result: AgentMessageResult };
   "nexus/agent/messages": { params: AgentMessagesParams; result: AgentMessagesResult };
   "nexus/agent/call": { params: AgentCallParams; result: AgentCallResult };
+  "nexus/explain": { params: ExplainParams; result: ExplainResult };
   "nexus/assistant/list": { params: Record<string, never>; result: AssistantListResult };
   "nexus/assistant/readers": { params: FolderParams; result: AssistantReadersResult };
   "nexus/assistant/context": { params: AssistantParams; result: AssistantContextResult };
@@ -1365,6 +1366,55 @@ export interface PublishParams extends FolderParams {
 export interface PublishResult {
   /** its id, for `since` of `nexus/event/list` */
   id: string;
+}
+
+/** What one assistant does with the call. */
+export interface ExplainAnswer {
+  /** the assistant */
+  assistant: "claude-code" | "codex" | "opencode" | "gemini" | "copilot" | "cursor" | (string & {});
+  /** the version of it that was asked how it decides */
+  version: string;
+  /** `allowed`, `asks` (the user is asked) or `denied` */
+  verdict: "allowed" | "asks" | "denied";
+  /** why, in a sentence */
+  reason: string;
+  /** the rules about the call, the one that decides first */
+  chain?: ExplainLink[];
+  /** false: the model is not told of the tool */
+  offered?: boolean;
+  /** the command of a script that decides */
+  part?: string;
+  /** what the rule does not stop */
+  note?: string;
+}
+
+/** A rule of a settings file that is about the call. */
+export interface ExplainLink {
+  /** the file */
+  uri: string;
+  /** where the rule stands in it */
+  range: Range;
+  /** its kind and text: `deny Bash(rm:*)` */
+  value: string;
+  /** whether it decides */
+  wins: boolean;
+}
+
+/** A call of a tool in a folder. */
+export interface ExplainParams extends FolderParams {
+  /**
+   * the call as a permission rule writes it: `Bash(npm test)`, `Read(.env)`, `mcp__notes__write`; anything else is a
+   * command of Bash
+   */
+  what: string;
+  /** one assistant instead of all that are known for this */
+  assistant?: "claude-code" | "codex" | "opencode" | "gemini" | "copilot" | "cursor" | (string & {});
+}
+
+/** What assistants do with the call. */
+export interface ExplainResult {
+  /** of each assistant */
+  answers: ExplainAnswer[];
 }
 
 /** A passage of a file. */

@@ -62,7 +62,7 @@ def read_settings(disk: Disk, surroundings: Surroundings) -> AssistantSettings:
         value = None if document is None else document.value
         is_void = any(each.code == "assistant.void" for each in found)
         values = value if isinstance(value, dict) and not is_void else {}
-        files.append(AssistantSettingsFile(path, scope, values))
+        files.append(AssistantSettingsFile(path, scope, values, document))
     for directory in parents(surroundings.folder):
         problems += read_mcp_file(disk, os.path.join(directory, NAME)).problems
     problems += check_unread_files(disk, surroundings.folder)

@@ -1,0 +1,413 @@
+"""What Claude Code does with a script of Bash.
+
+1. A deny or ask rule is held against every command of the script, wherever it stands, without what stands
+   before it (`sudo`, `env`, `timeout`, variables, a directory). Then against the files that known commands
+   read or write, and against redirections.
+2. A rule that allows all of Bash allows the rest. Else each command has to be allowed: by a rule for its
+   text, or because it only reads; `acceptEdits` allows some that write.
+3. Commands with files ask if one is outside of the folder, or only the shell knows its name. So do a
+   redirection into a file that may not be edited, and what the program does not look into (`_OPAQUE`).
+"""
+
+import functools
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from nexus_context.assistants.claude_code.permission_rules import (
+    PermissionSettings,
+    absolute_path,
+    is_protected,
+    wildcard,
+)
+from nexus_context.assistants.permissions.decision import Decision, PermissionRule, RuleKind
+from nexus_context.assistants.permissions.shell import (
+    Construct,
+    Redirection,
+    ShellCommand,
+    ShellScript,
+    ShellWord,
+    read_script,
+)
+from nexus_context.disk.files import read_text
+
+COMMANDS = Path(__file__).with_name("bash_commands.json")
+_OPAQUE: tuple[Construct, ...] = (
+    *("subshell", "group", "for", "case", "function", "background", "braces", "heredoc"),
+)
+_NEVER = ("eval", ".", "source", "exec")  # whatever a rule allows
+_NOWHERE = ("/dev/null", "/dev/stdout", "/dev/stderr")
+_ESCAPED = re.compile(r"\\[\s`]")
+_PATTERN = re.compile(r"[*?\[]")
+
+
+class _Access(NamedTuple):
+    """A file that a command reads or writes; no path if only the shell knows it."""
+
+    writes: bool
+    path: str | None
+    is_glob: bool = False
+
+
+class _CommandFiles(NamedTuple):
+    """A command of a script, or a redirection (None), with the files that it uses."""
+
+    command: ShellCommand | None
+    files: list[_Access]
+
+
+class _Objection(NamedTuple):
+    """Why a script is asked about, and the command that is the reason."""
+
+    reason: str
+    part: str | None = None
+
+
+def decide_script(settings: PermissionSettings, text: str) -> Decision:
+    """The decision on a script, before the mode has its say."""
+    script = read_script(text, {"HOME": settings.user_home})
+    used = [
+        *(_CommandFiles(command, _files(settings, script, at)) for at, command in enumerate(script.commands)),
+        *(_CommandFiles(None, [_redirected(settings, each, script)]) for each in script.redirections),
+    ]
+    allowing = tuple(rule for rule in settings.rules["allow"] if rule.tool == "Bash")
+    stopped = _stopping(settings, "deny", script, text)
+    if stopped is not None:
+        rule, part = stopped
+        return Decision("denied", f"`{rule.text}` denies `{part}`.", rule, allowing, part=part)
+    for command, files in used:
+        rules = [rule for access in files for rule in _denying(settings, access)]
+        if rules:
+            part = text if command is None else command.raw
+            return Decision(
+                "denied", f"`{rules[0].text}` denies the file that `{part}` uses.", rules[0], part=part
+            )
+    stopped = _stopping(settings, "ask", script, text)
+    if stopped is not None:
+        rule, part = stopped
+        return Decision("asks", f"`{rule.text}` asks about `{part}`.", rule, allowing, part=part)
+    for inner in filter(None, map(_inner_script, script.commands)):
+        if _stopping(settings, "deny", read_script(inner, {}), inner) is not None:
+            return Decision("asks", "A shell would run a command that a rule denies.", part=inner)
+    whole = next((rule for rule in allowing if rule.pattern is None), None)
+    if whole is not None:
+        return Decision("allowed", f"`{whole.text}` allows every command.", whole)
+    objection = next(_objections(settings, script, used), None)
+    if objection is not None:
+        return Decision("asks", objection.reason, part=objection.part)
+    rules = [rule for each in script.commands for rule in _allowing(settings, each)]
+    if rules:
+        return Decision("allowed", f"`{rules[0].text}` allows it.", rules[0])
+    only_reads = all(_only_reads(command, script) for command in script.commands) and not script.redirections
+    return Decision(
+        "allowed", "It only reads." if only_reads else "It only reads and edits what may be edited."
+    )
+
+
+# ---------------------------------------------------------------- what stops a script
+
+
+def _stopping(
+    settings: PermissionSettings, kind: RuleKind, script: ShellScript, text: str
+) -> tuple[PermissionRule, str] | None:
+    """The first rule that covers a command of a script, and that command."""
+    rules = list(settings.matching(kind, "Bash"))
+    for command in (script.commands or (ShellCommand(text, ()),)) if rules else ():
+        forms = set(_denied_forms(command))
+        for rule in rules:
+            if rule.pattern is None or any(covers_command(rule.pattern, form) for form in forms):
+                return rule, command.raw
+    return None
+
+
+def _denied_forms(command: ShellCommand) -> Iterator[str]:
+    """The texts of a command that a deny is held against."""
+    yield command.raw
+    words = [word.raw if word.text is None else word.text for word in command.words]
+    yield " ".join(words)
+    while words:
+        wrapper = os.path.basename(words[0])
+        yield " ".join((wrapper, *words[1:]))
+        if wrapper not in _table()["lookedThroughToDeny"]:
+            return
+        words = _behind(wrapper, words[1:])
+
+
+def _behind(wrapper: str, words: list[str]) -> list[str]:
+    """The command that a wrapper runs, for a deny: its options are guessed at."""
+    at = 0
+    takes_value = ("-u", "-g", "-k", "-s") if wrapper in ("sudo", "doas", "timeout") else ()
+    while at < len(words) and (
+        words[at].startswith("-") or ("=" in words[at] and wrapper in ("env", "sudo"))
+    ):
+        at += 2 if words[at] in takes_value else 1
+    takes_number = wrapper == "timeout" or (wrapper in ("nice", "ionice") and words[at : at + 1] != [])
+    if takes_number and at < len(words) and words[at][:1].isdigit():
+        at += 1
+    return words[at:] if wrapper != "xargs" or at == 0 else []
+
+
+def covers_command(pattern: str, text: str) -> bool:
+    """Whether the pattern of a rule covers the text of a command."""
+    if pattern.endswith(":*"):
+        prefix = pattern[:-2]
+        return prefix != "" and (text == prefix or text.startswith(prefix + " "))
+    if pattern.endswith(" *") and text == pattern[:-2]:
+        return True
+    return text == pattern if "*" not in pattern else wildcard(pattern).fullmatch(text) is not None
+
+
+def _inner_script(command: ShellCommand) -> str | None:
+    """The script that a command hands to a shell."""
+    texts = [word.text for word in command.words]
+    is_shell = command.name in _table()["shells"] and len(texts) > 2 and texts[1] == "-c"
+    return texts[2] if is_shell else None
+
+
+# ---------------------------------------------------------------- files
+
+
+def _files(settings: PermissionSettings, script: ShellScript, index: int) -> list[_Access]:
+    """The files that a command reads and writes, as far as the program looks for them."""
+    table = _table()
+    words = _peeled(script.commands[index].words, table["lookedThroughToDeny"])
+    name = words[0].text if words else None
+    if name is None:
+        return []
+    arguments = [word for word in words[1:] if not word.raw.startswith("-") or word.raw == "-"]
+    directory = _directory(settings, script, index)
+    reads: list[ShellWord] = []
+    writes: list[ShellWord] = []
+    if name == "git" and arguments and arguments[0].text == "diff":
+        reads = arguments[1:]
+    if name in table["reads"]:
+        reads = arguments[table["reads"][name] :]
+    if name in table["writes"]:
+        writes = arguments
+    if name in ("cp", "mv") and len(arguments) > 1:
+        reads, writes = arguments[:-1], arguments[-1:] if name == "cp" else arguments
+    if name == "sed" and any((word.text or "").startswith("-i") for word in words):
+        writes = arguments[1:]
+    return [
+        *(_access(settings, word, directory, writes=False) for word in reads),
+        *(_access(settings, word, directory, writes=True) for word in writes),
+    ]
+
+
+def _access(settings: PermissionSettings, word: ShellWord, directory: str | None, *, writes: bool) -> _Access:
+    if word.text is None or directory is None:
+        return _Access(writes, None)
+    text = os.path.dirname(_PATTERN.split(word.text)[0] + "x") if word.is_glob else word.text
+    if word.raw.startswith("~"):
+        return _Access(writes, absolute_path(text, directory, settings.user_home), word.is_glob)
+    return _Access(writes, os.path.normpath(os.path.join(directory, text)), word.is_glob)
+
+
+def _redirected(settings: PermissionSettings, redirection: Redirection, script: ShellScript) -> _Access:
+    directory = _directory(settings, script, len(script.commands))
+    return _access(settings, redirection.target, directory, writes=redirection.writes)
+
+
+def _directory(settings: PermissionSettings, script: ShellScript, index: int) -> str | None:
+    """Where a command of a script runs; None if only the shell knows."""
+    directory = settings.folder
+    for command in script.commands[:index]:
+        if command.name == "cd":
+            target = command.words[1].text if len(command.words) > 1 else settings.user_home
+            if target is None:
+                return None
+            directory = absolute_path(target, directory, settings.user_home)
+    return directory
+
+
+def _denying(settings: PermissionSettings, access: _Access) -> list[PermissionRule]:
+    if access.path is None or access.is_glob:
+        return []
+    return settings.covering("deny", "Edit" if access.writes else "Read", access.path)
+
+
+# ---------------------------------------------------------------- what keeps it from being allowed
+
+
+def _objections(
+    settings: PermissionSettings, script: ShellScript, used: list[_CommandFiles]
+) -> Iterator[_Objection]:
+    """Why a script that no rule stops is asked about."""
+    if script.is_broken:
+        yield _Objection("The script cannot be read.")
+    for construct in _OPAQUE:
+        if construct in script.constructs:
+            yield _Objection(f"Claude Code does not look into it: {construct}.")
+    changes = [command for command in script.commands if command.name == "cd"]
+    if len(changes) > 1:
+        yield _Objection("It changes the directory more than once.")
+    for command, files in used:
+        if command is None:
+            yield from _redirection_objections(settings, files[0], is_elsewhere=bool(changes))
+        else:
+            yield from _command_objections(settings, script, command, files)
+            if changes and command.name != "cd" and _minds_directory(settings, command, files):
+                yield _Objection("It changes the directory, and then uses files of another.", command.raw)
+
+
+def _command_objections(
+    settings: PermissionSettings, script: ShellScript, command: ShellCommand, files: list[_Access]
+) -> Iterator[_Objection]:
+    part = command.raw
+    if any(word.has_variable for word in command.words):
+        yield _Objection("Only the shell knows the value of a variable in it.", part)
+    if command.name == "cd":
+        target = command.words[1].text if len(command.words) > 1 else settings.user_home
+        path = None if target is None else absolute_path(target, settings.folder, settings.user_home)
+        if path is None or not settings.holds(path):
+            yield _Objection("It changes to a directory outside of the folder.", part)
+    for access in files:
+        if access.path is None or (access.writes and access.is_glob):
+            yield _Objection("Only the shell knows which files it uses.", part)
+        elif access.writes and is_protected(access.path):
+            yield _Objection("Claude Code asks about this file, whatever allows it.", part)
+        elif not settings.holds(access.path) and not _may_use(settings, access):
+            yield _Objection("It uses files outside of the folder.", part)
+    is_read = _only_reads(command, script)
+    is_edit = settings.mode == "acceptEdits" and command.name in _table()["edits"] and not command.assignments
+    if not is_read and not is_edit and not _allowing(settings, command):
+        yield _Objection(f"No rule allows `{part}`.", part)
+
+
+def _may_use(settings: PermissionSettings, access: _Access) -> bool:
+    """Whether a rule allows a file outside of the folder."""
+    tools = ("Edit",) if access.writes else ("Read", "Edit")
+    whole = any(rule.pattern is None for rule in settings.matching("allow", "Read"))
+    path = access.path or ""
+    return (whole and not access.writes) or any(
+        settings.covering("allow", tool, path, is_linked=False) for tool in tools
+    )
+
+
+def _redirection_objections(
+    settings: PermissionSettings, access: _Access, *, is_elsewhere: bool
+) -> Iterator[_Objection]:
+    if access.path in _NOWHERE:
+        return
+    if not access.writes:
+        if access.path is not None and not settings.holds(access.path) and not _may_use(settings, access):
+            yield _Objection("It reads a file outside of the folder.")
+        return
+    if access.path is None or access.is_glob:
+        yield _Objection("Only the shell knows which file it writes into.")
+    elif is_protected(access.path):
+        yield _Objection("Claude Code asks about the file that it writes into, whatever allows it.")
+    elif is_elsewhere:
+        yield _Objection("It changes the directory, and then writes into a file.")
+    elif not (settings.mode == "acceptEdits" and settings.holds(access.path)) and not settings.covering(
+        "allow", "Edit", access.path, is_linked=False
+    ):
+        yield _Objection("It writes into a file, and no rule allows the edit.")
+
+
+def _minds_directory(settings: PermissionSettings, command: ShellCommand, files: list[_Access]) -> bool:
+    """Whether a command after `cd` is asked about, though it would be allowed without."""
+    reads = command.name in _table()["reads"] and any(settings.matching("deny", "Read"))
+    if command.name == "git" or reads:
+        return True
+    return any(each.writes for each in files) or any(".." in (word.text or "") for word in command.words[1:])
+
+
+# ---------------------------------------------------------------- what allows a command
+
+
+def _allowing(settings: PermissionSettings, command: ShellCommand) -> list[PermissionRule]:
+    """The rules that allow a command, as it is written or behind its wrappers."""
+    words: list[ShellWord] = list(command.words)
+    is_declaration = command.name in ("export", "declare", "local", "readonly")
+    harmless = _table()["harmlessVariables"]
+    is_odd = any(name not in harmless or value.text is None for name, value in command.assignments)
+    if command.name in _NEVER or (is_odd and not is_declaration) or _dangerous(words):
+        return []
+    if _ESCAPED.search(command.raw.replace("\\\n", "")):
+        return []
+    rules = [rule for rule in settings.matching("allow", "Bash") if rule.pattern is not None]
+    texts = [command.raw]
+    while words:
+        name = words[0].raw if words[0].text is None else words[0].text
+        texts.append(" ".join((name, *(word.raw for word in words[1:]))))
+        behind = _peeled(words, _table()["lookedThrough"], once=True)
+        if len(behind) == len(words):
+            break
+        words = behind
+    exact = [texts[0], *texts[2:]]
+    return [
+        rule
+        for rule in rules
+        if any(
+            covers_command(rule.pattern or "", text)
+            for text in (texts if "*" in (rule.pattern or "") else exact)
+        )
+    ]
+
+
+def _dangerous(words: list[ShellWord]) -> bool:
+    """Whether a command does more than its rule says: `find -delete`."""
+    names = [word.text or "" for word in words]
+    return names[:1] == ["find"] and not re.fullmatch(
+        _table()["readOnly"]["find"], " ".join(names[1:]), re.DOTALL
+    )
+
+
+def _only_reads(command: ShellCommand, script: ShellScript) -> bool:
+    """Whether a command needs no approval."""
+    if not command.words:
+        return True
+    if command.assignments or "substitution" in script.constructs:
+        return False
+    words = _peeled(command.words, _table()["readOnlyWrappers"])
+    name = words[0].text
+    if name == "cd":
+        return len(words) == 2
+    if name in ("[[", "["):
+        return True
+    arguments = _table()["readOnly"].get(name)
+    if arguments is None or any(word.text is None for word in words) or words[0].raw != name:
+        return False
+    given = " ".join(word.text or "" for word in words[1:])
+    return re.fullmatch(arguments, given, re.DOTALL) is not None
+
+
+def _peeled(words: Iterable[ShellWord], wrappers: Iterable[str], *, once: bool = False) -> list[ShellWord]:
+    """The words behind wrappers of a command; as they are, if there is none, or its options are odd."""
+    left = list(words)
+    while left and os.path.basename(left[0].text or "") in wrappers:
+        texts = [word.text or word.raw for word in left[1:]]
+        count = _options_of(os.path.basename(left[0].text or ""), texts)
+        if count is None or count >= len(texts):
+            break
+        left = left[1 + count :]
+        if once:
+            break
+    return left
+
+
+def _options_of(wrapper: str, texts: list[str]) -> int | None:
+    """How many words belong to a wrapper; None if it is not looked through with these."""
+    match wrapper, texts:
+        case "timeout", [seconds, *_]:
+            return 1 if re.fullmatch(r"\d+(?:\.\d+)?[smhd]?", seconds) else None
+        case "nice", ["-n", level, *_] if level.lstrip("-").isdigit():
+            return 2
+        case "nice", [level, *_] if re.fullmatch(r"-\d+", level):
+            return 1
+        case "stdbuf", [*options]:
+            return next((at for at, each in enumerate(options) if not re.fullmatch(r"-[ioe]\w+", each)), None)
+        case (_, [first, *_]) if not first.startswith("-") and "=" not in first:
+            return 0
+    return None
+
+
+@functools.cache
+def _table() -> dict[str, Any]:
+    table: dict[str, Any] = msgspec.json.decode(read_text(str(COMMANDS), limit=1 << 20).text or "")
+    return table

@@ -1,0 +1,231 @@
+"""The permission rules of Claude Code: which there are, and which tools and paths each covers.
+
+1. A rule is `Tool` or `Tool(pattern)`; `Tool(*)` is `Tool`. In an untrusted folder the project's allow rules
+   do not count.
+2. `mcp__server` stands for all tools of a server. `*` in a name works below a server, and in deny and ask
+   everywhere.
+3. Paths follow gitignore, whatever their case: `x` at every depth, `a/b` below the folder, `/x` below the
+   directory of the settings file, `//x` from the root, `~/x` from the home. In deny and ask, `x/**` is `x`.
+4. A link is covered by a rule for its own path or for its target.
+5. Files in the folder and its additional directories are read without a question. Some are asked about
+   whatever allows an edit of them: `.git`, `.claude`, settings of shells and editors.
+"""
+
+import functools
+import os
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from nexus_context.assistants.permissions.decision import PermissionRule, RuleKind
+from nexus_context.assistants.reading.model import AssistantSettings, AssistantSettingsFile
+from nexus_context.errors import Span
+
+KINDS: tuple[RuleKind, ...] = ("deny", "ask", "allow")
+_RULE = re.compile(r"([^()]+)(?:\((.*)\))?", re.DOTALL)
+_ALIASES = {"Task": "Agent"}
+_PROTECTED = re.compile(
+    r"(?:.*/)?\.(?:(?:git|claude|vscode|idea|husky)(?:/.*)?"
+    r"|mcp\.json|bashrc|bash_profile|zshrc|zprofile|profile|gitconfig|gitmodules|npmrc)",
+    re.DOTALL,
+)
+
+
+class PermissionSettings(msgspec.Struct, frozen=True):
+    """What the settings of a folder say of permissions, with the places that patterns are about.
+
+    `bases` are the directories that `/x` stands for, by the path of the settings file. `roots` are those in
+    which files may be read without a question, without links. `real_path` resolves the links of a path.
+    """
+
+    folder: str
+    user_home: str
+    rules: dict[RuleKind, tuple[PermissionRule, ...]]
+    mode: str
+    roots: tuple[str, ...]
+    bases: dict[str, str]
+    real_path: Callable[[str], str]
+
+    def matching(self, kind: RuleKind, tool: str) -> Iterator[PermissionRule]:
+        """The rules of a kind for a tool, whatever their patterns."""
+        return (rule for rule in self.rules[kind] if covers_tool(rule, tool))
+
+    def covering(
+        self, kind: RuleKind, tool: str, path: str, *, is_linked: bool = True
+    ) -> list[PermissionRule]:
+        """The rules with a pattern that cover a path, or with `is_linked` the target of its links."""
+        paths = {path, self.real_path(path)} if is_linked else {path}
+        return [
+            rule
+            for rule in self.matching(kind, tool)
+            if rule.pattern is not None and any(covers_path(rule, each, self) for each in paths)
+        ]
+
+    def holds(self, path: str) -> bool:
+        """Whether a path is in a directory in which files may be read without a question."""
+        real = self.real_path(path)
+        return any(real == root or real.startswith(root.rstrip(os.sep) + os.sep) for root in self.roots)
+
+
+def read_permissions(
+    settings: AssistantSettings,
+    real_path: Callable[[str], str],
+    *,
+    trusted: bool = True,
+    mode: str | None = None,
+) -> PermissionSettings:
+    """The rules, the mode and the directories of settings; `mode` is that of the command line."""
+    where = settings.where
+    rules: dict[RuleKind, list[PermissionRule]] = {kind: [] for kind in KINDS}
+    modes, directories = ["default"], [where.folder]
+    for file in settings.files:
+        permissions = file.values.get("permissions")
+        permissions = permissions if isinstance(permissions, dict) else {}
+        is_trusted = trusted or file.scope != "project"
+        for kind in KINDS:
+            if kind != "allow" or is_trusted:
+                rules[kind] += _rules(file, kind, permissions.get(kind))
+        named = permissions.get("defaultMode")
+        if isinstance(named, str) and (named != "bypassPermissions" or file.scope in ("user", "managed")):
+            modes.append(named)
+        if is_trusted:
+            added = permissions.get("additionalDirectories")
+            directories += [each for each in added or () if isinstance(each, str)]
+    chosen = mode or modes[-1]
+    is_disabled = "disable" in settings.each("permissions", "disableBypassPermissionsMode")
+    if chosen == "bypassPermissions" and is_disabled:
+        chosen = "default"
+    roots = (absolute_path(each, where.folder, where.user_home) for each in directories)
+    return PermissionSettings(
+        folder=where.folder,
+        user_home=where.user_home,
+        rules={kind: tuple(each) for kind, each in rules.items()},
+        mode=chosen,
+        roots=tuple(map(real_path, roots)),
+        bases={file.path: _base(file, where.folder) for file in settings.files},
+        real_path=real_path,
+    )
+
+
+def covers_tool(rule: PermissionRule, tool: str) -> bool:
+    """Whether a rule is about a tool."""
+    if rule.tool == tool:
+        return True
+    if not tool.startswith("mcp__"):
+        return rule.tool == "*" and rule.kind == "deny"
+    server = tool.split("__")[1]
+    if rule.tool == f"mcp__{server}":
+        return True
+    is_below = rule.tool.startswith(f"mcp__{server}__")
+    may_be_wide = "*" in rule.tool and (is_below or rule.kind != "allow")
+    return may_be_wide and wildcard(rule.tool).fullmatch(tool) is not None
+
+
+def is_protected(path: str) -> bool:
+    """Whether a file is asked about whatever allows an edit of it."""
+    return _PROTECTED.fullmatch(path) is not None
+
+
+def covers_path(rule: PermissionRule, path: str, settings: PermissionSettings) -> bool:
+    """Whether the pattern of a rule covers an absolute path."""
+    pattern = (rule.pattern or "").removeprefix("./")
+    base = settings.folder
+    if pattern.startswith("//"):
+        pattern, base = pattern[1:], "/"
+    elif pattern.startswith("~/"):
+        pattern, base = pattern[1:], settings.user_home
+    elif pattern.startswith("/"):
+        base = settings.bases[rule.path]
+    if rule.kind != "allow":
+        pattern = pattern.removesuffix("/**")
+    relative = os.path.relpath(path, base)
+    is_inside = relative != os.pardir and not relative.startswith(os.pardir + os.sep)
+    return is_inside and _ignore_pattern(pattern).match(relative) is not None
+
+
+def absolute_path(path: str, folder: str, user_home: str) -> str:
+    """A path as a shell in the folder takes it, without characters that no path has."""
+    path = path.replace("\0", "")
+    if path == "~" or path.startswith("~/"):
+        path = user_home + path[1:]
+    return os.path.normpath(os.path.join(folder, path))
+
+
+@functools.lru_cache(maxsize=4096)
+def wildcard(pattern: str) -> re.Pattern[str]:
+    """The pattern with `*` for any text."""
+    return re.compile(_with_stars([re.escape(part) for part in pattern.split("*")], ".*"), re.DOTALL)
+
+
+def _with_stars(parts: list[str], star: str) -> str:
+    """Parts of a fixed length with stars between them.
+
+    The first place of a part is as good as a later one, so none is tried again: many stars cost no more than
+    one.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    middle = "".join(f"(?>{star}?{part})" for part in parts[1:-1] if part)
+    return f"{parts[0]}{middle}{star}{parts[-1]}"
+
+
+@functools.lru_cache(maxsize=4096)
+def _ignore_pattern(pattern: str) -> re.Pattern[str]:
+    """A gitignore pattern without its signs for the base; it covers what is below a directory, too."""
+    runs: list[list[str]] = [[]]  # segments between `**`
+    for segment in filter(None, pattern.split("/")):
+        if segment == "**":
+            runs.append([])
+        else:
+            runs[-1].append(_segment(segment))
+    if "/" not in pattern.rstrip("/") and runs[0]:
+        runs.insert(0, [])  # it is not anchored
+    first, *deeper = ("/".join(run) for run in runs)
+    text = first
+    for index, run in enumerate(run for run in deeper if run):
+        slash = "/" if text and index == 0 else ""
+        text += f"{slash}(?>(?:[^/]+/)*?{run}(?![^/]))/?"
+    if not text:
+        text = ".*"
+    return re.compile(f"{text}(?:(?<=/)|(?![^/]).*)\\Z", re.DOTALL | re.IGNORECASE)
+
+
+def _segment(segment: str) -> str:
+    """A segment of a pattern as a regular expression."""
+    parts, at = [""], 0
+    while at < len(segment):
+        sign = segment[at]
+        end = segment.find("]", at + 2) if sign == "[" else -1
+        if sign == "*":
+            parts.append("")
+        elif end > 0:
+            body = re.sub(r"([\\\[&~|])", r"\\\1", segment[at + 1 : end])
+            parts[-1] += f"[^/{body[1:]}]" if body[0] in "!^" else f"[{body}]"
+            at = end
+        else:
+            parts[-1] += "[^/]" if sign == "?" else re.escape(sign)
+        at += 1
+    return _with_stars(parts, "[^/]*")
+
+
+def _rules(file: AssistantSettingsFile, kind: RuleKind, texts: Any) -> Iterator[PermissionRule]:
+    for index, text in enumerate(texts if isinstance(texts, list) else ()):
+        match = _RULE.fullmatch(text) if isinstance(text, str) else None
+        if match is None or match[1] != match[1].strip():
+            continue
+        tool, pattern = _ALIASES.get(match[1], match[1]), match[2]
+        if pattern == "*" and not tool.startswith("mcp__"):
+            pattern = None
+        if kind == "allow" and tool in ("*", "mcp__*"):
+            continue
+        if tool.startswith("mcp__") and pattern is not None:
+            continue
+        pointer = ("permissions", kind, index)
+        span = Span(0, 0) if file.document is None else file.document.span(pointer)
+        yield PermissionRule(kind=kind, text=text, tool=tool, pattern=pattern, path=file.path, span=span)
+
+
+def _base(file: AssistantSettingsFile, folder: str) -> str:
+    return folder if file.scope in ("project", "local") else os.path.dirname(file.path)

@@ -1,0 +1,177 @@
+"""What Claude Code does with a call of a tool: allow it, ask the user, or deny it. Seen in runs of 2.1.330.
+
+1. Deny counts before ask, ask before allow, whatever file a rule is in; nothing narrows a deny.
+2. A deny of a whole tool takes it out of the request.
+3. `Edit(path)` is for every tool that writes files, `Read(path)` for every one that reads them. A deny of
+   reading is one of writing, too; an allowed edit is an allowed reading. `Write(path)` does nothing; `Write`
+   alone allows that tool everywhere.
+4. The mode decides what no rule does: `acceptEdits` allows edits in the folder, `dontAsk` denies what would
+   be asked, `bypassPermissions` allows it.
+5. Of a tool that was not tried, nothing is known. The decision says so, and that it asks.
+"""
+
+from urllib.parse import urlsplit
+
+from msgspec.structs import replace
+
+from nexus_context.assistants.claude_code.bash_permissions import decide_script
+from nexus_context.assistants.claude_code.permission_rules import (
+    KINDS,
+    PermissionSettings,
+    absolute_path,
+    is_protected,
+    read_permissions,
+    wildcard,
+)
+from nexus_context.assistants.claude_code.settings import VERSION
+from nexus_context.assistants.permissions.decision import (
+    Decision,
+    ExplainedCall,
+    PermissionReader,
+    PermissionRule,
+)
+from nexus_context.assistants.reading.disk import Disk
+from nexus_context.assistants.reading.model import AssistantSettings
+
+GONE = ("Grep", "Glob", "MultiEdit", "TodoWrite", "LS")
+"""Tools of other versions: this one does not offer them, and rules for them do nothing."""
+_WRITERS = {"Write": "file_path", "Edit": "file_path", "NotebookEdit": "notebook_path"}
+_FREE = ("Agent", "Skill", "AskUserQuestion", "EnterPlanMode", "ExitPlanMode")
+_SUBJECTS = {"Agent": "subagent_type", "Skill": "skill"}
+_OPEN_HOSTS = ("docs.python.org",)
+
+
+class ClaudeCodePermissions:
+    """The decisions of Claude Code. The folder is taken to be trusted, as it is where it is worked in."""
+
+    version = VERSION
+
+    def decide(self, disk: Disk, settings: AssistantSettings, call: ExplainedCall) -> Decision:
+        """The decision on a call in the folder of the settings."""
+        return decide(read_permissions(settings, disk.real), call)
+
+
+PERMISSIONS: PermissionReader = ClaudeCodePermissions()
+
+
+def decide(settings: PermissionSettings, call: ExplainedCall) -> Decision:
+    """The decision on a call."""
+    tool = call.tool
+    removing = next((rule for rule in settings.matching("deny", tool) if rule.pattern is None), None)
+    if removing is not None:
+        return Decision(
+            "denied",
+            f"`{removing.text}` takes the tool out of the request.",
+            removing,
+            tuple(settings.matching("allow", tool)),
+            is_offered=False,
+        )
+    if tool in GONE:
+        return Decision("denied", f"Claude Code no longer offers the tool {tool}.", is_offered=False)
+    if tool == "Bash":
+        decision = decide_script(settings, str(call.inputs.get("command", "")))
+    elif tool == "Read":
+        decision = _decide_read(settings, _path(settings, call, "file_path"))
+    elif tool in _WRITERS:
+        decision = _decide_write(settings, tool, _path(settings, call, _WRITERS[tool]))
+    else:
+        decision = _decide_other(settings, call)
+    return _by_mode(settings, decision)
+
+
+def _path(settings: PermissionSettings, call: ExplainedCall, name: str) -> str:
+    return absolute_path(str(call.inputs.get(name, "")), settings.folder, settings.user_home)
+
+
+def _decide_read(settings: PermissionSettings, path: str) -> Decision:
+    whole = {
+        kind: [rule for rule in settings.matching(kind, "Read") if rule.pattern is None] for kind in KINDS
+    }
+    covering = {kind: [*whole[kind], *settings.covering(kind, "Read", path)] for kind in KINDS}
+    if covering["deny"] or covering["ask"]:
+        return _ruled(covering["deny"], covering["ask"], covering["allow"])
+    if settings.holds(path):
+        return Decision("allowed", "Files of the folder are read without a question.")
+    real = settings.real_path(path)
+    reached = [each for tool in ("Read", "Edit") for each in settings.covering("allow", tool, real)]
+    return _ruled(
+        [], [], [*whole["allow"], *reached], "The file is outside of the folder, and no rule allows it."
+    )
+
+
+def _decide_write(settings: PermissionSettings, tool: str, path: str) -> Decision:
+    denying = [each for name in ("Edit", "Read") for each in settings.covering("deny", name, path)]
+    asking, allowing = (
+        [
+            *(rule for rule in settings.rules[kind] if rule.tool == tool and rule.pattern is None),
+            *settings.covering(kind, "Edit", path),
+        ]
+        for kind in KINDS[1:]
+    )
+    if denying or asking:
+        return _ruled(denying, asking, allowing)
+    if is_protected(path) or is_protected(settings.real_path(path)):
+        reason = "Claude Code asks about this file, whatever allows it."
+        return Decision("asks", reason, shadowed=tuple(allowing))
+    if not allowing and settings.mode == "acceptEdits" and settings.holds(path):
+        return Decision("allowed", "The mode acceptEdits allows edits in the folder.")
+    return _ruled([], [], allowing, "No rule allows the edit.")
+
+
+def _decide_other(settings: PermissionSettings, call: ExplainedCall) -> Decision:
+    denying, asking, allowing = (
+        [rule for rule in settings.matching(kind, call.tool) if _covers_call(rule, call)] for kind in KINDS
+    )
+    host = urlsplit(str(call.inputs.get("url", ""))).hostname
+    if call.tool == "Skill":
+        asking = []  # it does not ask, whatever the rule says
+    if denying or asking or allowing:
+        return _ruled(denying, asking, allowing)
+    if call.tool in _FREE:
+        return Decision("allowed", f"The tool {call.tool} needs no approval.")
+    if call.tool == "WebFetch" and host in _OPEN_HOSTS:
+        return Decision("allowed", f"Claude Code reads {host} without a question.")
+    if call.tool in ("WebFetch", "WebSearch") or call.tool.startswith("mcp__"):
+        return Decision("asks", "No rule allows it.")
+    return Decision("asks", f"It is not known what Claude Code does with a tool {call.tool}.")
+
+
+def _covers_call(rule: PermissionRule, call: ExplainedCall) -> bool:
+    if rule.pattern is None:
+        return True
+    if call.tool == "WebFetch":
+        host = urlsplit(str(call.inputs.get("url", ""))).hostname or ""
+        domain = rule.pattern.removeprefix("domain:")
+        return domain != rule.pattern and wildcard(domain.lower()).fullmatch(host) is not None
+    subject = _SUBJECTS.get(call.tool)
+    return subject is not None and call.inputs.get(subject) == rule.pattern
+
+
+def _ruled(
+    denying: list[PermissionRule],
+    asking: list[PermissionRule],
+    allowing: list[PermissionRule],
+    otherwise: str = "",
+) -> Decision:
+    """The decision of the first rule that counts; without any it is asked, for the reason given."""
+    if denying:
+        return Decision("denied", f"`{denying[0].text}` denies it.", denying[0], (*asking, *allowing))
+    if asking:
+        return Decision("asks", f"`{asking[0].text}` asks.", asking[0], tuple(allowing))
+    if allowing:
+        return Decision("allowed", f"`{allowing[0].text}` allows it.", allowing[0])
+    return Decision("asks", otherwise)
+
+
+def _by_mode(settings: PermissionSettings, decision: Decision) -> Decision:
+    """The decision after the mode had its say; what a rule asks about is asked in every mode but one."""
+    if decision.outcome != "asks":
+        return decision
+    if settings.mode == "dontAsk":
+        reason = f"{decision.reason} The mode dontAsk denies what would be asked."
+        return replace(decision, outcome="denied", reason=reason)
+    if settings.mode == "bypassPermissions" and decision.rule is None:
+        return replace(
+            decision, outcome="allowed", reason="The mode bypassPermissions allows what no rule stops."
+        )
+    return decision

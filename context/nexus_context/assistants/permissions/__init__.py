@@ -1,0 +1,1 @@
+"""What an assistant may do: the decision on a call, and what its rules are about."""

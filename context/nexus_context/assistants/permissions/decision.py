@@ -1,0 +1,58 @@
+"""A call of a tool, and what an assistant's settings say of it."""
+
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from nexus_context.assistants.reading.disk import Disk
+from nexus_context.assistants.reading.model import AssistantSettings
+from nexus_context.errors import Span
+
+Outcome = Literal["allowed", "asks", "denied"]
+RuleKind = Literal["allow", "ask", "deny"]
+
+
+class ExplainedCall(msgspec.Struct, frozen=True):
+    """A call that a model makes. `inputs` are the arguments under the names of the tool."""
+
+    tool: str
+    inputs: dict[str, Any] = {}
+
+
+class PermissionRule(msgspec.Struct, frozen=True):
+    """A rule of a settings file. `pattern` is what stands in its parentheses; None: each call of the tool."""
+
+    kind: RuleKind
+    text: str
+    tool: str
+    pattern: str | None
+    path: str
+    span: Span
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """What becomes of a call. `reason` is a sentence; `rule` decides, where a rule does.
+
+    `is_offered` is false if the model is not even told of the tool. `shadowed` are the rules that would say
+    something else, and do not count beside this one. `part` is the command of a script that decides.
+    """
+
+    outcome: Outcome
+    reason: str
+    rule: PermissionRule | None = None
+    shadowed: tuple[PermissionRule, ...] = ()
+    is_offered: bool = True
+    part: str | None = None
+
+
+class PermissionReader(Protocol):
+    """What decides on calls as one program does."""
+
+    @property
+    def version(self) -> str:
+        """The version of the program that was asked."""
+        ...
+
+    def decide(self, disk: Disk, settings: AssistantSettings, call: ExplainedCall) -> Decision:
+        """The decision on a call in the folder of the settings."""
+        ...

@@ -1,0 +1,106 @@
+"""What assistants let a model do in a folder: one call, or each command of a script.
+
+A call is written as in a rule, `Bash(npm test)`, `Read(.env)`, `WebFetch(https://example.com)`,
+`mcp__notes__write`; anything else is a command of Bash.
+"""
+
+import re
+
+import msgspec
+
+from nexus_context.assistants.permissions.decision import Decision, ExplainedCall
+from nexus_context.assistants.permissions.shell import read_script
+from nexus_context.assistants.programs import PROGRAMS
+from nexus_context.assistants.reading.disk import Disk
+from nexus_context.assistants.reading.model import AssistantSettings, Surroundings
+from nexus_context.errors import RequestError
+
+SUBJECTS = {
+    "Agent": "subagent_type",
+    "Bash": "command",
+    "Edit": "file_path",
+    "NotebookEdit": "notebook_path",
+    "Read": "file_path",
+    "Skill": "skill",
+    "WebFetch": "url",
+    "WebSearch": "query",
+    "Write": "file_path",
+}
+"""The argument of each tool that rules are about."""
+_CALL = re.compile(r"(\w+)\((.*)\)", re.DOTALL)
+_TOOL_OF_SERVER = re.compile(r"mcp__[^\s()]+")
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """What one assistant does with each call, in the order of the calls.
+
+    `settings` are those that decide. `stops` says why the program does not run with them at all.
+    """
+
+    assistant: str
+    title: str
+    version: str
+    settings: AssistantSettings
+    decisions: tuple[tuple[ExplainedCall, Decision], ...]
+
+    @property
+    def stops(self) -> str | None:
+        """Why the program does not start here."""
+        return None if self.settings.stop is None else self.settings.stop.message
+
+
+def read_call(text: str) -> ExplainedCall:
+    """The call that a text stands for. RequestError if it is none."""
+    text = text.strip()
+    if not text:
+        raise RequestError("Name a call, such as 'Bash(npm test)' or 'Read(.env)'.", code="no-call")
+    if text in SUBJECTS or _TOOL_OF_SERVER.fullmatch(text):
+        return ExplainedCall(text)
+    match = _CALL.fullmatch(text)
+    if match is not None and match[1] in SUBJECTS:
+        return ExplainedCall(match[1], {SUBJECTS[match[1]]: match[2]})
+    return ExplainedCall("Bash", {"command": text})
+
+
+def calls_of_script(text: str) -> list[ExplainedCall]:
+    """Each command of a script as a call of its own. RequestError if the script cannot be read."""
+    script = read_script(text, {})
+    if script.is_broken:
+        raise RequestError("The script is no Bash that can be read, or too long.", code="unreadable-script")
+    return [ExplainedCall("Bash", {"command": command.raw}) for command in script.commands if command.raw]
+
+
+def explain_calls(
+    calls: list[ExplainedCall], disk: Disk, surroundings: Surroundings, *, assistant: str | None = None
+) -> list[Explanation]:
+    """What assistants do with calls in a folder: all that are known for that, or one.
+
+    RequestError if it is not known what that one does.
+    """
+    known = [program for program in PROGRAMS.values() if program.has_permissions]
+    chosen = [program for program in known if assistant in (None, program.name)]
+    if not chosen:
+        names = ", ".join(program.name for program in known)
+        raise RequestError(
+            f"What {assistant} allows is not known. Known: {names}.", code="unknown-permissions"
+        )
+    explanations = []
+    for program in chosen:
+        settings = program.settings(disk, surroundings)
+        if unread := [path for path in disk.refused if path in {file.path for file in settings.files}]:
+            raise RequestError(
+                f"{unread[0]} is too large to be read, so what it allows is not known.",
+                code="unreadable-settings",
+            )
+        reader = program.permissions
+        decisions = tuple((call, reader.decide(disk, settings, call)) for call in calls)
+        explanations.append(
+            Explanation(
+                assistant=program.name,
+                title=program.title,
+                version=reader.version,
+                settings=settings,
+                decisions=decisions,
+            )
+        )
+    return explanations
