@@ -246,10 +246,10 @@ Two.
 @pytest.mark.parametrize(
     ("at", "code", "wrong"),
     [
-        ("/home/a/.claude/skills/one/SKILL.md", 1, "/home/a/.claude/skills/one/SKILL.md"),
-        ("/home/a/.claude/skills/one", 1, "/home/a/.claude/skills/one/SKILL.md"),
-        ("/home/a/.claude/skills", 1, "/home/a/.claude/skills/one/SKILL.md"),
-        ("/home/a/.nexus3/rules/style.md", 1, "/home/a/.nexus3/rules/style.md"),
+        ("/home/a/.claude/skills/one/SKILL.md", 0, "/home/a/.nexus3/rules/style.md"),
+        ("/home/a/.claude/skills/one", 0, "/home/a/.nexus3/rules/style.md"),
+        ("/home/a/.claude/skills", 0, "/home/a/.nexus3/rules/style.md"),
+        ("/home/a/.nexus3/rules/style.md", 0, "/home/a/.nexus3/rules/style.md"),
         ("/home/a/.claude/worktrees/p", 1, "/home/a/.claude/worktrees/p/.nexus3/config.json"),
         (
             "/home/a/.claude/worktrees/p/.claude/skills/two/SKILL.md",

@@ -74,7 +74,6 @@ def outside(path: Path) -> None:
 
 PLACES: dict[str, tuple[Callable[[Path], object], str]] = {
     "BOM": (encoded("utf-8", b"\xef\xbb\xbf"), "layer.bom"),
-    "CRLF": (crlf, "layer.line-endings"),
     "UTF-16 with BOM": (encoded("utf-16"), "layer.encoding"),
     "UTF-16 without BOM": (encoded("utf-16-le"), "layer.encoding"),
     "UTF-32": (encoded("utf-32"), "layer.encoding"),
@@ -142,6 +141,11 @@ def test_a_directory_that_nothing_can_be_read_from(
     skipped = {one["path"]: one["reason"] for one in editor.layers(folder)["skipped"]}
     assert skipped[str(directory)].startswith("is a ")
     editor.remove(folder)
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_line_ends_count_only_in_what_is_sent(editor: Editor, name: str) -> None:
+    assert check(editor, name, crlf) == (["layer.line-endings"] if name == "NEXUS.md" else [])
 
 
 @pytest.mark.parametrize("name", GOOD)

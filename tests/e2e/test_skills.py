@@ -6,7 +6,7 @@ from typing import Any
 
 from support.editor import Editor
 
-OLD = "//- /a/.claude/skills/old/SKILL.md\n---\nname: old\ndescription: Old.\n---\nText of old.\n"
+OLD = "//- /a/.nexus3/skills/old/SKILL.md\n---\nname: old\ndescription: Old.\n---\nText of old.\n"
 
 
 def check(editor: Editor, folder: Path, *expected: str) -> None:
@@ -52,7 +52,7 @@ def test_skills_come_and_go_on_disk(editor: Editor) -> None:
 
 def test_unsaved_text_wins_and_is_checked(editor: Editor) -> None:
     folder = opened(editor, OLD)
-    file = folder / ".claude" / "skills" / "old" / "SKILL.md"
+    file = folder / ".nexus3" / "skills" / "old" / "SKILL.md"
     text = file.read_text()
     editor.open(file, text)
     editor.type(file, text.replace("name: old", "name: old: x"))
@@ -63,7 +63,7 @@ def test_unsaved_text_wins_and_is_checked(editor: Editor) -> None:
     check(editor, folder, "new")
     editor.close(file)
     check(editor, folder, "old")
-    unsaved = folder / ".claude" / "skills" / "unsaved" / "SKILL.md"
+    unsaved = folder / ".nexus3" / "skills" / "unsaved" / "SKILL.md"
     editor.open(unsaved, "No front matter.")
     editor.until(lambda: editor.codes(unsaved) == ["skill.front-matter"])
     editor.type(unsaved, text.replace("name: old", "name: unsaved"))

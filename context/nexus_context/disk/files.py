@@ -27,6 +27,8 @@ PROMPT_LIMIT = 1 << 20  # bytes of the largest instruction file or README
 JSON_LIMIT = 4 << 20  # bytes of the largest configuration file
 SETTLED_NS = 2_000_000_000
 BOM = b"\xef\xbb\xbf"
+SETTINGS = (".json", ".jsonc", ".json5", ".toml", ".yaml", ".yml", ".code-workspace")
+"""What the names of files end with that are in no prompt: their line ends mean nothing."""
 """A file changed less than this before it was read may change again with the same time stamp (FAT: 2 s)."""
 
 Status = Literal["loaded", "missing", "unreadable", "too-large", "invalid"]
@@ -231,7 +233,8 @@ def decode(path: str, data: bytes) -> FileRead:
     """Decode a file's bytes by the rules for all files of a layer.
 
     A UTF-8 byte order mark is dropped with a warning; offsets count from after it. Bytes that are not UTF-8
-    and NULs make the file invalid. Line ends stay as they are; those other than LF get a hint.
+    and NULs make the file invalid. Line ends stay as they are; those other than LF get a hint
+    in files that can be in a prompt.
     """
     encoding = foreign_encoding(data)
     if encoding:
@@ -566,7 +569,7 @@ def _problem(
 
 def _with_problems(path: str, text: str, status: Status, problems: list[Problem]) -> FileRead:
     end = re.search(r"\r\n?", text)
-    if end:
+    if end and not path.endswith(SETTINGS):
         name = "CRLF" if end.group() == "\r\n" else "CR"
         message = f"Lines end with {name}, which become LF in the prompt. Save with LF to see the same."
         problems.append(

@@ -69,6 +69,13 @@ def test_decoding_line_ends() -> None:
     check(b"a\rb", "loaded", "a\rb", f"layer.line-endings@1-2 HINT: Lines end with CR, {told}")
 
 
+@pytest.mark.parametrize(
+    "name", ["config.json", "x.code-workspace", "config.toml", "x.yaml", "opencode.jsonc"]
+)
+def test_line_ends_of_settings_are_nobodys_business(name: str) -> None:
+    assert decode(f"/a/{name}", b"{\r\n}\r").problems == ()
+
+
 def test_decoding_what_is_not_utf8() -> None:
     check(
         "é".encode() + b"\xe9t\xe9",

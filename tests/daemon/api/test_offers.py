@@ -106,7 +106,7 @@ NESTED = """
 @missing.md
 //- /a/packages/api/.mcp.json
 {"mcpServers": {"a": {}}}
-//- /a/packages/web/.claude/skills/s/SKILL.md
+//- /a/packages/web/.nexus3/skills/s/SKILL.md
 x
 """
 
@@ -116,7 +116,7 @@ x
     [
         ("/a/packages/api/AGENTS.md", "prompt.import-missing"),
         ("/a/packages/api/.mcp.json", "mcp.no-transport"),
-        ("/a/packages/web/.claude/skills/s/SKILL.md", "skill.front-matter"),
+        ("/a/packages/web/.nexus3/skills/s/SKILL.md", "skill.front-matter"),
     ],
 )
 @pytest.mark.parametrize("folders", [("/a",), ()], ids=["a root", "no root"])

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from nexus_context.assistants.claude_code.settings import config_directory
 from nexus_context.assistants.reading import markdown
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.front_fields import field_list, field_text
+from nexus_context.assistants.reading.front_fields import field_list, field_text, retried
 from nexus_context.assistants.reading.model import AssistantSettings, SentBlock, SentPart, Surroundings
 from nexus_context.assistants.reading.working_tree import GIT, find_working_tree, parents
 from nexus_context.errors import Span
@@ -113,6 +113,7 @@ def _skill_line(disk: Disk, name: str, path: str, override: str) -> Iterator[str
     if text is None or override in ("off", "user-invocable-only"):
         return
     matter, body = markdown.split_front_matter(text)
+    matter = retried(matter)
     if (field_text(matter, "disable-model-invocation") or "").lower() == "true":
         return
     if override == "name-only":
@@ -126,7 +127,7 @@ def _skill_line(disk: Disk, name: str, path: str, override: str) -> Iterator[str
 
 
 def _agent_line(disk: Disk, path: str) -> Iterator[tuple[str, str]]:
-    matter, _ = markdown.split_front_matter(disk.text(path) or "")
+    matter = retried(markdown.split_front_matter(disk.text(path) or "")[0])
     name, description = field_text(matter, "name"), field_text(matter, "description")
     if name and description:
         tools = ", ".join(field_list(matter, "tools"))

@@ -2,7 +2,7 @@
 
 import re
 
-from nexus_context.folder.skills.front_matter import Member, front_matter
+from nexus_context.folder.skills.front_matter import MAX_LENIENT_DEPTH, Member, front_matter, quote_values
 
 _STAR = "\ue000"
 """Stands for a `*` that YAML would take for an alias."""
@@ -12,7 +12,12 @@ _LEADING_STAR = re.compile(r"^([\w-]+:[ \t]+|[ \t]*-[ \t]+)\*", re.MULTILINE)
 def fields_of(matter: str) -> dict[str, Member]:
     """The fields of the text between two lines `---`; empty if it cannot be read."""
     text = _LEADING_STAR.sub(rf"\1{_STAR}", f"---\n{matter.strip(chr(10))}\n---\n")
-    return front_matter("", text).fields or {}
+    return front_matter("", text, deepest=MAX_LENIENT_DEPTH).fields or {}
+
+
+def retried(matter: str | None) -> str | None:
+    """Front matter as Claude Code reads it: what is no YAML, with the values of its lines in quotes."""
+    return matter if not matter or fields_of(matter) else quote_values(matter)[0]
 
 
 def field_text(matter: str | None, name: str) -> str | None:

@@ -34,14 +34,13 @@ from nexus_context.errors import Problem, Related, Severity, Span
 from nexus_context.folder.layers.model import DEFAULTS, GLOBAL, LOCAL, LayerFile, LayerSkill, Listing, Skipped
 from nexus_context.folder.layers.text_reader import Reading
 from nexus_context.folder.layers.walk import LayerPlace, RealPath, within
-from nexus_context.folder.skills import SKILL_FILE, ReadSkill, Skill
+from nexus_context.folder.skills import PROGRAMS, SKILL_FILE, ReadSkill, Skill
 from nexus_context.folder.skills.front_matter import front_matter
 
 DIRECTORY = "skills"
 SWITCHES = ("tools.disabled", "permissions.deny")
 """Settings with patterns of tools that no skill can use."""
 MOST_UNMATCHED = 100  # patterns that are reported
-TOOLS = (".agents", ".claude")
 
 Configured = Mapping[str, Sequence[tuple[str, Provenance]]]
 """Skill directories, each with the setting that names it, by layer."""
@@ -145,7 +144,7 @@ def _usual(place: LayerPlace, user_home: str) -> Iterator[str]:
     if place.config_directory is not None:
         yield os.path.join(place.config_directory, DIRECTORY)
     above = user_home if place.name == GLOBAL else place.directory
-    for tool in TOOLS:
+    for tool in PROGRAMS:
         yield os.path.join(above, tool, DIRECTORY)
 
 

@@ -5,9 +5,12 @@
    More than MAX_CHARACTERS, MAX_NODES or MAX_DEPTH is rejected, too.
 3. Of two fields with one name the last counts, as with most readers; that is reported.
 4. Front matter that cannot be read is one problem, at the place where reading ended.
+5. `lenient_front_matter` is for files of other programs. As Claude Code 2.1.330, it reads what is no YAML
+   once more with the values of its lines in quotes; values may be nested deeper; no front matter is fine.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -16,11 +19,14 @@ from nexus_context.errors import Edit, Fix, Problem, Severity, Span
 MAX_CHARACTERS = 16_384
 MAX_NODES = 500
 MAX_DEPTH = 4
+MAX_LENIENT_DEPTH = 16
 
 _OPEN = re.compile(r"---[ \t]*(?:\r\n|\r|\n|\Z)")
 _CLOSE = re.compile(r"(?:(?<=\n)|(?<=\r))---[ \t]*(?:\r\n|\r|\n|\Z)")
 _NO_YAML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
 _PLAIN_FIELD = re.compile(r"[\w-]+:[ \t]+(?![\"'|>\[{&*!#%@`])(\S[^\r\n]*?)[ \t]*(?=\r|\n|\Z)")
+_LINE = re.compile(r"^([a-zA-Z_-]+:\s+)(\S.*)$", re.MULTILINE)
+_SPECIAL = re.compile(r"[{}[\]*&#!|>%@`]|: ")
 _CODE = "skill.front-matter"
 
 
@@ -61,7 +67,7 @@ class _UnreadableError(Exception):
         self.fix = fix
 
 
-def front_matter(path: str, text: str) -> FrontMatter:
+def front_matter(path: str, text: str, *, deepest: int = MAX_DEPTH) -> FrontMatter:
     """The front matter of a file; never raises for any text."""
     opened = _OPEN.match(text)
     if opened is None:
@@ -77,11 +83,86 @@ def front_matter(path: str, text: str) -> FrontMatter:
         return FrontMatter(None, first, Span(len(text), len(text)), (_problem(path, first, message),))
     inside, body = Span(opened.end(), closed.start()), Span(closed.end(), len(text))
     try:
-        members = _members(text, inside)
+        members = _members(text, inside, deepest)
     except _UnreadableError as error:
-        message = f"The front matter cannot be read: {error.why}."
-        problem = Problem(path, error.span, _CODE, Severity.ERROR, message=message, fix=error.fix)
-        return FrontMatter(None, inside, body, (problem,))
+        return FrontMatter(None, inside, body, (_unreadable(path, error),))
+    fields, problems = _fields(path, members)
+    return FrontMatter(fields, inside, body, problems)
+
+
+def lenient_front_matter(path: str, text: str) -> FrontMatter:
+    """The front matter as of rule 5: always with `fields`, empty if there is none or it cannot be read."""
+    opened = _OPEN.match(text)
+    closed = None if opened is None else _CLOSE.search(text, opened.end())
+    if opened is None or closed is None:
+        return FrontMatter({}, Span(0, 0), Span(0, len(text)), ())
+    inside, body = Span(opened.end(), closed.start()), Span(closed.end(), len(text))
+    try:
+        fields, problems = _fields(path, _members(text, inside, MAX_LENIENT_DEPTH))
+    except _UnreadableError as error:
+        quoted, added = quote_values(text[inside.start : inside.end])
+        try:
+            members = _members(quoted, Span(0, len(quoted)), MAX_LENIENT_DEPTH)
+        except _UnreadableError:
+            return FrontMatter({}, inside, body, (_unreadable(path, error),))
+        moved = (_moved(member, inside.start, added) for member in members)
+        fields, problems = _fields(path, tuple(moved))
+    return FrontMatter(fields, inside, body, problems)
+
+
+def quote_values(matter: str) -> tuple[str, list[int]]:
+    """Front matter with quotes around values that YAML could misread, and where characters were added."""
+    added: list[int] = []
+    parts: list[str] = []
+    end = size = 0
+
+    def put(text: str, *, is_new: bool = False) -> None:
+        nonlocal size
+        added.extend(range(size, size + len(text)) if is_new else ())
+        parts.append(text)
+        size += len(text)
+
+    for line in _LINE.finditer(matter):
+        value = line[2]
+        is_quoted = value[0] in "\"'" and value[-1] == value[0]
+        is_list = value[0] + value[-1] == "[]" and not set("[]").intersection(value[1:-1])
+        if is_quoted or is_list or not _SPECIAL.search(value):
+            continue
+        put(matter[end : line.start(2)])
+        put('"', is_new=True)
+        for character in value:
+            put("\\", is_new=True) if character in '"\\' else None
+            put(character)
+        put('"', is_new=True)
+        end = line.end()
+    put(matter[end:])
+    return "".join(parts), added
+
+
+def _moved(member: Member, start: int, added: list[int]) -> Member:
+    """A member whose places are those before `quote_values`; the text begins at `start` of its file."""
+
+    def back(span: Span) -> Span:
+        return Span(*(start + at - bisect_left(added, at) for at in span))
+
+    def node(value: Node) -> Node:
+        items = None if value.items is None else tuple(map(node, value.items))
+        members = None if value.members is None else tuple(map(each, value.members))
+        return Node(back(value.span), value.text, items, members)
+
+    def each(one: Member) -> Member:
+        return Member(one.name, back(one.span), node(one.value))
+
+    return each(member)
+
+
+def _unreadable(path: str, error: "_UnreadableError") -> Problem:
+    message = f"The front matter cannot be read: {error.why}."
+    return Problem(path, error.span, _CODE, Severity.ERROR, message=message, fix=error.fix)
+
+
+def _fields(path: str, members: tuple[Member, ...]) -> tuple[dict[str, Member], tuple[Problem, ...]]:
+    """The fields by name, the last of a name counts; those that are set twice."""
     fields: dict[str, Member] = {}
     problems = []
     for member in members:
@@ -91,14 +172,14 @@ def front_matter(path: str, text: str) -> FrontMatter:
                 Problem(path, member.span, "skill.duplicate-field", Severity.WARNING, message=message)
             )
         fields[member.name] = member
-    return FrontMatter(fields, inside, body, tuple(problems))
+    return fields, tuple(problems)
 
 
 def _problem(path: str, span: Span, message: str) -> Problem:
     return Problem(path, span, _CODE, Severity.ERROR, message=message)
 
 
-def _members(text: str, inside: Span) -> tuple[Member, ...]:
+def _members(text: str, inside: Span, deepest: int) -> tuple[Member, ...]:
     length = inside.end - inside.start
     if length > MAX_CHARACTERS:
         why = f"it is {length:,} characters long, at most {MAX_CHARACTERS:,} are read. Move text to the body"
@@ -107,7 +188,7 @@ def _members(text: str, inside: Span) -> tuple[Member, ...]:
     if foreign is not None:
         why = f"YAML does not allow the character U+{ord(foreign[0]):04X}. Remove it"
         raise _UnreadableError(Span(*foreign.span()), why)
-    root = _Builder(text, inside).root()
+    root = _Builder(text, inside, deepest).root()
     if root is None:
         return ()
     if root.members is None:
@@ -118,8 +199,9 @@ def _members(text: str, inside: Span) -> tuple[Member, ...]:
 class _Builder:
     """Builds nodes from the events of one front matter."""
 
-    def __init__(self, text: str, inside: Span) -> None:
+    def __init__(self, text: str, inside: Span, deepest: int) -> None:
         self._text = text
+        self._deepest = deepest
         self._inside = inside
         self._nodes = 0
         self._events = self._parsed()
@@ -169,8 +251,8 @@ class _Builder:
             raise _UnreadableError(span, f"it contains more than {MAX_NODES} values. Move them to the body")
         if isinstance(event, yaml.ScalarEvent):
             return self._scalar(span, event.value, plain=not event.style)
-        if depth == MAX_DEPTH:
-            raise _UnreadableError(span, f"its values are nested more than {MAX_DEPTH} deep")
+        if depth == self._deepest:
+            raise _UnreadableError(span, f"its values are nested more than {self._deepest} deep")
         if isinstance(event, yaml.SequenceStartEvent):
             items = []
             while not isinstance(event := next(self._events), yaml.SequenceEndEvent):

@@ -10,6 +10,9 @@
 5. `tools` in `metadata` are tool definitions as JSON: an array of objects with a name. The tools of an active
    skill are offered with a request; without a readable definition there are none.
 6. `examples` in `metadata` are sample requests, one per line; MAX_EXAMPLES of them are used.
+7. A file in `.claude/skills` or `.agents/skills` is another program's, which is not as strict: it needs no
+   name, since its directory has one, and no description, since the first line of its text stands for it. What
+   the specification minds there is a hint, and its own fields are left alone.
 """
 
 import os
@@ -22,9 +25,17 @@ import msgspec
 from nexus_context.config import fixes
 from nexus_context.errors import Edit, Fix, Problem, Severity, Span
 from nexus_context.folder.skills.allowed_tools import allowed_tools
-from nexus_context.folder.skills.front_matter import FrontMatter, Member, Node, front_matter
+from nexus_context.folder.skills.front_matter import (
+    FrontMatter,
+    Member,
+    Node,
+    front_matter,
+    lenient_front_matter,
+)
 
 SKILL_FILE = "SKILL.md"
+PROGRAMS = (".agents", ".claude")
+"""The directories of other programs that have `skills`."""
 MAX_NAME = 64  # characters, as the next two
 MAX_DESCRIPTION = 1024
 MAX_COMPATIBILITY = 500
@@ -73,16 +84,17 @@ class ReadSkill(msgspec.Struct, frozen=True):
 def read_skill(path: str, text: str) -> ReadSkill:
     """The skill of a file, by its absolute path and its text; never raises for any text."""
     directory = os.path.basename(os.path.dirname(path))
-    front = front_matter(path, text)
+    is_foreign = is_of_program(path)
+    front = lenient_front_matter(path, text) if is_foreign else front_matter(path, text)
     if front.fields is None:
         return ReadSkill(text, directory, front.span, None, problems=front.problems)
-    problems = [*front.problems, *_missing(path, front), *_doubtful(path, front.fields)]
+    name, description = _text(front, "name"), _text(front, "description")
+    problems = [*front.problems, *_doubtful(path, front.fields)]
     tools_field = front.fields.get("allowed-tools")
     tools: tuple[str, ...] = ()
     if tools_field is not None:
         tools, doubtful = allowed_tools(path, text, tools_field.value)
         problems.extend(doubtful)
-    name, description = _text(front, "name"), _text(front, "description")
     if name:
         problems.extend(_name_problems(path, name, front.fields["name"].value.span, directory))
     if not text[front.body.start :].strip():
@@ -96,8 +108,20 @@ def read_skill(path: str, text: str) -> ReadSkill:
     if wrong:
         place = _place(front.fields.get("metadata"), "tools")
         problems.append(Problem(path, place, "skill.tools", Severity.WARNING, message=wrong))
-    ordered = tuple(sorted(problems, key=lambda problem: problem.span))
     name_span = front.fields["name"].value.span if name else front.span
+    described = front.fields["description"].value.span if description else front.span
+    if is_foreign:
+        first = _first_line(text, front.body)
+        name, described = name or directory, described if description else first
+        description = description or text[first.start : first.end].lstrip("# ").strip()
+        problems = [
+            msgspec.structs.replace(each, severity=Severity.HINT)
+            for each in problems
+            if each.code != "skill.unknown-field"
+        ]
+    else:
+        problems.extend(_missing(path, front))
+    ordered = tuple(sorted(problems, key=lambda problem: problem.span))
     if not name or not description:
         return ReadSkill(text, name or directory, name_span, None, problems=ordered)
     priority = metadata.get("priority", "")
@@ -106,7 +130,7 @@ def read_skill(path: str, text: str) -> ReadSkill:
         name,
         description[:MAX_DESCRIPTION],
         name_span,
-        description_span=front.fields["description"].value.span,
+        description_span=described,
         body=front.body,
         license=_text(front, "license") or None,
         compatibility=_text(front, "compatibility") or None,
@@ -119,6 +143,18 @@ def read_skill(path: str, text: str) -> ReadSkill:
         tools=offered_tools,
     )
     return ReadSkill(text, name, name_span, skill, problems=ordered)
+
+
+def is_of_program(path: str) -> bool:
+    """Whether a SKILL.md lies in the skill directory of another program."""
+    above = os.path.dirname(os.path.dirname(path))
+    return os.path.basename(above) == "skills" and os.path.basename(os.path.dirname(above)) in PROGRAMS
+
+
+def _first_line(text: str, body: Span) -> Span:
+    """The first line of a text that is not empty."""
+    start = body.start + len(text[body.start :]) - len(text[body.start :].lstrip())
+    return Span(start, start + len(text[start:].partition("\n")[0].rstrip()))
 
 
 def _text(front: FrontMatter, field: str) -> str:

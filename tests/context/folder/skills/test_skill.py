@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nexus_context.disk.files import decode
+from nexus_context.errors import Severity
 from nexus_context.folder.skills import ReadSkill, read_skill
-from nexus_context.folder.skills.front_matter import MAX_CHARACTERS, MAX_NODES
+from nexus_context.folder.skills.front_matter import MAX_CHARACTERS, MAX_NODES, lenient_front_matter
 from support.fixture import Fixture, write_fixture
 from support.folders import load_folder
 
@@ -251,3 +252,38 @@ def test_tools(tools: str, names: list[str], message: str | None) -> None:
     wrong = [problem.message for problem in read.problems if problem.code == "skill.tools"]
     assert len(wrong) == (message is not None)
     assert wrong == [] or wrong[0].startswith(message or "")
+
+
+DEEP = "hooks:\n  Stop:\n    - matcher: x\n      hooks:\n        - type: command"
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "description", "problems"),
+    [
+        ("# Layout\n\nUse it.\n", "s", "Layout", []),
+        (front("description: Use this: when reviewing"), "s", "Use this: when reviewing", []),
+        (front('description: Say "a: b"\nargument-hint: [a] [b]'), "s", 'Say "a: b"', []),
+        (front(f"description: d\n{DEEP}"), "s", "d", []),
+        (front("name: Other\ndescription: d"), "Other", "d", ["skill.name 'Other'"]),
+        ("---\ndescription: d\n", "s", "---", []),
+        (front("a: &x [*x]\n: ["), "s", "Text.", ["skill.front-matter '&x ['"]),
+    ],
+)
+@pytest.mark.parametrize("program", [".claude", ".agents"])
+def test_a_skill_of_another_program_is_read_as_that_program_reads_it(
+    program: str, text: str, name: str, description: str, problems: list[str]
+) -> None:
+    read = read_skill(os.path.join(os.sep, "x", program, "skills", "s", "SKILL.md"), text)
+    assert read.skill is not None
+    assert (read.skill.name, read.skill.description) == (name, description)
+    assert all(problem.severity is Severity.HINT for problem in read.problems)
+    assert [f"{each.code} {text[slice(*each.span)]!r}" for each in read.problems] == problems
+
+
+@given(st.text(alphabet="ab:'\"[]{}\\ -\n&*#", max_size=40))
+def test_places_of_quoted_values_are_those_in_the_file(matter: str) -> None:
+    text = f"---\n{matter}\n---\nText.\n"
+    front_matter = lenient_front_matter("", text)
+    for member in (front_matter.fields or {}).values():
+        assert text[member.span.start : member.span.end].strip("'\"") in ("", member.name) or "\\" in text
+        assert 0 <= member.value.span.start <= member.value.span.end <= len(text)
