@@ -41,7 +41,7 @@ MIXED = """
   "tools": {"summery": true}
 }
 //- /home/a/.nexus3/mcp.json
-{"servers": [{"name": "one", "command": ["no-such-program-1"]}]}
+{"servers": [{"name": "one", "command": ["npx", "-y", "some-package"]}]}
 """
 
 
@@ -123,15 +123,15 @@ Fix the setting and try again.
 
 Configuration Warning: Invalid MCP server in /home/a/.nexus3/mcp.json
 
-  Line 1, Column 42: There is no program "no-such-program-1": install it, or give its full path.
+  Line 1, Column 56: npx starts whatever version of this package is the newest at that moment. Write the version behind its name, such as "@1.2.3".
 
-  1 | {"servers": [{"name": "***", "command": ["*****************"]}]}
-    |                                          ^
+  1 | {"servers": [{"name": "***", "command": ["***", "**", "************"]}]}
+    |                                                        ^
 
 Fix the MCP server and try again.
 
 1 error and 1 warning in 5 files of 2 layers.
-""",
+""",  # noqa: E501
         )
     )
 
@@ -144,7 +144,7 @@ Fix the MCP server and try again.
         ("//- /home/a/.nexus3/config.json\n{]\n", [], 1),
         ("//- /home/a/NEXUS.md\n@missing.md\n", [], 0),
         ("//- /home/a/NEXUS.md\n@missing.md\n", ["--strict"], 1),
-        ("//- /home/.nexus3/config.json\n[]\n//- /home/a/x\n", [], 1),
+        ("//- /home/.nexus3/config.json\n[]\n//- /home/a/x\n", [], 0),
         ("//- /home/b/x\n", [], 2),
     ],
 )
@@ -265,7 +265,7 @@ def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert [(one["severity"], one["code"], one["range"]["start"]) for one in problems] == snapshot(
         [
             (1, "config.unknown-key", {"line": 2, "character": 12}),
-            (2, "mcp.command-not-found", {"line": 0, "character": 41}),
+            (2, "mcp.unpinned", {"line": 0, "character": 55}),
         ]
     )
     assert problems[0]["uri"] == "file:///home/a/.nexus3/config.json"
@@ -365,7 +365,7 @@ def test_github(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch:
         "title=config.unknown-key",
     ]
     assert message.startswith('Unknown key "summery"')
-    assert warning.startswith("::warning file=.nexus3/mcp.json,line=1,col=42,")
+    assert warning.startswith("::warning file=.nexus3/mcp.json,line=1,col=56,")
 
 
 def test_github_escapes_what_could_end_a_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

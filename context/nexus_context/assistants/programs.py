@@ -34,13 +34,15 @@ if TYPE_CHECKING:  # the rooms import what they need
 class Program(msgspec.Struct, frozen=True, kw_only=True):
     """A program by its name in requests. `command` starts it.
 
-    `client` is how the name begins, in lower case, that it gives itself as an MCP client.
+    `client` is how the name begins, in lower case, that it gives itself as an MCP client. `marks` are files
+    and directories by which one sees that a project is set up for it.
     """
 
     name: str
     title: str
     command: str
     client: str
+    marks: tuple[str, ...]
     has_sessions: bool = False
     has_setup: bool = False
     has_permissions: bool = False
@@ -99,18 +101,26 @@ PROGRAMS: Mapping[str, Program] = {
             title="Claude Code",
             command="claude",
             client="claude-code",
+            marks=("CLAUDE.md", "CLAUDE.local.md", ".claude", ".mcp.json"),
             has_sessions=True,
             has_setup=True,
             has_permissions=True,
         ),
         Program(
-            name="codex", title="Codex", command="codex", client="codex", has_sessions=True, has_setup=True
+            name="codex",
+            title="Codex",
+            command="codex",
+            client="codex",
+            marks=("AGENTS.md", "AGENTS.override.md", ".codex"),
+            has_sessions=True,
+            has_setup=True,
         ),
         Program(
             name="opencode",
             title="opencode",
             command="opencode",
             client="opencode",
+            marks=("opencode.json", "opencode.jsonc", ".opencode"),
             has_sessions=True,
             has_setup=True,
         ),
@@ -119,11 +129,28 @@ PROGRAMS: Mapping[str, Program] = {
             title="Gemini CLI",
             command="gemini",
             client="gemini-cli",
+            marks=("GEMINI.md", ".gemini"),
             has_sessions=True,
             has_setup=True,
         ),
-        Program(name="copilot", title="GitHub Copilot", command="code", client="visual studio code"),
-        Program(name="cursor", title="Cursor", command="cursor", client="cursor"),
+        Program(
+            name="copilot",
+            title="GitHub Copilot",
+            command="code",
+            client="visual studio code",
+            marks=(
+                ".github/copilot-instructions.md",
+                *(f".github/{name}" for name in ("instructions", "prompts", "agents", "chatmodes", "skills")),
+                ".vscode/mcp.json",
+            ),
+        ),
+        Program(
+            name="cursor",
+            title="Cursor",
+            command="cursor",
+            client="cursor",
+            marks=(".cursor", ".cursorrules"),
+        ),
     )
 }
 """By name, in the order of columns."""

@@ -9,8 +9,9 @@ Each covered character becomes `*`, so that columns stay the same. A frame of JS
    whose missing quotes are reported, and, in lines whose quotes all close, plain names in quotes before a
    colon where a key can be.
 
-A frame of front matter shows the names of fields, and the reported value of a field of the specification;
-a frame of prose shows what `redact.redact_prose` leaves. A reported secret is shown nowhere.
+A frame of TOML shows keys and the names of tables, and no value. A frame of front matter shows the names of
+fields, and the reported value of a field of the specification; a frame of prose shows what
+`redact.redact_prose` leaves. A reported secret is shown nowhere.
 """
 
 import functools
@@ -47,6 +48,7 @@ _PIECE = r'"|[^\s{}\[\],:"]+'
 _PART = r'[^"\\]*+(?:\\.[^"\\]*+){0,500}'
 _COLON = r"[ \t]*+:"
 
+_TOML_KEYS = r"""[ \t]*(?:\[{1,2}[\w."' -]*\]{1,2}|[\w."'-]+(?:[ \t]*\.[ \t]*[\w."'-]+)*[ \t]*=)?"""
 _FENCE = r"(?:---|\.\.\.)[ \t]*"
 _FIELD = r"""([ \t]*(?:-[ \t]+)*)("[^"]*"|'[^']*'|[^\s:"'#&*!|>%@`-][^:]{0,80}?)([ \t]*:)(?=[ \t]|\Z)"""
 _FIELDS = ("name", "description", "license", "compatibility", "allowed-tools")
@@ -64,6 +66,7 @@ class CoveredText:
         self._json = problem.path.endswith(".json") or (
             family in _JSON_FAMILIES and not problem.path.endswith(".md")
         )
+        self._toml = problem.path.endswith(".toml")
         self._valid, self._reported = False, frozenset[Span]()
         if self._json:
             document = _document(text)
@@ -79,6 +82,8 @@ class CoveredText:
         low = max(low - NEAR, 0)
         if self._json:
             covered = redact(self._json_line(text, number, start)[low : high + NEAR])
+        elif self._toml:
+            covered = redact(_covered_toml(text)[low : high + NEAR])
         elif number <= self._front_end:
             covered = redact(self._field_line(text, number, start)[low : high + NEAR])
         else:
@@ -143,6 +148,13 @@ class CoveredText:
                 return field[2] in _FIELDS
             number -= 1
         return False
+
+
+def _covered_toml(line: str) -> str:
+    """A line of TOML with everything but its keys covered; within a text of several lines, too."""
+    keys = re.match(_TOML_KEYS, line)
+    end = keys.end() if keys else 0
+    return line[:end] + re.sub(_WORD, "*", line[end:])
 
 
 def _without_bearer(field: str) -> str:

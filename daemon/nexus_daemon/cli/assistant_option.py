@@ -1,8 +1,15 @@
-"""The option `--for` of `nexus show` and `nexus check`: another assistant instead of Nexus."""
+"""The option `--for` of commands: another assistant instead of Nexus, and where it would run."""
 
 import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nexus_context.assistants.programs import PROGRAMS
+from nexus_context.folder.layers.walk import user_home
+from nexus_daemon.cli import invocation
+
+if TYPE_CHECKING:
+    from nexus_context.assistants.reading.model import Surroundings
 
 ALL = "all"
 _WITH_FOR = {"command", "path", "assistant", "tokens", "source", "layers", "format", "turn"}
@@ -11,6 +18,14 @@ _WITH_FOR = {"command", "path", "assistant", "tokens", "source", "layers", "form
 def add_option(command: argparse.ArgumentParser, text: str) -> None:
     """Add `--for`, with its help."""
     command.add_argument("--for", dest="assistant", choices=(*PROGRAMS, ALL), help=text)
+
+
+def surroundings_of(folder: Path) -> "Surroundings":
+    """Where an assistant would run, with the variables of the command's process."""
+    from nexus_context.assistants.reading.model import Surroundings
+
+    environ = invocation.current().environ
+    return Surroundings(str(folder), user_home(environ), environ)
 
 
 def tokens(text: str) -> int:

@@ -1,5 +1,7 @@
 """Check every configuration file that a folder's assistant and its agents read.
 
+So is what other assistants read, where the repository has files for them. Files outside of the repository
+never fail the check; without a terminal, the result depends on the repository alone.
 Exit code: 0 without errors, 1 with at least one error, 2 for wrong usage. Warnings fail only with --strict.
 The lines around a problem show the reported value; all other values, and possible secrets, are masked.
 """
@@ -7,17 +9,28 @@ The lines around a problem show the reported value; all other values, and possib
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from nexus_context.config.frames import format_frame
 from nexus_context.disk.files import is_dir
 from nexus_context.errors import Problem, RequestError, Severity
 from nexus_context.folder.snapshot import Snapshot
 from nexus_context.text.visible import visible_line
-from nexus_daemon.cli import assistant_option, check_agents, output
-from nexus_daemon.cli.folder import absolute, folder_of, is_read, load_inputs, read
+from nexus_daemon.cli import assistant_option, check_agents, check_assistant, output
+from nexus_daemon.cli.folder import (
+    absolute,
+    folder_of,
+    has_user_files,
+    is_read,
+    load_inputs,
+    read,
+    workspace_inputs,
+)
 
 if TYPE_CHECKING:
+    from nexus_context.assistants.views.set_up import Project
     from nexus_daemon.cli.reports import Checked
 
 FORMATS = ("text", "json", "sarif", "github")
@@ -65,11 +78,23 @@ def run(options: argparse.Namespace) -> int:
         return _check_assistant(folder, options)
     if options.budget is not None or options.since is not None:
         return _wrong("--budget and --since go with --for: they are about another assistant.")
+    alone = options.agent is None and not output.is_read_by_person()
+    project = check_assistant.project_at(folder)
+    inputs = load_inputs()
+    counted_inputs = workspace_inputs(inputs) if alone else inputs
     try:
-        checked = check_agents.check_agents(read(folder), load_inputs(), only=options.agent)
+        checked = check_agents.check_agents(read(folder, counted_inputs), counted_inputs, only=options.agent)
     except RequestError as error:
         return _wrong(str(error))
+    programs = check_assistant.check_project(folder, alone=alone)
     snapshot = checked.snapshot
+    own = check_assistant.without_doubles(snapshot.problems, programs.folder, programs.problems)
+    texts = {**programs.layers.texts, **snapshot.layers.texts}
+    snapshot = msgspec.structs.replace(
+        snapshot,
+        problems=(*own, *programs.problems),
+        layers=msgspec.structs.replace(snapshot.layers, texts=texts),
+    )
     if not is_dir(str(path)) and not is_read(snapshot, path):
         return _wrong(
             f"Nothing was checked: the folder {folder} does not read {options.path}. "
@@ -77,13 +102,31 @@ def run(options: argparse.Namespace) -> int:
         )
     for note in checked.notes:
         output.complain("check", note)
+    if alone and has_user_files(inputs):
+        _tell_of_user_files(project, read(folder, inputs))
     visible = (problem for problem in snapshot.problems if problem.severity <= LEVELS[options.level])
     problems = sorted(visible, key=_place)
     if options.format == "text":
-        output.page(_text(snapshot, problems, checked.readers))
+        output.page(_text(snapshot, problems, checked.readers, programs))
     else:
         _print_report(snapshot, problems, options.format)
-    return _exit_code(snapshot.problems, options)
+    return _exit_code(snapshot.problems, project, options)
+
+
+def _tell_of_user_files(project: "Project", snapshot: Snapshot) -> None:
+    """Mention the problems of the user's own files, which are not the repository's."""
+    wrong = [
+        problem
+        for problem in snapshot.problems
+        if problem.severity <= Severity.WARNING and not project.contains(problem.path)
+    ]
+    if wrong:
+        others = len({problem.path for problem in wrong}) - 1
+        where = wrong[0].path + (f" and {output.counted(others, 'other file')}" if others else "")
+        text = (
+            f"{_counted(wrong)} in {where} of yours do not count here. On a terminal, nexus check shows them."
+        )
+        output.complain("check", text)
 
 
 def _check_assistant(folder: Path, options: argparse.Namespace) -> int:
@@ -92,9 +135,16 @@ def _check_assistant(folder: Path, options: argparse.Namespace) -> int:
         return _wrong("--for does not go with --agent, which is about agents of Nexus.")
     if options.since is not None and options.budget is None:
         return _wrong("--since goes with --budget.")
-    from nexus_daemon.cli.check_assistant import check_assistant, check_budget
+    checked = check_assistant.check_assistant(folder, options.assistant)
+    project = check_assistant.project_at(folder)
+    budget = None
+    if options.budget is not None:
+        from nexus_context.assistants.views.changes import RevisionError
 
-    checked = check_assistant(folder, options.assistant)
+        try:
+            budget = check_assistant.check_budget(folder, checked, options.budget, options.since)
+        except RevisionError as error:
+            return _wrong(str(error))
     problems = sorted(
         (each for each in checked.problems if each.severity <= LEVELS[options.level]), key=_place
     )
@@ -103,23 +153,44 @@ def _check_assistant(folder: Path, options: argparse.Namespace) -> int:
         counts = (
             f"{_counted(checked.problems)} in {output.counted(checked.files, 'file')} {checked.readers}.\n"
         )
-        output.page("".join(frames) + counts)
+        output.page("".join(frames) + counts + _note_of_user_files(checked.problems, project))
+        for sentence in () if budget is None else budget.sentences:
+            output.complain("check", sentence)
+    elif budget is None:
+        _print_report(checked, _reported(problems, project, options), options.format)
     else:
-        _print_report(checked, problems, options.format)
-    over = 0 if options.budget is None else check_budget(folder, checked, options)
-    return over or _exit_code(checked.problems, options)
+        problems = _reported(problems, project, options)
+        _print_report(checked, [*problems, *budget.problems], options.format, budget=budget.figures)
+    over = 1 if budget is not None and budget.problems else 0
+    return over or _exit_code(checked.problems, project, options)
 
 
-def _print_report(checked: "Checked", problems: Sequence[Problem], form: str) -> None:
+def _reported(problems: list[Problem], project: "Project", options: argparse.Namespace) -> list[Problem]:
+    """Those for a format: what is for a repository's page names none of the user's files."""
+    is_public = options.format in ("github", "sarif")
+    return [each for each in problems if not is_public or project.contains(each.path)]
+
+
+def _note_of_user_files(problems: Sequence[Problem], project: "Project") -> str:
+    own = [each for each in problems if not project.contains(each.path) and each.severity <= Severity.WARNING]
+    return (
+        f"{_counted(own)} of them in files of yours, which do not count for the exit code.\n" if own else ""
+    )
+
+
+def _print_report(checked: "Checked", problems: Sequence[Problem], form: str, **more: Any) -> None:
     from nexus_daemon.cli import reports  # the shapes of the protocol, which people do not need
 
-    report = reports.FORMATS[form](checked, problems)
-    (output.commands if form == "github" else output.json_text)(report)
+    if form == "json":
+        output.json_text(reports.as_json(checked, problems, **more))
+    else:
+        (output.commands if form == "github" else output.json_text)(reports.FORMATS[form](checked, problems))
 
 
-def _exit_code(problems: Sequence[Problem], options: argparse.Namespace) -> int:
+def _exit_code(problems: Sequence[Problem], project: "Project", options: argparse.Namespace) -> int:
+    """Problems of the user's own files never fail the check of a project."""
     worst = Severity.WARNING if options.strict else Severity.ERROR
-    return 1 if any(problem.severity <= worst for problem in problems) else 0
+    return 1 if any(each.severity <= worst and project.contains(each.path) for each in problems) else 0
 
 
 def _wrong(message: str) -> int:
@@ -132,14 +203,21 @@ def _place(problem: Problem) -> tuple[str, bool, tuple[int, int], str]:
     return problem.path, not problem.code.startswith("json."), problem.span, problem.code
 
 
-def _text(snapshot: Snapshot, problems: Sequence[Problem], readers: str) -> str:
+def _text(
+    snapshot: Snapshot, problems: Sequence[Problem], readers: str, programs: check_assistant.AssistantCheck
+) -> str:
     parts = [format_frame(problem, snapshot.layers.texts.get(problem.path)) + "\n\n" for problem in problems]
     files = [file for layer in snapshot.layers.layers for file in layer.files if file.status != "missing"]
     layers = [
         layer for layer in snapshot.layers.layers if any(file.status != "missing" for file in layer.files)
     ]
     counts = f"{output.counted(len(files), 'file')} of {output.counted(len(layers), 'layer')}"
-    counts += f", {readers}.\n" if readers else ".\n"
+    counts += f", {readers}" if readers else ""
+    if programs.profiles:
+        titles = [each.assistant.title for each in programs.profiles]
+        last = f" and {titles[-1]}" if titles[1:] else titles[-1]
+        counts += f", and in what is read by {', '.join(titles[:-1])}{last}"
+    counts += ".\n"
     return "".join(parts) + f"{_counted(snapshot.problems)} in {counts}" + _window_note(snapshot, problems)
 
 

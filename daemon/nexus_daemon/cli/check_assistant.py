@@ -1,19 +1,26 @@
-"""`nexus check --for`: problems of what another assistant reads in a folder."""
+"""`nexus check` of what other assistants read: one that is named, or those that a project is set up for."""
 
-import argparse
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from nexus_context.assistants.programs import PROGRAMS
-from nexus_context.assistants.reading.model import Assistant, Profile
-from nexus_context.assistants.views.profile import read_profile
-from nexus_context.errors import Problem
-from nexus_daemon.cli import output
-from nexus_daemon.cli.assistant_option import ALL
-from nexus_daemon.cli.show_assistant import surroundings_of
+from nexus_context.assistants.reading.disk import Disk
+from nexus_context.assistants.reading.model import Assistant, Profile, Surroundings
+from nexus_context.assistants.views.set_up import Project, is_set_up, project_of
+from nexus_context.errors import Problem, Severity, Span
+from nexus_daemon.cli.assistant_option import ALL, surroundings_of
+
+MCP_FILES = (".mcp.json", os.path.join(".vscode", "mcp.json"))
+"""Files of other programs that Nexus reads, too."""
+SAFETY = ("mcp.secret", "mcp.unpinned", "mcp.plain-http")
+"""What Nexus finds in them that their program does not say."""
+
+
+OVER = "assistant.budget"
+STOPS = "assistant.stops"
 
 
 class CheckedTexts(NamedTuple):
@@ -35,8 +42,66 @@ class AssistantCheck(NamedTuple):
 
 def check_assistant(folder: Path, name: str) -> AssistantCheck:
     """The problems of what an assistant, or each of them, reads."""
+    from nexus_context.assistants.views.profile import read_profile
+
+    surroundings = surroundings_of(folder)
     names = tuple(PROGRAMS) if name == ALL else (name,)
-    profiles = [read_profile(each, surroundings_of(folder)) for each in names]
+    checked = _together(folder, [read_profile(each, surroundings) for each in names])
+    project = project_at(folder)
+    if not any(each.code == STOPS and not project.contains(each.path) for each in checked.problems):
+        return checked
+    alone = _of_project(folder, names, alone=True)  # what a file of the user's hides
+    problems = dict.fromkeys((*checked.problems, *alone.problems))
+    texts = CheckedTexts({**alone.layers.texts, **checked.layers.texts})
+    return checked._replace(problems=tuple(problems), layers=texts)
+
+
+def check_project(folder: Path, *, alone: bool) -> AssistantCheck:
+    """The problems of those assistants that a project is set up for.
+
+    `alone`: nothing else on the machine counts, and the user trusts the folder.
+    """
+    return _of_project(folder, tuple(PROGRAMS), alone=alone)
+
+
+def _of_project(folder: Path, names: Sequence[str], *, alone: bool) -> AssistantCheck:
+    where, disk = surroundings_of(folder), Disk()
+    environ = {} if alone else where.environ
+    surroundings = Surroundings(disk.real(where.folder), where.user_home, environ, trusted=alone)
+    names = [name for name in names if is_set_up(name, surroundings, disk)]
+    if not names:
+        return _together(folder, ())
+    from nexus_context.assistants.views.profile import read_profile
+    from nexus_context.tokens import SimpleTokenCounter
+
+    if alone:
+        disk = Disk(within=project_of(surroundings, disk).roots)
+    counter = SimpleTokenCounter()  # nobody is told the tokens, and vocabularies take long to load
+    return _together(folder, [read_profile(each, surroundings, disk=disk, counter=counter) for each in names])
+
+
+def project_at(folder: Path) -> Project:
+    """The project that a folder belongs to."""
+    surroundings, disk = surroundings_of(folder), Disk()
+    home = surroundings.user_home
+    return project_of(Surroundings(disk.real(surroundings.folder), home, surroundings.environ), disk)
+
+
+def without_doubles(problems: Iterable[Problem], folder: str, theirs: Iterable[Problem]) -> list[Problem]:
+    """The problems that Nexus finds beside those of other programs, which judge their own files."""
+    places = {(problem.path, problem.span.start) for problem in theirs}
+    files = {os.path.join(folder, name) for name in MCP_FILES}
+    return [
+        problem
+        for problem in problems
+        if problem.code in SAFETY
+        or ((problem.path, problem.span.start) not in places and problem.path not in files)
+        or problem.severity > Severity.WARNING
+    ]
+
+
+def _together(folder: Path, profiles: Iterable[Profile]) -> AssistantCheck:
+    profiles = tuple(profiles)
     texts = {path: text for profile in profiles for path, text in profile.texts.items()}
     files = {part.path for profile in profiles for part in profile.parts if part.path is not None}
     problems = dict.fromkeys(problem for profile in profiles for problem in profile.problems)
@@ -47,29 +112,42 @@ def check_assistant(folder: Path, name: str) -> AssistantCheck:
         problems=tuple(problems),
         files=len(files),
         readers=f"read by {readers}",
-        profiles=tuple(profiles),
+        profiles=profiles,
     )
 
 
-def check_budget(folder: Path, checked: AssistantCheck, options: argparse.Namespace) -> int:
-    """Complain about each assistant that reads more than it may, or grew by more; the exit code."""
-    if options.since is not None:
-        from nexus_context.assistants.views.changes import RevisionError, compare_with_revision
-        from nexus_daemon.cli.diff import report_growth
+class BudgetCheck(NamedTuple):
+    """The figures for machines, and for each assistant that reads too much a sentence and a problem."""
 
-        names = [profile.assistant.name for profile in checked.profiles]
-        try:
-            changes = compare_with_revision(surroundings_of(folder), options.since, names)
-        except RevisionError as error:
-            output.complain("check", str(error))
-            return 2
-        return report_growth("check", changes.assistants, options.budget)
-    over = [profile for profile in checked.profiles if profile.total > options.budget]
-    for profile in over:
-        total = f"{'' if profile.exact else '≈'}{profile.total:,} tokens of files in every request"
-        text = f"{profile.assistant.title} reads {total}: more than the budget of {options.budget:,}."
-        output.complain("check", text)
-    return 1 if over else 0
+    figures: dict[str, Any]
+    sentences: tuple[str, ...]
+    problems: tuple[Problem, ...]
+
+
+def check_budget(folder: Path, checked: AssistantCheck, budget: int, since: str | None) -> BudgetCheck:
+    """Compare what assistants read, or how much it grew since a revision, with a budget. RevisionError."""
+    tokens = {profile.assistant.name: profile.total for profile in checked.profiles}
+    if since is not None:
+        from nexus_context.assistants.views.changes import compare_with_revision
+
+        changes = compare_with_revision(surroundings_of(folder), since, list(tokens))
+        tokens = {each.after.assistant.name: each.growth for each in changes.assistants}
+    rows, sentences, problems = [], [], []
+    for profile in checked.profiles:
+        assistant, count = profile.assistant, tokens[profile.assistant.name]
+        is_over = count > budget
+        rows.append({"name": assistant.name, "tokens": count, "exact": profile.exact, "over": is_over})
+        if is_over:
+            what = "more in every request" if since is not None else "of files in every request"
+            total = f"{'' if profile.exact else '≈'}{count:,} tokens {what}"
+            sentences.append(f"{assistant.title} reads {total}: more than the budget of {budget:,}.")
+            parts = [part for part in profile.parts if part.path is not None]
+            path = max(parts, key=lambda part: part.tokens).path if parts else None
+            problems.append(
+                Problem(path or checked.folder, Span(0, 0), OVER, Severity.ERROR, message=sentences[-1])
+            )
+    figures = {"limit": budget, "since": since, "assistants": rows}
+    return BudgetCheck(figures, tuple(sentences), tuple(problems))
 
 
 def _reader(assistant: Assistant) -> str:

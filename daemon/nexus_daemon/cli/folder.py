@@ -3,10 +3,14 @@
 import os
 from pathlib import Path
 
+import msgspec
+
 from nexus_context.disk.files import exists, is_dir
 from nexus_context.folder.layers.instructions import TOOL_DIRECTORIES
 from nexus_context.folder.layers.walk import CONFIG_DIRECTORY, user_home
 from nexus_context.folder.loading import load
+from nexus_context.folder.prompt.environment import detect
+from nexus_context.folder.skills import PROGRAMS
 from nexus_context.folder.snapshot import LoadInputs, Snapshot
 from nexus_context.text.visible import visible_line
 from nexus_daemon.cli import invocation
@@ -63,10 +67,29 @@ def files_of(snapshot: Snapshot) -> set[str]:
     return paths.union(layers.texts, (problem.path for problem in snapshot.problems))
 
 
-def read(folder: Path) -> Snapshot:
+def read(folder: Path, inputs: LoadInputs | None = None) -> Snapshot:
     """Load the folder and its settings; it may be a deleted one."""
     with invocation.current().deadline() as deadline:
-        return load(str(folder), load_inputs(), deadline=deadline)
+        return load(str(folder), inputs or load_inputs(), deadline=deadline)
+
+
+def workspace_inputs(inputs: LoadInputs) -> LoadInputs:
+    """The same without the user and the machine: no files, no variables, and every program is installed."""
+    return msgspec.structs.replace(
+        inputs,
+        environment=detect("editor", environ={}),
+        environ={},
+        which=lambda name: name,
+        trusted=None,
+        trust_file=None,
+        of_user=False,
+    )
+
+
+def has_user_files(inputs: LoadInputs) -> bool:
+    """Whether the user has files that count in every folder."""
+    skills = (os.path.join(inputs.user_home, each, "skills") for each in PROGRAMS)
+    return any(exists(path) for path in (inputs.home, *skills))
 
 
 def load_inputs() -> LoadInputs:

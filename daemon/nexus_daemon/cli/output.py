@@ -156,6 +156,11 @@ def is_watched() -> bool:
     return current().stderr.isatty()
 
 
+def is_read_by_person() -> bool:
+    """Whether standard output is a terminal."""
+    return current().stdout.isatty()
+
+
 def finish(code: int) -> int:
     """Write what is buffered; return the exit code, which is 1 if that fails and 0 if its reader has gone."""
     try:

@@ -41,10 +41,10 @@ SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 SOURCE_ROOT = "%SRCROOT%"
 
 
-def as_json(snapshot: Checked, problems: Sequence[Problem]) -> str:
-    """`{"problems": [Problem]}` as in docs/protocol.md; positions count UTF-16 units."""
+def as_json(snapshot: Checked, problems: Sequence[Problem], **more: Any) -> str:
+    """`{"problems": [Problem]}` as in docs/protocol.md, and `more`; positions count UTF-16 units."""
     converted = results.problems(Locator(snapshot.layers, "utf-16"), problems)
-    return _pretty({"problems": converted})
+    return _pretty({"problems": converted, **more})
 
 
 def as_sarif(snapshot: Checked, problems: Sequence[Problem]) -> str:

@@ -15,23 +15,16 @@ from nexus_context.assistants.views.mcp_servers import STARTS
 from nexus_context.assistants.views.profile import read_profile
 from nexus_context.assistants.views.readers import AssistantUse, WhoReadsWhat, who_reads_what
 from nexus_context.errors import Severity
-from nexus_context.folder.layers.walk import user_home
 from nexus_context.text.lines import LineIndex
 from nexus_context.text.visible import visible_line
 from nexus_daemon.api.assistant import build_context
 from nexus_daemon.assistants.hooks import loaded_files
-from nexus_daemon.cli import invocation, output, tables
-from nexus_daemon.cli.assistant_option import ALL
+from nexus_daemon.cli import output, tables
+from nexus_daemon.cli.assistant_option import ALL, surroundings_of
 from nexus_daemon.cli.tables import LEAST_PATH, Column
 
 PLACES = {"system": "system prompt", "user": "first user message", "developer": "developer message"}
 _BAR = 20
-
-
-def surroundings_of(folder: Path) -> Surroundings:
-    """Where an assistant would run, with the variables of the command's process."""
-    environ = invocation.current().environ
-    return Surroundings(str(folder), user_home(environ), environ)
 
 
 def show_assistant(folder: Path, options: argparse.Namespace) -> int:

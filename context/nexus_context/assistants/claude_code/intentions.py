@@ -53,7 +53,7 @@ def check_import(disk: Disk, folder: str, each: WrittenImport) -> Iterator[Probl
     if not disk.is_file(target):
         shorter = target.rstrip(_PUNCTUATION)
         if not disk.is_file(shorter):
-            if not _can_be_path(disk, each):
+            if disk.hides(target) or not _can_be_path(disk, each):
                 return
             code, message = "assistant.import", f"{target} does not exist. Correct the path."
         else:

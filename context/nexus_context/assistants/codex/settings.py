@@ -278,6 +278,8 @@ def project_root(disk: Disk, settings: AssistantSettings) -> str:
 
 def is_trusted(disk: Disk, surroundings: Surroundings, own: tuple[AssistantSettingsFile, ...]) -> bool:
     """Whether the user trusts the folder, so that its settings count."""
+    if surroundings.trusted:
+        return True
     projects: Any = own[-1].values.get("projects")
     repository = find_working_tree(disk, surroundings.folder)
     root = project_root(disk, AssistantSettings(surroundings, own))

@@ -62,11 +62,15 @@ class Assistant(msgspec.Struct, frozen=True):
 
 
 class Surroundings(msgspec.Struct, frozen=True):
-    """Where an assistant runs: the resolved folder, the user's home, and its environment variables."""
+    """Where an assistant runs: the resolved folder, the user's home, and its environment variables.
+
+    `trusted`: the user trusts the folder, whatever the settings say.
+    """
 
     folder: str
     user_home: str
     environ: Mapping[str, str]
+    trusted: bool = False
 
 
 class AssistantSettingsFile(msgspec.Struct, frozen=True):

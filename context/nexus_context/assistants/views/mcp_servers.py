@@ -21,15 +21,11 @@ STARTS: Mapping[Start, str] = {
 """What is said of a server, behind its name."""
 
 
-def read_servers(
-    name: str, settings: AssistantSettings, overlays: Mapping[str, str] | None = None
-) -> tuple[AssistantServer, ...]:
+def read_servers(name: str, settings: AssistantSettings, disk: Disk) -> tuple[AssistantServer, ...]:
     """The servers of an assistant with these settings, by name; none if it does not start.
 
-    `overlays` are unsaved texts by path. The settings are read beside the instruction files, so that a large
-    one leaves these their share.
+    The settings are read beside the instruction files, so that a large one leaves these their share.
     """
-    disk = Disk(overlays or {})
     servers: dict[str, AssistantServer] = {}
     for server in () if settings.stop else PROGRAMS[name].servers.read(disk, settings):
         servers.setdefault(server.name, server)

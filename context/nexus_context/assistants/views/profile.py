@@ -3,7 +3,8 @@
 1. The module of each assistant says what is sent. Here tokens are counted: each block as a whole, its parts
    as differences, so that they sum to it exactly.
 2. Every instruction file around the folder that the assistant does not send gets a reason: the module's, else
-   one from the names that the assistant reads.
+   one from the names that the assistant reads. It is a problem only where the assistant is set up: where the
+   project has files of its own for it.
 """
 
 import os
@@ -17,6 +18,7 @@ from nexus_context.assistants.reading.disk import MOST_BYTES, Disk
 from nexus_context.assistants.reading.model import (
     Assistant,
     IgnoredFile,
+    InstructionReader,
     LaterFile,
     Profile,
     Sent,
@@ -26,6 +28,7 @@ from nexus_context.assistants.reading.model import (
 from nexus_context.assistants.reading.working_tree import is_within
 from nexus_context.assistants.views.instruction_files import InstructionFiles, find_instruction_files
 from nexus_context.assistants.views.mcp_servers import read_servers
+from nexus_context.assistants.views.set_up import is_set_up
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.tokens import TokenCounter, count_spans, counter_for
 
@@ -34,16 +37,24 @@ _NESTED_WHEN = "after a file in or below its directory is read"
 
 
 def read_profile(
-    name: str, surroundings: Surroundings, *, disk: Disk | None = None, around: InstructionFiles | None = None
+    name: str,
+    surroundings: Surroundings,
+    *,
+    disk: Disk | None = None,
+    around: InstructionFiles | None = None,
+    counter: TokenCounter | None = None,
 ) -> Profile:
-    """What an assistant reads in a folder; KeyError for a name that is not in PROGRAMS."""
+    """What an assistant reads in a folder; KeyError for a name that is not in PROGRAMS.
+
+    `counter` counts the tokens instead of that for the assistant's usual model.
+    """
     disk = disk or Disk()
     surroundings = replace(surroundings, folder=disk.real(surroundings.folder))
     program = PROGRAMS[name]
-    settings = program.settings(Disk(disk.overlays), surroundings)  # which leaves the files their share
+    settings = program.settings(disk.anew(), surroundings)  # which leaves the files their share
     assistant = program.instructions.assistant
     sent = Sent(()) if settings.stop else program.instructions.read(disk, settings)
-    counter = counter_for(assistant.model)
+    counter = counter or counter_for(assistant.model)
     blocks = tuple(_counted(block, counter) for block in sent.blocks)
     files = around or find_instruction_files(disk, surroundings)
     paths = {part.path for block in blocks for part in block.parts if part.path is not None}
@@ -63,7 +74,8 @@ def read_profile(
         )
     )
     explained = {each.path for each in (*settings.problems, *sent.problems)}
-    unexplained = tuple(each for each in ignored if each.path not in explained)
+    is_here = is_set_up(name, surroundings, disk)
+    unexplained = tuple(each for each in ignored if is_here and each.path not in explained)
     return Profile(
         assistant=assistant,
         folder=surroundings.folder,
@@ -81,7 +93,7 @@ def read_profile(
         total=sum(part.tokens for block in blocks for part in block.parts),
         exact=counter.exact,
         counter=counter.name,
-        servers=read_servers(name, settings, disk.overlays),
+        servers=read_servers(name, settings, disk.anew()),
     )
 
 
@@ -121,8 +133,7 @@ def _ignored(
 def _reason(assistant: Assistant, sent: Sent, path: str, folder: str) -> str:
     """Why an assistant does not send a file that its own module does not mention."""
     name = os.path.basename(path)
-    readers = (program.instructions for program in PROGRAMS.values())
-    owner = next((each for each in readers if each.own_place in path.replace(os.sep, "/")), None)
+    owner = _owner(path)
     if owner is not None and owner.assistant is not assistant:
         return f"{assistant.title} reads {assistant.reads}, not {owner.own_files}."
     if name in sent.reasons:
@@ -132,6 +143,12 @@ def _reason(assistant: Assistant, sent: Sent, path: str, folder: str) -> str:
             return f"{assistant.title} reads {name} of the folder where it runs, not of those below."
         return f"{assistant.title} does not read {name} in this place."
     return f"{assistant.title} reads {assistant.reads}, not {name}."
+
+
+def _owner(path: str) -> InstructionReader | None:
+    """The assistant whose own place a file is in, None for other files."""
+    readers = (program.instructions for program in PROGRAMS.values())
+    return next((each for each in readers if each.own_place in path.replace(os.sep, "/")), None)
 
 
 def _refused_problems(disk: Disk) -> Iterator[Problem]:
@@ -147,12 +164,17 @@ def _unread_problems(
     ignored: tuple[IgnoredFile, ...],
     surroundings: Surroundings,
 ) -> Iterator[Problem]:
-    """Files of the folder itself that are not read: a warning if nothing of the project is read."""
+    """Files of the folder itself that are not read, but those of other assistants.
+
+    The first is a warning if nothing of the project is read.
+    """
     reads_project = any(
         part.scope in ("project", "parent", "local") for block in blocks for part in block.parts
     )
     severity = Severity.INFORMATION if reads_project else Severity.WARNING
     for each in ignored:
-        if is_within(each.path, surroundings.folder):
+        owner = _owner(each.path)
+        if is_within(each.path, surroundings.folder) and (owner is None or owner.assistant is assistant):
             message = f"{assistant.title} does not read this file. {each.reason}"
             yield Problem(each.path, Span(0, 0), "assistant.unread", severity, message=message)
+            severity = Severity.INFORMATION

@@ -62,7 +62,8 @@ class LayerInputs(msgspec.Struct, frozen=True, kw_only=True):
     start with `environ`, and `which` resolves their commands to absolute paths. `overlays` maps absolute
     paths to unsaved text, which wins over the disk. `agent` names the agent that the folder is read for:
     `AGENT.<agent>.md` is its definition where a layer has one. `root` is the opened folder that contains the
-    folder; None if they are the same. `choice` is the model that the user picked in the editor.
+    folder; None if they are the same. `choice` is the model that the user picked in the editor. Without
+    `of_user` the user's own files do not count, so that the layers are what the workspace alone says.
     """
 
     home: str
@@ -73,6 +74,7 @@ class LayerInputs(msgspec.Struct, frozen=True, kw_only=True):
     agent: str | None = None
     root: str | None = None
     choice: ModelChoice | None = None
+    of_user: bool = True
 
 
 def read_layers(folder: str, inputs: LayerInputs, *, previous: Layers | None = None) -> Layers:
@@ -149,8 +151,9 @@ def _read_all(reading: Reading, folder: str, inputs: LayerInputs) -> Layers:
     settings = [
         [LayerFile("config", config.path, config.status, config.text)] if config else [] for config in configs
     ]
+    unlisted = (DEFAULTS,) if inputs.of_user else (DEFAULTS, GLOBAL)
     layer_places = [
-        place if any(each) or not (place.optional or place.name == DEFAULTS) else None
+        place if any(each) or not (place.optional or place.name in unlisted) else None
         for place, *each in zip(places, settings, instructions, mcp_files, strict=True)
     ]
     skill_files, skills = contain(
@@ -246,7 +249,7 @@ def _places(
     home = inputs.home
     walk = Walk(home=home, user_home=inputs.user_home, overlays=inputs.overlays, real_path=reading.real_path)
     opened = walk.opened(folder, root)
-    user = LayerPlace(GLOBAL, os.path.dirname(home), walk.user_directory())
+    user = LayerPlace(GLOBAL, os.path.dirname(home), walk.user_directory() if inputs.of_user else None)
     packaged = LayerPlace(DEFAULTS, DEFAULTS_DIRECTORY, DEFAULTS_DIRECTORY)
     opened_configs = [_read_config(reading, place) for place in opened]
     root_place = walk.root_of(opened, root)

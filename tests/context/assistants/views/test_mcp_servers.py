@@ -29,7 +29,7 @@ def check(
     """Name, file, scope and start of each server in the folder `/work`."""
     tree = write_fixture(fixture.replace("$S", S).replace("$O", OPENCODE), root)
     surroundings = Surroundings(tree.path("/work"), tree.path("/home"), environ or {})
-    servers = read_servers(name, PROGRAMS[name].settings(Disk(), surroundings))
+    servers = read_servers(name, PROGRAMS[name].settings(Disk(), surroundings), Disk())
     assert "secret" not in repr(servers)
     return [(each.name, each.path.removeprefix(tree.root), each.scope, each.start) for each in servers]
 
@@ -140,7 +140,7 @@ def test_settings_that_make_no_sense_name_no_server(name: str, content: str, tmp
     ):
         write_file(tmp_path / path, content)
     surroundings = Surroundings(str(tmp_path / "work"), str(tmp_path / "home"), {})
-    assert read_servers(name, PROGRAMS[name].settings(Disk(), surroundings)) == ()
+    assert read_servers(name, PROGRAMS[name].settings(Disk(), surroundings), Disk()) == ()
 
 
 def test_a_large_state_of_claude_code_takes_nothing_from_the_files(tmp_path: Path) -> None:
@@ -178,6 +178,7 @@ def test_lists_of_allowed_and_denied_servers(settings: Any, expected: str, tmp_p
     found = read_servers(
         "claude-code",
         PROGRAMS["claude-code"].settings(Disk(), Surroundings(tree.path("/work"), tree.path("/home"), {})),
+        Disk(),
     )
     assert " ".join("off" if each.start == "off" else "on" for each in found) == expected
 
@@ -192,7 +193,7 @@ def test_a_pattern_of_addresses_takes_no_time(stars: int, tmp_path: Path) -> Non
     server = {"type": "http", "url": "a" * 60}
     write_file(tmp_path / "work/.mcp.json", json.dumps({"mcpServers": {"a": server}}))
     surroundings = Surroundings(tree.path("/work"), tree.path("/home"), {})
-    (found,) = read_servers("claude-code", PROGRAMS["claude-code"].settings(Disk(), surroundings))
+    (found,) = read_servers("claude-code", PROGRAMS["claude-code"].settings(Disk(), surroundings), Disk())
     assert found.start == "asks"
 
 
@@ -201,7 +202,7 @@ def test_unsaved_settings_count(tmp_path: Path) -> None:
     os.makedirs(tmp_path / "work")
     surroundings = Surroundings(str(tmp_path / "work"), str(tmp_path / "home"), {})
     settings = PROGRAMS["claude-code"].settings(Disk(), surroundings)
-    servers = read_servers("claude-code", settings, {path: '{"mcpServers": {"new": {}}}'})
+    servers = read_servers("claude-code", settings, Disk({path: '{"mcpServers": {"new": {}}}'}))
     assert [msgspec.structs.astuple(each)[:2] for each in servers] == [("new", path)]
 
 

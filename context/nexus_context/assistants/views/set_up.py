@@ -1,0 +1,46 @@
+"""Which assistants a project is set up for: those for which it has files of their own."""
+
+import os
+
+import msgspec
+
+from nexus_context.assistants.programs import PROGRAMS
+from nexus_context.assistants.reading.disk import Disk
+from nexus_context.assistants.reading.model import Surroundings
+from nexus_context.assistants.reading.working_tree import find_working_tree, is_within, parents
+
+
+class Project(msgspec.Struct, frozen=True):
+    """The directories that hold a project, and the user's home, which it is not."""
+
+    roots: tuple[str, ...]
+    user_home: str
+
+    def contains(self, path: str) -> bool:
+        """Whether a path is the project's, and not the user's or the machine's."""
+        roots = [root for root in self.roots if is_within(path, root)]
+        is_at_home = is_within(path, self.user_home)
+        return any(is_within(root, self.user_home) or not is_at_home for root in roots)
+
+
+def project_of(surroundings: Surroundings, disk: Disk) -> Project:
+    """The project that a folder belongs to, with the working tree that a worktree is of."""
+    folder, home = surroundings.folder, disk.real(surroundings.user_home)
+    repository = find_working_tree(disk, folder)
+    if repository is not None and not is_within(home, repository.root):
+        return Project(tuple(dict.fromkeys(repository)), home)
+    base = home if is_within(folder, home) else os.sep
+    if folder == base:
+        return Project((folder,), home)
+    return Project((os.path.join(base, os.path.relpath(folder, base).split(os.sep)[0]),), home)
+
+
+def is_set_up(name: str, surroundings: Surroundings, disk: Disk) -> bool:
+    """Whether the folder, or a directory above it in its project, has a file or directory of an assistant."""
+    project = project_of(surroundings, disk)
+    return any(
+        disk.exists(os.path.join(directory, *mark.split("/")))
+        for directory in parents(surroundings.folder)
+        if project.contains(directory)
+        for mark in PROGRAMS[name].marks
+    )
