@@ -170,3 +170,16 @@ def test_a_program_counts_where_the_repository_has_files_for_it(
     output = check(files, tmp_path, capsys)[1]
     assert readers in output
     assert bool(readers) == ("read by" in output)
+
+
+def test_a_setting_and_a_comment_silence_a_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    setting = (
+        "//- /home/src/shop/.nexus3/config.json\n"
+        '{"check": {"ignore": ["assistant.no-effect:.gemini/**", "assistant.unread"]}}\n'
+    )
+    comment = "<!-- nexus: ignore assistant.import -->\n"
+    quiet = REPOSITORY.replace("@docs/gone.md", f"{comment}@docs/gone.md") + setting
+    code, output, _ = check(quiet.lstrip(), tmp_path, capsys, "--format", "json", "--strict")
+    assert (code, codes(output)) == (1, {(".mcp.json", "assistant.no-effect")})
+    assert "3 problems silenced by `check.ignore` or a comment.\n" in check(quiet, tmp_path, capsys)[1]
+    assert "silenced" in check(quiet, tmp_path, capsys, "--for", "gemini")[1]

@@ -479,6 +479,18 @@ class McpSection(SettingsSection):
     )
 
 
+class CheckSection(SettingsSection):
+    """What `nexus check` and editors do not tell."""
+
+    ignore: list[PathText] = Field(
+        default=[],
+        description=(
+            "Codes of problems, or patterns of codes, that are not reported; `CODE:GLOB` for some files. "
+            "A comment `nexus: ignore CODE` does the same for its line and the next one."
+        ),
+    )
+
+
 class LedgerSection(SettingsSection):
     """Where sessions are stored; global file only."""
 
@@ -547,6 +559,9 @@ class Config(SettingsSection):
     mcp: McpSection = Field(
         default_factory=McpSection,
         description="Other tools' MCP files that are read in addition to `.nexus3/mcp.json`.",
+    )
+    check: CheckSection = Field(
+        default_factory=CheckSection, description="What `nexus check` and editors do not tell."
     )
     ledger: LedgerSection = Field(
         default_factory=LedgerSection,

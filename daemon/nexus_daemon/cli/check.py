@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nexus_context.config.frames import format_frame
+from nexus_context.config.silenced import SETTING, without_silenced
 from nexus_context.disk.files import is_dir
 from nexus_context.errors import Problem, RequestError, Severity
 from nexus_context.folder.snapshot import Snapshot
@@ -88,11 +89,13 @@ def run(options: argparse.Namespace) -> int:
         return _wrong(str(error))
     programs = check_assistant.check_project(folder, alone=alone)
     snapshot = checked.snapshot
+    ignore = snapshot.effective.get(SETTING) or ()
     own = check_assistant.without_doubles(snapshot.problems, programs.folder, programs.problems)
     texts = {**programs.layers.texts, **snapshot.layers.texts}
+    heard = without_silenced((*own, *programs.problems), texts, ignore, programs.folder)
     snapshot = msgspec.structs.replace(
         snapshot,
-        problems=(*own, *programs.problems),
+        problems=heard.problems,
         layers=msgspec.structs.replace(snapshot.layers, texts=texts),
     )
     if not is_dir(str(path)) and not is_read(snapshot, path):
@@ -107,7 +110,9 @@ def run(options: argparse.Namespace) -> int:
     visible = (problem for problem in snapshot.problems if problem.severity <= LEVELS[options.level])
     problems = sorted(visible, key=_place)
     if options.format == "text":
-        output.page(_text(snapshot, problems, checked.readers, programs))
+        output.page(
+            _text(snapshot, problems, checked.readers, programs) + _note_of_silenced(heard.silenced, options)
+        )
     else:
         _print_report(snapshot, problems, options.format)
     return _exit_code(snapshot.problems, project, options)
@@ -136,6 +141,12 @@ def _check_assistant(folder: Path, options: argparse.Namespace) -> int:
     if options.since is not None and options.budget is None:
         return _wrong("--since goes with --budget.")
     checked = check_assistant.check_assistant(folder, options.assistant)
+    inputs = load_inputs()
+    settings = read(folder, inputs if output.is_read_by_person() else workspace_inputs(inputs)).effective
+    heard = without_silenced(
+        checked.problems, checked.layers.texts, settings.get(SETTING) or (), checked.folder
+    )
+    checked = checked._replace(problems=heard.problems)
     project = check_assistant.project_at(folder)
     budget = None
     if options.budget is not None:
@@ -153,7 +164,8 @@ def _check_assistant(folder: Path, options: argparse.Namespace) -> int:
         counts = (
             f"{_counted(checked.problems)} in {output.counted(checked.files, 'file')} {checked.readers}.\n"
         )
-        output.page("".join(frames) + counts + _note_of_user_files(checked.problems, project))
+        notes = _note_of_user_files(checked.problems, project) + _note_of_silenced(heard.silenced, options)
+        output.page("".join(frames) + counts + notes)
         for sentence in () if budget is None else budget.sentences:
             output.complain("check", sentence)
     elif budget is None:
@@ -163,6 +175,11 @@ def _check_assistant(folder: Path, options: argparse.Namespace) -> int:
         _print_report(checked, [*problems, *budget.problems], options.format, budget=budget.figures)
     over = 1 if budget is not None and budget.problems else 0
     return over or _exit_code(checked.problems, project, options)
+
+
+def _note_of_silenced(problems: Sequence[Problem], options: argparse.Namespace) -> str:
+    count = sum(each.severity <= LEVELS[options.level] for each in problems)
+    return f"{output.counted(count, 'problem')} silenced by `check.ignore` or a comment.\n" if count else ""
 
 
 def _reported(problems: list[Problem], project: "Project", options: argparse.Namespace) -> list[Problem]:

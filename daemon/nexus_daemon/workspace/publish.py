@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
+from nexus_context.config.silenced import SETTING, without_silenced
 from nexus_context.errors import Problem
 from nexus_context.folder.layers.walk import within
 from nexus_daemon.features.diagnostics import diagnostics
@@ -137,7 +138,10 @@ class _View:
         self._texts = snapshot.layers.texts
         self._locate = convert.Locator(snapshot.layers, encoding, overlays)
         self._problems: dict[str, list[Problem]] = {}
-        for problem in snapshot.problems:
+        ignore = snapshot.effective.get(SETTING) or ()
+        for problem in without_silenced(
+            snapshot.problems, snapshot.layers.texts, ignore, self.folder
+        ).problems:
             self._problems.setdefault(problem.path, []).append(problem)
         self.wrong = self._problems.keys()
         self._links = {real: path for real, path in snapshot.layers.links.items() if path in self._texts}

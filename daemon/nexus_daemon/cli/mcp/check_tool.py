@@ -5,6 +5,7 @@ from pathlib import Path
 
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.views.profile import read_profile
+from nexus_context.config.silenced import SETTING, without_silenced
 from nexus_context.disk.files import is_dir
 from nexus_context.errors import Problem, RequestError, Severity
 from nexus_daemon.cli.check_agents import check_agents
@@ -37,9 +38,12 @@ def _checks(
     scope: CallScope, name: str | None
 ) -> Iterator[tuple[str, tuple[Problem, ...], Mapping[str, str]]]:
     """The reader, the problems, and the texts that they are in: of Nexus, and of assistants."""
+    folder = read(Path(scope.path))
+    ignore = folder.effective.get(SETTING) or ()
     if name in (None, NEXUS):
-        checked = check_agents(read(Path(scope.path)), load_inputs())
-        yield "Nexus", checked.snapshot.problems, checked.snapshot.layers.texts
+        checked = check_agents(folder, load_inputs()).snapshot
+        texts = checked.layers.texts
+        yield "Nexus", without_silenced(checked.problems, texts, ignore, scope.path).problems, texts
     names: tuple[str, ...] = ()
     if name == ALL:
         names = tuple(PROGRAMS)
@@ -47,4 +51,5 @@ def _checks(
         names = tuple(each for each in (name or scope.assistant,) if each is not None)
     for each in names:
         profile = read_profile(each, surroundings_at(scope.path))
-        yield profile.assistant.title, profile.problems, profile.texts
+        heard = without_silenced(profile.problems, profile.texts, ignore, profile.folder)
+        yield profile.assistant.title, heard.problems, profile.texts
