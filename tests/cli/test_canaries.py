@@ -12,6 +12,7 @@ import pytest
 from nexus_context.config.frames import format_frame
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.text.lines import LineIndex
+from nexus_daemon.cli import output
 from nexus_daemon.cli.folder import read
 from support.canaries import MARK, STATES, WORD, Canary, canaries, commands, leaks, said, states, write
 
@@ -25,6 +26,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The root that a canary is written beneath."""
     for name, path in (("HOME", "home"), ("NEXUS_HOME", "home/.nexus3"), ("NEXUS_STATE", "state")):
         monkeypatch.setenv(name, str(tmp_path / path))
+    monkeypatch.setattr(output, "is_read_by_person", lambda: True)  # the user's own files are shown, too
     return tmp_path
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from nexus_context.folder.layers import text_reader
 from nexus_context.text import json as jsontext
+from nexus_daemon.cli import output
 from support.commands import run_nexus, use_home
 from support.fixture import Fixture, write_fixture
 
@@ -25,6 +26,7 @@ Rules of the folder.
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fixture:
     use_home(monkeypatch, tmp_path)
+    monkeypatch.setattr(output, "is_read_by_person", lambda: True)  # the user's own files count, too
     return write_fixture(FIXTURE, tmp_path)
 
 

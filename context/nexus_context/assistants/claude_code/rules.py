@@ -44,6 +44,8 @@ PROGRAM = f"Claude Code {VERSION}"
 MEMORY_PAGE = "https://code.claude.com/docs/en/memory"
 LARGEST = 4 << 20  # bytes of one file
 MOST_RULE_DIRECTORIES = 500
+MOST_IMPORTS = 1_000
+"""Of one file, that are followed: each is looked up on the disk."""
 LONG = 40_000  # characters of one file, from which Claude Code itself warns
 NOTES = os.path.join("memory", "MEMORY.md")
 NAMES = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md")
@@ -359,7 +361,7 @@ def _file(
     yield _Memory(path, kind, scope, text, importer=importer, globs=globs)
     walk.problems += check_text(walk.disk, path, is_rule=scope == "rule")
     walk.chain.append(path)
-    for token in markdown.import_tokens(body):
+    for token in markdown.import_tokens(body)[:MOST_IMPORTS]:
         target = _import_target(token.path, real, walk.user_home)
         written = WrittenImport(
             path=path,

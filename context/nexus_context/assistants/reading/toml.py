@@ -3,6 +3,8 @@
 1. `tomllib` reads TOML 1.0. Where it fails, the text is read again with what TOML 1.1 adds written in the old
    way and as long: lines and a last comma in inline tables, `\\e` and `\\x`. Programs in Rust take these.
 2. Places are found on first use, in one pass over a text that is valid.
+3. A key of more than MOST_NAMES names, and a number of more digits than Python reads, break a text: the time
+   that the parser takes grows with the square of the former.
 """
 
 import re
@@ -16,6 +18,8 @@ from nexus_context.assistants.reading.settings import without_mark
 from nexus_context.errors import Span
 
 Pointer = tuple[str | int, ...]
+MOST_NAMES = 100
+"""In a dotted key."""
 
 _TOKEN = (
     re.compile(  # a string without an end reaches to that of its line or of the text: no step is repeated
@@ -24,6 +28,8 @@ _TOKEN = (
         r"|(?P<bare>[^\s\[\]{},=.#\"']+)"
     )
 )
+_LONG_KEY = re.compile(rf"(?<![\w.-])[\w-]++(?:[\"' \t]*+\.[\"' \t]*+[\w-]++){{{MOST_NAMES}}}")
+"""Where a key may have too many names, or a string as many words."""
 _ESCAPE = re.compile(r"\\(?:(e)|x[0-9A-Fa-f]{2}|[\s\S])")
 _PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)\Z")
 
@@ -43,13 +49,16 @@ class TomlDocument:
         self.failure: tuple[Span, str] | None = None
         plain = text
         try:
+            if (key := _long_key(text)) is not None:
+                self.failure = key, f"A key has more than {MOST_NAMES} names"
+                return
             try:
                 value = tomllib.loads(text)
             except tomllib.TOMLDecodeError:
                 plain = _as_old(text)
                 value = tomllib.loads(plain)
             self.value = _without_times(value)
-        except (tomllib.TOMLDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:  # tomllib.TOMLDecodeError, or a number that is too long
             self.failure = _failure(plain, str(error))
 
     def span(self, pointer: Pointer) -> Span:
@@ -63,6 +72,22 @@ class TomlDocument:
     @cached_property
     def _places(self) -> dict[Pointer, tuple[Span | None, Span]]:
         return _Scan(_as_old(self.text)).places
+
+
+def _long_key(text: str) -> Span | None:
+    """The first key of more than MOST_NAMES names."""
+    if _LONG_KEY.search(text) is None:
+        return None
+    count, start = 0, 0
+    for match in _TOKEN.finditer(text):
+        if match.lastgroup in ("bare", "basic", "literal"):
+            start = start if count else match.start()
+            count += 1
+            if count > MOST_NAMES:
+                return Span(start, match.end())
+        elif match[0] != "." and match.lastgroup != "space":
+            count = 0
+    return None
 
 
 class _Scan:
@@ -196,6 +221,8 @@ def _failure(text: str, message: str) -> tuple[Span, str]:
     """Where a text breaks, and why."""
     match = _PLACE.search(message)
     reason = message[: match.start()] if match else "It is nested too deeply"
+    if "digits" in message:
+        reason = "A number has too many digits"
     start = len(text) if match else 0
     if match and match[1]:
         before = text.split("\n")[: int(match[1]) - 1]
