@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nexus_context.config.frames import format_frame
-from nexus_context.config.silenced import SETTING, without_silenced
+from nexus_context.config.silenced import SETTING, Heard, without_silenced
 from nexus_context.disk.files import is_dir
 from nexus_context.errors import Problem, RequestError, Severity
 from nexus_context.folder.snapshot import Snapshot
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 FORMATS = ("text", "json", "sarif", "github")
 SIZE = "prompt.size"
+OF_MACHINE = ("mcp.unset-variable",)
+"""Codes of what the machine lacks, beside programs that are not installed."""
 LEVELS = {
     "error": Severity.ERROR,
     "warning": Severity.WARNING,
@@ -79,25 +81,20 @@ def run(options: argparse.Namespace) -> int:
         return _check_assistant(folder, options)
     if options.budget is not None or options.since is not None:
         return _wrong("--budget and --since go with --for: they are about another assistant.")
-    alone = options.agent is None and not output.is_read_by_person()
-    project = check_assistant.project_at(folder)
-    inputs = load_inputs()
-    counted_inputs = workspace_inputs(inputs) if alone else inputs
     try:
-        checked = check_agents.check_agents(read(folder, counted_inputs), counted_inputs, only=options.agent)
+        return _check_folder(folder, path, options)
     except RequestError as error:
         return _wrong(str(error))
+
+
+def _check_folder(folder: Path, path: Path, options: argparse.Namespace) -> int:
+    """Print the problems of what Nexus and other assistants read. RequestError for an unknown agent."""
+    alone = options.agent is None and not output.is_read_by_person()
+    inputs = load_inputs()
+    counted = workspace_inputs(inputs) if alone else inputs
+    checked = check_agents.check_agents(read(folder, counted), counted, only=options.agent)
     programs = check_assistant.check_project(folder, alone=alone)
-    snapshot = checked.snapshot
-    ignore = snapshot.effective.get(SETTING) or ()
-    own = check_assistant.without_doubles(snapshot.problems, programs.folder, programs.problems)
-    texts = {**programs.layers.texts, **snapshot.layers.texts}
-    heard = without_silenced((*own, *programs.problems), texts, ignore, programs.folder)
-    snapshot = msgspec.structs.replace(
-        snapshot,
-        problems=heard.problems,
-        layers=msgspec.structs.replace(snapshot.layers, texts=texts),
-    )
+    snapshot, heard = _with_programs(checked.snapshot, programs, alone=alone)
     if not is_dir(str(path)) and not is_read(snapshot, path):
         return _wrong(
             f"Nothing was checked: the folder {folder} does not read {options.path}. "
@@ -105,17 +102,30 @@ def run(options: argparse.Namespace) -> int:
         )
     for note in checked.notes:
         output.complain("check", note)
+    project = check_assistant.project_at(folder)
     if alone and has_user_files(inputs):
         _tell_of_user_files(project, read(folder, inputs))
     visible = (problem for problem in snapshot.problems if problem.severity <= LEVELS[options.level])
     problems = sorted(visible, key=_place)
     if options.format == "text":
-        output.page(
-            _text(snapshot, problems, checked.readers, programs) + _note_of_silenced(heard.silenced, options)
-        )
+        text = _text(snapshot, problems, checked.readers, programs)
+        output.page(text + _note_of_silenced(heard.silenced, options))
     else:
         _print_report(snapshot, problems, options.format)
     return _exit_code(snapshot.problems, project, options)
+
+
+def _with_programs(
+    snapshot: Snapshot, programs: check_assistant.AssistantCheck, *, alone: bool
+) -> tuple[Snapshot, Heard]:
+    """The snapshot with the problems of other assistants, without those that are silenced."""
+    found = [each for each in snapshot.problems if not (alone and each.code in OF_MACHINE)]
+    own = check_assistant.without_doubles(found, programs.folder, programs.problems)
+    texts = {**programs.layers.texts, **snapshot.layers.texts}
+    ignore = snapshot.effective.get(SETTING) or ()
+    heard = without_silenced((*own, *programs.problems), texts, ignore, programs.folder)
+    layers = msgspec.structs.replace(snapshot.layers, texts=texts)
+    return msgspec.structs.replace(snapshot, problems=heard.problems, layers=layers), heard
 
 
 def _tell_of_user_files(project: "Project", snapshot: Snapshot) -> None:
