@@ -1,6 +1,7 @@
 """Runs the real assistants in all case folders, and compares what they send with the profiles.
 
-It also compares the MCP servers that they start, and which settings of Claude Code void a file. Then each
+It also compares the MCP servers that they start, which settings of Claude Code void a file, and what they
+make of odd spellings of front matter and globs. Then each
 of them calls a tool of `nexus mcp`, and has to send the answer with its next request. At last each runs once
 with the hooks that `nexus setup` writes.
 
@@ -29,6 +30,7 @@ from assistants import (  # noqa: E402 - from the tests' directory
     programs,
     server_cases,
     settings_runs,
+    spelling_runs,
 )
 from assistants.cases import CASES, Case  # noqa: E402
 from assistants.extraction import Extract, extract  # noqa: E402
@@ -69,7 +71,23 @@ def main() -> int:
     if options.record and not options.case:
         RECORDED.write_text(json.dumps(recorded, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
         write_table(recorded)
+        if options.case in "spellings":
+            agreed &= check_spellings(name)
     return 0 if agreed else 1
+
+
+def check_spellings(program: str) -> bool:
+    """Whether a program does with each spelling what is recorded."""
+    agreed = True
+    rows = [row for row in spelling_runs.rows() if row["program"] == program]
+    for kind in sorted({row["kind"] for row in rows}):
+        ours = [row for row in rows if row["kind"] == kind]
+        results = spelling_runs.real_results(program, kind, [row["text"] for row in ours])
+        for row, sent in zip(ours, results, strict=True):
+            if sent != row["sent"]:
+                output(f"{kind} {row['text']!r}: the program sends {sent}, recorded is {row['sent']}")
+                agreed = False
+    return agreed
 
 
 def check_settings() -> bool:

@@ -3,6 +3,8 @@
 1. An import that brings nothing is reported only if its word can be a path: packages (`@scope/name`),
    decorators and teams are left in the text as they stand.
 2. A field counts only where Claude Code heeds it: `paths` in rules, not in files that are imported.
+3. Front matter that cannot be read has no field: a rule is sent with every request. Globs that match no file
+   are reported, too.
 """
 
 import os
@@ -10,8 +12,13 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from nexus_context.assistants.claude_code.front_matter import (
+    fields_of,
+    matches_nothing,
+    path_patterns,
+    read_matter,
+)
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.front_fields import fields_of
 from nexus_context.assistants.reading.markdown import ImportToken, split_front_matter
 from nexus_context.assistants.reading.working_tree import is_within
 from nexus_context.errors import Edit, Fix, Problem, Severity, Span
@@ -25,6 +32,10 @@ DOCUMENTS = frozenset(
 """What the names of files end with that are imported; those of code are also packages and aliases."""
 LONGEST_LINK = 1_000  # characters of a link that was checked out as a text
 _PUNCTUATION = ".,;:!?)'\""
+_PATHS = re.compile(r"^paths(?=[ \t]*:)", re.MULTILINE)
+_LISTED_STAR = re.compile(r"^[ \t]*-[ \t]+(\*[^\s#\"']*)[ \t]*\r?$", re.MULTILINE)
+_SEVERAL = re.compile(r"\*(?:\.\w+)?[ \t;]+\S")
+"""A glob, and behind white space or a semicolon another one."""
 _OF_OTHERS = {"globs": "Cursor", "alwaysApply": "Cursor", "applyTo": "GitHub Copilot"}
 
 
@@ -77,7 +88,7 @@ def check_import(disk: Disk, folder: str, each: WrittenImport) -> Iterator[Probl
             f"{os.path.basename(target)} is sent with every request: `paths` do not count for imports. "
             "Name the file without `@`, or put its text here."
         )
-    elif "paths" in fields_of(split_front_matter(disk.text(target) or "")[0] or ""):
+    elif "paths" in fields_of(split_front_matter(disk.text(target) or "")[0]):
         code = NO_EFFECT
         message = (
             f"{os.path.basename(target)} is sent with every request: `paths` of imports do not count. "
@@ -104,9 +115,24 @@ def check_text(disk: Disk, path: str, *, is_rule: bool) -> Iterator[Problem]:
     if matter is None:
         yield from _check_beginning(disk, path, text)
         return
-    fields = fields_of(matter)
+    read = read_matter(matter)
+    fields = {} if read is None else read.values
     lines = [line for line in matter.splitlines() if line.strip()]
-    if not fields and lines:
+    if is_rule and "paths" in fields:
+        yield from _check_paths(path, text[: len(text) - len(body)], path_patterns(fields["paths"]))
+    key = _PATHS.search(matter)
+    if is_rule and read is None and key is not None:
+        message = (
+            "Claude Code cannot read this front matter, so that it sends the rule with every request. "
+            "Put values in quotes."
+        )
+        start = text.index(matter)
+        places = (start + at for star in _LISTED_STAR.finditer(matter) for at in star.span(1))
+        edits = tuple(Edit(Span(at, at), '"') for at in places)
+        fix = Fix("Put the globs in quotes", edits) if edits else None
+        span = Span(start + key.start(), start + key.end())
+        yield Problem(path, span, NO_EFFECT, Severity.WARNING, message=message, fix=fix)
+    elif not fields and lines:
         message = (
             f"Claude Code takes the first {matter.count(chr(10)) + 2} lines, up to the second `---`, for "
             "front matter, and does not send them. Write `***` for a line across the page."
@@ -125,6 +151,30 @@ def check_text(disk: Disk, path: str, *, is_rule: bool) -> Iterator[Problem]:
             meant = None if name == "alwaysApply" else Fix("Write `paths`", (Edit(span, "paths"),))
             yield Problem(path, span, NO_EFFECT, Severity.WARNING, message=message, fix=meant)
             return
+
+
+def _check_paths(path: str, matter: str, patterns: Sequence[str]) -> Iterator[Problem]:
+    """Report globs that match no file, and what are several globs in one."""
+    for pattern in patterns:
+        if pattern.startswith("!") and pattern != patterns[0]:
+            continue  # it takes files out of those before
+        is_void = matches_nothing(pattern)
+        if not is_void and not _SEVERAL.search(pattern):
+            continue
+        message = f"`{pattern}` matches no file: Claude Code reads `paths` as lines of a .gitignore. "
+        shorter = pattern.removeprefix("./")
+        fix = None
+        if not is_void:
+            message = f"`{pattern}` is one glob for Claude Code. Separate globs by commas."
+        elif shorter == pattern:
+            message += "Write globs of paths from the directory that has `.claude`, in a list or with commas."
+        else:
+            message += f"Write `{shorter}`."
+        at = matter.find(pattern)
+        if shorter != pattern and matter.count(pattern) == 1:
+            fix = Fix("Remove `./`", (Edit(Span(at, at + 2), ""),))
+        span = Span(at, at + len(pattern)) if at >= 0 else Span(0, 3)
+        yield Problem(path, span, NO_EFFECT, Severity.WARNING, message=message, fix=fix)
 
 
 def _check_beginning(disk: Disk, path: str, text: str) -> Iterator[Problem]:

@@ -12,15 +12,15 @@
 import os
 import re
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import NamedTuple
 
+from nexus_context.assistants.claude_code.front_matter import fields_of, matches_nothing, path_patterns
 from nexus_context.assistants.claude_code.intentions import DEEPEST, WrittenImport, check_import, check_text
+from nexus_context.assistants.claude_code.path_globs import PathGlob
 from nexus_context.assistants.claude_code.settings import config_directory, is_set, managed_directory
 from nexus_context.assistants.claude_code.skills import claude_agents, claude_skills, read_output_style
 from nexus_context.assistants.reading import markdown
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.front_fields import field_list
 from nexus_context.assistants.reading.model import (
     Assistant,
     AssistantSettings,
@@ -36,7 +36,6 @@ from nexus_context.assistants.reading.model import (
 )
 from nexus_context.assistants.reading.settings import read_json, texts_of
 from nexus_context.assistants.reading.working_tree import find_working_tree, is_within, parents
-from nexus_context.config.globs import Globs, GlobsError
 from nexus_context.errors import Problem, Severity, Span
 
 VERSION = "2.1.330"
@@ -50,7 +49,6 @@ LONG = 40_000  # characters of one file, from which Claude Code itself warns
 NOTES = os.path.join("memory", "MEMORY.md")
 NAMES = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md")
 _DISABLED = "CLAUDE_CODE_DISABLE_CLAUDE_MDS"
-_GROUP = re.compile(r"([@?])\(([^()]*)\)")
 AGENTS_MODES = ("claude-md-or-agents-md", "claude-md", "claude-md-and-agents-md", "managed-only")
 AGENTS_OPTION = ("pluginConfigs", "agents-md@builtin", "options", "instructionFiles")
 AGENTS_PAGE = "https://github.com/anthropics/claude-code/tree/main/mods/agents-md"
@@ -142,7 +140,7 @@ class _Walk:
         self.ignored: list[IgnoredFile] = []
         self.problems: list[Problem] = []
         self.settings = settings
-        self.excludes = _excludes(settings)
+        self.excludes = _excludes(disk, settings)
         self.approved = _is_approved(disk, surroundings, self.config)
 
     def is_excluded(self, path: str, kind: str) -> bool:
@@ -158,11 +156,13 @@ def read_claude_code(disk: Disk, settings: AssistantSettings) -> Sent:
         memories = _with_agents_files(walk, list(_memories(walk)))
         memories.extend(_kept_notes(walk))
     sent = [memory for memory in memories if not memory.globs]
-    later = [
-        LaterFile(each.path, "rule", f"after a file that matches {', '.join(each.globs)} is read")
-        for each in memories
-        if each.globs
-    ]
+    later = []
+    for each in memories:
+        useful = ", ".join(glob for glob in each.globs if not matches_nothing(glob))
+        if useful:
+            later.append(LaterFile(each.path, "rule", f"after a file that matches {useful} is read"))
+        elif each.globs:
+            _refuse(walk, each.path, "Its `paths` match no file, so that it is never sent.")
     blocks = [*_instructions(sent), *read_output_style(disk, settings)]
     blocks.extend(claude_agents(disk, settings))
     blocks.extend(claude_skills(disk, settings))
@@ -357,7 +357,7 @@ def _file(
     if not text:
         _refuse(walk, path, "It has no text that is sent.")
         return
-    globs = _globs(matter) if scope == "rule" else ()
+    globs = path_patterns(fields_of(matter).get("paths")) if scope == "rule" else ()
     yield _Memory(path, kind, scope, text, importer=importer, globs=globs)
     walk.problems += check_text(walk.disk, path, is_rule=scope == "rule")
     walk.chain.append(path)
@@ -396,13 +396,6 @@ def _import_target(path: str, importer: str, user_home: str) -> str:
     return os.path.normpath(os.path.join(os.path.dirname(importer), path))
 
 
-def _globs(matter: str | None) -> tuple[str, ...]:
-    """The paths of a rule that is sent later; empty for one that is always sent."""
-    patterns = field_list(matter, "paths") if matter is not None else []
-    listed = [each for each in patterns if each.removesuffix("/**")]
-    return () if all(each.removesuffix("/**") == "**" for each in listed) else tuple(listed)
-
-
 def _rules(walk: _Walk, directory: str, kind: str) -> Iterator[_Memory]:
     """The rules in a directory and those below it: first all that are always sent, then the others."""
     rules = list(_rules_in(walk, directory, kind, visited=set()))
@@ -432,19 +425,14 @@ def _rules_in(walk: _Walk, directory: str, kind: str, *, visited: set[str]) -> I
             yield from _file(walk, target, kind, scope="rule")
 
 
-def _excludes(settings: AssistantSettings) -> list[Globs]:
-    """The patterns that can match an absolute path."""
-    excludes = []
-    for pattern in (text for each in settings.each("claudeMdExcludes") for text in texts_of(each)):
-        if pattern.startswith(("/", "**")):
-            with suppress(GlobsError):
-                excludes.append(Globs(_without_groups(pattern), has_case=True))
-    return excludes
-
-
-def _without_groups(pattern: str) -> str:
-    """A pattern of picomatch with braces in place of its groups: `@(a|b)`, `?(a|b)`."""
-    return _GROUP.sub(lambda match: f"{{{',' * (match[1] == '?')}{match[2].replace('|', ',')}}}", pattern)
+def _excludes(disk: Disk, settings: AssistantSettings) -> list[PathGlob]:
+    """The globs of files that are left out, those with a link or `..` as they lead, too."""
+    patterns = [text for each in settings.each("claudeMdExcludes") for text in texts_of(each)]
+    for pattern in tuple(patterns):
+        directory = os.path.dirname(re.split(r"[*?{\[]", pattern, maxsplit=1)[0])
+        if directory.startswith("/") and disk.real(directory) != directory:
+            patterns.append(disk.real(directory) + pattern[len(directory) :])
+    return [PathGlob(pattern) for pattern in patterns if pattern]
 
 
 def _is_approved(disk: Disk, surroundings: Surroundings, config: str) -> bool:

@@ -11,12 +11,13 @@
 """
 
 import os
+import re
 from collections.abc import Iterator
 
+from nexus_context.assistants.claude_code.front_matter import fields_of, is_true, text_of, tool_names
 from nexus_context.assistants.claude_code.settings import config_directory
 from nexus_context.assistants.reading import markdown
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.front_fields import field_list, field_text, retried
 from nexus_context.assistants.reading.model import AssistantSettings, SentBlock, SentPart, Surroundings
 from nexus_context.assistants.reading.working_tree import GIT, find_working_tree, parents
 from nexus_context.errors import Span
@@ -24,6 +25,8 @@ from nexus_context.errors import Span
 SKILL = "SKILL.md"
 ALL_TOOLS = "All tools"
 DEEPEST = 8  # directories of commands
+LONGEST_LINE = 100  # characters of a line that stands for a description
+_HEADING = re.compile(r"#+\s+(?=\S)")
 
 
 def claude_skills(disk: Disk, settings: AssistantSettings) -> Iterator[SentBlock]:
@@ -73,7 +76,7 @@ def read_output_style(disk: Disk, settings: AssistantSettings) -> Iterator[SentB
         if name.endswith(".md")
     ):
         matter, body = markdown.split_front_matter(disk.text(path) or "")
-        name = field_text(matter, "name") or os.path.basename(path).removesuffix(".md")
+        name = text_of(fields_of(matter).get("name")) or os.path.basename(path).removesuffix(".md")
         text = body.strip()
         if name == wanted and text:
             header = f"<system-reminder>\n# Output Style: {name}\n"
@@ -113,23 +116,36 @@ def _skill_line(disk: Disk, name: str, path: str, override: str) -> Iterator[str
     if text is None or override in ("off", "user-invocable-only"):
         return
     matter, body = markdown.split_front_matter(text)
-    matter = retried(matter)
-    if (field_text(matter, "disable-model-invocation") or "").lower() == "true":
+    fields = fields_of(matter)
+    is_named = isinstance(fields.get("name"), str | None)
+    if is_true(fields.get("disable-model-invocation")) or not is_named:
         return
     if override == "name-only":
         yield f"- {name}\n"
         return
-    description = field_text(matter, "description")
-    if description is None:
-        lines = [line.strip() for line in body.splitlines()]
-        description = next((line.lstrip("# ") for line in lines if line), "")
-    yield f"- {name}: {description}\n"
+    texts = (text_of(fields.get("description")) or _first_line(body), text_of(fields.get("when_to_use")))
+    description = " ".join(" - ".join(filter(None, texts)).split())
+    yield f"- {name}: {description.replace('<', '&lt;').replace('>', '&gt;')}\n"
+
+
+def _first_line(body: str) -> str:
+    """The first line with text, without the marks of a heading, shortened."""
+    line = next((line.strip() for line in body.split("\n") if line.strip()), "")
+    line = _HEADING.sub("", line)
+    return line if len(line) <= LONGEST_LINE else f"{line[: LONGEST_LINE - 3]}..."
 
 
 def _agent_line(disk: Disk, path: str) -> Iterator[tuple[str, str]]:
-    matter = retried(markdown.split_front_matter(disk.text(path) or "")[0])
-    name, description = field_text(matter, "name"), field_text(matter, "description")
-    if name and description:
-        tools = ", ".join(field_list(matter, "tools"))
-        tools = ALL_TOOLS if tools in ("", "*") else tools
+    matter, _ = markdown.split_front_matter(disk.text(path) or "")
+    fields = fields_of(matter)
+    name, description = fields.get("name"), fields.get("description")
+    if isinstance(name, str) and name and isinstance(description, str) and description:
+        tools = _tools(tool_names(fields.get("tools")), tool_names(fields.get("disallowedTools")))
         yield f"- {name}: {description} (Tools: {tools})\n", path
+
+
+def _tools(allowed: list[str], denied: list[str]) -> str:
+    """What the line of an agent says of its tools."""
+    if not allowed:
+        return f"{ALL_TOOLS} except {', '.join(denied)}" if denied else ALL_TOOLS
+    return ", ".join(name for name in allowed if name not in denied) or "None"

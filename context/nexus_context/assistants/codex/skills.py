@@ -13,9 +13,8 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from nexus_context.assistants.reading import markdown
+from nexus_context.assistants.codex.front_matter import skill_texts
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.front_fields import field_text
 from nexus_context.assistants.reading.model import AssistantSettings, SentBlock, SentPart
 from nexus_context.errors import Problem, Severity, Span
 
@@ -83,10 +82,10 @@ def _skills(disk: Disk, root: str, place: str, depth: int, *, visited: set[str])
         return
     visited.add(real)
     path = os.path.join(directory, SKILL)
-    matter, _ = markdown.split_front_matter(disk.text(path) or "")
-    description = field_text(matter, "description")
+    texts = skill_texts(disk.text(path) or "") or {}
+    description = texts.get("description")
     if description is not None:
-        name = field_text(matter, "name") or os.path.basename(directory)
+        name = texts.get("name") or os.path.basename(directory)
         yield _Skill(name, description, path, os.path.join(place, SKILL))
         return
     for name, entry in sorted(disk.entries(directory)) if depth < DEEPEST else ():

@@ -112,7 +112,7 @@ def alphabetical(name: str) -> tuple[list[tuple[bool, bool, str]], str]:
 def _markdown_settings(
     path: str, place: tuple[str, str], text: str, schema: Node
 ) -> tuple[AssistantSettingsFile, list[Problem]]:
-    file = read_markdown(path, text)
+    file = read_markdown(text)
     if file.fields is None:
         message = "opencode leaves this file out: its front matter is not valid YAML. Put texts in quotes."
         problem = Problem(path, Span(0, 3), "assistant.void", Severity.ERROR, message=message)

@@ -1,59 +1,72 @@
 """Front matter as opencode reads it: YAML, and once more with its lines as quoted texts if it is none.
 
-gray-matter and `ConfigMarkdown.sanitize` of opencode 1.18.33: of a front matter that is not valid, a field
-with a colon in its value, such as `description: Use this: it helps`, counts as text.
+gray-matter, js-yaml 3 and `ConfigMarkdown.sanitize` of opencode 1.18.33:
+
+1. It begins with `---` but not with a fourth `-`, and ends before the next line that begins with `---`.
+2. Dates, times and numbers to other bases are no texts. A field that is set twice and a tag of one's own
+   cannot be read. Tabs before a field count for nothing.
+3. Of a front matter that cannot be read, a field with a colon in its value, such as
+   `description: Use this: it helps`, counts as text.
 """
 
 import re
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from nexus_context.assistants.reading.yaml_fields import Fields, UnreadableError, plain_value, read_fields
 from nexus_context.config.fixes import as_json
 from nexus_context.errors import Span
-from nexus_context.folder.skills.front_matter import Node, front_matter
 
 _FIELD = re.compile(
     r"^([a-zA-Z_][a-zA-Z0-9_]*)[ \t]*:[ \t]*([^\s\"'][^\r\n]*:[^\r\n]*?)[ \t]*$", re.MULTILINE
 )
-_NUMBER = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?|[-+]?\.[0-9]+")
-_WORDS = {"true": True, "false": False, "null": None, "~": None, "": None}
+_TABS = re.compile(r"^\t+", re.MULTILINE)
+_NUMBER = re.compile(r"[-+]?(?:0b[01_]+|[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?)")
+_DATE = re.compile(r"\d{4}-\d\d?-\d\d?(?:(?:[Tt]|[ \t]+)\d\d?:\d\d:\d\d.*)?")
+_NAME = re.compile(r"^[ \t]*[\"']?([^\s:\"'#-][^:\r\n\"']*?)[\"']?[ \t]*:", re.MULTILINE)
 
 
 class MarkdownFile(NamedTuple):
     """The fields of a file, None if it is left out; the places of their names; and its text, trimmed."""
 
     fields: dict[str, Any] | None
-    places: dict[str, Span]
+    places: Mapping[str, Span]
     body: str
 
 
-def read_markdown(path: str, text: str) -> MarkdownFile:
+def read_markdown(text: str) -> MarkdownFile:
     """A file of a skill or an agent."""
     if not text.startswith("---") or text.startswith("----"):
         return MarkdownFile({}, {}, text.strip())
-    matter = front_matter(path, text)
-    if matter.fields is None and matter.span.end > matter.span.start:
-        quoted = _FIELD.sub(lambda match: f"{match[1]}: {as_json(match[2])}", text[slice(*matter.span)])
-        sanitized = text[: matter.span.start] + quoted + text[matter.span.end :]
-        if sanitized == text:  # the second parse finds the first one, unfinished, in a cache
+    start = text.find("\n") + 1 or len(text)
+    end = text.find("\n---", start - 1)
+    matter, body = (text[start:], "") if end < 0 else (text[start:end], text[end + 4 :].strip())
+    fields = _fields(matter)
+    if fields is None:
+        quoted = _FIELD.sub(lambda match: f"{match[1]}: {as_json(match[2])}", matter)
+        if quoted == matter:  # the second parse finds the first one, unfinished, in a cache
             return MarkdownFile({}, {}, text.strip())
-        matter, text = front_matter(path, sanitized), sanitized
-    body = text[slice(*matter.body)].strip()
-    if matter.fields is None:
+        fields = _fields(quoted)
+    if fields is None:
         return MarkdownFile(None, {}, body)
-    fields = {name: _value(member.value, text) for name, member in matter.fields.items()}
-    return MarkdownFile(fields, {name: member.span for name, member in matter.fields.items()}, body)
+    places = {
+        match[1]: Span(start + match.start(1), start + match.end(1)) for match in _NAME.finditer(matter)
+    }
+    whole = dict.fromkeys(fields.values, Span(0, 3))
+    return MarkdownFile(fields.values, {**whole, **places}, body)
 
 
-def _value(node: Node, text: str) -> Any:
-    if node.items is not None:
-        return [_value(each, text) for each in node.items]
-    if node.members is not None:
-        return {each.name: _value(each.value, text) for each in node.members}
-    plain = node.text or ""
-    if text[node.span.start : node.span.start + 1] in ("'", '"', "|", ">"):
-        return plain
-    if plain.lower() in _WORDS:
-        return _WORDS[plain.lower()]
-    if _NUMBER.fullmatch(plain):
-        return float(plain) if "." in plain else int(plain)
-    return plain
+def _fields(matter: str) -> Fields | None:
+    for text in (matter, _TABS.sub("", matter)):
+        try:
+            return read_fields(f"{text}\n", plain=_plain, may_repeat=False, has_own_tags=False)
+        except UnreadableError:
+            pass
+    return None
+
+
+def _plain(text: str) -> Any:
+    """The value of a plain scalar by js-yaml 3; {} for a date, which is an object there."""
+    if _DATE.fullmatch(text):
+        return {}
+    return 0 if _NUMBER.fullmatch(text) else plain_value(text)

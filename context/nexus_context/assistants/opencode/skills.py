@@ -30,7 +30,7 @@ def skill_blocks(
     visits = Visits()
     for root in dict.fromkeys(_roots(disk, surroundings, values)):
         for path in _skill_files(disk, root, visits):
-            fields, _, _ = read_markdown(path, (disk.text(path) or "").removeprefix("\ufeff"))
+            fields, _, _ = read_markdown((disk.text(path) or "").removeprefix("\ufeff"))
             name, description = (fields or {}).get("name"), (fields or {}).get("description")
             reason = None
             if fields is None:

@@ -1,37 +1,35 @@
-"""Fields of front matter as lenient readers take them: texts, and lists separated by commas."""
+"""Fields of front matter as editors take them: texts, and lists separated by commas.
+
+A value may begin with an unquoted `*`, which YAML would take for an alias. Documented, not run.
+"""
 
 import re
+from typing import Any
 
-from nexus_context.folder.skills.front_matter import MAX_LENIENT_DEPTH, Member, front_matter, quote_values
+from nexus_context.assistants.reading.yaml_fields import UnreadableError, read_fields
 
 _STAR = "\ue000"
 """Stands for a `*` that YAML would take for an alias."""
 _LEADING_STAR = re.compile(r"^([\w-]+:[ \t]+|[ \t]*-[ \t]+)\*", re.MULTILINE)
 
 
-def fields_of(matter: str) -> dict[str, Member]:
-    """The fields of the text between two lines `---`; empty if it cannot be read."""
-    text = _LEADING_STAR.sub(rf"\1{_STAR}", f"---\n{matter.strip(chr(10))}\n---\n")
-    return front_matter("", text, deepest=MAX_LENIENT_DEPTH).fields or {}
-
-
-def retried(matter: str | None) -> str | None:
-    """Front matter as Claude Code reads it: what is no YAML, with the values of its lines in quotes."""
-    return matter if not matter or fields_of(matter) else quote_values(matter)[0]
-
-
 def field_text(matter: str | None, name: str) -> str | None:
     """The text of a field, None if it has none."""
-    member = None if matter is None else fields_of(matter).get(name)
-    text = None if member is None else member.value.text
-    return None if text is None else text.replace(_STAR, "*")
+    value = _field(matter, name)
+    return value.replace(_STAR, "*") if isinstance(value, str) else None
 
 
 def field_list(matter: str | None, name: str) -> list[str]:
     """The items of a list, or of a text with commas; commas within braces separate nothing."""
-    member = None if matter is None else fields_of(matter).get(name)
-    if member is None:
-        return []
-    texts = [item.text for item in member.value.items or () if item.text] or [member.value.text or ""]
+    value = _field(matter, name)
+    texts = [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, str)]
     items = [item.strip() for text in texts for item in re.split(r",(?![^{]*\})", text)]
     return [item.replace(_STAR, "*") for item in items if item]
+
+
+def _field(matter: str | None, name: str) -> Any:
+    text = _LEADING_STAR.sub(rf"\1{_STAR}", matter or "")
+    try:
+        return read_fields(text, plain=str).values.get(name)
+    except UnreadableError:
+        return None

@@ -1,5 +1,6 @@
 """Files of Claude Code whose author meant something else than what Claude Code does."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ from inline_snapshot import snapshot
 
 from nexus_context.assistants.reading.model import Surroundings
 from nexus_context.assistants.views.profile import read_profile
+from nexus_context.errors import Edit
 from support.fixture import write_fixture
 from support.sentences import sentences
 
@@ -187,3 +189,79 @@ def test_a_field_is_found_where_it_stands(tmp_path: Path) -> None:
     profile = read_profile("claude-code", Surroundings(tree.path("/work"), tree.path("/home"), {}))
     (edit,) = [edit for each in profile.problems if each.fix for edit in each.fix.edits]
     assert text[: edit.span.start].endswith("are good\n")
+
+
+@pytest.mark.parametrize(
+    ("paths", "place", "said", "fixed"),
+    [
+        (
+            "\n  - **/*.ts\n  - *.py",
+            "paths",
+            "Claude Code cannot read this front matter, so that it sends the rule with every request.",
+            '\n  - "**/*.ts"\n  - "*.py"',
+        ),
+        (
+            ' "a", "b"',
+            "paths",
+            "Claude Code cannot read this front matter, so that it sends the rule with every request.",
+            None,
+        ),
+        (
+            " ./src/**",
+            "./src",
+            "`./src` matches no file: Claude Code reads `paths` as lines of a .gitignore.",
+            " src/**",
+        ),
+        (
+            " [**/*.ts]",
+            "[**/*.ts]",
+            "`[**/*.ts]` matches no file: Claude Code reads `paths` as lines of a .gitignore.",
+            None,
+        ),
+        (" src/** docs/**", "src/** docs", "`src/** docs` is one glob for Claude Code.", None),
+        (
+            " '!src/**'",
+            "!src",
+            "`!src` matches no file: Claude Code reads `paths` as lines of a .gitignore.",
+            None,
+        ),
+    ],
+)
+def test_paths_that_match_nothing(
+    paths: str, place: str, said: str, fixed: str | None, tmp_path: Path
+) -> None:
+    text = f"---\npaths:{paths}\n---\nX\n"
+    ((found, *sentences_, fix),) = check_fixed(text, tmp_path)
+    assert (found, sentences_[0], fix) == (place, said, fixed and f"---\npaths:{fixed}\n---\nX\n")
+
+
+@pytest.mark.parametrize(
+    "paths", [" src/**, docs/**", " **/*.ts", " 'docs/a b.md'", " ['src/**', '!src/x/**']", " {a,b}/**"]
+)
+def test_paths_that_match_files(paths: str, tmp_path: Path) -> None:
+    assert check(".claude/rules/a.md", f"---\npaths:{paths}\n---\nX\n", tmp_path) == []
+
+
+def check_fixed(text: str, root: Path) -> list[tuple[str | None, ...]]:
+    """Problems of a rule: the text in place, the message, and the rule with the fix."""
+    tree = write_fixture(AROUND, root)
+    path = Path(tree.path("/work/.claude/rules/a.md"))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    profile = read_profile("claude-code", Surroundings(tree.path("/work"), tree.path("/home"), {}))
+    return [
+        (
+            text[each.span.start : each.span.end],
+            *sentences(each.message),
+            None if each.fix is None else apply_edits(text, each.fix.edits),
+        )
+        for each in profile.problems
+        if each.path == str(path)
+    ]
+
+
+def apply_edits(text: str, edits: Sequence[Edit]) -> str:
+    """A text with edits that do not overlap."""
+    for edit in sorted(edits, key=lambda each: each.span.start, reverse=True):
+        text = f"{text[: edit.span.start]}{edit.text}{text[edit.span.end :]}"
+    return text

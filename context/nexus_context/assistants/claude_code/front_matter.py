@@ -1,0 +1,150 @@
+"""Front matter as Claude Code reads it, of rules, skills, agents and output styles.
+
+1. What is no YAML is read once more, with each line `name: value` as quoted text whose value has one of
+   `{}[]*&#!|>%@` or a colon, unless it is in quotes or a list; tabs that indent are two blanks then. What is
+   no YAML then, neither, has no fields.
+2. `paths` is a text or a list, in lists, too; commas outside of braces separate, and braces stand for each of
+   their choices. `/**` at the end does not count; a list of `**` alone is no list.
+3. `paths` are lines of a .gitignore of the directory that has `.claude`, so case does not count. A path with
+   `./` or `../`, a `!` without another line, and what `ignore` skips match nothing.
+
+Source: `zd`, `tu`, `iBn` and `N0e` of Claude Code 2.1.330, and its answers in
+`tests/assistants/spellings.jsonl`.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from nexus_context.assistants.reading.yaml_fields import Fields, UnreadableError, read_fields
+
+MOST_PATTERNS = 1_000
+"""Patterns that the braces of one stand for."""
+MOST_CHARACTERS = 4 << 20
+NO_FIELDS = Fields({}, {})
+
+_LINE = re.compile(r"([a-zA-Z_-]+):\s+(\S[^\r\u2028\u2029]*)")
+_SPECIAL = re.compile(r"[{}\[\]*&#!|>%@`]|: ")
+_BRACES = re.compile(r"([^{]*)\{([^}]+)\}(.*)")
+_TABS = re.compile(r"^\t+", re.MULTILINE)
+_TRUE = ("1", "true", "yes", "on")
+_TOOL = re.compile(r"(?:[^\s,(]|\([^)]*\)?)+")
+
+
+def read_matter(matter: str | None) -> Fields | None:
+    """The fields of front matter; none without it, None if it cannot be read."""
+    try:
+        return NO_FIELDS if matter is None else read_fields(matter)
+    except UnreadableError:
+        pass
+    try:
+        quoted = "\n".join(_quoted(line) for line in (matter or "").split("\n"))
+        return read_fields(_TABS.sub(lambda tabs: "  " * len(tabs[0]), quoted))
+    except UnreadableError:
+        return None
+
+
+def fields_of(matter: str | None) -> dict[str, Any]:
+    """The fields of front matter; none if it cannot be read."""
+    return (read_matter(matter) or NO_FIELDS).values
+
+
+def text_of(value: Any) -> str | None:
+    """A value that is shown as a text: numbers and switches, too, but no lists."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return value.strip() or None
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() else repr(value)
+    return None if value is None or isinstance(value, (list, dict)) else str(value)
+
+
+def is_true(value: Any) -> bool:
+    """Whether a value switches something on."""
+    return not isinstance(value, (list, dict)) and str(value).strip().lower() in _TRUE
+
+
+def tool_names(value: Any) -> list[str]:
+    """The tools of a text or a list; what is in parentheses belongs to a name."""
+    texts = [each for each in value if isinstance(each, str)] if isinstance(value, list) else [value]
+    names = [name for text in texts if isinstance(text, str) for name in _TOOL.findall(text)]
+    return [] if "*" in names else names
+
+
+def path_patterns(value: Any) -> tuple[str, ...]:
+    """The `paths` of a rule; empty if it has none, and so is always sent."""
+    listed = [each.removesuffix("/**") for each in _patterns(value)]
+    listed = [each for each in listed if each]
+    return () if all(each == "**" for each in listed) else tuple(listed)
+
+
+def matches_nothing(pattern: str) -> bool:
+    """Whether no file at all matches a line of a .gitignore."""
+    steps = pattern.removeprefix("/").split("/")
+    is_odd = (len(pattern) - len(pattern.rstrip("\\"))) % 2 == 1
+    is_list = pattern.startswith("[") and pattern.endswith("]") and "*" in pattern
+    is_skipped = pattern.startswith(("!", "#")) or "\n" in pattern or is_odd or is_list
+    return is_skipped or steps == [""] or not {".", ".."}.isdisjoint(steps)
+
+
+def _quoted(line: str) -> str:
+    match = _LINE.fullmatch(line)
+    if match is None:
+        return line
+    name, value = match.groups()
+    if value[0] in "\"'" and value.endswith(value[0]):
+        return line
+    if value[0] == "[" and value.endswith("]") and _is_list(value):
+        return line
+    if not _SPECIAL.search(value):
+        return line
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'{name}: "{escaped}"'
+
+
+def _is_list(text: str) -> bool:
+    try:
+        read_fields(text)
+    except UnreadableError:
+        return False
+    return True
+
+
+def _patterns(value: Any) -> Iterator[str]:
+    if isinstance(value, list):
+        for each in value:
+            yield from _patterns(each)
+    elif isinstance(value, str):
+        for each in _split(value):
+            yield from _alternatives(each)
+
+
+def _split(text: str) -> Iterator[str]:
+    """The parts between commas outside of braces, without white space around; empty ones are left out."""
+    depth, part = 0, ""
+    for character in text:
+        depth += (character == "{") - (character == "}")
+        if character == "," and depth == 0:
+            yield from filter(None, (part.strip(),))
+            part = ""
+        else:
+            part += character
+    yield from filter(None, (part.strip(),))
+
+
+def _alternatives(pattern: str) -> list[str]:
+    """What the braces of a pattern stand for; the pattern itself if that is too much."""
+    done, waiting, characters = [], [pattern], 0
+    while waiting:
+        one = waiting.pop()
+        match = _BRACES.fullmatch(one)
+        if match is None:
+            done.append(one)
+            continue
+        choices = [f"{match[1]}{each.strip()}{match[3]}" for each in match[2].split(",")]
+        characters += sum(map(len, choices))
+        if len(done) + len(waiting) + len(choices) > MOST_PATTERNS or characters > MOST_CHARACTERS:
+            return [pattern]
+        waiting.extend(reversed(choices))
+    return done

@@ -1,0 +1,152 @@
+"""Front matter as the assistants' programs read it: YAML of which each of them takes another part.
+
+1. The values are those of YAML 1.2's core schema, as `plain_value` has them; a program with other ideas of a
+   plain scalar gives its own function. Anchors, aliases and tags are read, a tag changes nothing.
+2. Of two fields with one name the last counts, or with `may_repeat=False` the text cannot be read; nor can it
+   with a tag that is not YAML's own and `has_own_tags=False`.
+3. A text is read within LONGEST, MOST_VALUES (an alias counts as all that it stands for) and DEEPEST: what
+   has more cannot be read.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from nexus_context.errors import Span
+
+LONGEST = 65_536  # characters
+MOST_VALUES = 10_000
+DEEPEST = 64
+
+_STANDARD = "tag:yaml.org,2002:"
+_WORDS: dict[str, Any] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+_INTEGER = re.compile(r"[-+]?[0-9]+|0x[0-9a-fA-F]+|0o[0-7]+")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+
+
+class UnreadableError(ValueError):
+    """A text that is no YAML, or too much of it."""
+
+
+class Fields(NamedTuple):
+    """The fields of a text by name, and the places of their names; both empty if it has others values."""
+
+    values: dict[str, Any]
+    places: dict[str, Span]
+
+
+class _Read(NamedTuple):
+    """A value and how many values it consists of."""
+
+    value: Any
+    size: int
+
+
+def plain_value(text: str) -> Any:
+    """The value of a plain scalar by the core schema."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if _INTEGER.fullmatch(text):
+        return int(text, 0) if text[:2] in ("0x", "0o") else int(text)
+    return float(text) if _FLOAT.fullmatch(text) else text
+
+
+def read_fields(
+    text: str,
+    *,
+    plain: Callable[[str], Any] = plain_value,
+    may_repeat: bool = True,
+    has_own_tags: bool = True,
+) -> Fields:
+    """The fields of a text. Raises UnreadableError."""
+    builder = _Builder(text, plain, may_repeat=may_repeat, has_own_tags=has_own_tags)
+    value = builder.value
+    return Fields(value if isinstance(value, dict) else {}, builder.places)
+
+
+class _Builder:
+    """Builds the value of a text from the events of the YAML library, which constructs none."""
+
+    def __init__(
+        self, text: str, plain: Callable[[str], Any], *, may_repeat: bool, has_own_tags: bool
+    ) -> None:
+        self._plain = plain
+        self._has_own_tags = has_own_tags
+        self._may_repeat = may_repeat
+        self._anchors: dict[str, _Read] = {}
+        self._size = 0
+        self.places: dict[str, Span] = {}
+        if len(text) > LONGEST:
+            raise UnreadableError
+        self._events = _events(text)
+        self.value = next((self._value(event, 0) for event in self._events), None)
+        if next(self._events, None) is not None:
+            raise UnreadableError  # a second document
+
+    def _value(self, event: Any, depth: int) -> Any:
+        import yaml  # not at import: most folders have no front matter
+
+        start = self._size
+        self._size += 1
+        if isinstance(event, yaml.AliasEvent):
+            read = self._anchors.get(event.anchor or "")
+            if read is None:
+                raise UnreadableError
+            self._size += read.size
+            value = read.value
+        elif isinstance(event, yaml.ScalarEvent):
+            value = event.value if event.style else self._plain(event.value)
+        elif depth == DEEPEST:
+            raise UnreadableError
+        elif isinstance(event, yaml.SequenceStartEvent):
+            value = []
+            while not isinstance(event_ := next(self._events), yaml.SequenceEndEvent):
+                value.append(self._value(event_, depth + 1))
+        else:
+            value = self._members(depth)
+        if self._size > MOST_VALUES:
+            raise UnreadableError
+        tag = getattr(event, "tag", None)
+        if tag is not None and not self._has_own_tags and not tag.startswith(_STANDARD):
+            raise UnreadableError
+        if event.anchor is not None and not isinstance(event, yaml.AliasEvent):
+            self._anchors[event.anchor] = _Read(value, self._size - start)
+        return value
+
+    def _members(self, depth: int) -> dict[str, Any]:
+        import yaml
+
+        members: dict[str, Any] = {}
+        while not isinstance(event := next(self._events), yaml.MappingEndEvent):
+            key = self._value(event, depth + 1)
+            name = key if isinstance(key, str) else str(key)
+            if name in members and not self._may_repeat:
+                raise UnreadableError
+            if depth == 0:
+                self.places[name] = Span(event.start_mark.index, event.end_mark.index)
+            members[name] = self._value(next(self._events), depth + 1)
+        return members
+
+
+def _events(text: str) -> Iterator[Any]:
+    """The events of values. Raises UnreadableError."""
+    import yaml
+
+    try:
+        from yaml import CSafeLoader as Loader
+    except ImportError:  # installed without libyaml
+        from yaml import SafeLoader as Loader  # type: ignore[assignment]
+    marks = (
+        yaml.StreamStartEvent,
+        yaml.StreamEndEvent,
+        yaml.DocumentStartEvent,
+        yaml.DocumentEndEvent,
+    )
+    try:
+        yield from (event for event in yaml.parse(text, Loader=Loader) if not isinstance(event, marks))
+    except (yaml.YAMLError, ValueError, OverflowError, IndexError) as error:
+        raise UnreadableError from error
