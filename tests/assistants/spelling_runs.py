@@ -130,6 +130,9 @@ def _write(program: str, kind: str, texts: list[str], root: Path) -> None:
     if kind in LISTS:
         name, key = LISTS[kind]
         _write_file(work / name, json.dumps({key: [texts[0].replace(ROOT, str(root))]}))
+        for directory in ("objects", "refs"):
+            (work / ".git" / directory).mkdir(parents=True, exist_ok=True)
+        _write_file(work / ".git/HEAD", "ref: refs/heads/main\n")
         for place in PLACES:
             _write_file(work / place, f"MK {place} KM\n")
         return

@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 from nexus_context.assistants.claude_code.front_matter import fields_of, matches_nothing, path_patterns
 from nexus_context.assistants.claude_code.intentions import DEEPEST, WrittenImport, check_import, check_text
-from nexus_context.assistants.claude_code.path_globs import PathGlob
 from nexus_context.assistants.claude_code.settings import config_directory, is_set, managed_directory
 from nexus_context.assistants.claude_code.skills import claude_agents, claude_skills, read_output_style
 from nexus_context.assistants.reading import markdown
@@ -34,6 +33,7 @@ from nexus_context.assistants.reading.model import (
     SentPart,
     Surroundings,
 )
+from nexus_context.assistants.reading.path_globs import PathGlob
 from nexus_context.assistants.reading.settings import read_json, texts_of
 from nexus_context.assistants.reading.working_tree import find_working_tree, is_within, parents
 from nexus_context.errors import Problem, Severity, Span

@@ -41,7 +41,7 @@ from nexus_context.assistants.reading.model import (
     SentPart,
     Surroundings,
 )
-from nexus_context.config.globs import Globs, GlobsError
+from nexus_context.assistants.reading.path_globs import PathGlob
 from nexus_context.errors import Problem, Severity, Span
 
 VERSION = "1.18.33"
@@ -51,7 +51,7 @@ NAMES = ("AGENTS.md", "CLAUDE.md", "CONTEXT.md")
 CLAUDE = "CLAUDE.md"
 ADDRESSES = ("http://", "https://")
 MOST_FILES = 500  # of one pattern
-MAGIC = frozenset("*?[{")
+MAGIC = frozenset("*?[{(")
 
 ASSISTANT = Assistant(
     name="opencode",
@@ -162,7 +162,11 @@ def _instruction_files(
     if entry.startswith("~/"):
         entry = os.path.join(surroundings.user_home, entry[2:])
     if os.path.isabs(entry):
-        yield from _glob(disk, os.path.dirname(entry), os.path.basename(entry), visits)
+        name = os.path.basename(entry)
+        found = _glob(disk, os.path.dirname(entry), name, visits)
+        yield from (
+            path for path in found if name.startswith(".") or not os.path.basename(path).startswith(".")
+        )
         return
     if is_on(surroundings, "OPENCODE_DISABLE_PROJECT_CONFIG"):
         directories = [surroundings.environ.get("OPENCODE_CONFIG_DIR") or config_home(surroundings)]
@@ -177,13 +181,10 @@ def _glob(disk: Disk, directory: str, pattern: str, visits: "Visits") -> list[st
     first = next((index for index, step in enumerate(steps) if MAGIC.intersection(step)), None)
     if first is None:
         return [path] if disk.is_file(path) else []
-    try:
-        globs = Globs(path.replace(os.sep, "/"))
-    except GlobsError:
-        return []
+    glob = PathGlob(path.replace(os.sep, "/"), is_minimatch=True)
     levels = DEEPEST if "**" in pattern else min(len(steps) - first, DEEPEST)
     names = visits.below(disk, os.path.join(directory, *steps[:first]), levels)
-    matching = (each for each in names if globs.matches(each.replace(os.sep, "/")) and disk.is_file(each))
+    matching = (each for each in names if glob.matches(each.replace(os.sep, "/")) and disk.is_file(each))
     return list(islice(matching, MOST_FILES))
 
 

@@ -1,4 +1,4 @@
-"""The globs of `claudeMdExcludes` as Claude Code compares them with whole paths, which begin with `/`.
+"""Globs as picomatch and minimatch compare them with whole paths, which begin with `/`.
 
 1. `*`, `?` and `[…]` stay within a name; `[^…]` negates, `[!…]` does not; names of sets such as `[[:alpha:]]`
    count. `**` as a whole name is any number of directories, and at the end nothing, too. Case counts.
@@ -7,7 +7,7 @@
 3. A glob is a list of steps from the places in a path that were reached to the next ones, so nothing is tried
    twice. A glob of more than LONGEST characters, or of groups that nest more than DEEPEST, matches nothing.
 
-Source: `bYe` of Claude Code 2.1.330, its own picomatch; `tests/assistants/spellings.jsonl` has its answers.
+Source: Claude Code 2.1.330, opencode 1.18.33, and their answers in `tests/assistants/spellings.jsonl`.
 """
 
 import functools
@@ -19,6 +19,7 @@ LONGEST = 2_000
 DEEPEST = 6
 
 _RANGE = re.compile(r"\{[^{},]\.\.[^{},]\}")
+_PLAIN_GROUP = re.compile(r"(?<![@?*+!])\(")
 _OPENINGS = {"(": (")", "|"), "{": ("}", ",")}
 _NAMED_SETS = {
     "alpha": str.isalpha,
@@ -42,10 +43,12 @@ class _Step(NamedTuple):
 
 
 class PathGlob:
-    """One glob."""
+    """One glob. `is_minimatch`: `[!…]` negates, `(a|b)` is text, and so is what follows a backslash."""
 
-    def __init__(self, pattern: str) -> None:
-        pattern = pattern.replace("\\", "/")
+    def __init__(self, pattern: str, *, is_minimatch: bool = False) -> None:
+        pattern = pattern.replace("\\", "" if is_minimatch else "/")
+        if is_minimatch:
+            pattern = _PLAIN_GROUP.sub("[(]", pattern).replace("[!", "[^")
         bare = pattern.lstrip("!")
         if bare.startswith("(") and bare != pattern:
             bare = f"!{bare}"
