@@ -46,6 +46,7 @@ MODULES = (
     "windows",
     "folders",
     "instructions",
+    "assistant_checks",
     "assistant_sessions",
     "hooks",
     "mcp_server",

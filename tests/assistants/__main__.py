@@ -177,6 +177,10 @@ def send(
             address=provider.address,
             environ=environ,
         )
+        if not provider.requests and any(each.code == "assistant.stops" for each in profile.problems):
+            nothing = Extract(None, None, ())
+            record = agreement.Record(None, None, [])
+            return nothing, Comparison(record, agreement.differences(nothing, profile))
         if not provider.requests:
             differences = [f"the program sent nothing, and ended with {run.code}: {run.output[-400:]}"]
             return Extract(None, None, ()), Comparison(agreement.Record(None, None, []), differences)

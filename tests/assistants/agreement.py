@@ -55,13 +55,18 @@ def extract_of(profile: Profile) -> Extract:
     """What a profile says that a request holds."""
     instructions = [block for block in profile.blocks if block.kind == "instructions" and block.complete]
     entries = [
-        part.text.rstrip("\n")
+        _entry(profile, part.text)
         for block in profile.blocks
         if block.kind != "instructions"
         for part in block.parts
     ]
     text = "".join(block.text for block in instructions)
     return Extract("+".join(block.place for block in instructions) or None, text or None, tuple(entries))
+
+
+def _entry(profile: Profile, text: str) -> str:
+    """An entry of a list as `extraction` finds it: of Claude Code's the first line."""
+    return text.partition("\n")[0] if profile.assistant.name == "claude-code" else text.rstrip("\n")
 
 
 def differences(real: Extract, profile: Profile) -> list[str]:
@@ -74,14 +79,10 @@ def differences(real: Extract, profile: Profile) -> list[str]:
         lines.extend(_text_difference(real.instructions or "", predicted.instructions or ""))
     if real.entries != predicted.entries:
         lines.extend(_text_difference("\n".join(real.entries), "\n".join(predicted.entries)))
-    counted = sum(
-        part.tokens
-        for block in profile.blocks
-        if block.kind == "instructions" and block.complete
-        for part in block.parts
-    )
+    blocks = [block for block in profile.blocks if block.kind == "instructions" and block.complete]
+    counted = sum(part.tokens for block in blocks for part in block.parts)
     counter = counter_for(profile.assistant.model)
-    expected = counter.count(predicted.instructions or "")
+    expected = sum(counter.count(block.text) for block in blocks)
     if not lines and counted != expected:
         lines.append(f"tokens: {expected} of the text that was sent, {counted} of the parts")
     return lines

@@ -1,8 +1,15 @@
-"""The folders that the assistants run in. Each is one string; `/home` is the home, `/work` the project."""
+"""The folders that the assistants run in. Each is one string; `/home` is the home, `/work` the project.
 
-from collections.abc import Mapping
+FOREIGN has folders that others thought of, each with its source: public reports, and the examples of the
+rules of agnix 0.59.3 (MIT or Apache-2.0), the broken and the corrected one.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
+FOREIGN = Path(__file__).with_name("foreign_folders.jsonl")
 ALL = ("claude-code", "codex", "opencode", "gemini")
 GIT = """\
 //- /work/.git/HEAD
@@ -24,6 +31,14 @@ class Case(NamedTuple):
     environ: Mapping[str, str] = {}
     programs: tuple[str, ...] = ALL
     as_stored: bool = False
+
+
+def _foreign_cases() -> Iterator[Case]:
+    for line in FOREIGN.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        yield Case(
+            row["name"], row["files"], row["directory"], row["environ"], programs=tuple(row["programs"])
+        )
 
 
 CASES = (
@@ -1276,4 +1291,5 @@ j
 """,
         programs=("gemini",),
     ),
+    *_foreign_cases(),
 )

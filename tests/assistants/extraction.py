@@ -24,6 +24,7 @@ CODEX_ROOT = re.compile(r"^- `(\w+)` = `([^`\n]+)`$", re.MULTILINE)
 CODEX_PATH = re.compile(r"\(file: (r\d+)/")
 CODEX_OWN = "/skills/.system/"
 CODEX_ROLES = "\nAvailable roles:\n"
+CODEX_OWN_ROLES = ("default: {", "explorer: {", "worker: {")
 CODEX_ROLE = re.compile(r"^[^\n]+: \{\n.*?\n\}$", re.MULTILINE | re.DOTALL)
 OPENCODE_LINE = re.compile(r"^  <skill>\n.*?^  </skill>$", re.MULTILINE | re.DOTALL)
 
@@ -116,7 +117,8 @@ def _codex(blocks: list[TextBlock]) -> Extract:
         for line in CODEX_LINE.findall(skills)
     )
     tools = next((block.text for block in blocks if block.place == "tools"), "")
-    roles = CODEX_ROLE.findall(tools.partition(CODEX_ROLES)[2])
+    listed = CODEX_ROLE.findall(tools.partition(CODEX_ROLES)[2])
+    roles = [role for role in listed if not role.startswith(CODEX_OWN_ROLES)]
     return Extract(place, text, (*(line for line in lines if CODEX_OWN not in line), *roles))
 
 

@@ -178,7 +178,8 @@ def _placed(sent: Any) -> Iterator[str]:
 def _line(entries: tuple[str, ...], number: int, root: Path) -> str | None:
     """The entry of a text, which has `n` and its number for its name, or the text `id` and that."""
     name = f"n{number}"
-    found = (each for each in entries if f" {name}:" in each or f"/{name}/" in each or f">{name}<" in each)
+    signs = (f" {name}:", f" {name} (", f"/{name}/", f">{name}<")
+    found = (each for each in entries if any(sign in each for sign in signs))
     line = next(found, None)
     if line is None:
         return None

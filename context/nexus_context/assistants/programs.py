@@ -12,6 +12,7 @@ permissions   PERMISSIONS: what it lets a model do (`has_permissions`)
 """
 
 from collections.abc import Mapping
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -89,8 +90,12 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
         return setup
 
     def _load(self, module: str) -> Any:
-        room = self.name.replace("-", "_")
-        return import_module(f"nexus_context.assistants.{room}.{module}")
+        return _module(self.name.replace("-", "_"), module)
+
+
+@cache
+def _module(room: str, name: str) -> Any:
+    return import_module(f"nexus_context.assistants.{room}.{name}")
 
 
 PROGRAMS: Mapping[str, Program] = {

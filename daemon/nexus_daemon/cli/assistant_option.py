@@ -20,14 +20,6 @@ def add_option(command: argparse.ArgumentParser, text: str) -> None:
     command.add_argument("--for", dest="assistant", choices=(*PROGRAMS, ALL), help=text)
 
 
-def surroundings_of(folder: Path) -> "Surroundings":
-    """Where an assistant would run, with the variables of the command's process."""
-    from nexus_context.assistants.reading.model import Surroundings
-
-    environ = invocation.current().environ
-    return Surroundings(str(folder), user_home(environ), environ)
-
-
 def tokens(text: str) -> int:
     """A number of tokens; commas and underscores may part its digits."""
     digits = text.replace(",", "").replace("_", "")

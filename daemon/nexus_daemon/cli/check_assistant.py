@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import Assistant, Profile, Surroundings
+from nexus_context.assistants.views.instruction_files import find_instruction_files
 from nexus_context.assistants.views.set_up import Project, is_set_up, project_of
 from nexus_context.errors import Problem, Severity, Span
-from nexus_daemon.cli.assistant_option import ALL, surroundings_of
+from nexus_daemon.cli.assistant_option import ALL
+from nexus_daemon.cli.surroundings import surroundings_of
 
 MCP_FILES = (".mcp.json", os.path.join(".vscode", "mcp.json"))
 """Files of other programs that Nexus reads, too."""
@@ -40,13 +42,15 @@ class AssistantCheck(NamedTuple):
     profiles: tuple[Profile, ...]
 
 
-def check_assistant(folder: Path, name: str) -> AssistantCheck:
-    """The problems of what an assistant, or each of them, reads."""
+def check_assistant(folder: Path, name: str, *, counted: bool) -> AssistantCheck:
+    """The problems of what an assistant, or each of them, reads; the tokens only if they are `counted`."""
     from nexus_context.assistants.views.profile import read_profile
 
-    surroundings = surroundings_of(folder)
+    surroundings, disk = surroundings_of(folder), Disk()
     names = tuple(PROGRAMS) if name == ALL else (name,)
-    checked = _together(folder, [read_profile(each, surroundings) for each in names])
+    around = find_instruction_files(disk, surroundings)
+    profiles = [read_profile(each, surroundings, disk=disk, around=around, counted=counted) for each in names]
+    checked = _together(folder, profiles)
     project = project_at(folder)
     if not any(each.code == STOPS and not project.contains(each.path) for each in checked.problems):
         return checked
@@ -72,12 +76,10 @@ def _of_project(folder: Path, names: Sequence[str], *, alone: bool) -> Assistant
     if not names:
         return _together(folder, ())
     from nexus_context.assistants.views.profile import read_profile
-    from nexus_context.tokens import SimpleTokenCounter
 
     if alone:
         disk = Disk(within=project_of(surroundings, disk).roots)
-    counter = SimpleTokenCounter()  # nobody is told the tokens, and vocabularies take long to load
-    return _together(folder, [read_profile(each, surroundings, disk=disk, counter=counter) for each in names])
+    return _together(folder, [read_profile(each, surroundings, disk=disk, counted=False) for each in names])
 
 
 def project_at(folder: Path) -> Project:

@@ -22,7 +22,7 @@ from nexus_context.text.visible import visible_line
 from nexus_daemon.api.explain import build_answers
 from nexus_daemon.cli import output
 from nexus_daemon.cli.folder import absolute, folder_of, short_path
-from nexus_daemon.cli.show_assistant import surroundings_of
+from nexus_daemon.cli.surroundings import surroundings_of
 from nexus_daemon.lsp.convert import uri_to_path
 
 EPILOG = "exit codes: 0 explained; 1 it cannot be explained; 2 wrong usage"

@@ -20,7 +20,8 @@ from nexus_context.text.visible import visible_line
 from nexus_daemon.api.assistant import build_context
 from nexus_daemon.assistants.hooks import loaded_files
 from nexus_daemon.cli import output, tables
-from nexus_daemon.cli.assistant_option import ALL, surroundings_of
+from nexus_daemon.cli.assistant_option import ALL
+from nexus_daemon.cli.surroundings import surroundings_of
 from nexus_daemon.cli.tables import LEAST_PATH, Column
 
 PLACES = {"system": "system prompt", "user": "first user message", "developer": "developer message"}

@@ -32,14 +32,17 @@ _TOOL = re.compile(r"(?:[^\s,(]|\([^)]*\)?)+")
 
 
 def read_matter(matter: str | None) -> Fields | None:
-    """The fields of front matter; none without it, None if it cannot be read."""
+    """The fields of front matter; none without it, None if it cannot be read.
+
+    They have places only if they were read at once.
+    """
     try:
         return NO_FIELDS if matter is None else read_fields(matter)
     except UnreadableError:
         pass
     try:
         quoted = "\n".join(_quoted(line) for line in (matter or "").split("\n"))
-        return read_fields(_TABS.sub(lambda tabs: "  " * len(tabs[0]), quoted))
+        return Fields(read_fields(_TABS.sub(lambda tabs: "  " * len(tabs[0]), quoted)).values, {})
     except UnreadableError:
         return None
 

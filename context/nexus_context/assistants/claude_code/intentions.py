@@ -33,6 +33,8 @@ DOCUMENTS = frozenset(
 LONGEST_LINK = 1_000  # characters of a link that was checked out as a text
 _PUNCTUATION = ".,;:!?)'\""
 _PATHS = re.compile(r"^paths(?=[ \t]*:)", re.MULTILINE)
+_UNFINISHED = re.compile(r"\s*(?:-{3,}|\+{3})\w*[ \t]*\n(?:[^\n]*\n){0,9}?paths[ \t]*[:=]")
+"""The beginning of a rule with `paths` whose front matter is none."""
 _LISTED_STAR = re.compile(r"^[ \t]*-[ \t]+(\*[^\s#\"']*)[ \t]*\r?$", re.MULTILINE)
 _SEVERAL = re.compile(r"\*(?:\.\w+)?[ \t;]+\S")
 """A glob, and behind white space or a semicolon another one."""
@@ -113,6 +115,12 @@ def check_text(disk: Disk, path: str, *, is_rule: bool) -> Iterator[Problem]:
     text = disk.text(path) or ""
     matter, body = split_front_matter(text)
     if matter is None:
+        if is_rule and _UNFINISHED.match(text):
+            message = (
+                "This is no front matter for Claude Code, so that it sends the rule with every request: that "
+                "begins with `---` in the first line, and ends with another one."
+            )
+            yield Problem(path, Span(0, 3), NO_EFFECT, Severity.WARNING, message=message)
         yield from _check_beginning(disk, path, text)
         return
     read = read_matter(matter)
@@ -120,6 +128,9 @@ def check_text(disk: Disk, path: str, *, is_rule: bool) -> Iterator[Problem]:
     lines = [line for line in matter.splitlines() if line.strip()]
     if is_rule and "paths" in fields:
         yield from _check_paths(path, text[: len(text) - len(body)], path_patterns(fields["paths"]))
+        if isinstance(fields["paths"], (dict, int, float)):
+            message = "`paths` is no text and no list, so that the rule is sent with every request. Quote it."
+            yield Problem(path, Span(0, 3), NO_EFFECT, Severity.WARNING, message=message)
     key = _PATHS.search(matter)
     if is_rule and read is None and key is not None:
         message = (
@@ -140,6 +151,16 @@ def check_text(disk: Disk, path: str, *, is_rule: bool) -> Iterator[Problem]:
         end = len(text) - len(body)
         fix = Fix("Write `***`", (Edit(Span(text.index("---"), text.index("---") + 3), "***"),))
         yield Problem(path, Span(0, end), NO_EFFECT, Severity.WARNING, message=message, fix=fix)
+    for name in fields if is_rule and "paths" not in fields else ():
+        if name.lower() in ("path", "paths"):
+            message = (
+                f"Claude Code does not heed `{name}`: this rule is sent with every request. Write `paths`."
+            )
+            place = None if read is None else read.places.get(name)
+            start = text.index(matter)
+            span = Span(0, 3) if place is None else Span(start + place.start, start + place.end)
+            fix = None if place is None else Fix("Write `paths`", (Edit(span, "paths"),))
+            yield Problem(path, span, NO_EFFECT, Severity.WARNING, message=message, fix=fix)
     for name, program in _OF_OTHERS.items():
         key = re.search(rf"^{name}(?=\s*:)", text, re.MULTILINE)
         if is_rule and key is not None and name in fields and "paths" not in fields:

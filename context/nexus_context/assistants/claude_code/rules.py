@@ -164,8 +164,8 @@ def read_claude_code(disk: Disk, settings: AssistantSettings) -> Sent:
         elif each.globs:
             _refuse(walk, each.path, "Its `paths` match no file, so that it is never sent.")
     blocks = [*_instructions(sent), *read_output_style(disk, settings)]
-    blocks.extend(claude_agents(disk, settings))
-    blocks.extend(claude_skills(disk, settings))
+    blocks.extend(claude_agents(disk, settings, walk.problems))
+    blocks.extend(claude_skills(disk, settings, walk.problems))
     problems = (*walk.problems, *_long_files(sent))
     has_own = any(os.path.basename(memory.path) == "CLAUDE.md" for memory in sent)
     return Sent(

@@ -69,6 +69,7 @@ NOT_MODELLED = {
     "memories": "what its memories add to requests",
     "model_instructions_file": "the file that replaces its system prompt",
 }
+SHELL = "shell_environment_policy"
 _STOPS = "Codex does not start: "
 _WOULD_STOP = "In a folder that the user trusts, Codex does not start: "
 
@@ -129,6 +130,10 @@ class _Layer:
                 as_table = finding._replace(message=finding.message.replace("an object", "a table"))
                 yield mismatch_problem(document, as_table, "stops", self.opening)
         yield from self._project_problems() if self.is_project else self._user_problems()
+        old = [key for key in ("exclude", "include_only") if self._value(SHELL, key) is not None]
+        if old and self._value(SHELL, "filters") is not None:
+            message = f"{self.opening}`filters` does not go with `{old[0]}`. Write all of them to `filters`."
+            yield settings_problem(document, "stops", (SHELL, old[0]), message)
         for key, what in NOT_MODELLED.items():
             if key in document.value:
                 yield settings_problem(document, "not-modelled", (key,), f"Nexus does not count {what}.")

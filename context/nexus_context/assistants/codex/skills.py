@@ -5,7 +5,8 @@
 2. All lines together have 2 % of the model's window, at four bytes a token. Where they need more, each
    description gets one character after another, so that short ones stay whole; where not even the names fit,
    the last ones are left out.
-3. `skills.config` of the user's settings leaves out skills by name or file, `skills.include_instructions`
+3. Those of the project come first, each kind in the order of the names.
+4. `skills.config` of the user's settings leaves out skills by name or file, `skills.include_instructions`
    all.
 """
 
@@ -49,17 +50,20 @@ def codex_skills(
     """The block of skills, if there are any. `directories` lead from the project's root to the folder."""
     if settings.value("skills", "include_instructions") is False:
         return
-    roots = [
-        *(
-            os.path.join(each, name, "skills")
-            for each in reversed(directories)
-            for name in (".codex", ".agents")
-        ),
-        os.path.join(home, "skills"),
-        os.path.join(settings.where.user_home, ".agents", "skills"),
+    of_project = [
+        os.path.join(each, name, "skills") for each in reversed(directories) for name in (".codex", ".agents")
     ]
+    of_user = [os.path.join(home, "skills"), os.path.join(settings.where.user_home, ".agents", "skills")]
     visited: set[str] = set()
-    found = [skill for root in dict.fromkeys(roots) for skill in _skills(disk, root, "", 0, visited=visited)]
+    refused: list[str] = []
+    found = [
+        skill
+        for roots in (of_project, of_user)
+        for skill in sorted(
+            (each for root in roots for each in _skills(disk, root, "", 0, visited=visited, refused=refused)),
+            key=lambda each: (each.name, each.path),
+        )
+    ]
     skills = [skill for skill in found if not _is_off(disk, settings, skill)]
     has_own = settings.value("skills", "bundled", "enabled") is not False
     own = [_Skill(name, "x" * size, "", f"{name}/{SKILL}") for name, size in OWN] if has_own else []
@@ -71,26 +75,40 @@ def codex_skills(
             span = Span(0, len(line.rstrip()))
             parts.append(SentPart(f"{line}(file: {skill.path})\n", "skill", skill.path, content=span))
     problems.extend(_cut_problems(skills, lengths))
+    message = (
+        "Codex does not list this skill: it needs a front matter with a `description` that is one text. "
+        "Quote values, and set each field once."
+    )
+    problems.extend(
+        Problem(path, Span(0, 3), "assistant.void", Severity.ERROR, message=message) for path in refused
+    )
     if parts:
         yield SentBlock("skills", "developer", tuple(parts), complete=False)
 
 
-def _skills(disk: Disk, root: str, place: str, depth: int, *, visited: set[str]) -> Iterator[_Skill]:
+def _skills(
+    disk: Disk, root: str, place: str, depth: int, *, visited: set[str], refused: list[str]
+) -> Iterator[_Skill]:
     directory = os.path.join(root, place) if place else root
     real = disk.real(directory)
     if real in visited:
         return
     visited.add(real)
     path = os.path.join(directory, SKILL)
-    texts = skill_texts(disk.text(path) or "") or {}
+    text = disk.text(path)
+    texts = skill_texts(text or "") or {}
     description = texts.get("description")
+    if text is not None and description is None:
+        refused.append(path)
     if description is not None:
         name = texts.get("name") or os.path.basename(directory)
         yield _Skill(name, description, path, os.path.join(place, SKILL))
         return
     for name, entry in sorted(disk.entries(directory)) if depth < DEEPEST else ():
         if entry in ("directory", "link") and name != SYSTEM:
-            yield from _skills(disk, root, os.path.join(place, name), depth + 1, visited=visited)
+            yield from _skills(
+                disk, root, os.path.join(place, name), depth + 1, visited=visited, refused=refused
+            )
 
 
 def _is_off(disk: Disk, settings: AssistantSettings, skill: _Skill) -> bool:

@@ -17,6 +17,7 @@ from typing import Any
 
 from nexus_context.assistants.opencode.front_matter import read_markdown
 from nexus_context.assistants.opencode.visits import Visits
+from nexus_context.assistants.reading.alphabetical import alphabetical
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import AssistantSettingsFile, SentBlock, SentPart
 from nexus_context.config.check import Node, conform
@@ -102,11 +103,6 @@ def permission_of(kind: str, name: str, values: dict[str, Any]) -> str:
                 if _matches(pattern, kind) and _matches(target, name):
                     action = verdict
     return action
-
-
-def alphabetical(name: str) -> tuple[list[tuple[bool, bool, str]], str]:
-    """The order of names as `localeCompare` has it: signs, digits, letters; small ones before large ones."""
-    return [(each.isalpha(), each.isdigit(), each) for each in name.casefold()], name.swapcase()
 
 
 def _markdown_settings(

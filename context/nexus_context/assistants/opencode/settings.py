@@ -27,7 +27,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from nexus_context.assistants.opencode.agents import read_agent_files
+from nexus_context.assistants.opencode.agents import OWN_MODES, agents_of, read_agent_files
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import (
     AssistantSettings,
@@ -94,8 +94,23 @@ def read_settings(disk: Disk, surroundings: Surroundings) -> AssistantSettings:
             else each
             for each in problems
         ]
+    problems.extend(_agent_problems(files))
     stop = next((each for each in problems if each.code == "assistant.stops"), None)
     return AssistantSettings(surroundings, tuple(files), tuple(problems), stop=stop, texts=texts)
+
+
+def _agent_problems(files: list[AssistantSettingsFile]) -> Iterator[Problem]:
+    """A `default_agent` that is no agent, in the last file that has one."""
+    values: dict[str, Any] = {}
+    for file in files:
+        _merge(values, file.values)
+    name = values.get("default_agent")
+    naming = [each for each in files if "default_agent" in each.values]
+    if isinstance(name, str) and name not in {*OWN_MODES, *agents_of(values)}:
+        file = naming[-1]
+        span = Span(0, 0) if file.document is None else file.document.span(("default_agent",))
+        message = f"opencode does not run: there is no agent `{name}`. Correct `default_agent`."
+        yield Problem(file.path, span, "assistant.stops", Severity.ERROR, message=message)
 
 
 def merged(settings: AssistantSettings) -> dict[str, Any]:

@@ -11,19 +11,24 @@ from collections.abc import Iterator
 from html import escape
 from typing import Any
 
-from nexus_context.assistants.opencode.agents import alphabetical, permission_of
+from nexus_context.assistants.opencode.agents import permission_of
 from nexus_context.assistants.opencode.front_matter import read_markdown
 from nexus_context.assistants.opencode.settings import config_directories, directories, is_on
 from nexus_context.assistants.opencode.visits import Visits
+from nexus_context.assistants.reading.alphabetical import alphabetical
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import IgnoredFile, SentBlock, SentPart, Surroundings
-from nexus_context.errors import Span
+from nexus_context.errors import Problem, Severity, Span
 
 SKILL = "SKILL.md"
 
 
 def skill_blocks(
-    disk: Disk, surroundings: Surroundings, values: dict[str, Any], ignored: list[IgnoredFile]
+    disk: Disk,
+    surroundings: Surroundings,
+    values: dict[str, Any],
+    ignored: list[IgnoredFile],
+    problems: list[Problem],
 ) -> Iterator[SentBlock]:
     """The block of skills, if there are any; opencode lists one of its own besides."""
     entries: dict[str, SentPart] = {}
@@ -39,6 +44,9 @@ def skill_blocks(
                 reason = "opencode lists skills with a `name` and a `description`."
             elif permission_of("skill", name, values) == "deny":
                 reason = f"`permission.skill` denies {name}."
+            if fields is None or not (isinstance(name, str) and isinstance(description, str)):
+                message = f"opencode does not list this skill: {reason}"
+                problems.append(Problem(path, Span(0, 3), "assistant.void", Severity.ERROR, message=message))
             if reason is not None:
                 ignored.append(IgnoredFile(path, reason))
                 continue

@@ -42,11 +42,11 @@ def read_profile(
     *,
     disk: Disk | None = None,
     around: InstructionFiles | None = None,
-    counter: TokenCounter | None = None,
+    counted: bool = True,
 ) -> Profile:
     """What an assistant reads in a folder; KeyError for a name that is not in PROGRAMS.
 
-    `counter` counts the tokens instead of that for the assistant's usual model.
+    `counted=False` leaves all tokens 0, for who wants the problems only: counting takes longer than the rest.
     """
     disk = disk or Disk()
     surroundings = replace(surroundings, folder=disk.real(surroundings.folder))
@@ -54,8 +54,8 @@ def read_profile(
     settings = program.settings(disk.anew(), surroundings)  # which leaves the files their share
     assistant = program.instructions.assistant
     sent = Sent(()) if settings.stop else program.instructions.read(disk, settings)
-    counter = counter or counter_for(assistant.model)
-    blocks = tuple(_counted(block, counter) for block in sent.blocks)
+    counter = counter_for(assistant.model)
+    blocks = tuple(_counted(block, counter) for block in sent.blocks) if counted else sent.blocks
     files = around or find_instruction_files(disk, surroundings)
     paths = {part.path for block in blocks for part in block.parts if part.path is not None}
     later = _later(sent, files, folder=surroundings.folder, paths=paths)
@@ -81,7 +81,10 @@ def read_profile(
         folder=surroundings.folder,
         user_home=surroundings.user_home,
         blocks=blocks,
-        later=tuple(replace(each, tokens=counter.count(disk.text(each.path) or "")) for each in later),
+        later=tuple(
+            replace(each, tokens=counter.count(disk.text(each.path) or "") if counted else 0)
+            for each in later
+        ),
         ignored=ignored,
         problems=(
             *settings.problems,

@@ -50,6 +50,6 @@ def _checks(
     elif name != NEXUS:
         names = tuple(each for each in (name or scope.assistant,) if each is not None)
     for each in names:
-        profile = read_profile(each, surroundings_at(scope.path))
+        profile = read_profile(each, surroundings_at(scope.path), counted=False)
         heard = without_silenced(profile.problems, profile.texts, ignore, profile.folder)
         yield profile.assistant.title, heard.problems, profile.texts

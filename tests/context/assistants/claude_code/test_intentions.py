@@ -265,3 +265,61 @@ def apply_edits(text: str, edits: Sequence[Edit]) -> str:
     for edit in sorted(edits, key=lambda each: each.span.start, reverse=True):
         text = f"{text[: edit.span.start]}{edit.text}{text[edit.span.end :]}"
     return text
+
+
+NO_MATTER = (
+    "This is no front matter for Claude Code, so that it sends the rule with every request: that begins with "
+    "`---` in the first line, and ends with another one."
+)
+UNREADABLE = "Claude Code cannot read this front matter: none of its fields counts."
+NO_AGENT = "Claude Code has no such agent: it needs a `name` and a `description`, both texts."
+SKILL, AGENT, RULE = ".claude/skills/s/SKILL.md", ".claude/agents/s.md", ".claude/rules/s.md"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        (RULE, "\n---\npaths: src/**\n---\nX\n", NO_MATTER),
+        (RULE, "---\npaths: src/**\nX\n", NO_MATTER),
+        (RULE, "+++\npaths = 'src/**'\n+++\nX\n", NO_MATTER),
+        (
+            RULE,
+            "---\npaths: 5\n---\nX\n",
+            "`paths` is no text and no list, so that the rule is sent with every request.",
+        ),
+        (
+            RULE,
+            "---\nPaths: src/**\n---\nX\n",
+            "Claude Code does not heed `Paths`: this rule is sent with every request.",
+        ),
+        (SKILL, "---\ndescription: 'open\nhooks: {}\n---\nX\n", UNREADABLE),
+        (SKILL, "---\nDescription: Releases\n---\nX\n", "Claude Code does not heed `Description`."),
+        (
+            SKILL,
+            "---\ndescription: [a, b]\n---\nX\n",
+            "This `description` is no text: the first line of the file stands for it.",
+        ),
+        (AGENT, "---\nname: a\ndescription: 'open\n---\nX\n", UNREADABLE),
+        (AGENT, "---\nname: a\n---\nX\n", NO_AGENT),
+        (AGENT, "---\nname: 5\ndescription: b\n---\nX\n", NO_AGENT),
+    ],
+)
+def test_front_matter_that_does_not_count(name: str, text: str, said: str, tmp_path: Path) -> None:
+    assert [message for _, message, *_ in check(name, text, tmp_path)] == [said]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (
+            SKILL,
+            "---\ndescription: Use this: it helps\nhooks: {Stop: [{hooks: [{type: command}]}]}\n---\nX\n",
+        ),
+        (SKILL, "# Release\n\nX\n"),
+        (AGENT, "# What the agents here are for\n"),
+        (AGENT, "---\nname: a\ndescription: Reviews: all\n---\nX\n"),
+        (RULE, "---\ndescription: Rules\n---\nX\n"),
+    ],
+)
+def test_front_matter_that_counts(name: str, text: str, tmp_path: Path) -> None:
+    assert check(name, text, tmp_path) == []

@@ -1,0 +1,127 @@
+"""How soon a monorepo's files for all assistants are checked, beside agnix, a linter of such files.
+
+40 packages have instructions of their own; the root has the files of Claude Code, Codex, opencode, Gemini
+CLI, GitHub Copilot, Cursor and Nexus. Before each check a file changes.
+"""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
+from pathlib import Path
+
+from benchmarks.lsp_client import Client
+from benchmarks.promises import ROOT, Measured, Promise, Run, Step, milliseconds, promises, take_turns
+from benchmarks.servers import SHARED, Lane, install, started
+
+sys.path.insert(0, str(ROOT / "tests"))
+
+from assistants.programs import cache_directory
+from nexus_context.assistants.programs import PROGRAMS
+
+VERSION = "0.59.3"
+AGNIX = f"agnix {VERSION}"
+BARE = "python -c pass"
+PACKAGES = 40
+RULES = "# Package {n}\n\n- Run `make test` in this directory.\n- Names are nouns for types.\n"
+RULE = "---\npaths: packages/p{n}/**\n---\nUse the logger of package {n}.\n"
+SKILL = (
+    "---\nname: release-{n}\ndescription: Use when package {n} is released\n---\nTag it, then publish it.\n"
+)
+
+
+@promises(
+    Promise("check of 40 packages as requests, a daemon runs", 1.0, AGNIX),
+    Promise("nexus check --for all of 40 packages, in the daemon", 4.0, AGNIX),
+    Promise("nexus check --for all of 40 packages, no daemon", 8.0, BARE),
+)
+def checks(run: Run) -> Iterator[Measured]:
+    """The profiles of six assistants with their problems, and the processes of both programs."""
+    folder = run.folder("monorepo", _files())
+    rounds = run.pick(full=20, quick=5)
+    command = [*run.nexus, "check", "--for", "all", str(folder)]
+    peer = [install_agnix(), str(folder)]
+    bare = [sys.executable, "-c", "pass"]
+    cold: dict[str, Step] = {
+        "nexus": _step(folder, partial(_run, run, command)),
+        BARE: _step(folder, partial(_run, run, bare)),
+    }
+    alone = take_turns(cold, rounds)
+    with started(Lane(SHARED), run, folder) as (client, _):
+        steps: dict[str, Step] = {
+            "requests": _step(folder, partial(_ask, client, folder)),
+            "command": _step(folder, partial(_run, run, command)),
+            AGNIX: _step(folder, partial(_run, run, peer)),
+        }
+        warm = take_turns(steps, rounds)
+    yield "check of 40 packages as requests, a daemon runs", warm["requests"], warm[AGNIX]
+    yield "nexus check --for all of 40 packages, in the daemon", warm["command"], warm[AGNIX]
+    yield "nexus check --for all of 40 packages, no daemon", alone["nexus"], alone[BARE]
+
+
+def _step(folder: Path, check: Callable[[], object]) -> Callable[[], float]:
+    """Change a file, then measure a check."""
+
+    def step() -> float:
+        (folder / "AGENTS.md").write_text(f"# Rules\n\n{time.perf_counter()}: use tabs.\n")
+        return milliseconds(check)
+
+    return step
+
+
+def _ask(client: Client, folder: Path) -> None:
+    for name in PROGRAMS:
+        params = {"workspaceFolder": folder.as_uri(), "assistant": name}
+        client.request("nexus/assistant/context", params)
+
+
+def _run(run: Run, command: Sequence[str]) -> None:
+    """Run a check; what it finds does not matter."""
+    subprocess.run(command, cwd=run.root, env=run.environ, capture_output=True, check=False)
+
+
+def _files() -> dict[str, str]:
+    servers = {"mcpServers": {"docs": {"command": "docs-server", "args": ["--stdio"]}}}
+    files = {
+        ".git/HEAD": "ref: refs/heads/main\n",
+        ".git/objects/x": "",
+        ".git/refs/x": "",
+        "CLAUDE.md": "# Rules\n\nSee @AGENTS.md\n",
+        "AGENTS.md": "# Rules\n\nUse tabs.\n",
+        "GEMINI.md": "# Rules\n\nUse tabs.\n",
+        ".github/copilot-instructions.md": "Use tabs.\n",
+        ".cursor/rules/style.mdc": "---\nalwaysApply: true\n---\nUse tabs.\n",
+        ".mcp.json": json.dumps(servers),
+        ".cursor/mcp.json": json.dumps(servers),
+        ".claude/settings.json": json.dumps({"permissions": {"deny": ["Read(./.env)"]}}),
+        ".codex/config.toml": 'model = "gpt-5"\n',
+        ".gemini/settings.json": json.dumps({"context": {"fileName": ["GEMINI.md"]}}),
+        "opencode.json": json.dumps({"instructions": ["docs/*.md"]}),
+        "docs/style.md": "Use tabs.\n",
+        ".nexus3/config.json": json.dumps({"provider": {"model": "gpt-4o"}}),
+        "NEXUS.md": "Use tabs.\n",
+    }
+    for n in range(PACKAGES):
+        package = f"packages/p{n}"
+        files |= {f"{package}/{name}": RULES.format(n=n) for name in ("CLAUDE.md", "AGENTS.md", "GEMINI.md")}
+        files |= {f"{package}/src/m{m}.py": f"VALUE = {m}\n" for m in range(20)}
+        files[f".claude/rules/p{n}.md"] = RULE.format(n=n)
+        files[f".claude/skills/release-{n}/SKILL.md"] = SKILL.format(n=n)
+        files[f".github/instructions/p{n}.instructions.md"] = (
+            f"---\napplyTo: '{package}/**'\n---\nUse tabs.\n"
+        )
+    return files
+
+
+@cache
+def install_agnix() -> str:
+    """The path of agnix, installed if it is not yet. UnavailableError if it cannot be."""
+    target = cache_directory() / f"agnix-{VERSION}"
+    command = target / "bin" / "agnix"
+    if not command.exists():
+        target.mkdir(parents=True, exist_ok=True)
+        pip = (sys.executable, "-m", "pip", "install", "-qq", "--target", str(target))
+        install(*pip, f"agnix=={VERSION}", cwd=target)
+    return str(command)
