@@ -117,7 +117,7 @@ def read_opencode(disk: Disk, settings: AssistantSettings) -> Sent:
     blocks = [
         *prompt_blocks(values, settings.files),
         *blocks,
-        *skill_blocks(disk, surroundings, values, ignored, problems),
+        *skill_blocks(disk, surroundings, values, ignored, problems=problems),
         *agent_blocks(values, settings.files),
     ]
     return Sent(tuple(blocks), ignored=tuple(ignored), problems=tuple(problems), nested_names=NAMES)

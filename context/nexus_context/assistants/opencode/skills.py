@@ -28,6 +28,7 @@ def skill_blocks(
     surroundings: Surroundings,
     values: dict[str, Any],
     ignored: list[IgnoredFile],
+    *,
     problems: list[Problem],
 ) -> Iterator[SentBlock]:
     """The block of skills, if there are any; opencode lists one of its own besides."""
