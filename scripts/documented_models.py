@@ -106,3 +106,9 @@ CACHE_MINIMUM = {
 
 CLAUDE_WRITE = {"cache_write_price": 1.25, "cache_write_1h_price": 2.0}
 """Anthropic, "Prompt caching": a write for 5 minutes, and for an hour, relative to the input price."""
+
+FACTORS = {name: {"fast": 6.0} for name in ("claude-opus-4-6", "claude-opus-4-7")}
+"""Anthropic, "Fast mode": all prices of a request in it, relative to the usual ones."""
+
+LONG_CONTEXT = dict.fromkeys(("claude-sonnet-4", "claude-sonnet-4-5"), (200000, 2.0, 1.5))
+"""Anthropic, "Long context pricing": beyond so many input tokens, the prices of input and of output."""

@@ -9,13 +9,15 @@
 4. `documented_models` adds models that litellm lacks, and rules of the documentation that hold for all models
    of a provider: the shortest prefix that is cached, the price of a write.
 5. The day on which a model is shut down is the provider's own, else litellm's.
-6. Windows on which litellm and genai-prices disagree by more than a rounding are reported.
+6. What else changes a price: `long_context` has the prices of a request beyond a length, `price_factors` what
+   a tier, fast mode or a place multiply all prices by, `search_price` a web search on the provider's servers.
+7. Windows on which litellm and genai-prices disagree by more than a rounding are reported.
 """
 
 import re
 from typing import Any
 
-from documented_models import CACHE_MINIMUM, CLAUDE_WRITE, MODELS, RETIRES
+from documented_models import CACHE_MINIMUM, CLAUDE_WRITE, FACTORS, LONG_CONTEXT, MODELS, RETIRES
 from model_sources import Sources
 
 from nexus_context.tokens.models import candidates
@@ -102,6 +104,9 @@ PRICES = {
 }
 
 
+TIERS = {"priority": "_priority", "flex": "_flex", "batch": "_batches"}
+"""Tiers of service, and how litellm's names of their prices end."""
+
 FIELDS = (
     "provider",
     "context_window",
@@ -110,6 +115,9 @@ FIELDS = (
     "supports",
     "unknown",
     *PRICES,
+    "long_context",
+    "price_factors",
+    "search_price",
     "cache_minimum",
     "retires",
     "source",
@@ -169,11 +177,37 @@ def read_record(name: str, provider: str, entry: Record, windows: dict[str, int]
         and not (ours == "prompt_caching" and UNCACHED.match(name))
     ]
     record |= {ours: round(entry[theirs] * 1e6, 6) for ours, theirs in PRICES.items() if entry.get(theirs)}
+    record |= read_surcharges(provider, entry)
     if entry.get("prompt_cache_min_tokens"):
         record["cache_minimum"] = int(entry["prompt_cache_min_tokens"])
     if entry.get("deprecation_date"):
         record["retires"] = entry["deprecation_date"]
     return record
+
+
+def read_surcharges(provider: str, entry: Record) -> Record:
+    """What changes the prices of a request, as far as litellm says it (rule 6)."""
+    surcharges: Record = {}
+    above = [
+        match for key in entry if (match := re.fullmatch(r"input_cost_per_token_above_(\d+)k_tokens", key))
+    ]
+    if above:
+        beyond = min(int(match[1]) for match in above)
+        end = f"_above_{beyond}k_tokens"
+        prices = {ours: entry[theirs + end] for ours, theirs in PRICES.items() if entry.get(theirs + end)}
+        long = {ours: round(price * 1e6, 6) for ours, price in prices.items() if price}
+        surcharges |= {"long_context": {"above": beyond * 1_000} | long} if long else {}
+    price = PRICES["input_price"]
+    factors = {
+        tier: round(entry[price + end] / entry[price], 4)
+        for tier, end in TIERS.items()
+        if entry.get(price) and entry.get(price + end)
+    }
+    factors |= entry.get("provider_specific_entry") or {} if provider == "anthropic" else {}
+    searches = entry.get("search_context_cost_per_query") or {}
+    if provider == "anthropic" and searches:
+        surcharges["search_price"] = searches["search_context_size_medium"]
+    return surcharges | ({"price_factors": factors} if factors else {})
 
 
 def note_unknown(name: str, record: Record, table: dict[str, Any]) -> None:
@@ -213,6 +247,13 @@ def add_documented(records: dict[tuple[int, str], Record]) -> None:
         if name not in by_name:
             shared = by_name[like] if like else {}
             record = shared | own | {"source": source}
+            if "long_context" in shared:  # what it adds to the usual prices is the same
+                long = shared["long_context"]
+                record["long_context"] = long | {
+                    price: round(long[price] / shared[price] * record[price], 6)
+                    for price in PRICES
+                    if price in long
+                }
             records[rank(record["provider"]), name] = {
                 field: record[field] for field in FIELDS if field in record
             }
@@ -227,6 +268,19 @@ def complete(name: str, record: Record, retirements: dict[str, str]) -> None:
     if caches and record["provider"] == "anthropic" and "input_price" in record:
         for field, factor in CLAUDE_WRITE.items():
             record.setdefault(field, round(record["input_price"] * factor, 6))
+    if name in FACTORS:
+        record["price_factors"] = record.get("price_factors", {}) | FACTORS[name]
+    if name in LONG_CONTEXT:
+        above, of_input, of_output = LONG_CONTEXT[name]
+        record.setdefault(
+            "long_context",
+            {"above": above}
+            | {
+                price: round(record[price] * (of_output if price == "output_price" else of_input), 6)
+                for price in PRICES
+                if price in record
+            },
+        )
     dates = {_undated(dated): date for dated, date in retirements.items()} | retirements | RETIRES
     if name in dates:
         record["retires"] = dates[name]

@@ -1,5 +1,6 @@
 """docs/models.md: the models of the registry, as a page."""
 
+from collections.abc import Iterator
 from typing import Any
 
 Record = dict[str, Any]
@@ -16,11 +17,12 @@ The table is made from {version} ({date}),
 and from the providers' documentation where a row has a link. `make generate` writes it;
 [CONTRIBUTING](../CONTRIBUTING.md#the-model-registry) says how to renew it.
 
-Window, input and output are in tokens; prices are in US dollars per million tokens, of a request that is not
-charged more for its length. *Minimum* is the shortest prefix that is cached; *write* is the price of writing
-it for the provider's short lifetime (5 minutes at Anthropic, 30 at OpenAI), *1 h* for an hour. *Until* is the
-day on which the provider shuts the model down, or shut it down. A question mark stands behind what no
-package says of a model: it is sent.
+Window, input and output are in tokens; prices are in US dollars per million tokens. *Other prices* has what
+changes all of them: beyond a length of the request (input, cached, output), in a tier of service, in fast
+mode, if the request is kept in a country; `search` is the price of a web search. *Minimum* is the shortest
+prefix that is cached; *write* is the price of writing it for the provider's short lifetime (5 minutes at
+Anthropic, 30 at OpenAI), *1 h* for an hour. *Until* is the day on which the provider shuts the model down, or
+shut it down. A question mark stands behind what no package says of a model: it is sent.
 """
 
 _HEADS = (
@@ -34,6 +36,7 @@ _HEADS = (
     ("Write", "---:"),
     ("1 h", "---:"),
     ("Out", "---:"),
+    ("Other prices", ":---"),
     ("Minimum", "---:"),
     ("Until", ":---"),
 )
@@ -66,6 +69,19 @@ def page(registry: Record) -> str:
     return "\n".join(parts)
 
 
+def surcharges(record: Record) -> Iterator[str]:
+    """What changes a model's prices, each in a few words."""
+    if "long_context" in record:
+        long = record["long_context"]
+        prices = [
+            long[name] for name in ("input_price", "cached_input_price", "output_price") if name in long
+        ]
+        yield f"> {long['above'] // 1_000}k: {' / '.join(f'{price:g}' for price in prices)}"
+    yield from (f"{name} × {factor:g}" for name, factor in record.get("price_factors", {}).items())
+    if "search_price" in record:
+        yield f"search {record['search_price']:g}"
+
+
 def row(name: str, record: Record) -> str:
     """One model's row."""
     prices = (
@@ -82,6 +98,7 @@ def row(name: str, record: Record) -> str:
         f"{record['max_output']:,}" if "max_output" in record else "",
         ", ".join([*record["supports"], *(f"{feature}?" for feature in record.get("unknown", ()))]),
         *(f"{record[price]:g}" if price in record else "" for price in prices),
+        "; ".join(surcharges(record)),
         f"{record['cache_minimum']:,}" if "cache_minimum" in record else "",
         record.get("retires", ""),
     )

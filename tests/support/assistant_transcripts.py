@@ -80,11 +80,13 @@ class Claude:
         fresh: int = 10,
         output: int = 20,
         hour: bool = False,
+        usage: Record | None = None,
+        message: Record | None = None,
         **values: Any,
     ) -> list[Record]:
         """An answer: a record for each block, all with the same id and usage. A text is a block."""
         self._answers += 1
-        usage = {
+        counted = {
             "input_tokens": fresh,
             "cache_creation_input_tokens": write,
             "cache_read_input_tokens": read,
@@ -93,14 +95,16 @@ class Claude:
                 "ephemeral_1h_input_tokens": write if hour else 0,
             },
             "output_tokens": output,
+            **(usage or {}),
         }
-        message = {"id": f"msg_{self._answers}", "type": "message", "role": "assistant", "model": self.model}
+        about = {"id": f"msg_{self._answers}", "type": "message", "role": "assistant", "model": self.model}
+        about |= message or {}
+        values.setdefault("requestId", f"req_{self._answers}")
         parts = [{"type": "text", "text": one} if isinstance(one, str) else one for one in blocks]
         return [
             self.record(
                 "assistant",
-                message={**message, "content": [part], "usage": usage},
-                requestId=f"req_{self._answers}",
+                message={**about, "content": [part], "usage": counted},
                 **values,
             )
             for part in parts

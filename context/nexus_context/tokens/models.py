@@ -34,6 +34,17 @@ Lifetime = Literal["5m", "1h"]
 """How long a provider is asked to keep what it caches; a longer time costs more to write."""
 
 
+class LongContextPrices(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Prices of a request that sends more than `above` tokens, of all of it; None: as for a shorter one."""
+
+    above: int
+    input_price: float | None = None
+    cached_input_price: float | None = None
+    output_price: float | None = None
+    cache_write_price: float | None = None
+    cache_write_1h_price: float | None = None
+
+
 class ModelLimits(msgspec.Struct, frozen=True):
     """The limits and prices of a model. Sizes are in tokens, prices in US dollars per million tokens.
 
@@ -41,8 +52,9 @@ class ModelLimits(msgspec.Struct, frozen=True):
     `context_window` is input and output together; `max_input` may be less. `known` is False if they are
     a guess, `features_known` if nobody states what it supports. `family` says how its tokens are counted.
     `cache_write_price` is for the provider's short lifetime (5 minutes, at OpenAI 30), `cache_write_1h_price`
-    for an hour, `cache_minimum` the shortest prefix that is cached, `retires` the ISO date of the provider's
-    shutdown.
+    for an hour; `long_context` are those of long requests. `price_factors` multiply all of them: by a tier of
+    service, by "fast", by a place. `search_price` is that of one web search. `cache_minimum` is the shortest
+    prefix that is cached, `retires` the ISO date of the provider's shutdown.
     """
 
     given: str
@@ -59,6 +71,9 @@ class ModelLimits(msgspec.Struct, frozen=True):
     output_price: float | None = None
     cache_write_price: float | None = None
     cache_write_1h_price: float | None = None
+    long_context: LongContextPrices | None = None
+    price_factors: dict[str, float] = {}
+    search_price: float | None = None
     cache_minimum: int | None = None
     retires: str | None = None
     features_known: bool = False
@@ -121,6 +136,9 @@ def get_model_limits(
         output_price=record.output_price if record else None,
         cache_write_price=record.cache_write_price if record else None,
         cache_write_1h_price=record.cache_write_1h_price if record else None,
+        long_context=record.long_context if record else None,
+        price_factors=record.price_factors if record else {},
+        search_price=record.search_price if record else None,
         cache_minimum=record.cache_minimum if record else None,
         retires=record.retires if record else None,
         features_known=record is not None or "supports" in changes,
@@ -164,6 +182,11 @@ def model_names() -> tuple[str, ...]:
     return tuple(_registry().models)
 
 
+def prices_date() -> str:
+    """The day of the registry's prices, ISO 8601."""
+    return _registry().date
+
+
 class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     provider: str
     context_window: int
@@ -176,6 +199,9 @@ class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     output_price: float | None = None
     cache_write_price: float | None = None
     cache_write_1h_price: float | None = None
+    long_context: LongContextPrices | None = None
+    price_factors: dict[str, float] = {}
+    search_price: float | None = None
     cache_minimum: int | None = None
     retires: str | None = None
     source: str | None = None  # the page of the documentation, where no package has the model

@@ -140,6 +140,8 @@ def build_info(
         window=session.window if report is None else report.window.size,
         usage=None if report is None else _usage(report),
         cost_usd=session.cost_usd if report is None else report.cost_usd,
+        cost_at_least=report is not None and bool(report.lacks),
+        fork_of=session.fork_of,
         compactions=None if report is None else len(report.compactions),
     )
 
@@ -155,6 +157,7 @@ def build_session(report: SessionReport, now: float) -> protocol.AssistantSessio
         prompt=report.title,
         changed=report.changed,
         parent=report.parent,
+        fork_of=report.fork_of,
     )
     return protocol.AssistantSessionResult(
         session=build_info(session, report, now),
@@ -164,6 +167,8 @@ def build_session(report: SessionReport, now: float) -> protocol.AssistantSessio
         total=_tokens(report.total) or protocol.AssistantTokens(0, 0, 0, 0),
         total_origin=report.total_origin,
         cost_origin=report.cost_origin,
+        cost_lacks=report.lacks,
+        estimated_output=report.estimated,
         cache=None
         if cache is None
         else protocol.AssistantCache(
@@ -218,6 +223,7 @@ def build_session(report: SessionReport, now: float) -> protocol.AssistantSessio
                 tokens=_tokens(each.usage) or protocol.AssistantTokens(0, 0, 0, 0),
                 window=each.window,
                 cost_usd=each.cost_usd,
+                cost_at_least=bool(each.lacks),
                 updated=each.changed,
             )
             for each in report.agents

@@ -1,7 +1,7 @@
 """The report of a session of another assistant, as text: a screen for a terminal, a line for an event."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from os.path import basename, join
 
 from rich import box
@@ -19,6 +19,7 @@ from nexus_context.assistants.sessions.report import (
 )
 from nexus_context.text.redact import redact
 from nexus_context.text.visible import visible_line
+from nexus_context.tokens.models import prices_date
 from nexus_daemon.cli import output
 from nexus_daemon.cli.output import counted
 
@@ -78,7 +79,7 @@ def event_line(report: SessionReport) -> str:
     if last is not None and last.sent:
         words.append(f"{last.cache_read / last.sent:.0%} cached")
     if report.cost_usd is not None:
-        words.append(_dollars(report.cost_usd))
+        words.append(_at_least(report.cost_usd, report.lacks))
     if report.misses and report.misses[-1].at == report.last_at:
         miss = report.misses[-1]
         words.append(f"cache missed: {_written(miss)}")
@@ -180,6 +181,8 @@ def _listed_facts(report: SessionReport, now: float) -> Iterator[tuple[str, Text
             words += f", {_dollars(miss.cost_usd)} more than from the cache"
         yield ("" if at else "missed"), Text(visible_line(words), "" if miss.cause == "first" else "yellow")
     yield "cost", Text(_cost(report))
+    if report.lacks:
+        yield "", Text(f"not included: {_lacks(report.lacks)}", "yellow")
     for at, compaction in enumerate(report.compactions[-2:]):
         yield ("" if at else "compacted"), Text(_compaction(compaction))
     if report.compactions:
@@ -229,17 +232,26 @@ def _cause(miss: CacheMiss) -> str:
 def _cost(report: SessionReport) -> str:
     total = report.total
     cached = f", {total.cache_read / total.sent:.0%} of it from the cache" if total.sent else ""
-    sent = f"{total.sent:,} tokens sent{cached}, {total.output:,} answered"
+    about = f" (≈{report.estimated:,} of them by their text)" if report.estimated else ""
+    sent = f"{total.sent:,} tokens sent{cached}, {total.output:,} answered{about}"
     if report.cost_usd is None:
         return f"no price is known for {visible_line(report.model or 'the model')}; {sent}"
     by = {
         "program": f"as {PROGRAMS[report.assistant].title} says",
-        "nexus": "by list prices",
+        "nexus": f"by list prices of {prices_date()}",
         "both": f"as {PROGRAMS[report.assistant].title} says, what came later by list prices",
         None: "",
     }[report.cost_origin]
     missed = f"; {_dollars(report.missed_usd)} for misses of the cache" if report.missed_usd else ""
-    return f"{_dollars(report.cost_usd)} {by}{missed}; {sent}"
+    return f"{_at_least(report.cost_usd, report.lacks)} {by}{missed}; {sent}"
+
+
+def _lacks(lacks: Mapping[str, int]) -> str:
+    """What a sum does not include."""
+    named = (
+        f"{reason} ({counted(count, 'request')})" if count else reason for reason, count in lacks.items()
+    )
+    return "; ".join(map(visible_line, named))
 
 
 def _compaction(compaction: CompactionReport) -> str:
@@ -334,7 +346,7 @@ def _agents(report: SessionReport) -> Table:
             visible_line(agent.model or "–"),
             f"{agent.window:,}",
             f"{agent.usage.sent:,}",
-            _dollars(agent.cost_usd),
+            f"{'≥ ' if agent.lacks else ''}{_dollars(agent.cost_usd)}",
         )
         table.add_row(*cells)
     others = latest[MOST_AGENTS:]
@@ -344,6 +356,10 @@ def _agents(report: SessionReport) -> Table:
         cells = (f"{len(others)} others", "", "", f"{sent:,}", _dollars(sum(costs) if costs else None))
         table.add_row(*cells)
     return table
+
+
+def _at_least(cost: float | None, lacks: Mapping[str, int]) -> str:
+    return f"at least {_dollars(cost)}" if lacks and cost is not None else _dollars(cost)
 
 
 def _dollars(cost: float | None) -> str:

@@ -59,6 +59,8 @@ class AssistantSessionInfo(Sparse, frozen=True, kw_only=True):
     # of a live session: its window, with the rows of `nexus/assistant/session`
     usage: TokenUsage | None = None
     cost_usd: float | None = None  # so far
+    cost_at_least: bool = False  # it lacks something: what, `costLacks` of `nexus/assistant/session` says
+    fork_of: str | None = None  # the session from which it was forked, whose requests it does not count
     compactions: int | None = None  # of a live session: how many there were
 
 
@@ -173,6 +175,7 @@ class AssistantSubAgent(Sparse, frozen=True, kw_only=True):
     tokens: AssistantTokens  # of all requests
     window: int  # tokens of the last request
     cost_usd: float | None = None  # so far
+    cost_at_least: bool = False  # it lacks something
     updated: float  # when it changed, in seconds since 1970
 
 
@@ -187,6 +190,8 @@ class AssistantSessionResult(Sparse, frozen=True, kw_only=True):
     total_origin: Annotated[str, ORIGINS]  # who summed it up: the `program`, `nexus`, or `both`
     # who summed up `session.costUsd`: the `program`, `nexus`, or `both`
     cost_origin: Annotated[str, ORIGINS] | None = None
+    cost_lacks: dict[str, int] = {}  # what the cost does not include: in how many requests, 0 if not known
+    estimated_output: int = 0  # of `total.output`: estimates of answers that were recorded before they ended
     cache: AssistantCache | None = None  # absent before the first request
     misses: list[AssistantCacheMiss]  # the last 50, oldest first
     missed_tokens: int  # of all misses but the first request

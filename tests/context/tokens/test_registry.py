@@ -320,8 +320,13 @@ def test_a_row_of_the_page() -> None:
         "cache_minimum": 1_024,
         "retires": "2030-01-01",
         "source": "https://x.org/a",
+        "long_context": {"above": 272_000, "input_price": 1.0, "output_price": 2.5},
+        "price_factors": {"fast": 6.0},
     }
-    expected = "| [a](https://x.org/a) | 1,000 | 1,000 |  | tools | 0.5 |  |  |  |  | 1,024 | 2030-01-01 |"
+    expected = (
+        "| [a](https://x.org/a) | 1,000 | 1,000 |  | tools | 0.5 |  |  |  |  | > 272k: 1 / 2.5; fast × 6 "
+        "| 1,024 | 2030-01-01 |"
+    )
     assert row("a", record) == expected
 
 

@@ -632,6 +632,10 @@ export interface AssistantSessionInfo {
   usage?: TokenUsage;
   /** so far */
   costUsd?: number;
+  /** it lacks something: what, `costLacks` of `nexus/assistant/session` says */
+  costAtLeast?: boolean;
+  /** the session from which it was forked, whose requests it does not count */
+  forkOf?: string;
   /** of a live session: how many there were */
   compactions?: number;
 }
@@ -660,6 +664,10 @@ export interface AssistantSessionResult {
   totalOrigin: "program" | "nexus" | "both";
   /** who summed up `session.costUsd`: the `program`, `nexus`, or `both` */
   costOrigin?: "program" | "nexus" | "both";
+  /** what the cost does not include: in how many requests, 0 if not known */
+  costLacks?: Record<string, number>;
+  /** of `total.output`: estimates of answers that were recorded before they ended */
+  estimatedOutput?: number;
   /** absent before the first request */
   cache?: AssistantCache;
   /** the last 50, oldest first */
@@ -718,6 +726,8 @@ export interface AssistantSubAgent {
   window: number;
   /** so far */
   costUsd?: number;
+  /** it lacks something */
+  costAtLeast?: boolean;
   /** when it changed, in seconds since 1970 */
   updated: number;
 }

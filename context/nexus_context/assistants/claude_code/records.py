@@ -21,6 +21,14 @@ _SILENT = frozenset(
     }
 )
 """Records that add nothing to the window: 2.1.330 wrote most of them, the rest are of the public readers."""
+_USAGE = frozenset(
+    {
+        *("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens", "speed"),
+        *("cache_creation", "server_tool_use", "iterations", "output_tokens_details", "service_tier"),
+        *("inference_geo", "total_tokens", "fallback_credit"),  # the last two change no price
+    }
+)
+_SERVER_TOOLS = frozenset({"web_search_requests", "web_fetch_requests"})
 
 
 class ClaudeCodeRecord(SessionRecord):
@@ -43,13 +51,21 @@ class ClaudeCodeRecord(SessionRecord):
         *("agentId", "parent_tool_use_id", "isSidechain", "isMeta", "isCompactSummary", "isApiErrorMessage"),
         *("isVisibleInTranscriptOnly", "message", "content", "attachment", "rendered", "origin", "operation"),
         *("reason", "timestamp", "version", "requestId", "cwd", "compactMetadata", "totalCostUSD"),
-        *("modelUsage", "lastPrompt", "shapeHash", "shape", "role"),
+        *("modelUsage", "hasUnknownModelCost", "costUSD", "lastPrompt", "shapeHash", "shape", "role"),
     )
     # not `toolUseResult`, which repeats what `message` has, often at length
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        return () if self.kind in _WITH_STEPS or self.kind in _SILENT else (str(self.kind),)
+        kind, usage = self.kind, self.usage
+        if kind not in _WITH_STEPS and kind not in _SILENT:
+            return (str(kind),)
+        if usage is None or (usage.keys() <= _USAGE and not usage.get("server_tool_use")):
+            return ()
+        tools = usage.get("server_tool_use")
+        unread = [key for key in usage if key not in _USAGE]
+        unread += [key for key in (tools if isinstance(tools, dict) else ()) if key not in _SERVER_TOOLS]
+        return tuple(f"usage/{key}" for key in unread)
 
     @property
     def is_compaction(self) -> bool:

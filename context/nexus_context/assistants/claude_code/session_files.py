@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from nexus_context.assistants.claude_code.answers import request_of
 from nexus_context.assistants.claude_code.records import ClaudeCodeRecord
 from nexus_context.assistants.reading.record_values import count, text
 from nexus_context.assistants.sessions.model import AssistantSession, Place, SessionSource, Usage, read_file
@@ -112,20 +113,10 @@ def _from_end(session: AssistantSession, last: Iterable[ClaudeCodeRecord]) -> As
             left = count(record.compact_metadata, "postTokens")
             changes["last"] = Usage(fresh=left) if left else None
         if record.kind == "assistant" and not record.is_sidechain and record.usage:
-            changes.setdefault("last", usage_of(record.usage))
+            changes.setdefault("last", request_of(record, record.usage, "").usage)
             changes["model"] = record.model
             break
     return msgspec.structs.replace(session, **changes)
-
-
-def usage_of(values: dict[str, Any]) -> Usage:
-    """The usage of an answer."""
-    return Usage(
-        fresh=count(values, "input_tokens"),
-        cache_read=count(values, "cache_read_input_tokens"),
-        cache_write=count(values, "cache_creation_input_tokens"),
-        output=count(values, "output_tokens"),
-    )
 
 
 def usage_of_models(models: dict[str, dict[str, Any]]) -> Usage:

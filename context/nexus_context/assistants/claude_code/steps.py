@@ -1,6 +1,7 @@
 """Records of Claude Code → steps; the format is that of 2.1.330, and older ones as far as they agree with it.
 
-1. An answer is written as one record for each block, all with the same message id, usage and request.
+1. An answer is written as one record for each block (`answers`). Texts of a record that is written again
+   count once.
 2. What the program adds to a request are records `attachment`; `rendered` is the text as sent, without which
    the record was not sent. Instruction files are named in that of the type `instructions`.
 3. `api-request-shape` and `prompt_snapshot` hold the system prompt and the tools. `api-request` and
@@ -9,6 +10,7 @@
    summary is not recorded; the program's own totals (`cost-state`) include it.
 5. Records with `isSidechain` are of a sub-agent.
 6. The file of a sub-agent has the same records.
+7. From 2.1.277 on, a process that resumes a session goes on counting; before, it counts from zero.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,6 +19,7 @@ from typing import Any
 import msgspec
 
 from nexus_context.assistants.claude_code import session_files as claude_code
+from nexus_context.assistants.claude_code.answers import AnswerKeys, request_of
 from nexus_context.assistants.claude_code.records import ClaudeCodeRecord
 from nexus_context.assistants.reading.record_values import count, objects_in, seconds, text
 from nexus_context.assistants.sessions.steps import (
@@ -34,6 +37,7 @@ from nexus_context.assistants.sessions.steps import (
 )
 from nexus_context.tokens.estimates import UNITS_PER_TOKEN
 
+CONTINUES = (2, 1, 277)
 IMAGE_UNITS = 1_500 * UNITS_PER_TOKEN
 """An image whose size nobody states."""
 
@@ -44,27 +48,40 @@ class ClaudeCodeSteps:
     def __init__(self, *, is_agent: bool = False) -> None:
         self._is_agent = is_agent
         self._shape = ""
+        self._keys: dict[str | None, AnswerKeys] = {}  # by sub-agent
+        self._uuids: set[str] = set()
+        self._version: tuple[int, ...] = ()
 
     def read(self, record: ClaudeCodeRecord) -> Iterator[Step | AgentStep]:
         """The steps of a record."""
         agent = None
         if record.is_sidechain and not self._is_agent:
             agent = record.agent or record.session or "sub-agent"
-        for step in self._steps(record):
-            yield step if agent is None else AgentStep(agent, step)
+        keys = self._keys.get(agent)
+        if keys is None:
+            keys = self._keys[agent] = AnswerKeys()
+        key, uuid = keys.key_of(record), record.uuid
+        if record.kind == "assistant":
+            self._version = _numbers(record.value.get("version"))
+        is_again = uuid in self._uuids
+        if uuid is not None:
+            self._uuids.add(uuid)
+        for step in self._steps(record, key):
+            if not is_again or isinstance(step, AssistantRequest):
+                yield step if agent is None else AgentStep(agent, step)
 
-    def _steps(self, record: ClaudeCodeRecord) -> Iterator[Step]:
+    def _steps(self, record: ClaudeCodeRecord, key: str) -> Iterator[Step]:
         kind, value = record.kind, record.value
         if kind == "user":
             return self._user(record)
         if kind == "assistant":
-            return _answer(record)
+            return _answer(record, key)
         if kind == "attachment":
             return self._attachment(record)
         if kind == "system":
             return _system(record)
         if kind == "cost-state":
-            return _totals(record)
+            return self._totals(record)
         if kind == "api-request-shape":
             return self._definitions(text(value.get("shapeHash")) or "", value.get("shape"))
         return iter(())
@@ -109,6 +126,18 @@ class ClaudeCodeSteps:
                 category = "user" if kind == "queued_command" else "attachments"
                 yield WindowText(category, words, "" if category == "user" else kind, id=uuid)  # type: ignore[arg-type]
 
+    def _totals(self, record: ClaudeCodeRecord) -> Iterator[Step]:
+        cost = record.total_cost_usd
+        if cost is None:
+            return
+        is_unknown = record.value.get("hasUnknownModelCost") is True
+        yield StatedTotals(
+            usage=claude_code.usage_of_models(record.model_usage),
+            cost_usd=cost,
+            is_continued=self._version >= CONTINUES,
+            lacks={"models whose price Claude Code does not know": 0} if is_unknown else {},
+        )
+
     def _definitions(self, fingerprint: str, shape: Any) -> Iterator[Step]:
         if not isinstance(shape, dict):
             return
@@ -119,7 +148,7 @@ class ClaudeCodeSteps:
         yield Definitions(fingerprint, _text_of(system), tuple(_tools(tools)))
 
 
-def _answer(record: ClaudeCodeRecord) -> Iterator[Step]:
+def _answer(record: ClaudeCodeRecord, key: str) -> Iterator[Step]:
     message, uuid = record.message, record.uuid or ""
     if message is None:
         return
@@ -127,15 +156,7 @@ def _answer(record: ClaudeCodeRecord) -> Iterator[Step]:
         return
     usage = record.usage
     if usage is not None:
-        written = usage.get("cache_creation")
-        yield AssistantRequest(
-            key=f"{message.get('id') or uuid}:{record.value.get('requestId') or ''}",
-            at=seconds(record.value.get("timestamp")),
-            model=record.model,
-            usage=claude_code.usage_of(usage),
-            written_1h=count(written, "ephemeral_1h_input_tokens") if isinstance(written, dict) else 0,
-            version=text(record.value.get("version")),
-        )
+        yield request_of(record, usage, key)
     for part in record.blocks:
         kind = part.get("type")
         if kind == "text":
@@ -160,9 +181,15 @@ def _system(record: ClaudeCodeRecord) -> Iterator[Step]:
             before=count(about, "preTokens") or None,
             after=count(about, "postTokens") or None,
             preserved=_preserved(about),
+            is_recorded=False,
         )
     elif record.value.get("subtype") == "local_command" and isinstance(content, str):
         yield WindowText("attachments", content, "local_command", id=record.uuid or "")
+
+
+def _numbers(version: Any) -> tuple[int, ...]:
+    parts = version.split(".") if isinstance(version, str) else []
+    return tuple(int(part) for part in parts if part.isascii() and part.isdecimal())
 
 
 def _preserved(about: Mapping[str, Any]) -> frozenset[str]:
@@ -172,12 +199,6 @@ def _preserved(about: Mapping[str, Any]) -> frozenset[str]:
     if isinstance(segment, dict):
         return frozenset(str(segment.get(name)) for name in ("headUuid", "tailUuid"))
     return frozenset()
-
-
-def _totals(record: ClaudeCodeRecord) -> Iterator[Step]:
-    cost = record.total_cost_usd
-    if cost is not None:
-        yield StatedTotals(usage=claude_code.usage_of_models(record.model_usage), cost_usd=cost)
 
 
 def _tools(tools: Any) -> Iterator[tuple[str, str | None, str]]:

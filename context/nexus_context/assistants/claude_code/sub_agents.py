@@ -1,14 +1,15 @@
 """A session of Claude Code as it grows, with its sub-agents, which have files of their own beside its file.
 
 1. The program's own sums include those of the sub-agents.
-2. Their files are beside the session's, or in `<session>/subagents/` and directories below.
+2. Their files are in `<session>/subagents/` and directories below; versions before 2.1 have them beside the
+   session's, where their records name the session. `watch` and `keep` see the same ones (`list_agents`).
 3. A directory in a project's place may be a link, as the user may have moved his files; below it, links to
    directories are not followed, so there are no loops.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from os.path import basename, join
+from os.path import basename, dirname, join
 
 from nexus_context.assistants.claude_code import session_files as claude_code
 from nexus_context.assistants.claude_code.records import ClaudeCodeRecord
@@ -16,12 +17,12 @@ from nexus_context.assistants.claude_code.steps import ClaudeCodeSteps
 from nexus_context.assistants.reading.record_values import decode_object, text
 from nexus_context.assistants.sessions.fold import Sum
 from nexus_context.assistants.sessions.followed import FollowedFile
-from nexus_context.assistants.sessions.model import Place
+from nexus_context.assistants.sessions.model import Place, records
 from nexus_context.assistants.sessions.report import SubAgent
 from nexus_context.disk import files
 from nexus_context.disk.files import JSON_LIMIT, read_text
 
-MOST_AGENTS = 500  # files of sub-agents of one session
+MOST_AGENTS = 2_000  # files of sub-agents of one session that are followed
 DEEPEST = 4  # directories below `subagents`
 AGENT = "agent-"
 """How the name of a sub-agent's file begins."""
@@ -35,10 +36,13 @@ class FollowedClaudeCode(FollowedFile[ClaudeCodeRecord]):
         super().__init__(path, ClaudeCodeRecord, ClaudeCodeSteps)
         self._directory = agents_directory(path)
         self._agent_files: dict[str, FollowedFile[ClaudeCodeRecord]] = {}
+        self._unread_agents = 0
+        self._beside: tuple[tuple[int, ...] | None, tuple[str, ...]] = (None, ())  # stamp of the directory
 
     @property
     def paths(self) -> tuple[str, ...]:
-        return (*super().paths, *self._agent_files, join(self._directory, AGENT))
+        directories = dict.fromkeys((self._directory, *map(dirname, self._agent_files)))
+        return (*super().paths, *self._agent_files, *(join(each, AGENT) for each in directories))
 
     @property
     def agents(self) -> Sequence[SubAgent]:
@@ -57,7 +61,10 @@ class FollowedClaudeCode(FollowedFile[ClaudeCodeRecord]):
 
     @property
     def unknown(self) -> Mapping[str, int]:
-        return sum((Counter(each.unknown) for each in self._agent_files.values()), Counter(super().unknown))
+        counts = sum((Counter(each.unknown) for each in self._agent_files.values()), Counter(super().unknown))
+        if self._unread_agents:
+            counts[f"sub-agents beyond {MOST_AGENTS:,}"] = self._unread_agents
+        return counts
 
     def advance(self) -> bool:
         has_changed = super().advance()
@@ -70,16 +77,22 @@ class FollowedClaudeCode(FollowedFile[ClaudeCodeRecord]):
         later = Sum()
         for fold in (*(each.fold for each in self._agent_files.values()), *self.fold.agents.values()):
             requests = fold.since(since)
-            later.add(requests.usage, requests.cost_usd)
+            later.include(requests)
         return later
 
     def _find_agents(self) -> None:
-        for name, kind in files.list_directory(self._directory, MOST_AGENTS) or ():
-            path = join(self._directory, name)
-            if kind == "file" and name.endswith(_SUFFIX) and path not in self._agent_files:
-                self._agent_files[path] = FollowedFile(
-                    path, ClaudeCodeRecord, lambda: ClaudeCodeSteps(is_agent=True)
-                )
+        path = self._records.path
+        stamp = files.file_stamp(dirname(path))
+        if stamp is None or stamp != self._beside[0]:
+            self._beside = stamp, tuple(_list_beside(path))
+        listed = dict.fromkeys((*_list_agents(self._directory, DEEPEST), *self._beside[1]))
+        unfollowed = [each for each in listed if each not in self._agent_files]
+        room = max(MOST_AGENTS - len(self._agent_files), 0)
+        self._unread_agents = len(unfollowed[room:])
+        for each in unfollowed[:room]:
+            self._agent_files[each] = FollowedFile(
+                each, ClaudeCodeRecord, lambda: ClaudeCodeSteps(is_agent=True)
+            )
 
 
 def agents_directory(path: str) -> str:
@@ -91,14 +104,15 @@ def list_files(place: Place, folder: str | None) -> Iterator[str]:
     """The files of the sessions of a folder, or of all, and of their sub-agents."""
     for path, kind in claude_code.entries(place, folder):
         if kind == "directory":
-            yield from list_agents(path)
+            yield from _list_agents(agents_directory(path), DEEPEST)
         elif path.endswith(_SUFFIX):
             yield path
 
 
 def list_agents(path: str) -> Iterator[str]:
     """The files of the sub-agents of a session's file."""
-    return _list_agents(agents_directory(path), DEEPEST)
+    yield from _list_agents(agents_directory(path), DEEPEST)
+    yield from _list_beside(path)
 
 
 def is_agent(path: str) -> bool:
@@ -114,6 +128,33 @@ def _list_agents(directory: str, depth: int) -> Iterator[str]:
                 yield from _list_agents(path, depth - 1)
         elif name.startswith(AGENT) and name.endswith(_SUFFIX):
             yield path
+
+
+def _list_beside(path: str) -> Iterator[str]:
+    """The files of sub-agents beside a session's file whose records name that session."""
+    directory, session = dirname(path), basename(path).removesuffix(_SUFFIX)
+    for name, kind in files.list_directory(directory) or ():
+        if kind == "file" and name.startswith(AGENT) and name.endswith(_SUFFIX):
+            agent = join(directory, name)
+            if _session_of(agent) == session:
+                yield agent
+
+
+_sessions_of_agents: dict[str, str] = {}  # by path: the first record stays
+
+
+def _session_of(path: str) -> str | None:
+    """The session that a sub-agent's file names first."""
+    session = _sessions_of_agents.get(path)
+    if session is None:
+        try:
+            first = records(files.Lines(path, most=files.Lines.HEAD).first, ClaudeCodeRecord, set())
+            session = next((each.session for each in first if each.session is not None), None)
+        except OSError:  # it was removed
+            return None
+        if session is not None:
+            _sessions_of_agents[path] = session
+    return session
 
 
 def _agent_title(path: str) -> str | None:

@@ -29,7 +29,7 @@ NAME = "opencode"
 _PATIENCE_MS = 250
 _SESSIONS = """
 SELECT id, parent_id, directory, title, version, model, cost, tokens_input, tokens_output, tokens_cache_read,
-    tokens_cache_write, time_created, time_updated FROM session"""
+    tokens_cache_write, time_created, time_updated, {} FROM session"""
 _LATEST = """
 SELECT (SELECT max(time_updated) FROM message WHERE session_id = ?),
     (SELECT max(time_updated) FROM part WHERE session_id = ?)"""
@@ -67,7 +67,7 @@ def read(path: str, folder: str | None) -> list[AssistantSession]:
     connection = connect(path)
     try:
         connection.execute("BEGIN")
-        rows = [row for row in connection.execute(_SESSIONS) if is_within(row[2], folder)]
+        rows = [row for row in connection.execute(_sessions(connection)) if is_within(row[2], folder)]
         return [_session(connection, path, row) for row in rows]
     finally:
         connection.close()
@@ -89,15 +89,22 @@ def read_session(
     connection: apsw.Connection, path: str, name: str
 ) -> tuple[tuple[Any, ...] | None, AssistantSession | None]:
     """What changes whenever the session does, and the session; None for both if there is none."""
-    row = connection.execute(f"{_SESSIONS} WHERE id = ?", (name,)).fetchone()
+    row = connection.execute(f"{_sessions(connection)} WHERE id = ?", (name,)).fetchone()
     if row is None:
         return None, None
     latest = connection.execute(_LATEST, (name, name)).fetchone() or ()
     return (*row, *latest), _session(connection, path, row)
 
 
+def _sessions(connection: apsw.Connection) -> str:
+    """The query of sessions; early versions count no tokens of reasoning apart."""
+    names = {row[1] for row in connection.execute("PRAGMA table_info(session)")}
+    return _SESSIONS.format("tokens_reasoning" if "tokens_reasoning" in names else "0")
+
+
 def _session(connection: apsw.Connection, path: str, row: tuple[Any, ...]) -> AssistantSession:
-    name, parent, directory, title, version, model, cost, fresh, output, read_, write, created, updated = row
+    name, parent, directory, title, version, model, cost, *tokens, created, updated, reasoning = row
+    fresh, output, read_, write = tokens
     answers = [decode_object(data) for (data,) in connection.execute(_ANSWERS, (name,))]
     last = next((one["tokens"] for one in answers if isinstance(one.get("tokens"), dict)), None)
     chosen = decode_object(model)
@@ -112,7 +119,7 @@ def _session(connection: apsw.Connection, path: str, row: tuple[Any, ...]) -> As
         started=utc(created * 1_000_000),
         changed=utc(updated * 1_000_000),
         last=None if last is None else usage_of(last),
-        total=Usage(fresh=fresh, cache_read=read_, cache_write=write, output=output),
+        total=Usage(fresh=fresh, cache_read=read_, cache_write=write, output=output + (reasoning or 0)),
         cost_usd=cost or None,  # 0 for a model without prices
         parent=parent,
     )
@@ -126,5 +133,5 @@ def usage_of(tokens: dict[str, Any]) -> Usage:
         fresh=count(tokens, "input"),
         cache_read=count(cached, "read"),
         cache_write=count(cached, "write"),
-        output=count(tokens, "output"),
+        output=count(tokens, "output") + count(tokens, "reasoning"),
     )

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from nexus_context.assistants.opencode import session_files as opencode
-from nexus_context.assistants.reading.record_values import LARGEST_COUNT, count, text
+from nexus_context.assistants.reading.record_values import LARGEST_COUNT, text
 from nexus_context.assistants.sessions.steps import (
     AssistantRequest,
     SessionCompaction,
@@ -83,7 +83,7 @@ def _answer(row: MessageParts) -> Iterator[Step]:
                 key=row.id,
                 at=_time(data, "completed") or _time(data, "created"),
                 model=text(data.get("modelID")),
-                usage=msgspec.structs.replace(usage, output=usage.output + count(tokens, "reasoning")),
+                usage=usage,
                 is_aside=is_summary,
                 cost_usd=float(cost) if isinstance(cost, int | float) and cost else None,
             )

@@ -1,7 +1,6 @@
 """JSON values that another program wrote, and that may be anything."""
 
 import re
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -65,9 +64,9 @@ def text(value: Any) -> str | None:
     return value if isinstance(value, str) and value.strip() else None
 
 
-def count(values: Mapping[str, Any], name: str) -> int:
+def count(values: Any, name: str) -> int:
     """A number of tokens; 0 for anything else, also for one that no provider can have counted."""
-    value = values.get(name)
+    value = values.get(name) if isinstance(values, dict) else None
     if not isinstance(value, int) or isinstance(value, bool):
         return 0
     return value if 0 <= value <= LARGEST_COUNT else 0

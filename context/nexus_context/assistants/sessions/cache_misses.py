@@ -44,7 +44,7 @@ class CacheSituation(msgspec.Struct):
 
     def _miss(self, request: AssistantRequest, find_change: FindChange) -> CacheMiss | None:
         usage, last = request.usage, self.last
-        prices = request_prices(request.model, usage, request.written_1h)
+        prices = request_prices(request)
         new = usage.cache_write + usage.fresh
         if last is None:
             if not usage.cache_write and limits_of(request.model or "").provider == "anthropic":
@@ -97,8 +97,8 @@ def cache_state(request: AssistantRequest, pending: float, lifetime_s: int | Non
     usage = request.usage
     again = usage.sent
     tokens = again + usage.output + round(pending)
-    prices = request_prices(request.model, Usage(fresh=1))
-    cold = cold_price(request.model, is_hour=lifetime_s == HOUR_S)
+    prices = request_prices(msgspec.structs.replace(request, usage=Usage(cache_read=tokens)))
+    cold = cold_price(request, tokens, is_hour=lifetime_s == HOUR_S)
     return CacheState(
         lifetime_s=lifetime_s,
         cold_at=request.at + lifetime_s if lifetime_s is not None and request.at else None,
@@ -110,7 +110,7 @@ def cache_state(request: AssistantRequest, pending: float, lifetime_s: int | Non
 
 def state_after_compaction(request: AssistantRequest, tokens: int, lifetime_s: int | None) -> CacheState:
     """What the next turn sends after a compaction; how much of it is cached is not known."""
-    cold = cold_price(request.model, is_hour=lifetime_s == HOUR_S)
+    cold = cold_price(request, tokens, is_hour=lifetime_s == HOUR_S)
     return CacheState(
         lifetime_s=lifetime_s,
         cold_at=None,

@@ -1,15 +1,18 @@
 """The steps of a session → its report. One fold for all formats; it is the only mutable state.
 
-1. Records of one request are counted once: a key that was seen changes at most the output.
+1. Records of one request are counted once: of a key that was seen, the largest of each figure counts.
 2. A request made aside (for a summary) has usage and cost, but its window is not the session's.
-3. The program's own sums win where it states them. What came after its last statement is added.
-4. Of a file whose beginning was not read, the window is complete after the next compaction in it.
-5. Messages are kept from one compaction to the next, at most MOST_CHARACTERS: to say what the compaction
+3. The program's own sums win where it states them. What came after its last statement is added. A statement
+   of less than the last one and what was recorded since is that of another process, which counted from zero.
+4. What a sum does not include is named in it (`Sum.lacks`). An answer that was recorded before it ended is
+   estimated from its text.
+5. Of a file whose beginning was not read, the window is complete after the next compaction in it.
+6. Messages are kept from one compaction to the next, at most MOST_CHARACTERS: to say what the compaction
    dropped. Only the last one is compared, when its report is wanted.
 """
 
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -21,8 +24,14 @@ from nexus_context.assistants.sessions.cache_misses import (
     lifetime_of,
     state_after_compaction,
 )
-from nexus_context.assistants.sessions.model import AssistantSession, Usage
-from nexus_context.assistants.sessions.prices import TokenPrices, limits_of, request_prices
+from nexus_context.assistants.sessions.model import AssistantSession, Usage, sum_usages
+from nexus_context.assistants.sessions.prices import (
+    RequestPrice,
+    TokenPrices,
+    limits_of,
+    price,
+    request_prices,
+)
 from nexus_context.assistants.sessions.receipt import CompactionReceipt
 from nexus_context.assistants.sessions.report import (
     CacheMiss,
@@ -59,16 +68,63 @@ ZERO = Usage()
 _ROLES: dict[str, Role] = {"user": "user", "answers": "assistant", "summary": "user"}
 
 
+UNENDED = 8
+"""Output tokens at most of an answer that was recorded as it began: what the provider counted by then."""
+NO_USAGE = RequestPrice(None, ("an answer without its usage",))
+SUMMARY = RequestPrice(None, ("the request for a summary, which the program does not record",))
+
+
 class Sum(msgspec.Struct):
-    """Usage and cost of requests; the cost is None if one of them has no price."""
+    """Usage and cost of requests. `lacks` counts, by reason, the requests that it does not include wholly."""
 
     usage: Usage = ZERO
-    cost_usd: float | None = 0.0
+    priced_usd: float = 0.0
+    priced: int = 0
+    lacks: Counter[str] = msgspec.field(default_factory=Counter)
 
-    def add(self, usage: Usage, cost_usd: float | None) -> None:
+    @property
+    def cost_usd(self) -> float | None:
+        """What is known of the cost; None if no request has a price."""
+        return self.priced_usd if self.priced or not self.lacks else None
+
+    def add(self, usage: Usage, cost: RequestPrice) -> None:
         """Add a request."""
         self.usage = add_usage(self.usage, usage)
-        self.cost_usd = None if self.cost_usd is None or cost_usd is None else self.cost_usd + cost_usd
+        if cost.usd is not None:
+            self.priced_usd += cost.usd
+            self.priced += 1
+        if cost.lacks:
+            self.lacks.update(cost.lacks)
+
+    def remove(self, usage: Usage, cost: RequestPrice) -> None:
+        """Take back a request, of which more is known now."""
+        less = Usage(
+            fresh=-usage.fresh,
+            cache_read=-usage.cache_read,
+            cache_write=-usage.cache_write,
+            output=-usage.output,
+        )
+        self.usage = add_usage(self.usage, less)
+        if cost.usd is not None:
+            self.priced_usd -= cost.usd
+            self.priced -= 1
+        if cost.lacks:
+            self.lacks = self.lacks - Counter(cost.lacks)
+
+    def include(self, other: "Sum") -> None:
+        """Add another sum."""
+        self.usage = add_usage(self.usage, other.usage)
+        self.priced_usd += other.priced_usd
+        self.priced += other.priced
+        self.lacks.update(other.lacks)
+
+
+class _Answered(msgspec.Struct):
+    """A request that was counted, as its records say so far. `estimated` are tokens of its answer."""
+
+    request: AssistantRequest
+    cost: RequestPrice
+    estimated: int = 0
 
 
 class SessionFold:
@@ -88,12 +144,13 @@ class SessionFold:
         self.parts.is_partial = is_partial
         self._is_partial = is_partial
         self._find_change = find_change
-        self._outputs: dict[str, int] = {}  # tokens of the answers so far, by the key of the request
+        self._answered: dict[str, _Answered] = {}  # by the key of the request
         self._stated = StatedTotals()
+        self._restarted = Sum()  # what earlier processes stated in the end
+        self._estimated = Sum()  # answers since the last statement
         self._usage_since = Sum()  # what came after the program's statement of usage, and of cost
         self._cost_since = Sum()
         self._stated_at = 0.0
-        self._log: list[tuple[float, Usage, float | None]] = []
         self._situation = CacheSituation()
         self._misses: deque[CacheMiss] = deque(maxlen=MOST_MISSES)
         self._missed = Sum()
@@ -134,29 +191,65 @@ class SessionFold:
             self._take_totals(step)
 
     def _take_request(self, request: AssistantRequest) -> None:
-        prices = request_prices(request.model, request.usage, request.written_1h)
-        output = self._outputs.get(request.key)
-        if output is not None:
-            self._take_longer_answer(request, request.usage.output - output, prices)
+        answered = self._answered.get(request.key)
+        if answered is not None:
+            self._take_longer_answer(answered, request)
             return
-        self._outputs[request.key] = request.usage.output
         self._spread_answer()
         self.requests += 1
-        cost = request.cost_usd
-        if cost is None and prices is not None:
-            cost = prices.cost(request.usage)
-        self._add(request.at, request.usage, cost)
+        self._answered[request.key] = answered = _Answered(request, _price(request))
+        self._count(answered, self._all_sums)
+        if request.usage.sent or request.usage.output:
+            self._open(request)
+
+    def _open(self, request: AssistantRequest) -> None:
         if not request.is_aside:
-            self._take_window(request, prices)
+            self._take_window(request, request_prices(request))
             self.last = request
 
-    def _take_longer_answer(self, request: AssistantRequest, more: int, prices: TokenPrices | None) -> None:
-        if more <= 0:
+    def _take_longer_answer(self, answered: _Answered, request: AssistantRequest) -> None:
+        before = answered.request
+        longer = merge_requests(before, request)
+        if longer == before:
             return
-        self._outputs[request.key] = request.usage.output
-        self._add(request.at, Usage(output=more), None if prices is None else more * prices.output)
-        if self.last is not None and self.last.key == request.key:
-            self.last = self._situation.last = request
+        self._uncount(answered)
+        answered.request, answered.cost = longer, _price(longer)
+        self._count(answered, self._all_sums)
+        if not (before.usage.sent or before.usage.output):
+            self._open(longer)
+        elif self.last is not None and self.last.key == request.key:
+            self.parts.widen(longer.usage.sent)
+            self.last = self._situation.last = longer
+
+    @property
+    def _all_sums(self) -> tuple[Sum, ...]:
+        return self.sum, self._usage_since, self._cost_since
+
+    def _count(self, answered: _Answered, sums: Iterable[Sum]) -> None:
+        for each in sums:
+            each.add(answered.request.total, answered.cost)
+
+    def _uncount(self, answered: _Answered) -> None:
+        for each in self._all_sums:
+            each.remove(answered.request.total, answered.cost)
+        self._estimate_answer(answered, 0)
+
+    def _estimate_answer(self, answered: _Answered, tokens: int) -> None:
+        """Count an answer that was recorded before it ended with this many tokens more than it states."""
+        prices = request_prices(answered.request)
+        for count, change in ((answered.estimated, self._estimated.remove), (tokens, self._estimated.add)):
+            if count:
+                change(Usage(output=count), RequestPrice(None if prices is None else prices.output * count))
+        answered.estimated = tokens
+
+    def _estimate_last(self) -> None:
+        """Estimate the last answer from its text, if it was recorded before it ended."""
+        answered = None if self.last is None else self._answered.get(self.last.key)
+        if answered is not None and answered.request.is_unended and answered.request.usage.output <= UNENDED:
+            whole = round(sum(tokens for _, tokens in self._answer))
+            more = max(whole - answered.request.usage.output, 0)
+            if more > answered.estimated:
+                self._estimate_answer(answered, more)
 
     def _take_window(self, request: AssistantRequest, prices: TokenPrices | None) -> None:
         before = self.parts.sent
@@ -169,15 +262,10 @@ class SessionFold:
         elif (miss := self._situation.take_request(request, self._find_change)) is not None:
             self._misses.append(miss)
             if miss.cause != "first":
-                self._missed.add(Usage(cache_write=miss.tokens), miss.cost_usd)
+                self._missed.add(Usage(cache_write=miss.tokens), RequestPrice(miss.cost_usd))
         if self._is_after_compaction:
             self._compactions[-1] = replace(self._compactions[-1], after=request.usage.sent)
             self._is_after_compaction = False
-
-    def _add(self, at: float, usage: Usage, cost: float | None) -> None:
-        for each in (self.sum, self._usage_since, self._cost_since):
-            each.add(usage, cost)
-        self._log.append((at, usage, cost))
 
     def _take_passage(self, passage: WindowText) -> None:
         tokens, text = estimate(passage.text, passage.units), passage.text
@@ -227,6 +315,9 @@ class SessionFold:
                 is_partial=self._is_cut,
             )
         )
+        if not compaction.is_recorded:
+            for each in self._all_sums:
+                each.add(ZERO, SUMMARY)
         preserved = [memo for memo in self._memos if memo.record in compaction.preserved]
         self._receipt = CompactionReceipt([memo.message for memo in self._memos])
         self._history = [memo.message for memo in preserved]
@@ -255,22 +346,42 @@ class SessionFold:
             self._situation.changed_tools = True
 
     def _take_totals(self, totals: StatedTotals) -> None:
+        before = self._stated
+        if self._is_restarted(totals):
+            self._restarted.include(Sum(before.usage or ZERO, before.cost_usd or 0.0))
         if totals.usage is not None:
             self._usage_since = Sum()
         if totals.cost_usd is not None:
             self._cost_since = Sum()
-            self._stated_at = self._log[-1][0] if self._log else 0.0
-        cost = self._stated.cost_usd if totals.cost_usd is None else totals.cost_usd
-        window = totals.window or self._stated.window
-        self._stated = StatedTotals(totals.usage or self._stated.usage, cost, window)
+            self._stated_at = self.last.at if self.last is not None else 0.0
+        if totals.usage is not None or totals.cost_usd is not None:
+            self._estimated = Sum()
+        self._stated = StatedTotals(
+            totals.usage or before.usage,
+            before.cost_usd if totals.cost_usd is None else totals.cost_usd,
+            totals.window or before.window,
+            lacks=before.lacks if totals.cost_usd is None else totals.lacks,
+        )
+
+    def _is_restarted(self, totals: StatedTotals) -> bool:
+        """Whether a statement does not include what was stated before (rule 3)."""
+        before, since = self._stated, self._usage_since.usage
+        if before.cost_usd is not None and totals.cost_usd is not None and totals.cost_usd < before.cost_usd:
+            return True
+        if before.usage is None or totals.usage is None:
+            return False
+        least = before.usage if totals.is_continued else add_usage(before.usage, since)
+        return totals.usage.sent < least.sent or totals.usage.output < least.output
 
     def _spread_answer(self) -> None:
         """Share the provider's figure of the last answer among its parts; without one, take estimates."""
+        self._estimate_last()
         answer, self._answer = self._answer, []
         whole = sum(tokens for _, tokens in answer)
-        output = self.last.usage.output if self.last is not None else 0
+        answered = None if self.last is None else self._answered.get(self.last.key)
+        output = answered.request.usage.output + answered.estimated if answered is not None else 0
         factor = output / whole if whole and output else 1.0
-        prices = None if self.last is None else request_prices(self.last.model, self.last.usage)
+        prices = None if self.last is None else request_prices(self.last)
         for part, tokens in answer:
             self.parts.add(part, tokens * factor)
             if part[0] == "calls":
@@ -290,25 +401,35 @@ class SessionFold:
     def since(self, at: float) -> Sum:
         """The requests after a time."""
         later = Sum()
-        for time, usage, cost in reversed(self._log):
-            if time <= at:
+        for answered in reversed(self._answered.values()):
+            if answered.request.at <= at:
                 break
-            later.add(usage, cost)
+            self._count(answered, (later,))
         return later
+
+    def whole(self) -> Sum:
+        """All requests, with what is estimated of their answers."""
+        self._estimate_last()
+        whole = Sum()
+        whole.include(self.sum)
+        whole.include(self._estimated)
+        return whole
 
     def sub_agent(self, name: str, title: str | None = None) -> SubAgent:
         """This conversation as one of a sub-agent."""
-        last = self.last
+        last, whole = self.last, self.whole()
         words = title or self.first_words
         return SubAgent(
             id=name,
             title=None if words is None else words[:200],
             model=None if last is None else last.model,
             requests=self.requests,
-            usage=self.sum.usage,
+            usage=whole.usage,
             window=self.parts.sent,
-            cost_usd=self.sum.cost_usd,
+            cost_usd=whole.cost_usd,
             changed=0.0 if last is None else last.at,
+            lacks=dict(whole.lacks),
+            estimated=self._estimated.usage.output,
         )
 
     def report(
@@ -326,8 +447,10 @@ class SessionFold:
         """
         last = self.last
         model = session.model if last is None else last.model
-        total, total_origin = self._total(agents, includes_agents=agents_since is not None)
-        cost, cost_origin = self._cost(total, agents, agents_since)
+        self._estimate_last()
+        every_agent = [*agents, *(fold.sub_agent(name) for name, fold in self.agents.items())]
+        total, total_origin = self._total(every_agent, includes_agents=agents_since is not None)
+        cost, cost_origin, lacks = self._cost(total, every_agent, agents_since)
         size = self._stated.window or session.window
         if size is None and model is not None and limits_of(model).known:
             size = limits_of(model).context_window
@@ -352,15 +475,18 @@ class SessionFold:
             total_origin=total_origin,
             cost_usd=cost,
             cost_origin=cost_origin,
+            lacks=lacks,
+            estimated=self._estimated.usage.output + sum(agent.estimated for agent in every_agent),
             cache=None if last is None else self._cache_state(last, sum(part.tokens for part in listed)),
             misses=tuple(self._misses),
             missed_tokens=self._missed.usage.cache_write,
             missed_usd=self._missed.cost_usd,
             compactions=self._reported_compactions(session.folder),
             tools=self._tools.report(tokens),
-            agents=(*agents, *(fold.sub_agent(name) for name, fold in self.agents.items())),
+            agents=tuple(every_agent),
             instructions=tuple(self.instructions) or tuple(path for path, _ in own_files),
             parent=session.parent,
+            fork_of=session.fork_of,
         )
 
     def _cache_state(self, last: AssistantRequest, window: int) -> CacheState:
@@ -369,41 +495,56 @@ class SessionFold:
         return cache_state(last, self.parts.pending, lifetime_of(last))
 
     def _total(self, agents: Sequence[SubAgent], *, includes_agents: bool) -> tuple[Usage, CostOrigin]:
-        stated = self._stated.usage
-        total, origin = self.sum.usage, "nexus"
+        stated, origin = self._stated.usage, "nexus"
+        total = add_usage(self.sum.usage, self._estimated.usage)
         if stated is not None:
-            total = add_usage(stated, self._usage_since.usage)
-            origin = "both" if self._usage_since.usage != ZERO else "program"
+            later = add_usage(self._usage_since.usage, self._estimated.usage)
+            total = sum_usages((self._restarted.usage, stated, later))
+            origin = "both" if later != ZERO else "program"
         if stated is None or not includes_agents:
-            for agent in self._all_agents(agents):
+            for agent in agents:
                 total = add_usage(total, agent.usage)
                 origin = "both" if stated is not None else origin
         return total, origin  # type: ignore[return-value]
 
     def _cost(
         self, total: Usage, agents: Sequence[SubAgent], agents_since: Callable[[float], Sum] | None
-    ) -> tuple[float | None, CostOrigin | None]:
+    ) -> tuple[float | None, CostOrigin | None, dict[str, int]]:
+        """The cost, who summed it up, and what it lacks."""
         stated = self._stated.cost_usd
+        if stated is None and self._is_partial and self._stated.usage is not None:
+            # as if all had been as the last one
+            prices = None if self.last is None else request_prices(self.last)
+            reason = {"a price of each request: all are taken for such as the last one": self.requests}
+            return (None, None, reason) if prices is None else (prices.cost(total), "nexus", reason)
+        whole = Sum()
+        whole.include(self.sum if stated is None else self._cost_since)
+        whole.include(self._estimated)
         if stated is not None and agents_since is not None:
-            later = agents_since(self._stated_at)
-            more = [self._cost_since.cost_usd, later.cost_usd]
-            is_later = self._cost_since.usage != ZERO or later.usage != ZERO
-        elif stated is not None:
-            more = [self._cost_since.cost_usd, *(agent.cost_usd for agent in self._all_agents(agents))]
-            is_later = self._cost_since.usage != ZERO or len(more) > 1
-        elif self._is_partial:  # as if all had been of the last model
-            prices = None if self.last is None else request_prices(self.last.model, total)
-            return (None, None) if prices is None else (prices.cost(total), "nexus")
+            whole.include(agents_since(self._stated_at))
         else:
-            more = [self.sum.cost_usd, *(agent.cost_usd for agent in self._all_agents(agents))]
-            is_later = False
-        costs = [cost for cost in more if cost is not None]
-        if len(costs) < len(more) or (stated is None and not self.requests):
-            return (None, None) if stated is None else (stated, "program")
-        return sum(costs, stated or 0.0), "nexus" if stated is None else "both" if is_later else "program"
+            for agent in agents:
+                cost = agent.cost_usd
+                whole.include(Sum(agent.usage, cost or 0.0, int(cost is not None), Counter(agent.lacks)))
+        if stated is None:
+            whole.lacks.update(self._unrecorded())
+            if not self.requests and not agents:
+                return None, None, dict(whole.lacks)
+            return whole.cost_usd, None if whole.cost_usd is None else "nexus", dict(whole.lacks)
+        whole.lacks.update(self._stated.lacks)
+        is_later = whole.usage != ZERO
+        cost = self._restarted.priced_usd + stated + whole.priced_usd
+        return cost, "both" if is_later else "program", dict(whole.lacks)
 
-    def _all_agents(self, agents: Sequence[SubAgent]) -> list[SubAgent]:
-        return [*agents, *(fold.sub_agent(name) for name, fold in self.agents.items())]
+    def _unrecorded(self) -> dict[str, int]:
+        """What the program counts beyond the requests that it recorded."""
+        if self._is_partial:
+            return {"what of the file was not read": 0}
+        if self._stated.usage is None:
+            return {}
+        missing = add_usage(self._restarted.usage, self._stated.usage).sent - self.sum.usage.sent
+        missing += self._usage_since.usage.sent
+        return {f"requests of {missing:,} tokens that are not recorded": 0} if missing > 0 else {}
 
     def _reported_compactions(self, folder: str | None) -> tuple[CompactionReport, ...]:
         if not self._compactions:
@@ -414,14 +555,41 @@ class SessionFold:
         return (*earlier, replace(last, dropped=self._dropped[1]))
 
 
+def _price(request: AssistantRequest) -> RequestPrice:
+    return price(request) if request.total != ZERO or request.cost_usd is not None else NO_USAGE
+
+
+def merge_requests(first: AssistantRequest, second: AssistantRequest) -> AssistantRequest:
+    """What two records of one request say of it: the largest of each figure."""
+    longer = second if second.total.output >= first.total.output else first
+    return replace(
+        longer,
+        at=first.at,
+        model=longer.model or first.model or second.model,
+        usage=largest_usage(first.usage, second.usage),
+        written_1h=max(first.written_1h, second.written_1h),
+        modes=tuple(dict.fromkeys((*first.modes, *second.modes))),
+        searches=max(first.searches, second.searches),
+        iterations=max(
+            first.iterations, second.iterations, key=lambda parts: sum(part.usage.output for part in parts)
+        ),
+        is_unended=first.is_unended and second.is_unended,
+    )
+
+
+def largest_usage(first: Usage, second: Usage) -> Usage:
+    """The larger one of each figure."""
+    return Usage(
+        fresh=max(first.fresh, second.fresh),
+        cache_read=max(first.cache_read, second.cache_read),
+        cache_write=max(first.cache_write, second.cache_write),
+        output=max(first.output, second.output),
+    )
+
+
 def add_usage(first: Usage, second: Usage) -> Usage:
     """The sum of two usages."""
-    return Usage(
-        fresh=first.fresh + second.fresh,
-        cache_read=first.cache_read + second.cache_read,
-        cache_write=first.cache_write + second.cache_write,
-        output=first.output + second.output,
-    )
+    return sum_usages((first, second))
 
 
 def _length(message: Message) -> int:

@@ -31,14 +31,26 @@ class Usage(msgspec.Struct, frozen=True):
         return self.fresh + self.cache_read + self.cache_write
 
 
+def sum_usages(usages: Iterable[Usage]) -> Usage:
+    """The sum of usages."""
+    fresh = read = write = output = 0
+    for usage in usages:
+        fresh += usage.fresh
+        read += usage.cache_read
+        write += usage.cache_write
+        output += usage.output
+    return Usage(fresh=fresh, cache_read=read, cache_write=write, output=output)
+
+
 class AssistantSession(msgspec.Struct, frozen=True, kw_only=True):
     """One session, as the ends of its file or its row in a database say; None: they do not say.
 
     `id` is the program's own. `path` is the file that holds it. `folder` is where it works. `prompt` is a
     message of the user, or the title that the program shows. `last` is the usage of its last request, `total`
     that of all of them as the program sums them up, as is `cost_usd`. `window` is the size of the model's
-    context window in tokens. Times are UTC, ISO 8601. `damaged` counts the lines that are not what this
-    program writes, among those that were looked at.
+    context window in tokens. `parent` started it as a sub-agent; it was forked from `fork_of`. Times are UTC,
+    ISO 8601. `damaged` counts the lines that are not what this program writes, among those that were looked
+    at.
     """
 
     assistant: str
@@ -55,6 +67,7 @@ class AssistantSession(msgspec.Struct, frozen=True, kw_only=True):
     window: int | None = None
     cost_usd: float | None = None
     parent: str | None = None
+    fork_of: str | None = None
     damaged: int = 0
 
 

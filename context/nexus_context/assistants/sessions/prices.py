@@ -1,9 +1,19 @@
-"""What requests cost, by the prices in the registry of models; US dollars."""
+"""What requests cost, by the prices in the registry of models; US dollars.
+
+1. A price is a function of the whole usage: of the tokens by kind and by how long they stay in the cache, of
+   the length of the request, of what multiplies all prices (`modes`), and of the searches on the web.
+2. What another model did for the request, such as an adviser, costs what that model costs.
+3. A cost that the program states for a request is believed.
+4. What the registry has no price for is named in `lacks`: the sum is at least what is known.
+"""
 
 import functools
 from typing import NamedTuple
 
+import msgspec
+
 from nexus_context.assistants.sessions.model import Usage
+from nexus_context.assistants.sessions.steps import AssistantRequest, BilledUsage
 from nexus_context.tokens.models import ModelLimits, get_model_limits
 
 _PER = 1_000_000
@@ -22,30 +32,91 @@ class TokenPrices(NamedTuple):
         return usage.cache_read * self.read + new * self.new + usage.output * self.output
 
 
+class RequestPrice(NamedTuple):
+    """What a request costs, as far as that is known: None if nothing is. `lacks` says what is not in it."""
+
+    usd: float | None
+    lacks: tuple[str, ...] = ()
+
+
 @functools.lru_cache(maxsize=64)
 def limits_of(model: str) -> ModelLimits:
     """The registry's limits and prices of a model."""
     return get_model_limits(model)
 
 
-def request_prices(model: str | None, usage: Usage, written_1h: int = 0) -> TokenPrices | None:
-    """The prices for a request; None for a model without prices.
+def price(request: AssistantRequest) -> RequestPrice:
+    """What a request costs: all of it that was billed."""
+    if request.cost_usd is not None:
+        return RequestPrice(request.cost_usd)
+    costs, lacks = [], list[str]()
+    for part in request.billed:
+        name, limits, prices = (
+            part.model or "a model without a name",
+            limits_of(part.model or ""),
+            _prices(part),
+        )
+        if prices is None:
+            lacks.append(f"no price of {name}")
+            continue
+        costs.append(prices.cost(part.usage) + part.searches * (limits.search_price or 0.0))
+        lacks += [f"no price of {mode} for {name}" for mode in part.modes if mode not in limits.price_factors]
+        if part.searches and limits.search_price is None:
+            lacks.append(f"no price of web searches for {name}")
+    return RequestPrice(sum(costs) if costs else None, tuple(lacks))
+
+
+def price_sum(model: str | None, total: Usage) -> RequestPrice:
+    """What many requests cost together, at the usual prices: what makes a single one dearer is not known."""
+    limits = limits_of(model or "")
+    prices = _prices(
+        BilledUsage(model, Usage(fresh=total.fresh, cache_write=total.cache_write)), is_long=False
+    )
+    if prices is None:
+        return RequestPrice(None, (f"no price of {model or 'a model without a name'}",))
+    is_dearer = limits.long_context is not None and total.sent > limits.long_context.above
+    return RequestPrice(prices.cost(total), ("what long requests cost more",) if is_dearer else ())
+
+
+def request_prices(request: AssistantRequest) -> TokenPrices | None:
+    """The prices for the tokens of a request's window; None for a model without prices."""
+    return _prices(BilledUsage(request.model, request.usage, request.written_1h, request.modes))
+
+
+def cold_price(request: AssistantRequest, tokens: int, *, is_hour: bool) -> float | None:
+    """The price of a token of the next request like this one, of so many, if it is sent to a cold cache."""
+    written = Usage(cache_write=tokens)
+    prices = _prices(BilledUsage(request.model, written, tokens if is_hour else 0, request.modes))
+    return None if prices is None else prices.new
+
+
+def _prices(part: BilledUsage, *, is_long: bool = True) -> TokenPrices | None:
+    """The prices of tokens that were billed together; None for a model without prices.
 
     New tokens have one price: the mean of those that were written for five minutes, for an hour, and neither.
     """
-    limits = limits_of(model or "")
+    usage, limits = part.usage, limits_of(part.model or "")
+    long = limits.long_context
+    if is_long and long is not None and usage.sent > long.above:
+        limits = _long_limits(part.model or "")
     if limits.input_price is None or limits.output_price is None:
         return None
     fresh, hour = limits.input_price, limits.write_price("1h") or limits.input_price
     short = limits.write_price("5m") or fresh
-    hours = min(written_1h, usage.cache_write)
+    hours = min(part.written_1h, usage.cache_write)
     new = usage.fresh + usage.cache_write
     paid = usage.fresh * fresh + hours * hour + (usage.cache_write - hours) * short
     read = fresh if limits.cached_input_price is None else limits.cached_input_price
-    return TokenPrices(read / _PER, (paid / new if new else fresh) / _PER, limits.output_price / _PER)
+    per = 1 / _PER
+    for mode in part.modes:
+        per *= limits.price_factors.get(mode, 1.0)
+    return TokenPrices(read * per, (paid / new if new else fresh) * per, limits.output_price * per)
 
 
-def cold_price(model: str | None, *, is_hour: bool) -> float | None:
-    """The price of a token that is sent to a cold cache."""
-    price = limits_of(model or "").write_price("1h" if is_hour else "5m")
-    return None if price is None else price / _PER
+@functools.lru_cache(maxsize=64)
+def _long_limits(model: str) -> ModelLimits:
+    """A model's limits with the prices of a long request."""
+    limits = limits_of(model)
+    prices = {} if limits.long_context is None else msgspec.structs.asdict(limits.long_context)
+    stated = {name: price for name, price in prices.items() if price is not None and name != "above"}
+    return msgspec.structs.replace(limits, **stated)

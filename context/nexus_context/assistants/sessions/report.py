@@ -101,7 +101,10 @@ class ToolCost(msgspec.Struct, frozen=True):
 
 
 class SubAgent(msgspec.Struct, frozen=True, kw_only=True):
-    """A sub-agent with a window of its own. Its usage is not part of the session's `requests`."""
+    """A sub-agent with a window of its own. Its usage is not part of the session's `requests`.
+
+    `lacks` and `estimated`: see `SessionReport`.
+    """
 
     id: str
     title: str | None
@@ -111,6 +114,8 @@ class SubAgent(msgspec.Struct, frozen=True, kw_only=True):
     window: int
     cost_usd: float | None
     changed: float
+    lacks: dict[str, int] = {}
+    estimated: int = 0
 
 
 class SessionReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,8 +123,11 @@ class SessionReport(msgspec.Struct, frozen=True, kw_only=True):
 
     `last` and `last_at` are the usage and the time of the last request. `total` and `cost_usd` include
     sub-agents; who summed them up, `total_origin` and `cost_origin` say. `requests` counts those of the
-    session alone, without what `skipped_bytes` of the file hold. `unread` has kinds of records that Nexus
-    does not know. `damaged` counts lines that are not records, `long_lines` those too long to be read.
+    session alone, without what `skipped_bytes` of the file hold. `lacks` says what the cost does not include,
+    and in how many requests, 0 where that is not known: with it, the cost is at least `cost_usd`. `estimated`
+    are those of the answered tokens that are estimates: of answers recorded before they ended. `unread` has
+    kinds of records that Nexus does not know. `damaged` counts lines that are not records, `long_lines` those
+    too long to be read.
     """
 
     assistant: str
@@ -147,7 +155,10 @@ class SessionReport(msgspec.Struct, frozen=True, kw_only=True):
     tools: tuple[ToolCost, ...]
     agents: tuple[SubAgent, ...]
     instructions: tuple[str, ...]
+    lacks: dict[str, int] = {}
+    estimated: int = 0
     parent: str | None = None
+    fork_of: str | None = None
     skipped_bytes: int = 0
     unread: dict[str, int] = {}
     damaged: int = 0

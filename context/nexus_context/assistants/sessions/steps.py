@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from nexus_context.assistants.sessions.model import Usage
+from nexus_context.assistants.sessions.model import Usage, sum_usages
 from nexus_context.conversation.message import Message
 
 Category = Literal[
@@ -29,11 +29,24 @@ transcript, `tools` are the definitions of tools, `earlier` is what came before 
 read."""
 
 
-class AssistantRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A request that was answered. Records with the same key are of one request; the largest output counts.
+class BilledUsage(msgspec.Struct, frozen=True):
+    """Tokens that are billed together. `modes` multiply their prices: a tier of service, "fast", a place."""
 
-    `at` is in seconds since 1970. `written_1h` are those tokens of `usage.cache_write` that are kept for an
-    hour. `is_aside`: it did not send the conversation as the next one does, as that for a summary.
+    model: str | None
+    usage: Usage
+    written_1h: int = 0
+    modes: tuple[str, ...] = ()
+    searches: int = 0
+
+
+class AssistantRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A request that was answered. Records with the same key are of one request; the largest figures count.
+
+    `at` is in seconds since 1970. `usage` is that of its window: the last one that the conversation was sent
+    in. `written_1h` are those tokens of `usage.cache_write` that are kept for an hour. `modes` and
+    `searches`: see `BilledUsage`. `iterations` are all that was billed, if that is more than the window.
+    `is_aside`: it did not send the conversation as the next one does, as that for a summary. `cost_usd` is
+    what the program says that it cost. `is_unended`: the answer was recorded before the provider ended it.
     """
 
     key: str
@@ -44,6 +57,21 @@ class AssistantRequest(msgspec.Struct, frozen=True, kw_only=True):
     version: str | None = None
     is_aside: bool = False
     cost_usd: float | None = None
+    modes: tuple[str, ...] = ()
+    searches: int = 0
+    iterations: tuple[BilledUsage, ...] = ()
+    is_unended: bool = False
+
+    @property
+    def billed(self) -> tuple[BilledUsage, ...]:
+        """All that was billed."""
+        own = BilledUsage(self.model, self.usage, self.written_1h, self.modes, searches=self.searches)
+        return self.iterations or (own,)
+
+    @property
+    def total(self) -> Usage:
+        """The tokens of all that was billed."""
+        return sum_usages(part.usage for part in self.iterations) if self.iterations else self.usage
 
 
 class WindowText(msgspec.Struct, frozen=True):
@@ -85,6 +113,7 @@ class SessionCompaction(msgspec.Struct, frozen=True):
     before: int | None = None  # tokens, as the program states them
     after: int | None = None
     preserved: frozenset[str] = frozenset()
+    is_recorded: bool = True  # its own request, as any other
 
 
 class LoadedInstructions(msgspec.Struct, frozen=True):
@@ -103,11 +132,17 @@ class Definitions(msgspec.Struct, frozen=True):
 
 
 class StatedTotals(msgspec.Struct, frozen=True):
-    """What the program itself has summed up so far."""
+    """What the program itself has summed up so far.
+
+    `is_continued`: its version goes on counting when a session is resumed. `lacks` are what it says that its
+    cost does not include, with the number of times.
+    """
 
     usage: Usage | None = None
     cost_usd: float | None = None
     window: int | None = None
+    is_continued: bool = False
+    lacks: dict[str, int] = {}
 
 
 Step = (

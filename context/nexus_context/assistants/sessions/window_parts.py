@@ -69,6 +69,13 @@ class WindowParts:
         self.sent = sent
         return new
 
+    def widen(self, sent: int) -> None:
+        """The last request was larger than its first record said."""
+        if sent > self.sent:
+            rest: Part = EARLIER if self.is_partial else SYSTEM
+            self.tokens[rest] = self.tokens.get(rest, 0.0) + sent - self.sent
+            self.sent = sent
+
     def compact(self) -> None:
         """Forget all but the program's own prompt."""
         self.is_partial = False

@@ -13,7 +13,7 @@ import msgspec
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.record_values import seconds
 from nexus_context.assistants.sessions.model import AssistantSession, Usage
-from nexus_context.assistants.sessions.prices import request_prices
+from nexus_context.assistants.sessions.prices import RequestPrice, price_sum
 from nexus_context.assistants.sessions.report import SessionReport, SubAgent
 
 Files = Sequence[tuple[str, float]]
@@ -89,7 +89,8 @@ class SessionFollower:
 def _as_agent(session: AssistantSession) -> SubAgent:
     """A session whose parent is the one that is followed."""
     usage = session.total or session.last or Usage()
-    prices = None if session.cost_usd is not None else request_prices(session.model, usage)
+    stated = session.cost_usd
+    cost = price_sum(session.model, usage) if stated is None else RequestPrice(stated)
     return SubAgent(
         id=session.id,
         title=session.prompt,
@@ -97,6 +98,7 @@ def _as_agent(session: AssistantSession) -> SubAgent:
         requests=0,
         usage=usage,
         window=session.last.sent if session.last is not None else 0,
-        cost_usd=session.cost_usd if prices is None else prices.cost(usage),
+        cost_usd=cost.usd,
         changed=seconds(session.changed),
+        lacks=dict.fromkeys(cost.lacks, 0),
     )

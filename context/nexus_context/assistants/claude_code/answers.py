@@ -1,0 +1,136 @@
+"""Answers of Claude Code: which records are of one, and what its provider counted for it.
+
+1. Records are of one answer if they have the same message id and no two request ids, and if nothing but
+   results of tools is between them in the chain of parents, as far as that is known. Without a request id,
+   nothing may be between them: some gateways give all answers one id.
+2. A record that was written again, with the same uuid, is of the answer that it was of.
+3. `iterations` are all that was billed, each by its own model. The window is the last `message`. The other
+   figures of the usage may leave some of them out.
+4. What multiplies the prices is any value of `speed`, `service_tier` and `inference_geo` but the PLAIN ones.
+"""
+
+from typing import Any
+
+from nexus_context.assistants.claude_code.records import ClaudeCodeRecord
+from nexus_context.assistants.reading.record_values import (
+    LARGEST_COUNT,
+    count,
+    field,
+    objects_in,
+    seconds,
+    text,
+)
+from nexus_context.assistants.sessions.model import Usage, sum_usages
+from nexus_context.assistants.sessions.steps import AssistantRequest, BilledUsage
+
+PLAIN = frozenset({"standard", "default", "auto", "global", "not_available", ""})
+_MODES = ("speed", "service_tier", "inference_geo")
+_WINDOWS = ("message", "fallback_message")
+
+
+class AnswerKeys:
+    """The answers of one conversation, by its records."""
+
+    def __init__(self) -> None:
+        self._answers: dict[str, tuple[str, bool]] = {}  # key and whether it is an answer itself, by uuid
+        self._requests: dict[str, str] = {}  # request id, by key
+        self._latest: dict[str, str] = {}  # key of the latest answer, by message id
+        self._last = ""  # uuid of the last record
+
+    def key_of(self, record: ClaudeCodeRecord) -> str:
+        """The key of the answer that a record is of, or that it follows; empty for neither."""
+        uuid, parent = record.uuid or "", self._last
+        if "parentUuid" in record.value:
+            parent = record.parent or ""
+        self._last = uuid or self._last
+        if uuid in self._answers:
+            return self._answers[uuid][0]
+        before, is_answer = self._answers.get(parent, ("", False))
+        key, is_linked = before, parent in self._answers
+        if record.kind == "assistant":
+            key, is_answer = self._key(record, before if is_linked else None, is_next=is_answer), True
+        elif record.results or record.kind in ("attachment", "system", "progress"):
+            is_answer = False
+        else:
+            key, is_answer = "", False
+        if uuid:
+            self._answers[uuid] = key, is_answer
+        return key
+
+    def _key(self, record: ClaudeCodeRecord, before: str | None, *, is_next: bool) -> str:
+        message, request = record.message_id or "", text(record.value.get("requestId")) or ""
+        latest = self._latest.get(message, "")
+        if latest and before in (latest, None):
+            known = self._requests.get(latest, "")
+            if request == known and (request or is_next):
+                return latest
+            if not (request and known) and is_next:
+                self._requests[latest] = request or known
+                return latest
+        key = f"{message}:{request}"
+        if key in self._requests:
+            key = f"{key}:{record.uuid}"
+        self._latest[message], self._requests[key] = key, request
+        return key
+
+
+def request_of(record: ClaudeCodeRecord, usage: dict[str, Any], key: str) -> AssistantRequest:
+    """The request of an answer, as one of its records says."""
+    modes = tuple(mode for name in _MODES if (mode := text(usage.get(name))) and mode not in PLAIN)
+    searches = count(usage.get("server_tool_use"), "web_search_requests")
+    own = BilledUsage(record.model, usage_of(usage), _written_1h(usage), modes, searches=searches)
+    parts = [
+        (
+            each.get("type"),
+            BilledUsage(text(each.get("model")) or record.model, usage_of(each), _written_1h(each), modes),
+        )
+        for each in objects_in(usage.get("iterations"))
+    ]
+    window = next((part for kind, part in reversed(parts) if kind in _WINDOWS), own)
+    billed = [part for _, part in parts]
+    if len(billed) < 2 or not _covers(sum_usages(part.usage for part in billed), own.usage):
+        window, billed = own, []
+    elif searches:
+        billed.append(BilledUsage(record.model, Usage(), modes=modes, searches=searches))
+    return AssistantRequest(
+        key=key,
+        at=seconds(record.value.get("timestamp")),
+        model=record.model,
+        usage=window.usage,
+        written_1h=window.written_1h,
+        version=text(record.value.get("version")),
+        cost_usd=_cost(record.value.get("costUSD")),
+        modes=modes,
+        searches=searches,
+        iterations=tuple(billed),
+        is_unended=field(record.message, "stop_reason") is None and "stop_reason" in (record.message or {}),
+    )
+
+
+def usage_of(values: dict[str, Any]) -> Usage:
+    """The usage of an answer, or of one of its iterations."""
+    return Usage(
+        fresh=count(values, "input_tokens"),
+        cache_read=count(values, "cache_read_input_tokens"),
+        cache_write=count(values, "cache_creation_input_tokens"),
+        output=count(values, "output_tokens"),
+    )
+
+
+def _written_1h(usage: dict[str, Any]) -> int:
+    return count(usage.get("cache_creation"), "ephemeral_1h_input_tokens")
+
+
+def _covers(sum_: Usage, part: Usage) -> bool:
+    return (
+        sum_.fresh >= part.fresh
+        and sum_.cache_read >= part.cache_read
+        and sum_.cache_write >= part.cache_write
+        and sum_.output >= part.output
+    )
+
+
+def _cost(value: Any) -> float | None:
+    """What an early version says that a request cost."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and 0 < value <= LARGEST_COUNT else None

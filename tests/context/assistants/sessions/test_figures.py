@@ -1,0 +1,256 @@
+"""Figures of sessions: what a request costs, which records are of one answer, and what a sum lacks."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nexus_context.assistants.claude_code.sub_agents import list_agents
+from nexus_context.assistants.sessions.model import AssistantSession, Usage
+from nexus_context.assistants.sessions.report import SessionReport
+from nexus_context.assistants.tracking.follow import SessionFollower
+from support.assistant_transcripts import FOLDER, Claude, Codex, Record, write
+
+OPUS = "claude-opus-4-6"
+THOUSAND: Any = {"fresh": 1_000, "output": 1_000}
+
+
+def report_of(tmp_path: Path, *records: Any, assistant: str = "claude-code") -> SessionReport:
+    flat = [one for each in records for one in (each if isinstance(each, list) else [each])]
+    path = write(tmp_path / "session.jsonl", flat)
+    session = AssistantSession(
+        assistant=assistant, id="s1", path=str(path), folder=FOLDER, changed="2026-11-23T09:00:00Z"
+    )
+    follower = SessionFollower(session)
+    follower.advance()
+    return follower.report()
+
+
+# ---------------------------------------------------------------- prices
+
+
+@pytest.mark.parametrize(
+    ("model", "usage", "dollars", "lacks"),
+    [
+        (OPUS, {}, 0.03, []),
+        (OPUS, {"speed": "standard", "service_tier": "standard", "inference_geo": "not_available"}, 0.03, []),
+        (OPUS, {"speed": "fast"}, 0.18, []),
+        (OPUS, {"service_tier": "batch"}, 0.015, []),
+        (OPUS, {"inference_geo": "us", "speed": "fast"}, 0.198, []),
+        (OPUS, {"server_tool_use": {"web_search_requests": 3}}, 0.06, []),
+        ("claude-haiku-4-5", {"speed": "fast"}, 0.006, ["no price of fast for claude-haiku-4-5"]),
+        (OPUS, {"speed": "turbo"}, 0.03, [f"no price of turbo for {OPUS}"]),
+        (OPUS, {"service_tier": "priority"}, 0.03, [f"no price of priority for {OPUS}"]),
+        ("stealth/ox", {}, None, ["no price of stealth/ox"]),
+        ("claude-sonnet-4-5", {"cache_read_input_tokens": 199_000}, 0.0777, []),
+        ("claude-sonnet-4-5", {"cache_read_input_tokens": 199_001}, 0.0059 + 0.1194 + 0.0226, []),
+    ],
+)
+def test_a_price_is_a_function_of_the_whole_usage(
+    tmp_path: Path, model: str, usage: Record, dollars: float | None, lacks: list[str]
+) -> None:
+    claude = Claude(model=model)
+    report = report_of(tmp_path, claude.asks("Hi"), claude.answers("Hello", usage=usage, **THOUSAND))
+    assert report.cost_usd == (None if dollars is None else pytest.approx(dollars, abs=0.0006))
+    assert list(report.lacks) == lacks
+
+
+def test_an_adviser_costs_what_its_model_costs(tmp_path: Path) -> None:
+    claude = Claude(model="claude-sonnet-4-6")
+    executor = {"input_tokens": 1_000, "output_tokens": 100}
+    adviser = {"input_tokens": 2_000, "output_tokens": 500, "model": OPUS}
+    last = {"input_tokens": 1_600, "output_tokens": 100}
+    iterations = [
+        {"type": "message", **executor},
+        {"type": "advisor_message", **adviser},
+        {"type": "message", **last},
+    ]
+    answer = claude.answers("Done", fresh=1_000, output=200, usage={"iterations": iterations})
+    report = report_of(tmp_path, claude.asks("Hi"), answer)
+    assert report.cost_usd == pytest.approx((2_600 * 3 + 200 * 15 + 2_000 * 5 + 500 * 25) / 1e6)
+    assert report.total == Usage(fresh=4_600, output=700)
+    assert report.window.used == 1_600
+
+
+def test_one_iteration_is_the_request(tmp_path: Path) -> None:
+    claude = Claude(model=OPUS)
+    usage = {"iterations": [{"type": "message", "input_tokens": 1_000, "output_tokens": 1}]}
+    report = report_of(tmp_path, claude.answers("Done", usage=usage, **THOUSAND))
+    assert report.cost_usd == pytest.approx(0.03)
+    assert report.total.output == 1_000
+
+
+def test_keys_of_usage_that_are_not_known_are_named(tmp_path: Path) -> None:
+    claude = Claude(model=OPUS)
+    usage = {"quantum_tokens": 7, "server_tool_use": {"web_search_requests": 0, "video_requests": 2}}
+    report = report_of(tmp_path, claude.answers("Done", usage=usage))
+    assert report.unread == {"usage/quantum_tokens": 1, "usage/video_requests": 1}
+
+
+def test_a_long_request_of_codex(tmp_path: Path) -> None:
+    codex = Codex(model="gpt-5.4")
+    records = [codex.begins(), codex.says("Hi"), codex.uses(278_476, cached=7_936, output=630)]
+    report = report_of(tmp_path, *records, assistant="codex")
+    assert report.cost_usd == pytest.approx((270_540 * 5 + 7_936 * 0.5 + 630 * 22.5) / 1e6)
+
+
+def test_the_cost_that_a_record_states_is_believed(tmp_path: Path) -> None:
+    claude = Claude(model="stealth/ox")
+    report = report_of(tmp_path, claude.answers("Done", costUSD=0.02))
+    assert (report.cost_usd, report.lacks) == (0.02, {})
+
+
+# ---------------------------------------------------------------- identity of an answer
+
+
+def linked(*records: Record) -> list[Record]:
+    """The records in a chain of parents."""
+    parents = [None, *(one["uuid"] for one in records)]
+    return [{**one, "parentUuid": parent} for one, parent in zip(records, parents, strict=False)]
+
+
+def test_the_first_record_may_have_no_usage_yet(tmp_path: Path) -> None:
+    claude = Claude()
+    first = claude.answers("Hm.", fresh=0, output=0)
+    last = claude.answers("Hello", fresh=1_000, read=9_000, output=200)
+    last[0] |= {"requestId": "req_1", "message": {**last[0]["message"], "id": "msg_1"}}
+    report = report_of(tmp_path, linked(claude.asks("Hi"), *first, *last))
+    assert (report.requests, report.window.used) == (1, 10_000)
+    assert report.total == Usage(fresh=1_000, cache_read=9_000, output=200)
+    assert report.lacks == {}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_between", "requests"),
+    [
+        ("req_1", "req_1", False, 1),
+        ("req_1", None, False, 1),
+        (None, "req_1", False, 1),
+        (None, None, False, 1),
+        ("req_1", "req_2", False, 2),
+        ("req_1", "req_1", True, 2),
+        (None, None, True, 2),  # a gateway that gives all answers one id
+    ],
+)
+def test_which_records_are_of_one_answer(
+    tmp_path: Path, first: str | None, second: str | None, is_between: bool, requests: int
+) -> None:
+    claude = Claude()
+    message = {"id": "msg_same"}
+    one = claude.answers("A", write=1_000, message=message, requestId=first)
+    between = [claude.asks("Go on")] if is_between else []
+    other = claude.answers("B", write=1_000, message=message, requestId=second)
+    report = report_of(tmp_path, linked(claude.asks("Hi"), *one, *between, *other))
+    assert (report.requests, report.total.cache_write) == (requests, 1_000 * requests)
+
+
+def test_texts_of_a_record_that_is_written_again_count_once(tmp_path: Path) -> None:
+    claude = Claude()
+    records = linked(claude.asks("word " * 1_000), *claude.answers("A", write=5_000))
+    again = linked(claude.asks("More"), *claude.answers("B", read=5_000, write=100))
+    twice = report_of(tmp_path / "twice", records, [{**one, "parentUuid": None} for one in records], again)
+    once = report_of(tmp_path / "once", records, again)
+    assert (twice.window.parts, twice.total, twice.requests) == (once.window.parts, once.total, once.requests)
+
+
+@pytest.mark.parametrize(("stop", "estimated"), [(None, 1_000), ("end_turn", 0)])
+def test_an_answer_that_was_recorded_before_it_ended_is_estimated(
+    tmp_path: Path, stop: str | None, estimated: int
+) -> None:
+    claude = Claude(model=OPUS)
+    answer = claude.answers("abcd" * 1_000, output=3, message={"stop_reason": stop})
+    for followed in ([], [claude.asks("And?"), *claude.answers("Yes", message={"stop_reason": "end_turn"})]):
+        report = report_of(tmp_path, claude.asks("Hi"), answer, followed)
+        own = 20 if followed else 0
+        assert report.estimated == pytest.approx(estimated, rel=0.2)
+        assert report.total.output == 3 + report.estimated + own
+        assert report.cost_usd == pytest.approx((10 * report.requests * 5 + report.total.output * 25) / 1e6)
+
+
+# ---------------------------------------------------------------- what a sum covers
+
+
+def test_a_process_that_counts_from_zero_is_added(tmp_path: Path) -> None:
+    claude = Claude()
+    claude.version = "2.1.260"
+    usage = {"inputTokens": 10, "cacheCreationInputTokens": 200_000, "outputTokens": 100}
+    more = {"inputTokens": 10, "cacheReadInputTokens": 200_000, "outputTokens": 500}
+    first = [*claude.answers("A", write=200_000, output=100), claude.sums_up(0.05, **usage)]
+    second = [*claude.answers("B", read=200_000, output=500), claude.sums_up(0.11, **more)]
+    report = report_of(
+        tmp_path, first, second
+    )  # 0.11 is no less than 0.05, but less was sent than was recorded
+    assert report.cost_usd == pytest.approx(0.16)
+    assert report.total == Usage(fresh=20, cache_write=200_000, cache_read=200_000, output=600)
+    claude.version = "2.1.330"
+    whole = {"inputTokens": 20, "cacheCreationInputTokens": 200_000, "cacheReadInputTokens": 200_000}
+    third = [*claude.answers("C"), claude.sums_up(0.12, **whole, outputTokens=600)]
+    assert report_of(tmp_path, first, third).cost_usd == pytest.approx(0.12)
+
+
+def test_a_counter_of_codex_that_starts_over_is_added(tmp_path: Path) -> None:
+    first, second = Codex(), Codex()
+    records = [first.begins(), first.says("A"), first.uses(100_000, records=False)]
+    records += [second.says("B"), second.uses(101_000, cached=100_000, records=False)]
+    report = report_of(tmp_path, *records, assistant="codex")
+    assert report.total.sent == 201_000
+    assert report.lacks == {}
+
+
+def test_a_sum_says_what_it_lacks(tmp_path: Path) -> None:
+    claude = Claude(model=OPUS)
+    other = {"model": "stealth/ox"}
+    answers = [*claude.answers("B", message=other), *claude.answers("C", message=other)]
+    report = report_of(tmp_path, claude.answers("A", **THOUSAND), answers)
+    assert report.cost_usd == pytest.approx(0.03)
+    assert report.lacks == {"no price of stealth/ox": 2}
+
+
+def test_the_summarys_own_request_is_not_recorded(tmp_path: Path) -> None:
+    claude = Claude(model=OPUS)
+    records = [*claude.answers("A"), *claude.compacts("Summary", before=1_000, after=100)]
+    assert list(report_of(tmp_path, records).lacks.values()) == [1]
+    usage = {"inputTokens": 2_000, "outputTokens": 500}
+    assert report_of(tmp_path, records, claude.sums_up(0.5, **usage)).lacks == {}
+
+
+def test_the_programs_own_caveat_stays(tmp_path: Path) -> None:
+    claude = Claude(model="stealth/ox")
+    sums = claude.sums_up(0.3181, inputTokens=10, outputTokens=20) | {"hasUnknownModelCost": True}
+    report = report_of(tmp_path, claude.answers("A"), sums)
+    assert (report.cost_usd, list(report.lacks)) == (0.3181, ["models whose price Claude Code does not know"])
+
+
+# ---------------------------------------------------------------- one walk
+
+
+def test_sub_agents_are_found_wherever_they_are(tmp_path: Path) -> None:
+    claude = Claude(model=OPUS)
+    path = claude.path(tmp_path)
+    write(path, [claude.asks("Hi"), *claude.answers("A")])
+    beside = path.parent
+    below = beside / claude.session / "subagents"
+    for place, session in (
+        (below / "agent-a1.jsonl", claude.session),
+        (below / "workflows" / "wf_1" / "agent-a1.jsonl", claude.session),
+        (beside / "agent-b1.jsonl", claude.session),
+        (beside / "agent-c1.jsonl", "another"),
+        (below / "workflows" / "wf_1" / "journal.jsonl", claude.session),
+    ):
+        agent = Claude(model=OPUS, session=session)
+        write(place, [agent.asks("Look", isSidechain=True), *agent.answers("B", isSidechain=True)])
+    session = AssistantSession(
+        assistant="claude-code",
+        id=claude.session,
+        path=str(path),
+        folder=FOLDER,
+        changed="2026-11-23T09:00:00Z",
+    )
+    follower = SessionFollower(session)
+    follower.advance()
+    report = follower.report()
+    assert [agent.id for agent in report.agents] == ["a1", "a1", "b1"]
+    assert report.total == Usage(fresh=40, output=80)
+    assert set(list_agents(str(path))) == {one for one in follower.paths if one.endswith(".jsonl")} - {
+        str(path)
+    }
