@@ -18,12 +18,14 @@ THOUSAND: Any = {"fresh": 1_000, "output": 1_000}
 def report_of(tmp_path: Path, *records: Any, assistant: str = "claude-code") -> SessionReport:
     flat = [one for each in records for one in (each if isinstance(each, list) else [each])]
     path = write(tmp_path / "session.jsonl", flat)
-    session = AssistantSession(
-        assistant=assistant, id="s1", path=str(path), folder=FOLDER, changed="2026-11-23T09:00:00Z"
-    )
-    follower = SessionFollower(session)
+    return follow(path, assistant=assistant).report()
+
+
+def follow(path: Path, **values: Any) -> SessionFollower:
+    about = {"assistant": "claude-code", "id": "s1", "folder": FOLDER, "changed": "2026-11-23T09:00:00Z"}
+    follower = SessionFollower(AssistantSession(path=str(path), **(about | values)))
     follower.advance()
-    return follower.report()
+    return follower
 
 
 # ---------------------------------------------------------------- prices
@@ -239,18 +241,9 @@ def test_sub_agents_are_found_wherever_they_are(tmp_path: Path) -> None:
     ):
         agent = Claude(model=OPUS, session=session)
         write(place, [agent.asks("Look", isSidechain=True), *agent.answers("B", isSidechain=True)])
-    session = AssistantSession(
-        assistant="claude-code",
-        id=claude.session,
-        path=str(path),
-        folder=FOLDER,
-        changed="2026-11-23T09:00:00Z",
-    )
-    follower = SessionFollower(session)
-    follower.advance()
+    follower = follow(path, id=claude.session)
     report = follower.report()
     assert [agent.id for agent in report.agents] == ["a1", "a1", "b1"]
     assert report.total == Usage(fresh=40, output=80)
-    assert set(list_agents(str(path))) == {one for one in follower.paths if one.endswith(".jsonl")} - {
-        str(path)
-    }
+    followed = {one for one in follower.paths if one.endswith(".jsonl")}
+    assert set(list_agents(str(path))) == followed - {str(path)}
