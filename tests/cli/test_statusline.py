@@ -35,7 +35,7 @@ STATUS: dict[str, Any] = {
 }
 NOW = 1_795_458_088.0
 USED = "20,011 of 200,000 (10%) · 95% cached"
-NOTHING = "nexus: Claude Code sent no status"
+NOTHING = ""
 
 
 def with_changes(**changes: Any) -> dict[str, Any]:
@@ -68,7 +68,26 @@ def with_changes(**changes: Any) -> dict[str, Any]:
             "20,011 tokens · 95% cached, cold at 18:26 · $0.15",
         ),
         ({"cost": {"total_cost_usd": 2}}, NOW, "$2.00"),
-        (with_changes(context_window={"current_usage": None}, cost={"total_cost_usd": 0}), NOW, NOTHING),
+        (
+            with_changes(context_window={"current_usage": None, "used_percentage": 2}, cost={}),
+            NOW,
+            "2% of 200,000 · $0.15",
+        ),
+        (
+            {"context_window": {"context_window_size": 1_000_000, "current_usage": None}},
+            NOW,
+            "0 of 1,000,000",
+        ),
+        (
+            {"context_window": STATUS["context_window"] | {"context_window_size": 10_000}},
+            NOW,
+            "20,011 tokens · 95% cached",
+        ),
+        (
+            {"context_window": STATUS["context_window"], "model": {"id": "claude-opus-4-6[1m]"}},
+            NOW,
+            "20,011 of 1,000,000 (2%) · 95% cached",
+        ),
         ({}, NOW, NOTHING),
         ([], NOW, NOTHING),
         (None, NOW, NOTHING),
@@ -100,4 +119,5 @@ def test_the_line(status: object, now: float, line: str, monkeypatch: pytest.Mon
 def test_the_command_never_fails(data: bytes, line: str) -> None:
     command = [sys.executable, "-P", "-m", "nexus_daemon", "statusline"]
     done = subprocess.run(command, input=data, capture_output=True, check=False)
-    assert (done.stdout.decode(), done.stderr, done.returncode) == (f"{line}\n", b"", 0)
+    expected = f"{line}\n" if line else ""
+    assert (done.stdout.decode(), done.stderr, done.returncode) == (expected, b"", 0)

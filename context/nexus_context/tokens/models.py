@@ -2,7 +2,8 @@
 
 1. A name is looked up as it is, then without its decoration: provider prefix (`anthropic/`,
    `models/`, `us.anthropic.`), `@20250514`, `-20250514`, `-2024-08-06`, `-latest`, `-preview-05-06`,
-   `-0613`, `-v1:0`, `:free`; dots between digits may stand for dashes (`claude-opus-4.5`).
+   `-0613`, `-v1:0`, `:free`; dots between digits may stand for dashes (`claude-opus-4.5`). Claude Code's own
+   names are those of its models: `opus`, `sonnet[1m]`, `claude-opus-4-6-fast`. `[1m]` states the window.
 2. The configuration's `models` section overrides single fields, and adds models.
 3. A name that is not found has a window of UNKNOWN_WINDOW, and `known` is False.
 4. A model whose features nobody states is assumed to have all of them: proxies use names of their own. So is
@@ -29,6 +30,7 @@ from nexus_context.tokens.counter import (
 from nexus_context.tokens.families import Family, family_of
 
 UNKNOWN_WINDOW = 128_000  # tokens
+MILLION = 1_000_000
 
 Lifetime = Literal["5m", "1h"]
 """How long a provider is asked to keep what it caches; a longer time costs more to write."""
@@ -117,9 +119,13 @@ def get_model_limits(
     canonical = next((name for name in names if name in models), requested)
     changes = _override(names, requested, canonical, overrides or {})
     family = family_of(names[0])
-    window = changes.get("context_window") or (record.context_window if record else UNKNOWN_WINDOW)
+    is_million = record is not None and "[1m]" in requested.lower()
+    stated = max(record.context_window, MILLION) if record and is_million else None
+    window = changes.get("context_window") or stated or (record.context_window if record else UNKNOWN_WINDOW)
     max_input = changes.get("max_input") or (
-        record.max_input if record and record.max_input and not changes.get("context_window") else window
+        record.max_input
+        if record and record.max_input and not is_million and not changes.get("context_window")
+        else window
     )
     return ModelLimits(
         given=requested,
@@ -231,7 +237,11 @@ _SUFFIX = (
     r"(?: -v\d+(?::\d+)? | :[a-z0-9.-]+ | @[a-z0-9-]+ | -\d{8} | -\d{4}-\d\d-\d\d | -latest | -default"
     r"| -preview(?:-\d\d-(?:\d{4}|\d\d))? | -exp | -\d{4} )$"
 )
-_VENDOR = r"^(?:(?:us|eu|apac|jp|au|global)\.)?(?:anthropic|meta|mistral|deepseek|openai|qwen|xai)\."
+_VENDOR = (
+    r"^(?:databricks-|(?:(?:us|us-gov|eu|apac|jp|au|ca|global)\.)?"
+    r"(?:anthropic|meta|mistral|deepseek|openai|qwen|xai)\.)"
+)
+_FAMILIES = ("opus", "sonnet", "haiku", "fable")  # by which Claude Code calls the latest model
 _LONGEST_NAME = 200  # code points; no model name is longer
 
 
@@ -242,7 +252,9 @@ def candidates(model: str) -> Iterator[str]:
     if not name:
         yield name
         return
-    name = re.sub(_VENDOR, "", name)
+    name = re.sub(_VENDOR, "", re.sub(r"\[[^\]]*\]$", "", name))
+    if name.removesuffix("plan") in _FAMILIES:
+        name = _latest_claude(name.removesuffix("plan"))
     while True:
         yield name
         dashed = re.sub(r"(?<=\d)\.(?=\d)", "-", name)
@@ -251,9 +263,23 @@ def candidates(model: str) -> Iterator[str]:
         if name.endswith("-0") and name.startswith("claude-"):
             yield name[:-2]  # claude-opus-4-0, an alias of claude-opus-4
         shorter = re.sub(_SUFFIX, "", name, flags=re.VERBOSE)
+        if name.startswith("claude-"):
+            shorter = shorter.removesuffix("-fast")
         if shorter == name:
             return
         name = shorter
+
+
+@functools.cache
+def _latest_claude(family: str) -> str:
+    """The registry's latest model of a family of Claude."""
+    pattern = re.compile(rf"claude-{family}-(\d+)(?:-(\d+))?")
+    versions = [
+        (int(found[1]), int(found[2] or 0), name)
+        for name in model_names()
+        if (found := pattern.fullmatch(name))
+    ]
+    return max(versions)[2] if versions else family
 
 
 def _override(

@@ -1,7 +1,7 @@
 """Print the status line of Claude Code: how full its window is, and whether its cache is warm.
 
 Claude Code runs this after each answer and waits for it, so that little is imported. A field that a version
-does not send is left out; whatever it sends, there is a line and the exit code is 0.
+does not send is left out, and without any the line is empty; whatever it sends, the exit code is 0.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 MOST = 1024 * 1024  # bytes of its JSON; 2,000 are usual
-NOTHING = "nexus: Claude Code sent no status"
+MILLION = 1_000_000  # tokens of a window that the model's name states
 
 EPILOG = """\
 In ~/.claude/settings.json:
@@ -39,9 +39,10 @@ def run(_: "argparse.Namespace | None" = None) -> int:
         data = sys.stdin.buffer.read(MOST)
         line = describe(json.loads(data), now=time.time())
     except (OSError, ValueError, RecursionError):
-        line = NOTHING
-    with contextlib.suppress(OSError):  # Claude Code no longer waits
-        os.write(1, f"{line}\n".encode())
+        line = ""
+    if line:
+        with contextlib.suppress(OSError):  # Claude Code no longer waits
+            os.write(1, f"{line}\n".encode())
     return 0
 
 
@@ -51,19 +52,23 @@ def describe(status: object, *, now: float) -> str:
     usage = _table(window, "current_usage")
     read, written = _number(usage, "cache_read_input_tokens"), _number(usage, "cache_creation_input_tokens")
     sent = _number(usage, "input_tokens") + read + written
+    size = max(_number(window, "context_window_size"), MILLION if "[1m]" in _model(status) else 0)
     parts = []
+    if not sent and size:  # nothing was sent yet, or not since a compaction
+        share = _number(window, "used_percentage")
+        parts.append(f"{share:.0f}% of {size:,.0f}" if share else f"0 of {size:,.0f}")
     if sent:
-        parts.append(_window(sent, _number(window, "context_window_size")))
+        parts.append(_window(sent, size))
         share = round(100 * read / sent) if read == sent else min(round(100 * read / sent), 99)
         parts.append(f"{share}% cached{_warmth(cache, sent, now)}")
     cost = _number(_table(status, "cost"), "total_cost_usd")
     if cost:
         parts.append(f"${cost:,.2f}")
-    return " · ".join(parts) or NOTHING
+    return " · ".join(parts)
 
 
 def _window(sent: float, size: float) -> str:
-    if not size:
+    if not size or sent > size:  # a size that cannot be is not shown
         return f"{sent:,.0f} tokens"
     return f"{sent:,.0f} of {size:,.0f} ({sent / size:.0%})"
 
@@ -77,6 +82,11 @@ def _warmth(cache: "dict[str, Any]", sent: float, now: float) -> str:
         return f", cold at {time.strftime('%H:%M', time.localtime(expires))}"
     again = _number(cache, "recache_tokens_if_cold") or sent
     return f", now cold: the next turn writes {again:,.0f}"
+
+
+def _model(status: object) -> str:
+    name = _table(status, "model").get("id")
+    return name.lower() if isinstance(name, str) else ""
 
 
 def _table(value: object, name: str) -> "dict[str, Any]":

@@ -180,3 +180,27 @@ def test_a_feature_that_does_not_exist_is_an_error() -> None:
         ValueError, match=r"There is no feature 'images'\. Known: tools, parallel_tools, vision"
     ):
         supports_feature("gpt-4o", "images")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "window"),
+    [
+        ("claude-sonnet-4-5[1m]", "claude-sonnet-4-5", 1_000_000),
+        ("us-gov.anthropic.claude-sonnet-4-5-20250929-v1:0", "claude-sonnet-4-5", 200_000),
+        ("databricks-claude-sonnet-4-5", "claude-sonnet-4-5", 200_000),
+        ("claude-opus-4-6-fast", "claude-opus-4-6", 1_000_000),
+        ("grok-code-fast", "grok-code-fast", 256_000),
+    ],
+)
+def test_names_of_claude_code_are_those_of_its_models(name: str, model: str, window: int) -> None:
+    limits = get_model_limits(name)
+    assert (limits.name, limits.context_window, limits.known) == (model, window, True)
+
+
+@pytest.mark.parametrize("name", ["opus", "opus[1m]", "sonnet", "Sonnet[1m]", "haiku", "opusplan"])
+def test_a_family_is_its_latest_model(name: str) -> None:
+    limits = get_model_limits(name)
+    assert limits.known
+    assert limits.name.startswith(f"claude-{name.lower().partition('[')[0].removesuffix('plan')}-")
+    assert limits.context_window == 1_000_000 or "[" not in name
+    assert limits.family.name.startswith("claude")

@@ -103,6 +103,8 @@ def request_of(record: ClaudeCodeRecord, usage: dict[str, Any], key: str) -> Ass
         modes=modes,
         searches=searches,
         iterations=tuple(billed),
+        lifetime=text(record.value.get("promptCacheRequested")),
+        miss=_miss(field(record.message, "diagnostics", "cache_miss_reason")),
         is_unended=field(record.message, "stop_reason") is None and "stop_reason" in (record.message or {}),
     )
 
@@ -128,6 +130,10 @@ def _covers(sum_: Usage, part: Usage) -> bool:
         and sum_.cache_write >= part.cache_write
         and sum_.output >= part.output
     )
+
+
+def _miss(reason: Any) -> str | None:
+    return text(reason) or text(field(reason, "type"))
 
 
 def _cost(value: Any) -> float | None:

@@ -10,13 +10,22 @@ from typing import Any, ClassVar
 
 from nexus_context.assistants.reading.record_values import LARGEST_COUNT, field, objects_in, text_in
 from nexus_context.assistants.sessions.record import SessionRecord
+from nexus_context.tokens.models import MILLION
 
 _WITH_STEPS = frozenset({"user", "assistant", "attachment", "system", "cost-state", "api-request-shape"})
 _SILENT = frozenset(
     {
         *("queue-operation", "last-prompt", "atis-latch", "tools-used", "mode", "api-request", "summary"),
         *("api-request-blob", "file-history-snapshot", "progress", "permission-mode", "pr-link", "tag"),
-        *("custom-title", "ai-title", "agent-name", "agent-color", "agent-setting", "worktree-state"),
+        *(
+            "custom-title",
+            "ai-title",
+            "relocated",
+            "agent-name",
+            "agent-color",
+            "agent-setting",
+            "worktree-state",
+        ),
         *("file-history-delta", "content-replacement", "marble-origami-commit", "task-summary"),
     }
 )
@@ -51,7 +60,8 @@ class ClaudeCodeRecord(SessionRecord):
         *("agentId", "parent_tool_use_id", "isSidechain", "isMeta", "isCompactSummary", "isApiErrorMessage"),
         *("isVisibleInTranscriptOnly", "message", "content", "attachment", "rendered", "origin", "operation"),
         *("reason", "timestamp", "version", "requestId", "cwd", "compactMetadata", "totalCostUSD"),
-        *("modelUsage", "hasUnknownModelCost", "costUSD", "lastPrompt", "shapeHash", "shape", "role"),
+        *("modelUsage", "hasUnknownModelCost", "costUSD", "requestedModel", "promptCacheRequested"),
+        *("customTitle", "aiTitle", "relocatedCwd", "forkedFrom", "lastPrompt", "shapeHash", "shape", "role"),
     )
     # not `toolUseResult`, which repeats what `message` has, often at length
 
@@ -166,6 +176,19 @@ class ClaudeCodeRecord(SessionRecord):
         models = self.value.get("modelUsage")
         items = models.items() if isinstance(models, dict) else ()
         return {name: usage for name, usage in items if isinstance(usage, dict)}
+
+    @property
+    def titles(self) -> dict[int, str]:
+        """The title that it gives the session, by its rank: the user's own is above the model's."""
+        if self.kind not in ("ai-title", "custom-title"):
+            return {}
+        names = enumerate(("aiTitle", "customTitle"))
+        return {rank: title for rank, name in names if (title := text_in(self.value, name)) is not None}
+
+    @property
+    def stated_window(self) -> int | None:
+        """The size of the window that the program asked for; None if it does not say."""
+        return MILLION if "[1m]" in (text_in(self.value, "requestedModel") or "").lower() else None
 
     @property
     def message_id(self) -> str | None:

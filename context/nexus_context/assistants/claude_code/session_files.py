@@ -67,14 +67,18 @@ def directory_name(folder: str) -> str:
 
 def read(path: str, folder: str | None) -> list[AssistantSession]:
     """The session of a file; none if it works elsewhere or has no message."""
-    begin = partial(_from_start, path)
-    return read_file(path, folder, ClaudeCodeRecord, begin=begin, complete=_from_end)
+    titles: dict[int, str] = {}
+    begin, complete = partial(_from_start, path, titles), partial(_from_end, titles)
+    return read_file(path, folder, ClaudeCodeRecord, begin=begin, complete=complete)
 
 
-def _from_start(path: str, first: Iterable[ClaudeCodeRecord], changed: str) -> AssistantSession | None:
+def _from_start(
+    path: str, titles: dict[int, str], first: Iterable[ClaudeCodeRecord], changed: str
+) -> AssistantSession | None:
     """What the first records say: where the session works, and what the user wanted."""
     folder = prompt = version = started = None
     for record in first:
+        titles.update(record.titles)
         folder = folder or text(record.folder)
         version = text(record.value.get("version")) or version
         started = started or text(record.value.get("timestamp"))
@@ -97,10 +101,14 @@ def _from_start(path: str, first: Iterable[ClaudeCodeRecord], changed: str) -> A
     )
 
 
-def _from_end(session: AssistantSession, last: Iterable[ClaudeCodeRecord]) -> AssistantSession:
+def _from_end(
+    titles: dict[int, str], session: AssistantSession, last: Iterable[ClaudeCodeRecord]
+) -> AssistantSession:
     """Add what the last records say."""
     changes: dict[str, Any] = {}
+    later: dict[int, str] = {}
     for record in last:
+        later = record.titles | later
         time, cost = text(record.value.get("timestamp")), record.total_cost_usd
         if time is not None and "changed" not in changes:
             changes |= {"changed": time, "version": text(record.value.get("version")) or session.version}
@@ -114,8 +122,11 @@ def _from_end(session: AssistantSession, last: Iterable[ClaudeCodeRecord]) -> As
             changes["last"] = Usage(fresh=left) if left else None
         if record.kind == "assistant" and not record.is_sidechain and record.usage:
             changes.setdefault("last", request_of(record, record.usage, "").usage)
-            changes["model"] = record.model
+            changes |= {"model": record.model, "window": record.stated_window}
             break
+    titles |= later
+    if titles:
+        changes["prompt"] = titles[max(titles)]
     return msgspec.structs.replace(session, **changes)
 
 

@@ -155,6 +155,8 @@ def _answer(record: ClaudeCodeRecord, key: str) -> Iterator[Step]:
     if record.model == "<synthetic>":
         return
     usage = record.usage
+    if (window := record.stated_window) is not None:
+        yield StatedTotals(window=window)
     if usage is not None:
         yield request_of(record, usage, key)
     for part in record.blocks:

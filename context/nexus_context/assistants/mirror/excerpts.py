@@ -60,6 +60,7 @@ class Progress(msgspec.Struct, frozen=True):
     model: str | None = None
     folder: str | None = None
     parent: str | None = None
+    title: str | None = None
 
 
 class TranscriptExcerpt(msgspec.Struct, frozen=True, kw_only=True):
@@ -174,6 +175,14 @@ def folder_of(records: Sequence[SessionRecord]) -> str | None:
     return next((record.folder for record in records if record.folder is not None), None)
 
 
+def title_of(records: Sequence[SessionRecord]) -> str | None:
+    """The title that the user or the program gave a session last."""
+    titles: dict[int, str] = {}
+    for record in records:
+        titles.update(record.titles)
+    return titles[max(titles)] if titles else None
+
+
 def _excerpt(file: TranscriptFile, start: Progress, piece: _Piece, *, now: float) -> TranscriptExcerpt:
     records, boundary = piece.records, piece.boundary
     waiting: list[int] = []
@@ -209,6 +218,7 @@ def _excerpt(file: TranscriptFile, start: Progress, piece: _Piece, *, now: float
         model=(main.model if main else None) or start.model,
         folder=start.folder or folder_of(records) or file.format.find_folder(file.path),
         parent=start.parent or file.parent or _parent(file, records),
+        title=title_of(records) or start.title,
     )
     return TranscriptExcerpt(
         file=file,

@@ -59,13 +59,12 @@ def new_turns(
     return turns
 
 
-def name_of(conversation: Conversation, origin: SessionOrigin) -> str:
-    """The name of a new session: the program, and what the user said first, without secrets."""
+def name_of(conversation: Conversation, origin: SessionOrigin, title: str | None = None) -> str:
+    """The name of a new session: the program, and its title or what the user said first, without secrets."""
     messages = (message for message in conversation.messages[:_LOOKED_AT] if message.role == "user")
     texts = (text_of(message) for message in messages if not _is_aside(message))
     words = next((text for text in texts if text.strip() and not _WRAPPED.match(text)), "")
-    if not words:
-        words = conversation.name or origin.id
+    words = title or words or conversation.name or origin.id
     line = _COVER.sub("***", visible_line(redact_message(" ".join(words[:1_000].split()))))
     if len(line) > LONGEST_TITLE:
         line = line[:LONGEST_TITLE].rstrip() + "…"

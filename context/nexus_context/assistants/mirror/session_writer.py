@@ -271,7 +271,7 @@ class SessionWriter:
                 MirrorTurns(
                     origin=origin,
                     workspace=_workspace(excerpt.next.folder),
-                    name=name_of(conversation, origin),
+                    name=name_of(conversation, origin, excerpt.next.title if is_main else None),
                     turns=tuple(turns),
                     after=None if is_new else after,
                     base=addition.base,

@@ -5,7 +5,8 @@
 2. The first of these that holds is the cause: it is the first request; there was a compaction; another model;
    another version of the program; more time passed than the cache lives; the program sent other tools or
    another prompt; an instruction file was changed; else the beginning changed.
-3. Anthropic keeps what is written for five minutes or an hour, and the usage tells which; reading it starts
+3. A cause that the provider states is believed (STATED); another word of it is the detail.
+4. Anthropic keeps what is written for five minutes or an hour, and the usage tells which; reading it starts
    that time again. OpenAI states no time: after IDLE_S without a request, that is taken for the cause.
 """
 
@@ -23,6 +24,9 @@ IDLE_S = 600
 """OpenAI's guide to prompt caching: prefixes stay for 5 to 10 minutes without a request, at most an hour."""
 LEAST_LOST = 1_024  # tokens: providers cache in blocks, the shortest prefix has so many
 
+
+STATED: dict[str, MissCause] = {"model": "model", "tool": "tools", "system": "tools", "expired": "idle"}
+"""Causes by the words of the provider's reasons, such as `tools_changed`."""
 
 FindChange = Callable[[float, float], str]
 """Which instruction file was written between two times; empty for none."""
@@ -71,6 +75,9 @@ class CacheSituation(msgspec.Struct):
     def _cause(self, last: AssistantRequest, request: AssistantRequest, idle: float) -> tuple[MissCause, str]:
         if self.is_compacted:
             return "compaction", ""
+        if request.miss is not None:
+            known = next((cause for word, cause in STATED.items() if word in request.miss), None)
+            return known or "rewritten", "" if known and known != "model" else request.miss
         if request.model != last.model:
             return "model", f"{last.model} → {request.model}"
         if request.version and last.version and request.version != last.version:
@@ -89,7 +96,9 @@ def lifetime_of(request: AssistantRequest) -> int | None:
     """How long the cache keeps what a request sent, in seconds; None where the provider does not say."""
     if limits_of(request.model or "").provider != "anthropic":
         return None
-    return HOUR_S if request.written_1h else SHORT_S
+    if request.lifetime == "off":
+        return None
+    return HOUR_S if request.written_1h or request.lifetime == "1h" else SHORT_S
 
 
 def cache_state(request: AssistantRequest, pending: float, lifetime_s: int | None) -> CacheState:

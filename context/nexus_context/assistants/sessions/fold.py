@@ -59,6 +59,7 @@ from nexus_context.assistants.sessions.steps import (
 from nexus_context.assistants.sessions.tool_costs import Tool, ToolCosts
 from nexus_context.assistants.sessions.window_parts import Part, WindowParts, estimate, rows
 from nexus_context.conversation.message import Message, Role, ToolCall
+from nexus_context.tokens.models import MILLION
 
 MOST_CHARACTERS = 8_000_000  # of messages that are kept
 LONGEST_TEXT = 40_000  # characters of one of them: names are sought at its ends
@@ -68,6 +69,8 @@ ZERO = Usage()
 _ROLES: dict[str, Role] = {"user": "user", "answers": "assistant", "summary": "user"}
 
 
+USUAL_WINDOW = 200_000
+"""Tokens of Claude's window, unless one of a million is asked for."""
 UNENDED = 8
 """Output tokens at most of an answer that was recorded as it began: what the provider counted by then."""
 NO_USAGE = RequestPrice(None, ("an answer without its usage",))
@@ -151,6 +154,7 @@ class SessionFold:
         self._usage_since = Sum()  # what came after the program's statement of usage, and of cost
         self._cost_since = Sum()
         self._stated_at = 0.0
+        self._largest = 0  # tokens of the largest request to the last model
         self._situation = CacheSituation()
         self._misses: deque[CacheMiss] = deque(maxlen=MOST_MISSES)
         self._missed = Sum()
@@ -253,6 +257,8 @@ class SessionFold:
 
     def _take_window(self, request: AssistantRequest, prices: TokenPrices | None) -> None:
         before = self.parts.sent
+        is_same = self.last is not None and self.last.model == request.model
+        self._largest = max(request.usage.sent, self._largest if is_same else 0)
         new = self.parts.take_request(request.usage.sent)
         self._tools.take_request(
             self.parts.tokens, new, sent_before=before, usage=request.usage, prices=prices
@@ -451,9 +457,7 @@ class SessionFold:
         every_agent = [*agents, *(fold.sub_agent(name) for name, fold in self.agents.items())]
         total, total_origin = self._total(every_agent, includes_agents=agents_since is not None)
         cost, cost_origin, lacks = self._cost(total, every_agent, agents_since)
-        size = self._stated.window or session.window
-        if size is None and model is not None and limits_of(model).known:
-            size = limits_of(model).context_window
+        size = self._stated.window or self._evident_window(session.window, model)
         tokens = self.parts.current()
         own_files = () if self.instructions else files
         listed = rows(tokens, self._definitions, own_files)
@@ -488,6 +492,15 @@ class SessionFold:
             parent=session.parent,
             fork_of=session.fork_of,
         )
+
+    def _evident_window(self, stated: int | None, model: str | None) -> int | None:
+        """The size of the window: the registry's, unless what was sent or was compacted shows another one."""
+        limits = limits_of(model or "")
+        size = stated or (limits.context_window if limits.known else None)
+        compacted = [one.before for one in self._compactions if one.trigger == "auto" and one.before]
+        if limits.provider == "anthropic" and compacted and max(*compacted, self._largest) <= USUAL_WINDOW:
+            size = USUAL_WINDOW
+        return larger_window(size, self._largest)
 
     def _cache_state(self, last: AssistantRequest, window: int) -> CacheState:
         if self.parts.sent == 0:  # what was sent has been compacted since
@@ -585,6 +598,13 @@ def largest_usage(first: Usage, second: Usage) -> Usage:
         cache_write=max(first.cache_write, second.cache_write),
         output=max(first.output, second.output),
     )
+
+
+def larger_window(size: int | None, sent: int) -> int | None:
+    """A size of the window that fits what was sent: the next one that there is."""
+    if size is None or sent <= size:
+        return size
+    return next((each for each in (MILLION, 2 * MILLION) if sent <= each), sent)
 
 
 def add_usage(first: Usage, second: Usage) -> Usage:

@@ -108,7 +108,8 @@ def _prices(part: BilledUsage, *, is_long: bool = True) -> TokenPrices | None:
     paid = usage.fresh * fresh + hours * hour + (usage.cache_write - hours) * short
     read = fresh if limits.cached_input_price is None else limits.cached_input_price
     per = 1 / _PER
-    for mode in part.modes:
+    is_fast = (part.model or "").endswith("-fast") and limits.name != part.model  # a name of Claude Code
+    for mode in dict.fromkeys((*part.modes, *(("fast",) if is_fast else ()))):
         per *= limits.price_factors.get(mode, 1.0)
     return TokenPrices(read * per, (paid / new if new else fresh) * per, limits.output_price * per)
 

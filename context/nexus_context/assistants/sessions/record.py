@@ -38,6 +38,11 @@ class SessionRecord:
         return None
 
     @property
+    def titles(self) -> dict[int, str]:
+        """The title that it gives its session, by its rank."""
+        return {}
+
+    @property
     def uuid(self) -> str | None:
         """Its own name, if others refer to it by that."""
         return None

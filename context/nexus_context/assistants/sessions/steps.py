@@ -47,6 +47,8 @@ class AssistantRequest(msgspec.Struct, frozen=True, kw_only=True):
     `searches`: see `BilledUsage`. `iterations` are all that was billed, if that is more than the window.
     `is_aside`: it did not send the conversation as the next one does, as that for a summary. `cost_usd` is
     what the program says that it cost. `is_unended`: the answer was recorded before the provider ended it.
+    `lifetime` is how long the program asked to keep the cache ("5m", "1h", "off"), `miss` the provider's
+    reason for a miss of it.
     """
 
     key: str
@@ -61,6 +63,8 @@ class AssistantRequest(msgspec.Struct, frozen=True, kw_only=True):
     searches: int = 0
     iterations: tuple[BilledUsage, ...] = ()
     is_unended: bool = False
+    lifetime: str | None = None
+    miss: str | None = None
 
     @property
     def billed(self) -> tuple[BilledUsage, ...]:

@@ -6,6 +6,7 @@
 2. A growth of less than half or more than twice the estimate has another reason (an edited context, texts
    that are not in the transcript): the estimates are taken, and the rest belongs to `system`.
 3. Of the first request, and of the first after a compaction, `system` is what the texts in it do not explain.
+   Later it grows no more than that: what the texts do not explain then is shared among them.
 4. Texts that take more than all of the request are scaled down. The parts sum to the provider's figure.
 5. `system` is divided into the program's prompt and its tools where their texts are in the transcript.
 """
@@ -36,6 +37,7 @@ class WindowParts:
         self.is_partial = False
         """Whether the beginning of the conversation was not read."""
         self._pending: dict[Part, float] = {}  # estimates of what the next request adds
+        self._most_system: float | None = None  # what `system` was in the first request
 
     def add(self, part: Part, tokens: float) -> None:
         """Add what the next request sends."""
@@ -65,9 +67,23 @@ class WindowParts:
             self.tokens = {part: tokens * scale for part, tokens in self.tokens.items() if part != rest}
             new = {part: tokens * scale for part, tokens in new.items()}
         else:
-            self.tokens[rest] = sent - others
+            self.tokens[rest] = self._share_rest(rest, sent - others, others)
         self.sent = sent
         return new
+
+    def _share_rest(self, rest: Part, unexplained: float, others: float) -> float:
+        """What is the program's own of the tokens that no text explains; the others get what is more."""
+        if rest != SYSTEM:
+            return unexplained
+        if self._most_system is None:
+            self._most_system = unexplained
+        if unexplained <= self._most_system or not others:
+            return unexplained
+        scale = 1 + (unexplained - self._most_system) / others
+        for part in self.tokens:
+            if part != SYSTEM:
+                self.tokens[part] *= scale
+        return self._most_system
 
     def widen(self, sent: int) -> None:
         """The last request was larger than its first record said."""

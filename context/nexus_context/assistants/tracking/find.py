@@ -7,6 +7,7 @@ import apsw
 import msgspec
 
 from nexus_context.assistants.programs import PROGRAMS, WITH_SESSIONS
+from nexus_context.assistants.sessions.fold import larger_window
 from nexus_context.assistants.sessions.model import AssistantSession, Place, SessionSource
 from nexus_context.tokens.models import get_model_limits
 
@@ -66,4 +67,6 @@ def _with_window(session: AssistantSession) -> AssistantSession:
     if session.window is not None or session.model is None:
         return session
     limits = get_model_limits(session.model)
-    return msgspec.structs.replace(session, window=limits.context_window) if limits.known else session
+    sent = 0 if session.last is None else session.last.sent
+    window = larger_window(limits.context_window, sent)
+    return msgspec.structs.replace(session, window=window) if limits.known else session

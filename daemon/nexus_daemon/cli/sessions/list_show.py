@@ -249,16 +249,26 @@ def run_search(options: argparse.Namespace) -> int:
             query=query, workspace_folder=uri, session=session, limit=options.limit
         )
         hits = client.ask(handlers.search, params).hits
+        named = [] if session is not None else [one for one in _listed(client, uri) if _is_named(one, query)]
     if options.json:
-        output.json_value({"hits": [_hit_values(hit) for hit in hits]})
+        sessions = [_session_values(one, _path(one.workspace_folder)) for one in named]
+        output.json_value({"hits": [_hit_values(hit) for hit in hits], "sessions": sessions})
         return 0
-    if not hits:
+    for one in named:
+        print_sentence(output.console(), Text.assemble((visible_line(one.session), "bold"), ", by its name"))
+    if not hits and not named:
         folder = workspace_of(options.folder)
         where = "" if options.all else f" in {folder}; --all searches the sessions of all folders"
         note(f"No message matches {query!r}{where}.")
     for hit in hits:
         _print_hit(hit, folder=options.all)
     return 0
+
+
+def _is_named(session: SessionInfo, query: str) -> bool:
+    """Whether the name of a session has all words of a query."""
+    name = session.session.casefold()
+    return all(word.casefold() in name for word in query.split())
 
 
 def _hit_values(hit: protocol.SearchHit) -> dict[str, Any]:

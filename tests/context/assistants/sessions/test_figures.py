@@ -8,6 +8,7 @@ import pytest
 from nexus_context.assistants.claude_code.sub_agents import list_agents
 from nexus_context.assistants.sessions.model import AssistantSession, Usage
 from nexus_context.assistants.sessions.report import SessionReport
+from nexus_context.assistants.tracking import find_sessions
 from nexus_context.assistants.tracking.follow import SessionFollower
 from support.assistant_transcripts import FOLDER, Claude, Codex, Record, write
 
@@ -247,3 +248,96 @@ def test_sub_agents_are_found_wherever_they_are(tmp_path: Path) -> None:
     assert report.total == Usage(fresh=40, output=80)
     followed = {one for one in follower.paths if one.endswith(".jsonl")}
     assert set(list_agents(str(path))) == followed - {str(path)}
+
+
+# ---------------------------------------------------------------- what the program states
+
+
+def test_the_window_is_what_the_program_asked_for(tmp_path: Path) -> None:
+    claude = Claude()
+    plain = report_of(tmp_path, claude.answers("A"))
+    assert plain.window.size == 200_000
+    assert report_of(tmp_path, claude.answers("A", requestedModel="sonnet[1m]")).window.size == 1_000_000
+
+
+def test_what_was_sent_shows_a_larger_window(tmp_path: Path) -> None:
+    claude = Claude()
+    assert report_of(tmp_path, claude.answers("A", read=350_000)).window.size == 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("before", "trigger", "largest", "size"),
+    [
+        (167_000, "auto", 167_000, 200_000),
+        (167_000, "manual", 167_000, 1_000_000),
+        (167_000, "auto", 300_000, 1_000_000),
+        (900_000, "auto", 900_000, 1_000_000),
+    ],
+)
+def test_where_a_session_was_compacted_shows_its_window(
+    tmp_path: Path, before: int, trigger: str, largest: int, size: int
+) -> None:
+    claude = Claude(model=OPUS)
+    compacted = claude.compacts("Summary", before=before, after=5_000, trigger=trigger)
+    report = report_of(tmp_path, claude.answers("A", read=largest), compacted, claude.answers("B"))
+    assert report.window.size == size
+
+
+@pytest.mark.parametrize(("stated", "lifetime"), [("1h", 3_600), ("5m", 300), ("off", None), (None, 300)])
+def test_how_long_the_cache_lives_is_what_was_asked_for(
+    tmp_path: Path, stated: str | None, lifetime: int | None
+) -> None:
+    claude = Claude()
+    report = report_of(tmp_path, claude.answers("A", read=5_000, promptCacheRequested=stated))
+    assert report.cache is not None
+    assert report.cache.lifetime_s == lifetime
+
+
+@pytest.mark.parametrize(
+    ("reason", "cause"),
+    [
+        ({"type": "tools_changed"}, ("tools", "")),
+        ("system_changed", ("tools", "")),
+        ("model_changed", ("model", "model_changed")),
+        ("solar_flare", ("rewritten", "solar_flare")),
+    ],
+)
+def test_the_providers_reason_for_a_miss_is_believed(
+    tmp_path: Path, reason: Any, cause: tuple[str, str]
+) -> None:
+    claude = Claude()
+    message = {"diagnostics": {"cache_miss_reason": reason}}
+    missed = claude.answers("B", write=9_000, message=message)
+    report = report_of(tmp_path, claude.answers("A", write=8_000), missed)
+    assert (report.misses[-1].cause, report.misses[-1].detail) == cause
+
+
+def test_the_programs_prompt_is_no_more_than_in_the_first_request(tmp_path: Path) -> None:
+    claude = Claude()
+    records = [claude.asks("word " * 100), *claude.answers("A", write=10_000)]
+    for sent in (40_000, 90_000):  # texts that the transcript does not have
+        records += [claude.asks("word " * 100), *claude.answers("B", read=sent)]
+    report = report_of(tmp_path, records)
+    system = sum(part.tokens for part in report.window.parts if part.category == "system")
+    assert system <= 10_010
+    assert sum(part.tokens for part in report.window.parts) == 90_010
+
+
+@pytest.mark.parametrize(
+    ("titles", "title"),
+    [
+        ([], "hello there"),
+        ([("ai-title", "aiTitle", "By the model")], "By the model"),
+        ([("custom-title", "customTitle", "IBIS"), ("ai-title", "aiTitle", "By the model")], "IBIS"),
+        ([("custom-title", "customTitle", "IBIS"), ("custom-title", "customTitle", "IBEX")], "IBEX"),
+    ],
+)
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_session_has_the_title_that_it_was_given(
+    tmp_path: Path, titles: list[tuple[str, str, str]], title: str, is_first: bool
+) -> None:
+    claude = Claude()
+    given = [{"type": kind, name: text, "sessionId": claude.session} for kind, name, text in titles]
+    records = [claude.asks("hello there"), *claude.answers("A")]
+    write(claude.path(tmp_path), [*given, *records] if is_first else [*records, *given])
+    assert [one.prompt for one in find_sessions(str(tmp_path), {}).sessions] == [title]
