@@ -829,4 +829,4 @@ def test_a_database_of_an_assistant_that_cannot_be_read(place: Place) -> None:
     out, err = place.run("list", "--assistants", code=1)
     assert "Where is the gate?" in out
     database = "/home/.local/share/opencode/opencode.db"
-    assert err == f"nexus sessions: {database} cannot be read: file is not a database\n"
+    assert err == f"nexus sessions: 1 file not read: file is not a database ({database})\n"

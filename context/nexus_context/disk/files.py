@@ -335,15 +335,14 @@ class Lines:
     def __init__(self, path: str, *, most: int, head: int = HEAD) -> None:
         self._path = path
         self._most = most
-        descriptor = _open_regular(self._path)
+        descriptor, self.stamp = _open_regular(self._path)
         try:
-            self.stamp = _identity(os.fstat(descriptor))
             self.first = _read_at_most(descriptor, head).split(b"\n")[:-1]
         finally:
             _close(descriptor)
 
     def __iter__(self) -> Iterator[bytes]:
-        descriptor = _open_regular(self._path)
+        descriptor, _ = _open_regular(self._path)
         try:
             end = os.fstat(descriptor).st_size
             least = max(end - self._most, 0)
@@ -368,21 +367,27 @@ class Lines:
 
 def read_range(path: str, start: int, size: int) -> tuple[tuple[int, ...], bytes]:
     """The stamp of a regular file and at most `size` bytes of it from `start` on; OSError for others."""
-    descriptor = _open_regular(path)
+    descriptor, stamp = _open_regular(path)
     try:
-        stamp = _identity(os.fstat(descriptor))
         os.lseek(descriptor, start, os.SEEK_SET)
         return stamp, _read_at_most(descriptor, size)
     finally:
         _close(descriptor)
 
 
-def _open_regular(path: str) -> int:
+def _open_regular(path: str) -> tuple[int, tuple[int, ...]]:
+    """A descriptor of a file, of a compressed one that of its text; and the file's stamp."""
     descriptor = os.open(path, _OPEN_FLAGS)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    info = os.fstat(descriptor)
+    if not stat.S_ISREG(info.st_mode):
         _close(descriptor)
         raise OSError(errno.EINVAL, "This is not a regular file", path)
-    return descriptor
+    stamp = _identity(info)
+    if path.endswith(".zst"):
+        from nexus_context.disk import zstd  # few files are
+
+        descriptor = zstd.open_text(descriptor, stamp, path)
+    return descriptor, stamp
 
 
 def list_as_stored(path: str, most: int) -> list[tuple[str, Entry]]:

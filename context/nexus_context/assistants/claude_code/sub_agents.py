@@ -24,6 +24,8 @@ from nexus_context.disk.files import JSON_LIMIT, read_text
 
 MOST_AGENTS = 2_000  # files of sub-agents of one session that are followed
 DEEPEST = 4  # directories below `subagents`
+EARLY = ("1.", "2.0.")
+"""Versions that have the files of sub-agents beside that of the session."""
 AGENT = "agent-"
 """How the name of a sub-agent's file begins."""
 _SUFFIX = ".jsonl"
@@ -37,7 +39,7 @@ class FollowedClaudeCode(FollowedFile[ClaudeCodeRecord]):
         self._directory = agents_directory(path)
         self._agent_files: dict[str, FollowedFile[ClaudeCodeRecord]] = {}
         self._unread_agents = 0
-        self._beside: tuple[tuple[int, ...] | None, tuple[str, ...]] = (None, ())  # stamp of the directory
+        self._beside: tuple[str, ...] | None = None
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -82,10 +84,10 @@ class FollowedClaudeCode(FollowedFile[ClaudeCodeRecord]):
 
     def _find_agents(self) -> None:
         path = self._records.path
-        stamp = files.file_stamp(dirname(path))
-        if stamp is None or stamp != self._beside[0]:
-            self._beside = stamp, tuple(_list_beside(path))
-        listed = dict.fromkeys((*_list_agents(self._directory, DEEPEST), *self._beside[1]))
+        version = self.fold.last.version if self.fold.last is not None else None
+        if self._beside is None or (version or "").startswith(EARLY):
+            self._beside = tuple(_list_beside(path))
+        listed = dict.fromkeys((*_list_agents(self._directory, DEEPEST), *self._beside))
         unfollowed = [each for each in listed if each not in self._agent_files]
         room = max(MOST_AGENTS - len(self._agent_files), 0)
         self._unread_agents = len(unfollowed[room:])

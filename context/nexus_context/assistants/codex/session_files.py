@@ -1,7 +1,7 @@
 """Sessions of Codex; the format is that of 0.169.0, and older ones as far as they agree with it.
 
 1. `$CODEX_HOME` or `~/.codex`, then `sessions/<year>/<month>/<day>/rollout-*.jsonl` and
-   `archived_sessions/`. A file can have gigabytes: only its ends are read.
+   `archived_sessions/`, or `….jsonl.zst` of it. A file can have gigabytes: only its ends are read.
 2. The first record (`session_meta`) names the folder, and of a sub-agent the thread that started it.
    `turn_context` names the model of a turn.
 3. `token_count` has the usage of the last request, that of all, and the size of the window. `input_tokens`
@@ -60,7 +60,7 @@ def _rollouts(directory: str, depth: int) -> Iterator[str]:
         if kind == "directory":
             if depth:
                 yield from _rollouts(path, depth - 1)
-        elif name.startswith("rollout-") and name.endswith(".jsonl"):
+        elif name.startswith("rollout-") and name.endswith((".jsonl", ".jsonl.zst")):
             yield path
 
 

@@ -40,7 +40,7 @@ class TranscriptFile(msgspec.Struct, frozen=True):
     @property
     def session_id(self) -> str:
         """The name that the program gave the file's session, as far as the path says it."""
-        return basename(self.path).removesuffix(_SUFFIX)
+        return basename(self.path).removesuffix(".zst").removesuffix(_SUFFIX)
 
 
 def list_files(place: Place, folder: str | None, assistant: str | None = None) -> Iterator[TranscriptFile]:

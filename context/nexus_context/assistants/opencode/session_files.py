@@ -1,14 +1,15 @@
 """Sessions of opencode; the tables are those of 1.18.33.
 
-1. `$XDG_DATA_HOME/opencode/opencode.db`, by default in `~/.local/share`: SQLite in WAL mode. To read the log,
-   SQLite needs the file `-shm`, which only programs that may write create. Without it nobody has the database
-   open. Then it is read as it is, if its log is empty: else it has to be opened by opencode first.
+1. `$XDG_DATA_HOME/opencode/opencode.db` and what `$OPENCODE_DB` names, by default in `~/.local/share`: SQLite
+   in WAL mode. To read the log, SQLite needs the file `-shm`, which only programs that may write create.
+   Without it nobody has the database open. Then it is read as it is, if its log is empty: else it has to be
+   opened by opencode first.
 2. A row of `session` sums up the tokens and the cost of all requests. `parent_id` is that of a sub-agent.
 3. The last answer's own usage is in the JSON of its row of `message`.
 """
 
 from collections.abc import Iterator
-from os.path import join
+from os.path import basename, join
 from typing import Any
 from urllib.parse import quote
 
@@ -39,12 +40,12 @@ ORDER BY time_created DESC LIMIT 5"""
 
 
 def sources(place: Place, folder: str | None) -> Iterator[SessionSource]:
-    """The database, if there is one."""
-    path = _database(place)
-    stamp = files.file_stamp(path)
-    if stamp is not None:
-        log = files.file_stamp(path + "-wal") or ()
-        yield SessionSource(path, (*stamp, *log), lambda: read(path, folder))
+    """The databases that there are."""
+    for path in _databases(place):
+        stamp = files.file_stamp(path)
+        if stamp is not None:
+            log = files.file_stamp(path + "-wal") or ()
+            yield SessionSource(path, (*stamp, *log), lambda path=path: read(path, folder))  # type: ignore[misc]
 
 
 def root_of(place: Place) -> str:
@@ -53,13 +54,15 @@ def root_of(place: Place) -> str:
 
 
 def watched(place: Place, _: str) -> tuple[str, ...]:
-    """The database and its log."""
-    path = _database(place)
-    return path, f"{path}-wal"
+    """The databases and their logs."""
+    return tuple(name for path in _databases(place) for name in (path, f"{path}-wal"))
 
 
-def _database(place: Place) -> str:
-    return join(root_of(place), "opencode.db")
+def _databases(place: Place) -> tuple[str, ...]:
+    """The usual database, and that of `OPENCODE_DB`: a path, or one in the usual directory."""
+    stated = place.environ.get("OPENCODE_DB")
+    paths = [join(root_of(place), name) for name in ("opencode.db", *((stated,) if stated else ()))]
+    return tuple(path for path in dict.fromkeys(paths) if basename(path) != ":memory:")
 
 
 def read(path: str, folder: str | None) -> list[AssistantSession]:

@@ -108,6 +108,8 @@ def read_file(
 ) -> list[AssistantSession]:
     """The session of a file of records, a line each; none if it works elsewhere, or has no folder.
 
+    OSError if the file cannot be read.
+
     `begin` gets the first records and the time of the file, `complete` those from the end on: the last one,
     and those whose line has the `mark`, or all.
     """
@@ -122,7 +124,7 @@ def read_file(
         if session is None or not is_within(session.folder, folder):
             return []
         session = complete(session, records(lines, record_type, damaged, mark))
-    except OSError:  # it was removed
+    except FileNotFoundError:  # it was removed
         return []
     return [msgspec.structs.replace(session, damaged=len(damaged))]
 

@@ -42,8 +42,8 @@ def find_sessions(
         for source in PROGRAMS[name].sessions.list_sources(Place(home, environ), folder):
             try:
                 sessions += map(_with_window, _read(source, folder))
-            except apsw.Error as error:
-                failures.append((source.path, str(error)))
+            except (apsw.Error, OSError) as error:
+                failures.append((source.path, getattr(error, "strerror", None) or str(error)))
     return AssistantSessions(
         tuple(sorted(sessions, key=lambda one: one.changed, reverse=True)), tuple(failures)
     )

@@ -22,8 +22,8 @@ def run_list(options: argparse.Namespace) -> int:
     inputs = load_inputs()
     folder = None if options.all else workspace_of(options.folder)
     assistant_sessions = find_sessions(str(inputs.user_home), inputs.environ, folder)
-    for path, reason in assistant_sessions.failures:
-        output.complain("sessions", f"{path} cannot be read: {reason}")
+    for reason, paths in _by_reason(assistant_sessions.failures).items():
+        output.complain("sessions", f"{output.counted(len(paths), 'file')} not read: {reason} ({paths[0]})")
     code = 1 if assistant_sessions.failures else 0
     sessions = assistant_sessions.sessions
     if options.json:
@@ -32,12 +32,20 @@ def run_list(options: argparse.Namespace) -> int:
         )
     elif sessions:
         _print(sessions, folders=options.all)
-    else:
+    elif not assistant_sessions.failures:
         where = "on this machine" if folder is None else f"in {folder}"
         note(
             f"Claude Code, Codex, opencode and Gemini CLI have no sessions {where}; start one of them there."
         )
     return code
+
+
+def _by_reason(failures: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
+    """The paths that cannot be read, by the reason."""
+    reasons: dict[str, list[str]] = {}
+    for path, reason in failures:
+        reasons.setdefault(reason, []).append(path)
+    return reasons
 
 
 def _print(sessions: Sequence[AssistantSession], *, folders: bool) -> None:

@@ -1,16 +1,19 @@
 """Figures of sessions: what a request costs, which records are of one answer, and what a sum lacks."""
 
+import gzip
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nexus_context.assistants.claude_code.sub_agents import list_agents
-from nexus_context.assistants.sessions.model import AssistantSession, Usage
+from nexus_context.assistants.opencode.session_files import watched
+from nexus_context.assistants.sessions.model import AssistantSession, Place, Usage
 from nexus_context.assistants.sessions.report import SessionReport
 from nexus_context.assistants.tracking import find_sessions
 from nexus_context.assistants.tracking.follow import SessionFollower
-from support.assistant_transcripts import FOLDER, Claude, Codex, Record, write
+from nexus_context.disk import zstd
+from support.assistant_transcripts import FOLDER, Claude, Codex, Record, lines, write
 
 OPUS = "claude-opus-4-6"
 THOUSAND: Any = {"fresh": 1_000, "output": 1_000}
@@ -341,3 +344,45 @@ def test_a_session_has_the_title_that_it_was_given(
     records = [claude.asks("hello there"), *claude.answers("A")]
     write(claude.path(tmp_path), [*given, *records] if is_first else [*records, *given])
     assert [one.prompt for one in find_sessions(str(tmp_path), {}).sessions] == [title]
+
+
+# ---------------------------------------------------------------- stores
+
+
+@pytest.mark.parametrize("reader", [gzip, None])
+def test_a_compressed_rollout_is_read_or_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reader: Any
+) -> None:
+    monkeypatch.setattr(zstd, "_find_reader", lambda: reader)  # all of them are opened as gzip's
+    codex = Codex()
+    rollout = [*codex.begins(), codex.says("Where is the ZEBRA gate?"), *codex.uses(5_000, records=False)]
+    path = codex.path(tmp_path)
+    path.parent.mkdir(parents=True)
+    compressed = path.with_name(f"{path.name}.zst")
+    compressed.write_bytes(gzip.compress(lines(rollout)))
+    listed = find_sessions(str(tmp_path), {}, assistants=["codex"])
+    if reader is None:
+        reason = "it is compressed with zstd, which needs Python 3.14 or pip install backports.zstd"
+        assert listed.failures == ((str(compressed), reason),)
+        return
+    assert [(one.prompt, one.total) for one in listed.sessions] == [
+        ("Where is the ZEBRA gate?", Usage(fresh=5_000, output=20))
+    ]
+    report = follow(compressed, assistant="codex").report()
+    assert report.window.used == 5_000
+
+
+def test_a_damaged_compressed_file_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zstd, "_find_reader", lambda: gzip)
+    path = Codex().path(tmp_path)
+    path.parent.mkdir(parents=True)
+    path.with_name(f"{path.name}.zst").write_bytes(b"none")
+    failures = find_sessions(str(tmp_path), {}, assistants=["codex"]).failures
+    assert ["gzipped" in reason for _, reason in failures] == [True]
+
+
+def test_the_database_that_opencode_is_told_is_read(tmp_path: Path) -> None:
+    place = Place(str(tmp_path), {"OPENCODE_DB": "/srv/other.db"})
+    root = f"{tmp_path}/.local/share/opencode"
+    assert [*watched(place, "")][::2] == [f"{root}/opencode.db", "/srv/other.db"]
+    assert [*watched(Place(str(tmp_path), {"OPENCODE_DB": "b.db"}), "")][2] == f"{root}/b.db"
