@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from nexus_context.assistants.claude_code.messages import READER
 from nexus_context.assistants.claude_code.records import ClaudeCodeRecord
+from nexus_context.assistants.claude_code.session_files import choose_folder
 from nexus_context.assistants.sessions.record_format import MOST_PARENTS, Boundary, RecordFormat
 
 Records = Sequence[ClaudeCodeRecord]
@@ -120,4 +121,5 @@ FORMAT = RecordFormat(
     continues=_continues,
     list_waiting=_list_waiting,
     is_named_by_file=True,
+    choose_folder=choose_folder,
 )

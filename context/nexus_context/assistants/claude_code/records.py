@@ -86,6 +86,10 @@ class ClaudeCodeRecord(SessionRecord):
         return text_in(self.value, "cwd")
 
     @property
+    def relocated(self) -> str | None:
+        return text_in(self.value, "relocatedCwd")
+
+    @property
     def kind(self) -> Any:
         """What the record is."""
         kind = self.value.get("type")

@@ -1,7 +1,9 @@
 """Sessions of Claude Code; the format is that of 2.1.330, and older ones as far as they agree with it.
 
-1. `$CLAUDE_CONFIG_DIR` or `~/.claude`, then `projects/<folder>/<session>.jsonl`. In the directory's name, all
-   but ASCII letters and digits is a hyphen, and a long name is cut: which folder it is, the records say.
+1. `$CLAUDE_CONFIG_DIR` or `~/.claude`, then `projects/<folder>/<session>.jsonl`. In the directory's name,
+   each UTF-16 unit but ASCII letters and digits is a hyphen, and a long name is cut. The session's folder is
+   the last one that it was moved to (`relocatedCwd`), else that of its records which the directory is named
+   after, else the one on the disk (the user moved both), else any of its records.
 2. Answers are records `assistant` whose message has the provider's `usage`: `input_tokens` counts only what
    was neither read from the cache nor written to it. Records of sub-agents (`isSidechain`) have a window of
    their own.
@@ -11,8 +13,8 @@
 """
 
 import re
-from collections.abc import Iterable, Iterator
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache, partial
 from os.path import basename, join
 from typing import Any
 
@@ -62,31 +64,64 @@ def watched(place: Place, folder: str) -> tuple[str, ...]:
 
 def directory_name(folder: str) -> str:
     """How the name of the directory of a folder's sessions begins."""
-    return re.sub(r"[^a-zA-Z0-9]", "-", folder)[:LONGEST_NAME]
+    return re.sub(r"[^a-zA-Z0-9]", lambda found: "--" if found[0] > "\uffff" else "-", folder)[:LONGEST_NAME]
+
+
+def choose_folder(path: str, folders: Sequence[str]) -> str | None:
+    """Which one of the folders that records name is that of a session's or a sub-agent's file (rule 1)."""
+    for folder in dict.fromkeys(folders):
+        if is_named_after(path, folder):
+            return folder
+    return (_existing_folder(_directory_of(path), "/") if folders else None) or next(iter(folders), None)
+
+
+def is_named_after(path: str, folder: str) -> bool:
+    """Whether the directory of a session's file has the name of a folder."""
+    directory, name = _directory_of(path), directory_name(folder)
+    return directory == name or (len(name) == LONGEST_NAME and directory.startswith(name))
+
+
+def _directory_of(path: str) -> str:
+    return path.replace("\\", "/").rpartition("/projects/")[2].partition("/")[0]
+
+
+@lru_cache(maxsize=1_000)
+def _existing_folder(name: str, above: str) -> str | None:
+    """The folder on the disk that a directory is named after."""
+    for entry, kind in files.list_directory(above) or ():
+        folder = join(above, entry)
+        begin = directory_name(folder)
+        if kind != "file" and (name == begin or name.startswith(f"{begin}-")):
+            found = folder if name == begin else _existing_folder(name, folder)
+            if found is not None:
+                return found
+    return None
 
 
 def read(path: str, folder: str | None) -> list[AssistantSession]:
     """The session of a file; none if it works elsewhere or has no message."""
     titles: dict[int, str] = {}
     begin, complete = partial(_from_start, path, titles), partial(_from_end, titles)
-    return read_file(path, folder, ClaudeCodeRecord, begin=begin, complete=complete)
+    return read_file(path, folder, ClaudeCodeRecord, begin=begin, complete=complete, moves=True)
 
 
 def _from_start(
     path: str, titles: dict[int, str], first: Iterable[ClaudeCodeRecord], changed: str
 ) -> AssistantSession | None:
     """What the first records say: where the session works, and what the user wanted."""
-    folder = prompt = version = started = None
+    prompt = version = started = None
+    folders: list[str] = []
     for record in first:
         titles.update(record.titles)
-        folder = folder or text(record.folder)
+        folders += [record.folder] if record.folder is not None else []
         version = text(record.value.get("version")) or version
         started = started or text(record.value.get("timestamp"))
         is_own = record.value.get("isMeta") is True or record.is_summary
         if record.kind == "user" and prompt is None and not is_own:
             prompt = _words(record)
-        if folder and prompt:
+        if folders and prompt and is_named_after(path, folders[-1]):
             break
+    folder = choose_folder(path, folders)
     if folder is None:
         return None
     return AssistantSession(
@@ -109,6 +144,8 @@ def _from_end(
     later: dict[int, str] = {}
     for record in last:
         later = record.titles | later
+        if record.relocated is not None:
+            changes.setdefault("folder", record.relocated)
         time, cost = text(record.value.get("timestamp")), record.total_cost_usd
         if time is not None and "changed" not in changes:
             changes |= {"changed": time, "version": text(record.value.get("version")) or session.version}

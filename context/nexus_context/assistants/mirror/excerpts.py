@@ -9,6 +9,7 @@
 4. Texts that the user queued a moment ago may still be taken back: they are left for later.
 """
 
+import contextlib
 import re
 import sys
 from collections.abc import Sequence
@@ -41,7 +42,9 @@ UNDECIDED_S = 3600.0
 
 _START = Span(0, 0)
 _PEEK = 1 << 20  # bytes
-_FOLDER = re.compile(rb'"cwd"\s*:\s*("(?:[^"\\]|\\.)+")')
+_TAIL = 1 << 16  # bytes at the end, where a move is named
+_MOST_FOLDERS = 1_000  # records whose folders are compared
+_FOLDER = re.compile(rb'"(?:cwd|relocatedCwd)"\s*:\s*("(?:[^"\\]|\\.)+")')
 
 
 class Progress(msgspec.Struct, frozen=True):
@@ -162,17 +165,27 @@ def peek_folder(file: TranscriptFile) -> str | None:
     if folder is not None:
         return folder
     _, data = files.read_range(file.path, 0, _PEEK)
-    match = _FOLDER.search(data)
-    try:
-        folder = None if match is None else msgspec.json.decode(match[1])
-    except msgspec.DecodeError:
-        return None
-    return folder if isinstance(folder, str) else None
+    end = files.read_range(file.path, max(file.stamp[2] - _TAIL, 0), _TAIL)[1]
+    relocated = _folders(end if b'"relocatedCwd"' in end else b"", is_last=True)
+    return relocated[0] if relocated else file.format.choose_folder(file.path, _folders(data))
 
 
-def folder_of(records: Sequence[SessionRecord]) -> str | None:
-    """The folder where a session works, by its records."""
-    return next((record.folder for record in records if record.folder is not None), None)
+def _folders(data: bytes, *, is_last: bool = False) -> list[str]:
+    """The folders that records name; `is_last`: only the last one to which the session was moved."""
+    found = [match[1] for match in _FOLDER.finditer(data) if match[0].startswith(b'"r') == is_last]
+    folders = []
+    for text in dict.fromkeys(found[-1:] if is_last else found[:_MOST_FOLDERS]):
+        with contextlib.suppress(msgspec.DecodeError):
+            folders.append(msgspec.json.decode(text, type=str))
+    return folders
+
+
+def folder_of(file: TranscriptFile, records: Sequence[SessionRecord]) -> str | None:
+    """The folder where a session works, by its records and its place."""
+    relocated = [record.relocated for record in records if record.relocated is not None]
+    if relocated:
+        return relocated[-1]
+    return file.format.choose_folder(file.path, [one.folder for one in records if one.folder is not None])
 
 
 def title_of(records: Sequence[SessionRecord]) -> str | None:
@@ -216,7 +229,7 @@ def _excerpt(file: TranscriptFile, start: Progress, piece: _Piece, *, now: float
         resume,
         session_id=start.session_id or (main.id if main else None),
         model=(main.model if main else None) or start.model,
-        folder=start.folder or folder_of(records) or file.format.find_folder(file.path),
+        folder=start.folder or folder_of(file, records) or file.format.find_folder(file.path),
         parent=start.parent or file.parent or _parent(file, records),
         title=title_of(records) or start.title,
     )

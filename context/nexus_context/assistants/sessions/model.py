@@ -105,13 +105,14 @@ def read_file(
     begin: Callable[[Iterable[R], str], AssistantSession | None],
     complete: Callable[[AssistantSession, Iterable[R]], AssistantSession],
     mark: re.Pattern[bytes] | None = None,
+    moves: bool = False,
 ) -> list[AssistantSession]:
     """The session of a file of records, a line each; none if it works elsewhere, or has no folder.
 
     OSError if the file cannot be read.
 
     `begin` gets the first records and the time of the file, `complete` those from the end on: the last one,
-    and those whose line has the `mark`, or all.
+    and those whose line has the `mark`, or all. `moves`: the last records may name another folder.
     """
     damaged: set[int] = set()
     try:
@@ -121,9 +122,11 @@ def read_file(
             damaged.clear()
             lines = Lines(path, most=MOST, head=LONG_HEAD)
             session = begin(records(lines.first, record_type, damaged), utc(lines.stamp[3]))
-        if session is None or not is_within(session.folder, folder):
+        if session is None or not (moves or is_within(session.folder, folder)):
             return []
         session = complete(session, records(lines, record_type, damaged, mark))
+        if moves and not is_within(session.folder, folder):
+            return []
     except FileNotFoundError:  # it was removed
         return []
     return [msgspec.structs.replace(session, damaged=len(damaged))]

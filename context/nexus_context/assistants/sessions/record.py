@@ -38,6 +38,11 @@ class SessionRecord:
         return None
 
     @property
+    def relocated(self) -> str | None:
+        """Where the session was moved to, if it says."""
+        return None
+
+    @property
     def titles(self) -> dict[int, str]:
         """The title that it gives its session, by its rank."""
         return {}

@@ -32,9 +32,10 @@ class RecordFormat(msgspec.Struct, Generic[R], frozen=True, kw_only=True):
     """The format of a program's records. `is_agent`: they are of a sub-agent's own file.
 
     `find_boundary` finds the last boundary behind the first record. `continues` says whether records simply
-    continue what was read before them, with these parents. `list_waiting` lists the records whose texts the
-    user may still take back. `find_parent` and `find_folder` say by its path which session started that of a
-    file, and where it works, if its records do not. `is_named_by_file`: the name of a file is its session's.
+    continue what was read before them, with these parents. `list_waiting` lists the records whose texts
+    the user may still take back. `find_parent` and `find_folder` say by its path which session started
+    that of a file, and where it works, if its records do not. `choose_folder` chooses among the folders
+    that they name. `is_named_by_file`: the name of a file is its session's.
     """
 
     record_type: type[R]
@@ -44,4 +45,5 @@ class RecordFormat(msgspec.Struct, Generic[R], frozen=True, kw_only=True):
     list_waiting: Callable[[Sequence[R]], list[int]] = lambda _: []
     find_parent: Callable[[str], str | None] = lambda _: None
     find_folder: Callable[[str], str | None] = lambda _: None
+    choose_folder: Callable[[str, Sequence[str]], str | None] = lambda _, folders: next(iter(folders), None)
     is_named_by_file: bool = False

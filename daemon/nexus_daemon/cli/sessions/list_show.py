@@ -251,7 +251,7 @@ def run_search(options: argparse.Namespace) -> int:
         hits = client.ask(handlers.search, params).hits
         named = [] if session is not None else [one for one in _listed(client, uri) if _is_named(one, query)]
     if options.json:
-        sessions = [_session_values(one, _path(one.workspace_folder)) for one in named]
+        sessions = [_session_values(one, _path(one.workspace_folder or "")) for one in named]
         output.json_value({"hits": [_hit_values(hit) for hit in hits], "sessions": sessions})
         return 0
     for one in named:

@@ -591,7 +591,7 @@ def test_an_impossible_folder_is_the_users_home(
 def test_an_error_in_nexus_is_a_failure_of_one_file(
     ledger: Ledger, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails(conversation: Any, _: Any) -> str:
+    def fails(conversation: Any, *_: Any) -> str:
         if conversation.id == "s1":
             raise ZeroDivisionError
         return str(conversation.id)

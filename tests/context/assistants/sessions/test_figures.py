@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
+from nexus_context.assistants.claude_code.session_files import directory_name
 from nexus_context.assistants.claude_code.sub_agents import list_agents
+from nexus_context.assistants.mirror.excerpts import peek_folder
+from nexus_context.assistants.mirror.transcript_files import file_at
 from nexus_context.assistants.opencode.session_files import watched
 from nexus_context.assistants.sessions.model import AssistantSession, Place, Usage
 from nexus_context.assistants.sessions.report import SessionReport
@@ -386,3 +389,34 @@ def test_the_database_that_opencode_is_told_is_read(tmp_path: Path) -> None:
     root = f"{tmp_path}/.local/share/opencode"
     assert [*watched(place, "")][::2] == [f"{root}/opencode.db", "/srv/other.db"]
     assert [*watched(Place(str(tmp_path), {"OPENCODE_DB": "b.db"}), "")][2] == f"{root}/b.db"
+
+
+# ---------------------------------------------------------------- the folder of a session
+
+
+def test_a_name_has_a_hyphen_for_each_unit_of_utf_16() -> None:
+    assert directory_name("/home/ana/😀-é") == "-home-ana-----"
+
+
+@pytest.mark.parametrize("is_all", [True, False])
+@pytest.mark.parametrize("is_moved", [True, False])
+def test_a_renamed_folder_keeps_its_history(tmp_path: Path, is_all: bool, is_moved: bool) -> None:
+    folder = tmp_path / "new-shop"
+    folder.mkdir()
+    claude = Claude(str(tmp_path / "old.shop"))
+    records = [claude.asks("Hi"), *claude.answers("A")]
+    if is_moved:  # by the program; otherwise the user renamed the folder, and that of its sessions
+        records.append({"type": "relocated", "relocatedCwd": str(folder), "sessionId": claude.session})
+    path = Claude(str(folder)).path(tmp_path)
+    write(path, records)
+    sessions = find_sessions(str(tmp_path), {}, None if is_all else str(folder)).sessions
+    assert [one.folder for one in sessions] == [str(folder)]
+    assert peek_folder(file_at(str(path), "claude-code")) == str(folder)  # type: ignore[arg-type]
+    assert find_sessions(str(tmp_path), {}, str(tmp_path / "old.shop")).sessions == ()
+
+
+def test_a_session_that_went_into_a_directory_is_of_the_folder_that_holds_it(tmp_path: Path) -> None:
+    claude = Claude("/home/ana/shop")
+    records = [claude.asks("Hi", cwd="/home/ana/shop/src"), claude.asks("Back"), *claude.answers("A")]
+    write(claude.path(tmp_path), records)
+    assert [one.folder for one in find_sessions(str(tmp_path), {}).sessions] == ["/home/ana/shop"]
