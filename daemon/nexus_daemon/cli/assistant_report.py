@@ -90,7 +90,8 @@ def event_line(report: SessionReport) -> str:
 
 def _head(report: SessionReport) -> Text:
     title = visible_line(redact(report.title or report.id))
-    about = " · ".join(filter(None, (report.model, report.version, report.folder)))
+    fork = report.fork_of and f"fork of {report.fork_of}"
+    about = " · ".join(filter(None, (report.model, report.version, report.folder, fork)))
     return Text.assemble(
         (PROGRAMS[report.assistant].title, "bold"),
         "  ",

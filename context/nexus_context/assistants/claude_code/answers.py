@@ -103,6 +103,7 @@ def request_of(record: ClaudeCodeRecord, usage: dict[str, Any], key: str) -> Ass
         modes=modes,
         searches=searches,
         iterations=tuple(billed),
+        is_inherited=record.fork_of is not None,
         lifetime=text(record.value.get("promptCacheRequested")),
         miss=_miss(field(record.message, "diagnostics", "cache_miss_reason")),
         is_unended=field(record.message, "stop_reason") is None and "stop_reason" in (record.message or {}),

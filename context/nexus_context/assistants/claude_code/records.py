@@ -86,6 +86,10 @@ class ClaudeCodeRecord(SessionRecord):
         return text_in(self.value, "cwd")
 
     @property
+    def fork_of(self) -> str | None:
+        return text_in(self.value, "forkedFrom", "sessionId")
+
+    @property
     def relocated(self) -> str | None:
         return text_in(self.value, "relocatedCwd")
 

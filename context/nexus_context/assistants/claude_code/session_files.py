@@ -111,7 +111,9 @@ def _from_start(
     """What the first records say: where the session works, and what the user wanted."""
     prompt = version = started = None
     folders: list[str] = []
+    fork_of = None
     for record in first:
+        fork_of = fork_of or record.fork_of
         titles.update(record.titles)
         folders += [record.folder] if record.folder is not None else []
         version = text(record.value.get("version")) or version
@@ -133,6 +135,7 @@ def _from_start(
         version=version,
         started=started,
         changed=changed,
+        fork_of=fork_of,
     )
 
 

@@ -52,7 +52,16 @@ class CodexRecord(SessionRecord):
 
     @property
     def parent_session(self) -> str | None:
-        return self.parent_thread or text_in(self.payload, "forked_from_id")
+        return self.parent_thread
+
+    @property
+    def fork_of(self) -> str | None:
+        return text_in(self.payload, "forked_from_id") if self.kind == "session_meta" else None
+
+    @property
+    def shared_until(self) -> str | None:
+        has_base = self.kind == "session_meta" and field(self.payload, "history_base") is not None
+        return text_in(self.payload, "timestamp") if has_base else None
 
     @property
     def kind(self) -> str | None:

@@ -17,13 +17,20 @@ from typing import Any
 
 import msgspec
 
+from nexus_context.assistants.codex.forks import ForkBase, find_rollout, list_rollouts, read_base, words_of
 from nexus_context.assistants.codex.records import CodexRecord
-from nexus_context.assistants.reading.record_values import count, field, objects_in, text, text_in
-from nexus_context.assistants.sessions.model import AssistantSession, Place, SessionSource, Usage, read_file
+from nexus_context.assistants.reading.record_values import count, field, text, text_in
+from nexus_context.assistants.sessions.model import (
+    AssistantSession,
+    Place,
+    SessionSource,
+    Usage,
+    read_file,
+    subtract_usage,
+)
 from nexus_context.disk import files
 
 NAME = "codex"
-DEEPEST = 4  # directories below `sessions`
 DAY_S = 86_400
 _MARK = re.compile(b"token_count|turn_context")  # in the records of which the end of a session consists
 
@@ -32,7 +39,7 @@ def sources(place: Place, folder: str | None) -> Iterator[SessionSource]:
     """The sessions of a folder and of those inside it; without one, all."""
     root = root_of(place)
     for name in ("sessions", "archived_sessions"):
-        for path in _rollouts(join(root, name), DEEPEST):
+        for path in list_rollouts(join(root, name)):
             stamp = files.file_stamp(path)
             if stamp is not None:
                 yield SessionSource(path, stamp, lambda path=path: read(path, folder))  # type: ignore[misc]
@@ -54,20 +61,27 @@ def watched(place: Place, _: str) -> Iterator[str]:
         yield from (join(root, year, ""), join(directory, ""), join(directory, number, ""))
 
 
-def _rollouts(directory: str, depth: int) -> Iterator[str]:
-    for name, kind in files.list_directory(directory) or ():
-        path = join(directory, name)
-        if kind == "directory":
-            if depth:
-                yield from _rollouts(path, depth - 1)
-        elif name.startswith("rollout-") and name.endswith((".jsonl", ".jsonl.zst")):
-            yield path
-
-
 def read(path: str, folder: str | None) -> list[AssistantSession]:
     """The session of a file; none if it works elsewhere."""
     begin = partial(_from_start, path)
-    return read_file(path, folder, CodexRecord, begin=begin, complete=_from_end, mark=_MARK)
+    sessions = read_file(path, folder, CodexRecord, begin=begin, complete=_from_end, mark=_MARK)
+    return [session if session.fork_of is None else _own_part(session) for session in sessions]
+
+
+def _own_part(session: AssistantSession) -> AssistantSession:
+    """A fork without what it has of its origin."""
+    base = base_of(session)
+    total, inherited = session.total, usage_of(base.sums)
+    if total is not None and inherited is not None and total.sent >= inherited.sent:
+        total = subtract_usage(total, inherited)
+    return msgspec.structs.replace(session, prompt=base.prompt or session.prompt, total=total)
+
+
+def base_of(session: AssistantSession) -> ForkBase:
+    """What a session has of its origin. OSError if its file cannot be read."""
+    if session.fork_of is None:
+        return ForkBase()
+    return read_base(session.path, find_rollout(session.path, session.fork_of))
 
 
 def _from_start(path: str, first: Iterable[CodexRecord], changed: str) -> AssistantSession | None:
@@ -84,9 +98,10 @@ def _from_start(path: str, first: Iterable[CodexRecord], changed: str) -> Assist
                 started=text_in(payload, "timestamp") or text_in(record.value, "timestamp"),
                 changed=changed,
                 parent=record.parent_thread,
+                fork_of=record.fork_of,
             )
         is_prompt = session is not None and text_in(payload, "role") == "user"
-        prompt = _words(payload) if is_prompt else None
+        prompt = words_of(payload) if is_prompt else None
         if session is not None and prompt is not None:
             return msgspec.structs.replace(session, prompt=prompt)
     return session
@@ -120,9 +135,3 @@ def usage_of(values: Any) -> Usage | None:
     cached, written = count(values, "cached_input_tokens"), count(values, "cache_write_input_tokens")
     fresh = max(count(values, "input_tokens") - cached - written, 0)
     return Usage(fresh=fresh, cache_read=cached, cache_write=written, output=count(values, "output_tokens"))
-
-
-def _words(payload: Any) -> str | None:
-    """What the user wrote; Codex sends instructions and the environment in messages of the user, too."""
-    words = (text(part.get("text")) for part in objects_in(field(payload, "content")))
-    return next((one for one in words if one and not one.lstrip().startswith(("<", "# AGENTS.md"))), None)

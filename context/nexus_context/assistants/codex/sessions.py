@@ -8,7 +8,7 @@ from nexus_context.assistants.codex import session_files
 from nexus_context.assistants.codex.records import CodexRecord
 from nexus_context.assistants.codex.steps import CodexSteps
 from nexus_context.assistants.sessions.followed import FollowedFile
-from nexus_context.assistants.sessions.model import Place
+from nexus_context.assistants.sessions.model import AssistantSession, Place
 from nexus_context.assistants.sessions.program import ProgramSessions
 
 if TYPE_CHECKING:
@@ -26,6 +26,16 @@ def _list_instructions(folder: str) -> Iterable[str]:
     return (join(folder, name) for name in ("AGENTS.override.md", "AGENTS.md"))
 
 
+def _follow(session: AssistantSession) -> FollowedFile[CodexRecord]:
+    def steps() -> CodexSteps:
+        try:
+            return CodexSteps(session_files.base_of(session))
+        except OSError:  # it was removed
+            return CodexSteps()
+
+    return FollowedFile(session.path, CodexRecord, steps, list_instructions=_list_instructions)
+
+
 def _list_files(place: Place, folder: str | None) -> Iterator[str]:
     return (source.path for source in session_files.sources(place, folder))
 
@@ -34,9 +44,7 @@ SESSIONS = ProgramSessions(
     list_sources=session_files.sources,
     root_of=session_files.root_of,
     watched=session_files.watched,
-    follow=lambda session: FollowedFile(
-        session.path, CodexRecord, CodexSteps, list_instructions=_list_instructions
-    ),
+    follow=_follow,
     list_files=_list_files,
     record_format=_record_format,
 )

@@ -14,9 +14,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from nexus_context.assistants.codex import session_files as codex
+from nexus_context.assistants.codex.forks import ForkBase
 from nexus_context.assistants.codex.records import CALLS, COMPACTIONS, OUTPUTS, CodexRecord
 from nexus_context.assistants.reading.record_values import count, field, seconds, text
-from nexus_context.assistants.sessions.model import Usage
+from nexus_context.assistants.sessions.model import Usage, subtract_usage
 from nexus_context.assistants.sessions.steps import (
     AgentStep,
     AssistantRequest,
@@ -40,7 +41,9 @@ _INSTRUCTIONS = re.compile(r"# AGENTS\.md instructions(?: for (?P<folder>[^\n]*)
 class CodexSteps:
     """Turns the records of one rollout into steps."""
 
-    def __init__(self) -> None:
+    def __init__(self, base: ForkBase = ForkBase()) -> None:  # noqa: B008 - it is frozen
+        self._base = base
+        self._inherited = base.counts  # counts of tokens that are still the origin's
         self._waiting: list[
             Step
         ] = []  # items of an answer whose usage has not come, and what came after them
@@ -85,20 +88,34 @@ class CodexSteps:
             yield from self._flush()
         if kind != "token_count" or not isinstance(info, dict):
             return
-        sums = info.get("total_token_usage")
+        sums, is_inherited = info.get("total_token_usage"), self._inherited > 0
         if sums != self._sums and isinstance(sums, dict):
             self._sums = sums
             if not self._has_records:
                 yield from self._request(
                     f"{at}:{count(sums, 'total_tokens')}", info.get("last_token_usage"), at
                 )
-        yield StatedTotals(usage=codex.usage_of(sums), window=count(info, "model_context_window") or None)
+        if isinstance(sums, dict):
+            self._inherited = max(self._inherited - 1, 0)
+        usage, base = codex.usage_of(sums), codex.usage_of(self._base.sums)
+        if is_inherited:
+            usage = None
+        elif usage is not None and base is not None and usage.sent >= base.sent:
+            usage = subtract_usage(usage, base)
+        yield StatedTotals(usage=usage, window=count(info, "model_context_window") or None)
 
     def _request(self, key: str, values: Any, at: float) -> Iterator[Step]:
         usage = codex.usage_of(values)
         if usage is None:
             return
-        yield AssistantRequest(key=key, at=at, model=self._model, usage=usage, is_aside=self._is_aside)
+        yield AssistantRequest(
+            key=key,
+            at=at,
+            model=self._model,
+            usage=usage,
+            is_aside=self._is_aside,
+            is_inherited=self._inherited > 0,
+        )
         self._is_aside = False
         yield from self._flush()
 

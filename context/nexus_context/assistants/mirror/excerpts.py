@@ -64,6 +64,8 @@ class Progress(msgspec.Struct, frozen=True):
     folder: str | None = None
     parent: str | None = None
     title: str | None = None
+    fork_of: str | None = None
+    shared_until: str | None = None
 
 
 class TranscriptExcerpt(msgspec.Struct, frozen=True, kw_only=True):
@@ -232,6 +234,8 @@ def _excerpt(file: TranscriptFile, start: Progress, piece: _Piece, *, now: float
         folder=start.folder or folder_of(file, records) or file.format.find_folder(file.path),
         parent=start.parent or file.parent or _parent(file, records),
         title=title_of(records) or start.title,
+        shared_until=start.shared_until or (records[0].shared_until if records else None),
+        fork_of=start.fork_of or next((one.fork_of for one in records if one.fork_of is not None), None),
     )
     return TranscriptExcerpt(
         file=file,

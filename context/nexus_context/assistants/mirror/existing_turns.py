@@ -3,11 +3,13 @@
 1. Turns that the program wrote are compared with the conversation. What the program has more is added.
 2. Turns that others wrote behind them stay in their session. What the program has more then goes to a fork,
    unless they say the same: an import of the same file.
-3. If the program has other messages, as after the user went back, the conversation goes on in a fork from
+3. A session that its program forked from another one shares the turns that both have, in a fork.
+4. If the program has other messages, as after the user went back, the conversation goes on in a fork from
    the last turn that both have.
 """
 
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Literal
 
 import msgspec
@@ -19,6 +21,7 @@ from nexus_context.assistants.mirror.differences import (
     ends_with,
     messages_with,
 )
+from nexus_context.assistants.reading.record_values import seconds
 from nexus_context.conversation.message import Message
 from nexus_context.ledger.records import Head, MirroredSession, NewTurn, Turn
 from nexus_context.ledger.store import Ledger
@@ -83,6 +86,30 @@ def compare_with_ledger(
     if comparison.differs or others:
         return _fork(ours, comparison, start, first)
     return Addition("continued", comparison.rest, existing=tuple(ours), turns=start, messages=first)
+
+
+def shared_turns(ledger: Ledger, session: MirroredSession, until: str) -> list[Turn]:
+    """The turns of a session up to a time: those that a fork shares whose file does not repeat them."""
+    if session.session is None:
+        return []
+    moment = seconds(until)
+    turns = ledger.turns(session.workspace, session.session)
+    return list(takewhile(lambda turn: seconds(turn.created) <= moment, turns))
+
+
+def compare_with_origin(ledger: Ledger, origin: MirroredSession, messages: Sequence[Message]) -> Addition:
+    """What a fork adds to the turns that it shares with its origin; "new" if it shares none."""
+    addition = compare_with_ledger(ledger, origin, messages, position=(0, 0), can_reread=False)
+    common = list(addition.existing)
+    surplus = addition.surplus
+    while common and (surplus > 0 or not common[-1].messages):
+        surplus -= len(common.pop().messages)
+    if not common or (addition.way == "forked" and addition.base is None):
+        return Addition("new", tuple(messages))
+    rest = addition.rest
+    if addition.surplus:
+        rest = tuple(messages[sum(len(turn.messages) for turn in common) :])
+    return Addition("forked", rest, common[-1].id, existing=tuple(common))
 
 
 def position_before(

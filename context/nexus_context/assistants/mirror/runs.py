@@ -123,7 +123,7 @@ def _run(
         writer.take(excerpt)
         done += excerpt.size
         on_progress(done, max(size, done))
-    writer.flush()
+    writer.finish()
     for file in changed:
         if file.is_database:
             writer.take_database(file)

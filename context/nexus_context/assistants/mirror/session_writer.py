@@ -17,7 +17,13 @@ import msgspec
 from nexus_context.assistants.importing import Conversation
 from nexus_context.assistants.mirror import excerpts
 from nexus_context.assistants.mirror.excerpts import Progress, TranscriptExcerpt
-from nexus_context.assistants.mirror.existing_turns import Addition, compare_with_ledger, position_before
+from nexus_context.assistants.mirror.existing_turns import (
+    Addition,
+    compare_with_ledger,
+    compare_with_origin,
+    position_before,
+    shared_turns,
+)
 from nexus_context.assistants.mirror.growth import measure_growth
 from nexus_context.assistants.mirror.session_turns import count_messages, name_of, new_turns
 from nexus_context.assistants.mirror.transcript_files import TranscriptFile
@@ -105,6 +111,7 @@ class SessionWriter:
         self._rows = rows
         self._imported: dict[str, tuple[str, str]] | None = None
         self._pending: list[_Pending] = []
+        self._deferred: list[TranscriptExcerpt] | None = []  # forks; None once they are written
         self._pending_size = 0
         self._measured: dict[str, int] = {}  # conversations of each family
         self._positions: dict[
@@ -117,6 +124,10 @@ class SessionWriter:
         self.size += excerpt.size
         path = excerpt.file.path
         if path in self._reread:
+            return
+        origin = excerpt.next.fork_of
+        if origin is not None and excerpt.is_whole and excerpt.is_last and self._deferred is not None:
+            self._deferred.append(excerpt)  # its origin first
             return
         if path in self._positions:
             excerpt = msgspec.structs.replace(
@@ -138,6 +149,19 @@ class SessionWriter:
             self._note(failed(excerpt.file, error))
         self._pending_size += excerpt.size
         if self._pending_size > TOGETHER or len(self._pending) >= MOST_TOGETHER:
+            self.flush()
+
+    def finish(self) -> None:
+        """Write all that is left: forks after their origins."""
+        self.flush()
+        forks, self._deferred = self._deferred or [], None
+        while forks:
+            ids = {excerpt.file.session_id.rpartition("-")[2] for excerpt in forks}
+            ready = [one for one in forks if (one.next.fork_of or "").rpartition("-")[2] not in ids] or forks
+            forks = [one for one in forks if one not in ready]
+            for excerpt in ready:
+                self.size -= excerpt.size  # it was counted when it was read
+                self.take(excerpt)
             self.flush()
 
     def flush(self) -> None:
@@ -261,6 +285,16 @@ class SessionWriter:
         addition = Addition("new", conversation.messages)
         if after is not None:
             addition = self._addition(after, conversation, excerpt)
+        elif is_main and excerpt.next.fork_of is not None and excerpt.is_whole:
+            forked = self._ledger.mirrors.find(origin.assistant, excerpt.next.fork_of)
+            until = excerpt.next.shared_until
+            if forked is not None and forked.session is not None and until is not None:
+                shared = tuple(shared_turns(self._ledger, forked, until))
+                if shared:
+                    messages, after = conversation.messages, forked
+                    addition = Addition("forked", messages, shared[-1].id, existing=shared)
+            elif forked is not None and forked.session is not None:
+                addition, after = compare_with_origin(self._ledger, forked, conversation.messages), forked
         is_new = addition.way == "new"
         turns = new_turns(conversation, addition.rest, origin, is_new=is_new) if addition.rest else []
         is_reported = after is not None and after.is_reported
@@ -289,6 +323,9 @@ class SessionWriter:
         self, after: MirroredSession, conversation: Conversation, excerpt: TranscriptExcerpt
     ) -> Addition:
         position = excerpt.start.positions.get(conversation.id or "")
+        if position is None and excerpt.next.shared_until is not None:
+            shared = shared_turns(self._ledger, after, excerpt.next.shared_until)
+            position = sum(len(turn.messages) for turn in shared), len(shared)
         if position is None:
             is_later = not excerpt.is_whole and after.head is not None
             position = (after.head.messages, after.head.seq) if is_later and after.head else (0, 0)

@@ -200,9 +200,10 @@ class SessionFold:
             self._take_longer_answer(answered, request)
             return
         self._spread_answer()
-        self.requests += 1
         self._answered[request.key] = answered = _Answered(request, _price(request))
-        self._count(answered, self._all_sums)
+        if not request.is_inherited:  # the origin counts it
+            self.requests += 1
+            self._count(answered, self._all_sums)
         if request.usage.sent or request.usage.output:
             self._open(request)
 
@@ -214,7 +215,7 @@ class SessionFold:
     def _take_longer_answer(self, answered: _Answered, request: AssistantRequest) -> None:
         before = answered.request
         longer = merge_requests(before, request)
-        if longer == before:
+        if longer == before or before.is_inherited:
             return
         self._uncount(answered)
         answered.request, answered.cost = longer, _price(longer)
@@ -265,7 +266,9 @@ class SessionFold:
         )
         if self._is_partial and self.last is None:  # what was before it, nobody knows
             self._situation.last = request
-        elif (miss := self._situation.take_request(request, self._find_change)) is not None:
+        elif (
+            miss := self._situation.take_request(request, self._find_change)
+        ) is not None and not request.is_inherited:
             self._misses.append(miss)
             if miss.cause != "first":
                 self._missed.add(Usage(cache_write=miss.tokens), RequestPrice(miss.cost_usd))
@@ -410,7 +413,8 @@ class SessionFold:
         for answered in reversed(self._answered.values()):
             if answered.request.at <= at:
                 break
-            self._count(answered, (later,))
+            if not answered.request.is_inherited:
+                self._count(answered, (later,))
         return later
 
     def whole(self) -> Sum:

@@ -42,6 +42,16 @@ def sum_usages(usages: Iterable[Usage]) -> Usage:
     return Usage(fresh=fresh, cache_read=read, cache_write=write, output=output)
 
 
+def subtract_usage(first: Usage, second: Usage) -> Usage:
+    """What the first usage has more."""
+    return Usage(
+        fresh=first.fresh - second.fresh,
+        cache_read=first.cache_read - second.cache_read,
+        cache_write=first.cache_write - second.cache_write,
+        output=first.output - second.output,
+    )
+
+
 class AssistantSession(msgspec.Struct, frozen=True, kw_only=True):
     """One session, as the ends of its file or its row in a database say; None: they do not say.
 

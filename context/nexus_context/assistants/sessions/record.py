@@ -43,6 +43,16 @@ class SessionRecord:
         return None
 
     @property
+    def fork_of(self) -> str | None:
+        """The session whose messages this one begins with, if it says."""
+        return None
+
+    @property
+    def shared_until(self) -> str | None:
+        """When a fork was made that does not repeat the messages of its origin (ISO 8601), if it says."""
+        return None
+
+    @property
     def titles(self) -> dict[int, str]:
         """The title that it gives its session, by its rank."""
         return {}

@@ -40,7 +40,9 @@ class BilledUsage(msgspec.Struct, frozen=True):
 
 
 class AssistantRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A request that was answered. Records with the same key are of one request; the largest figures count.
+    """A request that was answered. Records with the same key are of one; the largest figures count.
+
+    `is_inherited`: it is of the session of which this one is a fork.
 
     `at` is in seconds since 1970. `usage` is that of its window: the last one that the conversation was sent
     in. `written_1h` are those tokens of `usage.cache_write` that are kept for an hour. `modes` and
@@ -63,6 +65,7 @@ class AssistantRequest(msgspec.Struct, frozen=True, kw_only=True):
     searches: int = 0
     iterations: tuple[BilledUsage, ...] = ()
     is_unended: bool = False
+    is_inherited: bool = False
     lifetime: str | None = None
     miss: str | None = None
 

@@ -49,7 +49,7 @@ def _by_reason(failures: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
 
 
 def _print(sessions: Sequence[AssistantSession], *, folders: bool) -> None:
-    titles = [visible_line(redact(session.prompt or UNSTATED)) for session in sessions]
+    titles = [visible_line(redact(session.prompt or UNSTATED) + _fork(session)) for session in sessions]
     columns = [
         Column("session", _short_ids([session.id for session in sessions])),
         Column("title", titles, least=LEAST_TITLE),
@@ -64,6 +64,10 @@ def _print(sessions: Sequence[AssistantSession], *, folders: bool) -> None:
         places = [short_path(session.folder or UNSTATED) for session in sessions]
         columns.insert(2, Column("folder", places, worth=7, least=LEAST_TITLE))
     print_columns(columns)
+
+
+def _fork(session: AssistantSession) -> str:
+    return "" if session.fork_of is None else f" (fork of {session.fork_of[:LEAST_ID]})"
 
 
 def _short_ids(ids: Sequence[str]) -> list[str]:
@@ -109,6 +113,7 @@ def _values(session: AssistantSession) -> dict[str, Any]:
         "total": _usage_values(session.total),
         "costUsd": session.cost_usd,
         "parent": session.parent,
+        "forkOf": session.fork_of,
         "damagedLines": session.damaged,
     }
 

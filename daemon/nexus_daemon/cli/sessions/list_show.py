@@ -249,7 +249,9 @@ def run_search(options: argparse.Namespace) -> int:
             query=query, workspace_folder=uri, session=session, limit=options.limit
         )
         hits = client.ask(handlers.search, params).hits
+        found = {hit.session for hit in hits}
         named = [] if session is not None else [one for one in _listed(client, uri) if _is_named(one, query)]
+        named = [one for one in named if one.session not in found and one.forked_from is None]
     if options.json:
         sessions = [_session_values(one, _path(one.workspace_folder or "")) for one in named]
         output.json_value({"hits": [_hit_values(hit) for hit in hits], "sessions": sessions})

@@ -1,6 +1,7 @@
 """Figures of sessions: what a request costs, which records are of one answer, and what a sum lacks."""
 
 import gzip
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 from nexus_context.assistants.claude_code.session_files import directory_name
 from nexus_context.assistants.claude_code.sub_agents import list_agents
+from nexus_context.assistants.mirror import mirror_files
 from nexus_context.assistants.mirror.excerpts import peek_folder
 from nexus_context.assistants.mirror.transcript_files import file_at
 from nexus_context.assistants.opencode.session_files import watched
@@ -15,8 +17,10 @@ from nexus_context.assistants.sessions.model import AssistantSession, Place, Usa
 from nexus_context.assistants.sessions.report import SessionReport
 from nexus_context.assistants.tracking import find_sessions
 from nexus_context.assistants.tracking.follow import SessionFollower
+from nexus_context.conversation.message import text_of
 from nexus_context.disk import zstd
-from support.assistant_transcripts import FOLDER, Claude, Codex, Record, lines, write
+from nexus_context.ledger import open_ledger
+from support.assistant_transcripts import FOLDER, Claude, Codex, Record, lines, time_at, write
 
 OPUS = "claude-opus-4-6"
 THOUSAND: Any = {"fresh": 1_000, "output": 1_000}
@@ -420,3 +424,89 @@ def test_a_session_that_went_into_a_directory_is_of_the_folder_that_holds_it(tmp
     records = [claude.asks("Hi", cwd="/home/ana/shop/src"), claude.asks("Back"), *claude.answers("A")]
     write(claude.path(tmp_path), records)
     assert [one.folder for one in find_sessions(str(tmp_path), {}).sessions] == ["/home/ana/shop"]
+
+
+# ---------------------------------------------------------------- forks
+
+
+def forked_claude(home: Path) -> tuple[Claude, Claude]:
+    """A session and its fork, which repeats it and goes on."""
+    first, second = Claude(model=OPUS), Claude(model=OPUS, session="fork")
+    records = linked(first.asks("The NARWHAL plan."), *first.answers("A", write=100_000))
+    write(first.path(home), records)
+    origin = {"forkedFrom": {"sessionId": first.session, "messageUuid": "x"}}
+    copies = [{**one, "sessionId": "fork", **origin} for one in records]
+    own = [first.asks("The fork goes on."), *first.answers("B", read=100_000, write=500)]
+    write(second.path(home), [*copies, *[{**one, "sessionId": "fork"} for one in own]], minute=1)
+    return first, second
+
+
+def test_a_fork_counts_only_its_own_requests(tmp_path: Path) -> None:
+    forked_claude(tmp_path)
+    fork, origin = sorted(find_sessions(str(tmp_path), {}).sessions, key=lambda one: one.fork_of is None)
+    assert (fork.fork_of, origin.fork_of) == (origin.id, None)
+    report = follow(Path(fork.path), id=fork.id).report()
+    assert (report.requests, report.total.sent, report.window.used) == (1, 100_510, 100_510)
+    assert report.misses == ()
+
+
+@pytest.mark.parametrize("has_origin", [True, False])
+@pytest.mark.parametrize("is_repeated", [True, False])
+def test_a_fork_of_codex_counts_from_where_it_began(
+    tmp_path: Path, has_origin: bool, is_repeated: bool
+) -> None:
+    origin, fork = Codex(session="01a1"), Codex(session="01a2")
+    shared = [origin.says("One."), *origin.uses(100_000, records=False)]
+    if has_origin:
+        write(origin.path(tmp_path), [*origin.begins(), *shared])
+    begun = fork.begins()
+    begun[0]["payload"] |= {"forked_from_id": "01a1", "timestamp": begun[0]["timestamp"]}
+    begun[0]["payload"] |= {} if is_repeated else {"history_base": {"thread_id": "01a1"}}
+    fork.uses(100_000, records=False)  # it goes on counting
+    fork.minute = 5
+    own = [fork.says("Two."), *fork.uses(120_000, cached=110_000, records=False)]
+    copies = [{**one, "timestamp": begun[0]["timestamp"]} for one in shared] if is_repeated else []
+    path = write(fork.path(tmp_path), [*begun, *copies, *own])
+    session = next(one for one in find_sessions(str(tmp_path), {}).sessions if one.id == "01a2")
+    expected = Usage(fresh=10_000, cache_read=110_000, output=20)
+    assert (session.fork_of, session.total, session.prompt) == ("01a1", expected, "Two.")
+    follower = SessionFollower(session)
+    follower.advance()
+    assert (follower.report().total, follower.report().requests) == (expected, 1)
+    assert path == Path(session.path)
+
+
+def test_a_kept_fork_shares_the_turns_of_its_origin(tmp_path: Path) -> None:
+    first, _ = forked_claude(tmp_path)
+    with closing(open_ledger(str(tmp_path / "ledger.db"))) as ledger:
+        for _ in range(2):  # the second run finds nothing new
+            mirror_files(ledger, str(tmp_path), {})
+        origin, fork = sorted(ledger.sessions(), key=lambda one: one.turns)
+        assert (origin.turns, fork.turns, fork.forked_from) == (1, 2, origin.name)
+        assert len(ledger.pages.search("NARWHAL")) == 1
+        assert first.session == origin.origin.id  # type: ignore[union-attr]
+
+
+def test_a_kept_fork_of_codex_has_what_came_before_it(tmp_path: Path) -> None:
+    origin, fork = Codex(session="01a1"), Codex(session="01a2")
+    records = [*origin.begins(), origin.says("The NARWHAL plan."), origin.says("Yes.", role="assistant")]
+    records += origin.uses(1_000)
+    origin.minute = 9
+    later = [origin.says("Only in the origin."), origin.says("Yes.", role="assistant"), *origin.uses(2_000)]
+    write(origin.path(tmp_path), [*records, *later], minute=9)
+    begun = fork.begins()
+    begun[0]["payload"] |= {"forked_from_id": "01a1", "history_base": {"thread_id": "01a1"}}
+    begun[0]["payload"]["timestamp"] = time_at(4)
+    fork.minute = 5
+    own = [*begun, fork.says("Another way."), fork.says("Yes.", role="assistant"), *fork.uses(1_500)]
+    write(fork.path(tmp_path), own, minute=6)  # it is older than its origin
+    with closing(open_ledger(str(tmp_path / "ledger.db"))) as ledger:
+        mirror_files(ledger, str(tmp_path), {})
+        fork.minute = 7
+        write(fork.path(tmp_path), [*own, fork.says("And on."), *fork.uses(1_600)], minute=8)
+        mirror_files(ledger, str(tmp_path), {})
+        sessions = ledger.sessions()
+        name = next(one.name for one in sessions if one.forked_from is not None)
+        texts = [text_of(each) for turn in ledger.turns(FOLDER, name) for each in turn.messages]
+        assert texts == ["The NARWHAL plan.", "Yes.", "Another way.", "Yes.", "And on."]
+        assert (len(sessions), len(ledger.pages.search("NARWHAL"))) == (2, 1)

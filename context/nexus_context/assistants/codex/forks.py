@@ -1,0 +1,126 @@
+"""Where the own part of a forked rollout of Codex begins; a sub-agent may be a fork, too.
+
+1. A fork begins with the records of its origin, stamped anew, or with none of them (`history_base`). It has
+   inherited them up to the last count of tokens (`token_count`) that the origin has, too. If the origin has
+   no file any more, they are those that were stamped when the fork was made.
+2. The fork goes on counting where its origin was: `base` is what it had counted before its first own request.
+3. Its title is the first prompt behind what it inherited.
+"""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from os.path import basename, join
+from typing import Any
+
+import msgspec
+
+from nexus_context.assistants.codex.records import CodexRecord
+from nexus_context.assistants.reading.record_values import field, objects_in, seconds, text, text_in
+from nexus_context.assistants.sessions.record_reader import BLOCK, LONGEST, decode_line, read_lines
+from nexus_context.disk import files
+
+DEEPEST = 4  # directories below `sessions`
+_COUNT = b"token_count"
+
+
+class ForkBase(msgspec.Struct, frozen=True):
+    """What a fork has of its origin: `counts` of tokens, the sums of the last of them, and its own prompt."""
+
+    counts: int = 0
+    sums: dict[str, Any] = {}
+    prompt: str | None = None
+
+
+def list_rollouts(directory: str, depth: int = DEEPEST) -> Iterator[str]:
+    """The rollouts in a directory and below."""
+    for name, kind in files.list_directory(directory) or ():
+        path = join(directory, name)
+        if kind == "directory":
+            if depth:
+                yield from list_rollouts(path, depth - 1)
+        elif name.startswith("rollout-") and name.endswith((".jsonl", ".jsonl.zst")):
+            yield path
+
+
+def find_rollout(path: str, thread: str) -> str | None:
+    """The rollout of a thread in the store that has another one."""
+    for name in ("sessions", "archived_sessions"):
+        above, separator, _ = path.rpartition(f"/{name}/")
+        if separator:
+            listed = (
+                each for one in ("sessions", "archived_sessions") for each in list_rollouts(join(above, one))
+            )
+            return next((each for each in listed if f"-{thread}." in basename(each)), None)
+    return None
+
+
+def read_base(path: str, origin: str | None) -> ForkBase:
+    """What a fork has of its origin, whose file may be missing. OSError if the fork cannot be read."""
+    stamp = files.file_stamp(path)
+    if stamp is None:
+        raise FileNotFoundError(path)
+    return _read_base(path, origin, stamp)
+
+
+@lru_cache(maxsize=500)
+def _read_base(path: str, origin: str | None, _: tuple[int, ...]) -> ForkBase:
+    known = (
+        None if origin is None else {_key(sums) for record in _records(origin) if (sums := sums_of(record))}
+    )
+    counts, last, prompt, made = 0, dict[str, Any](), None, 0.0
+    for record in _records(path):
+        at, sums = seconds(record.value.get("timestamp")), sums_of(record)
+        if record.kind == "session_meta":
+            made = made or seconds(field(record.payload, "timestamp"))
+        if text_in(record.payload, "role") == "user":
+            prompt = prompt or words_of(record.payload)
+        if not sums:
+            continue
+        if _key(sums) not in known if known is not None else at > made:
+            used = field(record.payload, "info", "last_token_usage")
+            return ForkBase(counts, last or _less(sums, used), prompt)
+        counts, last, prompt = counts + 1, sums, None
+    return ForkBase(counts, last, prompt)
+
+
+def sums_of(record: CodexRecord) -> dict[str, Any] | None:
+    """What a thread has counted so far, if a record says so."""
+    sums = (
+        field(record.payload, "info", "total_token_usage") if record.payload_kind == "token_count" else None
+    )
+    return sums if isinstance(sums, dict) else None
+
+
+def words_of(payload: Any) -> str | None:
+    """What the user wrote; Codex sends instructions and the environment in messages of the user, too."""
+    words = (text(part.get("text")) for part in objects_in(field(payload, "content")))
+    return next((one for one in words if one and not one.lstrip().startswith(("<", "# AGENTS.md"))), None)
+
+
+def _records(path: str) -> Iterator[CodexRecord]:
+    """The records that count tokens, begin the session or are of the user."""
+    position, is_last = 0, False
+    while not is_last:
+        piece = read_lines(path, position, BLOCK, LONGEST)
+        for line in piece.lines:
+            if _COUNT in line or b'"user"' in line or b'"session_meta"' in line:
+                record = decode_line(line, CodexRecord)
+                if record is not None:
+                    yield record
+        position, is_last = piece.end, piece.is_last
+
+
+def _key(sums: dict[str, Any]) -> tuple[Any, ...]:
+    names = ("input_tokens", "cached_input_tokens", "output_tokens")
+    return tuple(value if isinstance(value := sums.get(name), int) else None for name in names)
+
+
+def _less(sums: dict[str, Any], used: Any) -> dict[str, Any]:
+    """What had been counted before a request."""
+    names = ("input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens")
+    pairs = ((name, sums.get(name), field(used, name)) for name in names)
+    return {
+        name: max(first - (second if isinstance(second, int) else 0), 0)
+        for name, first, second in pairs
+        if isinstance(first, int)
+    }
