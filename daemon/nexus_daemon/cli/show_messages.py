@@ -35,6 +35,8 @@ FORMATS = {
     "pydantic-ai": "pydantic-ai messages",
     "openhands": "OpenHands events",
     "swe-agent": "SWE-agent trajectory",
+    "vscode-chat": "VS Code chat",
+    "copilot-cli": "Copilot CLI session",
     "opencode": "opencode session",
     "claude-web": "Claude's data export",
     "aider": "aider history",

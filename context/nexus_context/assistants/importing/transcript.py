@@ -22,6 +22,7 @@ from nexus_context.assistants.programs import WITH_SESSIONS
 from nexus_context.assistants.transcripts import (
     aider,
     chat_records,
+    copilot,
     gemini,
     openhands,
     pydantic_ai,
@@ -39,6 +40,7 @@ from nexus_context.disk import files
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.text import read_limits
 from nexus_context.text.read_limits import GZIP
+from nexus_context.text.visible import visible_line
 
 LIMIT = 64 << 20
 """Largest transcript, packed and unpacked, in bytes."""
@@ -49,6 +51,8 @@ READERS = (
     openhands.READER,
     swe_agent.READER,
     pydantic_ai.READER,
+    copilot.CHATS,
+    copilot.EVENTS,
     gemini.READER,
     responses.READER,
 )
@@ -62,7 +66,7 @@ _WRAPPERS = ("body", "request")
 _EXPECTED = (
     "Expected JSON lines or a list of messages (role and content), request bodies (messages), tau-bench "
     "records (traj), or a file of Claude Code, Claude's data export, Codex, opencode, aider, SWE-agent, "
-    "OpenHands, pydantic-ai, Gemini CLI, Gemini or OpenAI's Responses API."
+    "OpenHands, pydantic-ai, VS Code, Copilot CLI, Gemini CLI, Gemini or OpenAI's Responses API."
 )
 
 
@@ -124,7 +128,7 @@ def read_transcript(
             message = f"The file is not a transcript: line {line} is not JSON. {_EXPECTED}"
             problems = (Problem(path, _START, "transcript.other", Severity.ERROR, message=message),)
         if all(problem.severity is not Severity.ERROR for problem in problems):
-            message = "The file has no messages." if text.strip() else "The file is empty."
+            message = f"The file has no messages{_seen(parsed)}." if text.strip() else "The file is empty."
             empty = Problem(
                 path, _START, "transcript.empty", Severity.ERROR, message=f"{message} {_EXPECTED}"
             )
@@ -255,6 +259,14 @@ def _text(data: bytes, path: str, report: Report) -> str:
         if problem.code == "layer.encoding":
             report.add(problem.span, problem.code, problem.message)
     return decoded.text or ""
+
+
+def _seen(parsed: Sequence[Record]) -> str:
+    """The keys of the first objects that nobody understood."""
+    keys = dict.fromkeys(
+        str(key)[:40] for one in parsed[:20] if isinstance(one.value, dict) for key in one.value
+    )
+    return f", but objects with the keys {', '.join(map(visible_line, [*keys][:12]))}" if keys else ""
 
 
 def _is_other(text: str, parsed: Sequence[Record], problems: Sequence[Problem]) -> bool:

@@ -32,6 +32,8 @@ Format = Literal[
     "pydantic-ai",
     "openhands",
     "swe-agent",
+    "vscode-chat",
+    "copilot-cli",
     "opencode",
     "claude-web",
     "aider",

@@ -39,6 +39,8 @@ FORMATS = {
     "pydantic-ai": "messages of pydantic-ai",
     "openhands": "events of OpenHands",
     "swe-agent": "a trajectory of SWE-agent",
+    "vscode-chat": "a chat of VS Code",
+    "copilot-cli": "a session of Copilot CLI",
     "opencode": "a session of opencode",
     "claude-web": "Claude's data export",
     "aider": "a history of aider",

@@ -9,6 +9,7 @@ import pytest
 
 from nexus_context.assistants.claude_code.session_files import directory_name
 from nexus_context.assistants.claude_code.sub_agents import list_agents
+from nexus_context.assistants.importing import read_transcript
 from nexus_context.assistants.mirror import mirror_files
 from nexus_context.assistants.mirror.excerpts import peek_folder
 from nexus_context.assistants.mirror.transcript_files import file_at
@@ -481,8 +482,9 @@ def test_a_kept_fork_shares_the_turns_of_its_origin(tmp_path: Path) -> None:
     with closing(open_ledger(str(tmp_path / "ledger.db"))) as ledger:
         for _ in range(2):  # the second run finds nothing new
             mirror_files(ledger, str(tmp_path), {})
-        origin, fork = sorted(ledger.sessions(), key=lambda one: one.turns)
-        assert (origin.turns, fork.turns, fork.forked_from) == (1, 2, origin.name)
+        origin, fork = sorted(ledger.sessions(), key=lambda one: one.forked_from is not None)
+        assert fork.forked_from == origin.name
+        assert [len(list(ledger.turns(FOLDER, one.name))) for one in (origin, fork)] == [1, 2]
         assert len(ledger.pages.search("NARWHAL")) == 1
         assert first.session == origin.origin.id  # type: ignore[union-attr]
 
@@ -510,3 +512,49 @@ def test_a_kept_fork_of_codex_has_what_came_before_it(tmp_path: Path) -> None:
         texts = [text_of(each) for turn in ledger.turns(FOLDER, name) for each in turn.messages]
         assert texts == ["The NARWHAL plan.", "Yes.", "Another way.", "Yes.", "And on."]
         assert (len(sessions), len(ledger.pages.search("NARWHAL"))) == (2, 1)
+
+
+# ---------------------------------------------------------------- nothing understood is no success
+
+CHAT = {
+    "responderUsername": "GitHub Copilot",
+    "requests": [
+        {
+            "message": {"text": "Where is the gate?"},
+            "response": [{"kind": "progressTask"}, {"value": "Over there."}],
+            "modelId": "gpt-5",
+        }
+    ],
+}
+EVENTS = [
+    {"type": "session.start", "data": {"sessionId": "s1"}},
+    {"type": "user.message", "data": {"content": "Where is the gate?"}},
+    {
+        "type": "assistant.message",
+        "data": {
+            "content": "I look.",
+            "toolRequests": [{"toolCallId": "c1", "name": "grep", "arguments": {"pattern": "gate"}}],
+        },
+    },
+    {"type": "tool.execution_complete", "data": {"toolCallId": "c1", "result": {"content": "gate.py"}}},
+    {"type": "assistant.message", "data": {"content": "Over there."}},
+]
+
+
+@pytest.mark.parametrize(
+    ("records", "form", "texts"),
+    [
+        ([CHAT], "vscode-chat", ["Where is the gate?", "Over there."]),
+        (EVENTS, "copilot-cli", ["Where is the gate?", "I look.", "gate.py", "Over there."]),
+    ],
+)
+def test_chats_of_copilot_are_read(records: list[Record], form: str, texts: list[str]) -> None:
+    transcript = read_transcript(lines(records), "chat")
+    assert transcript.format == form
+    assert [text_of(each) for each in transcript.conversations[0].messages] == texts
+
+
+def test_a_file_that_nobody_understands_is_refused_with_its_keys() -> None:
+    transcript = read_transcript(lines([{"prompt_blocks": [], "quantum": 1}]), "chat")
+    assert transcript.format is None
+    assert "objects with the keys prompt_blocks, quantum" in transcript.problems[0].message
