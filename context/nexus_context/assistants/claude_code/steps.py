@@ -191,7 +191,7 @@ def _system(record: ClaudeCodeRecord) -> Iterator[Step]:
 
 def _numbers(version: Any) -> tuple[int, ...]:
     parts = version.split(".") if isinstance(version, str) else []
-    return tuple(int(part) for part in parts if part.isascii() and part.isdecimal())
+    return tuple(int(part) for part in parts if part.isascii() and part.isdecimal() and len(part) < 10)
 
 
 def _preserved(about: Mapping[str, Any]) -> frozenset[str]:

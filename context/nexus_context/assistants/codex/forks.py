@@ -42,6 +42,7 @@ def list_rollouts(directory: str, depth: int = DEEPEST) -> Iterator[str]:
             yield path
 
 
+@lru_cache(maxsize=500)
 def find_rollout(path: str, thread: str) -> str | None:
     """The rollout of a thread in the store that has another one."""
     for name in ("sessions", "archived_sessions"):
@@ -54,16 +55,13 @@ def find_rollout(path: str, thread: str) -> str | None:
     return None
 
 
+_bases: dict[tuple[str, str | None], ForkBase] = {}  # of forks with a request of their own: it stays
+
+
 def read_base(path: str, origin: str | None) -> ForkBase:
-    """What a fork has of its origin, whose file may be missing. OSError if the fork cannot be read."""
-    stamp = files.file_stamp(path)
-    if stamp is None:
-        raise FileNotFoundError(path)
-    return _read_base(path, origin, stamp)
-
-
-@lru_cache(maxsize=500)
-def _read_base(path: str, origin: str | None, _: tuple[int, ...]) -> ForkBase:
+    """What a fork has of its origin, whose file may be missing. OSError if one of them cannot be read."""
+    if (path, origin) in _bases:
+        return _bases[path, origin]
     known = (
         None if origin is None else {_key(sums) for record in _records(origin) if (sums := sums_of(record))}
     )
@@ -78,7 +76,8 @@ def _read_base(path: str, origin: str | None, _: tuple[int, ...]) -> ForkBase:
             continue
         if _key(sums) not in known if known is not None else at > made:
             used = field(record.payload, "info", "last_token_usage")
-            return ForkBase(counts, last or _less(sums, used), prompt)
+            _bases[path, origin] = ForkBase(counts, last or _less(sums, used), prompt)
+            return _bases[path, origin]
         counts, last, prompt = counts + 1, sums, None
     return ForkBase(counts, last, prompt)
 

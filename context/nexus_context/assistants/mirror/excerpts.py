@@ -178,7 +178,7 @@ def _folders(data: bytes, *, is_last: bool = False) -> list[str]:
     folders = []
     for text in dict.fromkeys(found[-1:] if is_last else found[:_MOST_FOLDERS]):
         with contextlib.suppress(msgspec.DecodeError):
-            folders.append(msgspec.json.decode(text, type=str))
+            folders.append(str(msgspec.json.decode(text)))
     return folders
 
 

@@ -77,7 +77,9 @@ class CacheSituation(msgspec.Struct):
             return "compaction", ""
         if request.miss is not None:
             known = next((cause for word, cause in STATED.items() if word in request.miss), None)
-            return known or "rewritten", "" if known and known != "model" else request.miss
+            if known in ("tools", "idle"):
+                return known, ""
+            return known or "rewritten", request.miss
         if request.model != last.model:
             return "model", f"{last.model} → {request.model}"
         if request.version and last.version and request.version != last.version:

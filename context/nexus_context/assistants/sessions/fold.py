@@ -24,7 +24,7 @@ from nexus_context.assistants.sessions.cache_misses import (
     lifetime_of,
     state_after_compaction,
 )
-from nexus_context.assistants.sessions.model import AssistantSession, Usage, sum_usages
+from nexus_context.assistants.sessions.model import AssistantSession, Usage, larger_window, sum_usages
 from nexus_context.assistants.sessions.prices import (
     RequestPrice,
     TokenPrices,
@@ -59,7 +59,6 @@ from nexus_context.assistants.sessions.steps import (
 from nexus_context.assistants.sessions.tool_costs import Tool, ToolCosts
 from nexus_context.assistants.sessions.window_parts import Part, WindowParts, estimate, rows
 from nexus_context.conversation.message import Message, Role, ToolCall
-from nexus_context.tokens.models import MILLION
 
 MOST_CHARACTERS = 8_000_000  # of messages that are kept
 LONGEST_TEXT = 40_000  # characters of one of them: names are sought at its ends
@@ -602,13 +601,6 @@ def largest_usage(first: Usage, second: Usage) -> Usage:
         cache_write=max(first.cache_write, second.cache_write),
         output=max(first.output, second.output),
     )
-
-
-def larger_window(size: int | None, sent: int) -> int | None:
-    """A size of the window that fits what was sent: the next one that there is."""
-    if size is None or sent <= size:
-        return size
-    return next((each for each in (MILLION, 2 * MILLION) if sent <= each), sent)
 
 
 def add_usage(first: Usage, second: Usage) -> Usage:

@@ -43,13 +43,20 @@ def sum_usages(usages: Iterable[Usage]) -> Usage:
 
 
 def subtract_usage(first: Usage, second: Usage) -> Usage:
-    """What the first usage has more."""
+    """What the first usage has more of each figure."""
     return Usage(
-        fresh=first.fresh - second.fresh,
-        cache_read=first.cache_read - second.cache_read,
-        cache_write=first.cache_write - second.cache_write,
-        output=first.output - second.output,
+        fresh=max(first.fresh - second.fresh, 0),
+        cache_read=max(first.cache_read - second.cache_read, 0),
+        cache_write=max(first.cache_write - second.cache_write, 0),
+        output=max(first.output - second.output, 0),
     )
+
+
+def larger_window(size: int | None, sent: int) -> int | None:
+    """A size of the window that fits what was sent: the next one that there is."""
+    if size is None or sent <= size:
+        return size
+    return next((each for each in (1_000_000, 2_000_000) if sent <= each), sent)
 
 
 class AssistantSession(msgspec.Struct, frozen=True, kw_only=True):

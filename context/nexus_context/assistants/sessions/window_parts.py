@@ -6,7 +6,7 @@
 2. A growth of less than half or more than twice the estimate has another reason (an edited context, texts
    that are not in the transcript): the estimates are taken, and the rest belongs to `system`.
 3. Of the first request, and of the first after a compaction, `system` is what the texts in it do not explain.
-   Later it grows no more than that: what the texts do not explain then is shared among them.
+   Later it is no more than that: what the texts do not explain then is not in the transcript.
 4. Texts that take more than all of the request are scaled down. The parts sum to the provider's figure.
 5. `system` is divided into the program's prompt and its tools where their texts are in the transcript.
 """
@@ -24,6 +24,7 @@ Part = tuple[Category, str, str | None]
 """Category, label, server."""
 SYSTEM: Part = ("system", "", None)
 EARLIER: Part = ("earlier", "", None)
+UNRECORDED: Part = ("earlier", "not in the transcript", None)
 
 
 class WindowParts:
@@ -61,29 +62,27 @@ class WindowParts:
         for part, tokens in new.items():
             self.tokens[part] = self.tokens.get(part, 0.0) + tokens
         rest: Part = EARLIER if self.is_partial else SYSTEM
+        self.tokens.pop(UNRECORDED, None)
         others = sum(tokens for part, tokens in self.tokens.items() if part != rest)
         if others > sent:
             scale = sent / others
             self.tokens = {part: tokens * scale for part, tokens in self.tokens.items() if part != rest}
             new = {part: tokens * scale for part, tokens in new.items()}
         else:
-            self.tokens[rest] = self._share_rest(rest, sent - others, others)
+            self._share_rest(rest, sent - others)
         self.sent = sent
         return new
 
-    def _share_rest(self, rest: Part, unexplained: float, others: float) -> float:
-        """What is the program's own of the tokens that no text explains; the others get what is more."""
-        if rest != SYSTEM:
-            return unexplained
-        if self._most_system is None:
-            self._most_system = unexplained
-        if unexplained <= self._most_system or not others:
-            return unexplained
-        scale = 1 + (unexplained - self._most_system) / others
-        for part in self.tokens:
-            if part != SYSTEM:
-                self.tokens[part] *= scale
-        return self._most_system
+    def _share_rest(self, rest: Part, unexplained: float) -> None:
+        """Divide what no text explains into the program's own and what is not in the transcript (rule 3)."""
+        if rest == SYSTEM:
+            if self._most_system is None:
+                self._most_system = unexplained
+            self.tokens[SYSTEM] = min(unexplained, self._most_system)
+            unexplained -= self.tokens[SYSTEM]
+            rest = UNRECORDED
+        if unexplained or rest in self.tokens:
+            self.tokens[rest] = unexplained
 
     def widen(self, sent: int) -> None:
         """The last request was larger than its first record said."""

@@ -7,8 +7,7 @@ import apsw
 import msgspec
 
 from nexus_context.assistants.programs import PROGRAMS, WITH_SESSIONS
-from nexus_context.assistants.sessions.fold import larger_window
-from nexus_context.assistants.sessions.model import AssistantSession, Place, SessionSource
+from nexus_context.assistants.sessions.model import AssistantSession, Place, SessionSource, larger_window
 from nexus_context.tokens.models import get_model_limits
 
 MOST_REMEMBERED = 50_000
