@@ -76,10 +76,10 @@ class CacheSituation(msgspec.Struct):
         if self.is_compacted:
             return "compaction", ""
         if request.miss is not None:
-            known = next((cause for word, cause in STATED.items() if word in request.miss), None)
-            if known in ("tools", "idle"):
-                return known, ""
-            return known or "rewritten", request.miss
+            causes = (cause for word, cause in STATED.items() if word in request.miss)
+            known: MissCause | None = next(causes, None)
+            stated: MissCause = known or "rewritten"
+            return stated, "" if known in ("tools", "idle") else request.miss
         if request.model != last.model:
             return "model", f"{last.model} → {request.model}"
         if request.version and last.version and request.version != last.version:
