@@ -39,7 +39,7 @@ class FollowedClaudeCode(FollowedFile[ClaudeCodeRecord]):
         self._directory = agents_directory(path)
         self._agent_files: dict[str, FollowedFile[ClaudeCodeRecord]] = {}
         self._unread_agents = 0
-        self._beside: tuple[str, ...] | None = None
+        self._beside: tuple[str, ...] = ()
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -85,7 +85,7 @@ class FollowedClaudeCode(FollowedFile[ClaudeCodeRecord]):
     def _find_agents(self) -> None:
         path = self._records.path
         version = self.fold.last.version if self.fold.last is not None else None
-        if self._beside is None or (version or "").startswith(EARLY):
+        if (version or "").startswith(EARLY):
             self._beside = tuple(_list_beside(path))
         listed = dict.fromkeys((*_list_agents(self._directory, DEEPEST), *self._beside))
         unfollowed = [each for each in listed if each not in self._agent_files]

@@ -240,6 +240,7 @@ def test_the_programs_own_caveat_stays(tmp_path: Path) -> None:
 
 def test_sub_agents_are_found_wherever_they_are(tmp_path: Path) -> None:
     claude = Claude(model=OPUS)
+    claude.version = "2.0.60"  # it had them beside the session
     path = claude.path(tmp_path)
     write(path, [claude.asks("Hi"), *claude.answers("A")])
     beside = path.parent
