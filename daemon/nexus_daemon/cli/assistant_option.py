@@ -1,15 +1,12 @@
 """The option `--for` of commands: another assistant instead of Nexus, and where it would run."""
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nexus_context.assistants.programs import PROGRAMS
-from nexus_context.folder.layers.walk import user_home
-from nexus_daemon.cli import invocation
 
 if TYPE_CHECKING:
-    from nexus_context.assistants.reading.model import Surroundings
+    pass
 
 ALL = "all"
 _WITH_FOR = {"command", "path", "assistant", "tokens", "source", "layers", "format", "turn"}

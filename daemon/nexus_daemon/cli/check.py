@@ -150,9 +150,7 @@ def _check_assistant(folder: Path, options: argparse.Namespace) -> int:
         return _wrong("--for does not go with --agent, which is about agents of Nexus.")
     if options.since is not None and options.budget is None:
         return _wrong("--since goes with --budget.")
-    checked = check_assistant.check_assistant(
-        folder, options.assistant, counted=options.budget is not None
-    )
+    checked = check_assistant.check_assistant(folder, options.assistant, counted=options.budget is not None)
     inputs = load_inputs()
     settings = read(folder, inputs if output.is_read_by_person() else workspace_inputs(inputs)).effective
     heard = without_silenced(

@@ -18,7 +18,7 @@ from nexus_context.assistants.views.changes import (
 )
 from nexus_context.text.visible import visible_line
 from nexus_daemon.cli import assistant_option, output
-from nexus_daemon.cli.assistant_option import ALL, surroundings_of
+from nexus_daemon.cli.assistant_option import ALL
 from nexus_daemon.cli.folder import absolute, folder_of
 from nexus_daemon.cli.surroundings import surroundings_of
 from nexus_daemon.cli.tables import LEAST_PATH, Column, print_columns
