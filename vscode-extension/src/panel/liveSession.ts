@@ -179,7 +179,10 @@ function costFacts({ session, costOrigin, tools }: AssistantSessionResult): Fact
   return [
     {
       label: "Cost",
-      text: session.costUsd === undefined ? "not known" : `${session.costAtLeast ? "at least " : ""}${dollars(session.costUsd)}${origin}`,
+      text:
+        session.costUsd === undefined
+          ? "not known"
+          : `${session.costAtLeast ? "at least " : ""}${dollars(session.costUsd)}${origin}`,
       ...(named.length ? { detail: [...named, ...rest].join(" · ") } : {}),
       tone: "plain",
     },

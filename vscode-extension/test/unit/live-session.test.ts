@@ -84,10 +84,11 @@ describe("the facts", () => {
 
   test("of the cost: whose figure it is, and which tools took it", () => {
     expect(facts().Cost).toMatchObject({
-      text: "$0.19, by the prices that Nexus knows",
+      text: "at least $0.19, by the prices that Nexus knows", // the request for a summary is not recorded
       detail: "Read $0.0052 (1 call) · tickets: find_ticket $0.0026 (1 call)",
     });
-    expect(facts({ costOrigin: "program" }).Cost?.text).toBe("$0.19");
+    const whole = { ...REPORT.session, costAtLeast: false };
+    expect(facts({ costOrigin: "program", session: whole }).Cost?.text).toBe("$0.19");
     const { costUsd: _, ...session } = REPORT.session;
     expect(facts({ session, tools: [] }).Cost).toBeUndefined();
   });

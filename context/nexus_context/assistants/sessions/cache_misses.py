@@ -76,10 +76,9 @@ class CacheSituation(msgspec.Struct):
         if self.is_compacted:
             return "compaction", ""
         if request.miss is not None:
-            causes = (cause for word, cause in STATED.items() if word in request.miss)
-            known: MissCause | None = next(causes, None)
-            stated: MissCause = known or "rewritten"
-            return stated, "" if known in ("tools", "idle") else request.miss
+            causes: list[MissCause] = [cause for word, cause in STATED.items() if word in request.miss]
+            stated = causes[0] if causes else "rewritten"
+            return stated, "" if stated in ("tools", "idle") else request.miss
         if request.model != last.model:
             return "model", f"{last.model} → {request.model}"
         if request.version and last.version and request.version != last.version:
