@@ -11,6 +11,7 @@ FILE_NAMES = {"config.json", "config.toml", "mcp.json"}
 NO_PROBLEMS = {
     "config.frames",
     "config.schema",  # modules
+    "assistant.message",  # a kind of record
     "assistant.required",
     "assistant.unknown-key",  # of findings, which become `assistant.no-effect`
 }

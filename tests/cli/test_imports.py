@@ -23,7 +23,8 @@ nexus_context.folder nexus_context.text nexus_context.tokens nexus_daemon nexus_
 nexus_daemon.agents.previews nexus_daemon.cli nexus_daemon.cli.assistant_option nexus_daemon.cli.check
 nexus_daemon.cli.check_agents nexus_daemon.cli.check_assistant nexus_daemon.cli.commands
 nexus_daemon.cli.folder nexus_daemon.cli.guard nexus_daemon.cli.invocation nexus_daemon.cli.output
-nexus_daemon.cli.parser nexus_daemon.process nexus_daemon.process.lazy nexus_daemon.process.lean_imports
+nexus_daemon.cli.parser nexus_daemon.cli.surroundings nexus_daemon.process nexus_daemon.process.lazy
+nexus_daemon.process.lean_imports
 nexus_daemon.process.version nexus_daemon.workspace nexus_daemon.workspace.agent_documents
 nexus_daemon.workspace.inputs
 """

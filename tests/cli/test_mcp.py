@@ -113,7 +113,6 @@ not read: ~/.claude/CLAUDE.md: Gemini CLI reads GEMINI.md, not CLAUDE.md.
 not read: AGENTS.md: Gemini CLI reads GEMINI.md, not AGENTS.md.
 not read: CLAUDE.md: Gemini CLI reads GEMINI.md, not CLAUDE.md.
 not read: sub/CLAUDE.md: Gemini CLI reads GEMINI.md, not CLAUDE.md.
-N problems: check_configuration lists them.
 """)
     assert shell.show("--for", "codex", path="sub") == snapshot("""\
 You read N tokens of files with every request in /home/work/sub (rules of Codex 0.169.0):

@@ -807,6 +807,7 @@ def test_secrets_in_sessions_of_assistants_are_masked(place: Place) -> None:
         "assistant": "claude-code",
         "id": "5e55",
         "folder": "/project",
+        "forkOf": None,
         "prompt": f"Use {'*' * 61} now",
         "model": "claude-sonnet-4-5",
         "version": "2.1.330",

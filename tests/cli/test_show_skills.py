@@ -71,5 +71,5 @@ Configuration Error: Problem in /home/a/.nexus3/skills/pdf/SKILL.md
 
 Fix the file and try again.
 
-1 error and 0 warnings in 6 files of 3 layers.
+1 error and 0 warnings in 5 files of 2 layers.
 """)

@@ -63,6 +63,7 @@ HERE: list[tuple[str, ...]] = [
     ("check", "a/sub", "--for", "all", "--level", "hint"),
     ("check", "a", "--for", "codex", "--format", "github", "--level", "hint"),
     ("check", "a/sub", "--for", "all", "--budget", "0"),
+    ("explain", "--folder", "a", "git push"),
     ("diff", "HEAD", "a"),
     ("diff", "HEAD", "r", "--format", "markdown"),
     ("tokens", "a/NEXUS.md", "a/../a/sub/AGENTS.md", "none"),

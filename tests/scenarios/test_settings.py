@@ -149,6 +149,7 @@ TOGETHER_WITH = {key: {"/provider/name": "openai"} for key in ("/provider/base_u
 """Other settings that a setting needs to have an effect."""
 NOT_HERE = {
     "/tools/defer": "tests/daemon/servers/test_deferred_tools.py",
+    "/check/ignore": "tests/cli/test_check_repository.py",
     "/daemon/idle_minutes": "tests/e2e/test_shared_daemon.py",
     "/$schema": "names the schema for the editor",
     "/compaction/reload_prompt": "tests/daemon/sessions/test_model_summarizer.py",

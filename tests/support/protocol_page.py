@@ -166,6 +166,7 @@ CODES = {
     "unknown-tool": "there is no such memory tool, or tool of a server; the message lists the existing ones",
     "unknown-turn": "the conversation has no such turn",
     "unreadable": "a file to count is missing, too large or not text",
+    "unreadable-script": "a script is no Bash that can be read, or too long",
     "unreadable-settings": "a settings file is too large to be read, so what it allows is not known",
 }
 

@@ -14,7 +14,9 @@ class ExplainParams(FolderParams, frozen=True, kw_only=True):
     # the call as a permission rule writes it: `Bash(npm test)`, `Read(.env)`, `mcp__notes__write`; anything
     # else is a command of Bash
     what: str
-    assistant: Annotated[str | None, NAMES] = None  # one assistant instead of all that are known for this
+    # one assistant instead of all that are known for this: `claude-code`, `codex`, `opencode`, `gemini`,
+    # `copilot` or `cursor`
+    assistant: Annotated[str | None, NAMES] = None
 
 
 class ExplainLink(Wire, frozen=True):
@@ -29,7 +31,8 @@ class ExplainLink(Wire, frozen=True):
 class ExplainAnswer(Sparse, frozen=True):
     """What one assistant does with the call."""
 
-    assistant: Annotated[str, NAMES]  # the assistant
+    # the assistant: `claude-code`, `codex`, `opencode`, `gemini`, `copilot` or `cursor`
+    assistant: Annotated[str, NAMES]
     version: str  # the version of it that was asked how it decides
     verdict: Annotated[str, VERDICTS]  # `allowed`, `asks` (the user is asked) or `denied`
     reason: str  # why, in a sentence

@@ -137,7 +137,7 @@ def test_the_layers_are_the_scopes(tmp_path: Path) -> None:
         assert files == [
             ("user", "CLAUDE.md", "loaded", None),
             ("project", "CLAUDE.md", "loaded", None),
-            ("rule", "src.md", "conditional", "Sent after a file that matches src/** is read."),
+            ("rule", "src.md", "conditional", "Sent after a file that matches src is read."),
             ("import", "style.md", "loaded", "Imported by CLAUDE.md."),
             ("skill", "SKILL.md", "conditional", called),
         ]

@@ -1380,7 +1380,7 @@ export interface PublishResult {
 
 /** What one assistant does with the call. */
 export interface ExplainAnswer {
-  /** the assistant */
+  /** the assistant: `claude-code`, `codex`, `opencode`, `gemini`, `copilot` or `cursor` */
   assistant: "claude-code" | "codex" | "opencode" | "gemini" | "copilot" | "cursor" | (string & {});
   /** the version of it that was asked how it decides */
   version: string;
@@ -1417,7 +1417,10 @@ export interface ExplainParams extends FolderParams {
    * command of Bash
    */
   what: string;
-  /** one assistant instead of all that are known for this */
+  /**
+   * one assistant instead of all that are known for this: `claude-code`, `codex`, `opencode`, `gemini`, `copilot` or
+   * `cursor`
+   */
   assistant?: "claude-code" | "codex" | "opencode" | "gemini" | "copilot" | "cursor" | (string & {});
 }
 

@@ -80,7 +80,14 @@ def codex_skills(
         "Quote values, and set each field once."
     )
     problems.extend(
-        Problem(path, Span(0, 3), "assistant.void", Severity.ERROR, message=message) for path in refused
+        Problem(
+            path,
+            Span(0, min(3, len(disk.text(path) or ""))),
+            "assistant.void",
+            Severity.ERROR,
+            message=message,
+        )
+        for path in refused
     )
     if parts:
         yield SentBlock("skills", "developer", tuple(parts), complete=False)

@@ -47,7 +47,8 @@ def skill_blocks(
                 reason = f"`permission.skill` denies {name}."
             if fields is None or not (isinstance(name, str) and isinstance(description, str)):
                 message = f"opencode does not list this skill: {reason}"
-                problems.append(Problem(path, Span(0, 3), "assistant.void", Severity.ERROR, message=message))
+                span = Span(0, min(3, len(disk.text(path) or "")))
+                problems.append(Problem(path, span, "assistant.void", Severity.ERROR, message=message))
             if reason is not None:
                 ignored.append(IgnoredFile(path, reason))
                 continue
