@@ -68,6 +68,15 @@ def test_json_is_the_result_of_the_request(tree: Fixture, capsys: pytest.Capture
     assert {link["value"] for link in shadowed} == {"allow Bash(npm run *)", "allow Bash(rm *)"}
 
 
+def test_a_file_that_counts_for_nothing_is_named(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
+    Path(tree.path("/home/a/.claude/settings.json")).write_text(
+        '{"permissions": {"deny": ["Read(.env)"]}, "model": 5}'
+    )
+    verdict, note = explained(tree, capsys, "Read(.env)").splitlines()
+    assert verdict.startswith("allowed ")
+    assert note.startswith("Nothing of ") and note.endswith("settings.json counts: `nexus check` says why.")
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [

@@ -15,14 +15,14 @@ from nexus_daemon.lsp import convert
 if TYPE_CHECKING:
     from nexus_daemon.windows.connection import Connection
 
-READ_NOTE = (
-    "A deny of reading stops the commands that are known to read files. It does not stop programs and "
-    "scripts, `grep -r` in a directory above, or a name that a pattern of the shell stands for."
-)
-DENY_NOTE = (
-    "A deny of a command does not stop what runs it by itself: a script, `find -exec`, `eval`, or other "
-    "spellings of its options."
-)
+VOID = "assistant.void"
+NOT_STOPPED = {
+    "Read": "A deny of reading stops the commands that are known to read files. It does not stop programs "
+    "and scripts, `grep -r` in a directory above, or a name that a pattern of the shell stands for.",
+    "Bash": "A deny of a command does not stop what runs it by itself: a script, `find -exec`, `eval`, or "
+    "other spellings of its options.",
+}
+"""What a rule that denies does not stop, by its tool."""
 
 
 async def explain(client: "Connection", params: protocol.ExplainParams) -> protocol.ExplainResult:
@@ -60,16 +60,21 @@ def build_answers(explanation: Explanation, disk: Disk, encoding: str) -> Iterat
             reason=decision.reason,
             chain=chain,
             part=decision.part,
-            note=_note(decision),
+            note=_note(explanation, decision),
         )
 
 
-def _note(decision: Decision) -> str | None:
-    """What a rule that denies does not stop."""
+def _note(explanation: Explanation, decision: Decision) -> str | None:
+    """Which settings do not count, and what a rule that denies does not stop."""
+    settings = {file.path for file in explanation.settings.files}
+    voided = [
+        each.path for each in explanation.settings.problems if each.code == VOID and each.path in settings
+    ]
+    notes = [f"Nothing of {path} counts: `nexus check` says why." for path in dict.fromkeys(voided)]
     rule = decision.rule
-    if rule is None or decision.outcome != "denied" or not decision.is_offered:
-        return None
-    return {"Read": READ_NOTE, "Bash": DENY_NOTE}.get(rule.tool)
+    if rule is not None and decision.outcome == "denied" and decision.is_offered:
+        notes += [text for tool, text in NOT_STOPPED.items() if tool == rule.tool]
+    return " ".join(notes) or None
 
 
 def _link(rule: PermissionRule, disk: Disk, encoding: str, *, wins: bool) -> protocol.ExplainLink:
