@@ -201,6 +201,8 @@ def _files(settings: PermissionSettings, script: ShellScript, index: int) -> lis
 def _access(settings: PermissionSettings, word: ShellWord, directory: str | None, *, writes: bool) -> _Access:
     if word.text is None or directory is None:
         return _Access(writes, None)
+    if os.pardir in word.text.lstrip("./").split("/"):
+        return _Access(writes, None)  # the program does not resolve it
     text = os.path.dirname(_PATTERN.split(word.text)[0] + "x") if word.is_glob else word.text
     if word.raw.startswith("~"):
         return _Access(writes, absolute_path(text, directory, settings.user_home), word.is_glob)
@@ -354,7 +356,7 @@ def _dangerous(words: list[ShellWord]) -> bool:
     """Whether a command does more than its rule says: `find -delete`."""
     names = [word.text or "" for word in words]
     return names[:1] == ["find"] and not re.fullmatch(
-        _table()["readOnly"]["find"], " ".join(names[1:]), re.DOTALL
+        _table()["whole"]["find"], " ".join(names[1:]), re.DOTALL
     )
 
 
@@ -362,19 +364,30 @@ def _only_reads(command: ShellCommand, script: ShellScript) -> bool:
     """Whether a command needs no approval."""
     if not command.words:
         return True
-    if command.assignments or "substitution" in script.constructs:
-        return False
+    harmless = _table()["harmlessVariables"]
+    is_odd = any(name not in harmless or value.text is None for name, value in command.assignments)
     words = _peeled(command.words, _table()["readOnlyWrappers"])
     name = words[0].text
-    if name == "cd":
-        return len(words) == 2
-    if name in ("[[", "["):
-        return True
-    arguments = _table()["readOnly"].get(name)
-    if arguments is None or any(word.text is None for word in words) or words[0].raw != name:
+    if name == "[[" or (name == "[" and len(words) > 1):
+        return not is_odd
+    if is_odd or "substitution" in script.constructs or any(word.text is None for word in words):
         return False
-    given = " ".join(word.text or "" for word in words[1:])
-    return re.fullmatch(arguments, given, re.DOTALL) is not None
+    texts = [word.text or "" for word in words[1:]]
+    is_escaped = _ESCAPED.search(command.raw.replace("\\\n", "")) is not None and name != "find"
+    if is_escaped or any("$(" in text or "`" in text for text in texts):
+        return False
+    return _needs_no_approval(name, texts)
+
+
+def _needs_no_approval(name: str | None, arguments: list[str]) -> bool:
+    """Whether a command with these arguments was seen to need none."""
+    if name == "cd":
+        return len(arguments) == 1
+    whole, options = _table()["whole"].get(name), _table()["readOnly"].get(name)
+    if whole is not None:
+        return re.fullmatch(whole, " ".join(arguments), re.DOTALL) is not None
+    given = [each for each in arguments if each.startswith("-") and each != "-"]
+    return options is not None and all(re.fullmatch(options, each) for each in given)
 
 
 def _peeled(words: Iterable[ShellWord], wrappers: Iterable[str], *, once: bool = False) -> list[ShellWord]:
