@@ -102,10 +102,10 @@ def test_no_call_is_too_odd(tmp_path: Path, tool: str, value: str) -> None:
     assert decide(settings, ExplainedCall(tool, inputs)).outcome in ("asks", "allowed", "denied")
 
 
-def test_a_call_of_ten_thousand_words_is_read(tmp_path: Path) -> None:
+def test_a_call_of_ten_thousand_words_is_asked_about(tmp_path: Path) -> None:
     command = " ".join(["touch", *(f"f{index}" for index in range(10_000))])
-    assert permitted(tmp_path, command, allow=["Bash(touch:*)"]).outcome == "allowed"
-    assert permitted(tmp_path / "b", f"{command} ../x", allow=["Bash(touch:*)"]).outcome == "asks"
+    assert permitted(tmp_path, command, allow=["Bash(touch:*)"]).outcome == "asks"
+    assert permitted(tmp_path / "b", command[:10_000], allow=["Bash(touch:*)"]).outcome == "allowed"
 
 
 @pytest.mark.skipif(os.name == "nt", reason="its paths have no such links")

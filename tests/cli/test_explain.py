@@ -50,7 +50,7 @@ def test_a_call_has_its_verdict_its_rule_and_what_that_does_not_stop(
 def test_each_command_of_a_script_is_explained(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
     lines = explained(tree, capsys, "--file", tree.path("/home/a/deploy.sh")).splitlines()
     verdicts = [line for line in lines if line.startswith(("allowed", "asks", "denied"))]
-    assert verdicts == ["allowed  npm run build", "asks     git push", "denied   rm -rf dist"]
+    assert verdicts == ["asks     npm run build && git push", "denied   rm -rf dist"]
 
 
 def test_json_is_the_result_of_the_request(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:

@@ -27,7 +27,6 @@ from nexus_context.assistants.claude_code.permission_rules import (
 from nexus_context.assistants.permissions.decision import Decision, PermissionRule, RuleKind
 from nexus_context.assistants.permissions.shell import (
     Construct,
-    Redirection,
     ShellCommand,
     ShellScript,
     ShellWord,
@@ -37,12 +36,18 @@ from nexus_context.disk.files import read_text
 
 COMMANDS = Path(__file__).with_name("bash_commands.json")
 _OPAQUE: tuple[Construct, ...] = (
-    *("subshell", "group", "for", "case", "function", "background", "braces", "heredoc"),
+    *("subshell", "group", "for", "case", "function", "background", "braces", "heredoc", "array"),
 )
 _NEVER = ("eval", ".", "source", "exec")  # whatever a rule allows
 _NOWHERE = ("/dev/null", "/dev/stdout", "/dev/stderr")
 _ESCAPED = re.compile(r"\\[\s`]")
 _PATTERN = re.compile(r"[*?\[]")
+_TEST = re.compile(r"(?:\[{1,2}|test) -[a-uw-z] [\w./-]+(?: \]{1,2})?")
+_DISTRUSTED = re.compile(r"\$['\"\[{]|[\u00a0\u2028\u2029\u200b]|(?:^|\s)[=~][\w+-]|\n\s*#|[^\s\\]\\\n")
+"""Text that the program does not trust itself to read."""
+NO_TEXT = "(?!)"  # a pattern that matches nothing
+MOST_WRAPPERS = 16
+"""Of a command with more before it, no rule is looked for behind them."""
 
 
 class _Access(NamedTuple):
@@ -70,9 +75,16 @@ class _Objection(NamedTuple):
 def decide_script(settings: PermissionSettings, text: str) -> Decision:
     """The decision on a script, before the mode has its say."""
     script = read_script(text, {"HOME": settings.user_home})
+    directories = list(_directories(settings, script))
     used = [
-        *(_CommandFiles(command, _files(settings, script, at)) for at, command in enumerate(script.commands)),
-        *(_CommandFiles(None, [_redirected(settings, each, script)]) for each in script.redirections),
+        *(
+            _CommandFiles(command, _files(settings, command, directory))
+            for command, directory in zip(script.commands, directories, strict=False)
+        ),
+        *(
+            _CommandFiles(None, [_access(settings, each.target, directories[-1], writes=each.writes)])
+            for each in script.redirections
+        ),
     ]
     allowing = tuple(rule for rule in settings.rules["allow"] if rule.tool == "Bash")
     stopped = _stopping(settings, "deny", script, text)
@@ -90,13 +102,13 @@ def decide_script(settings: PermissionSettings, text: str) -> Decision:
     if stopped is not None:
         rule, part = stopped
         return Decision("asks", f"`{rule.text}` asks about `{part}`.", rule, allowing, part=part)
-    for inner in filter(None, map(_inner_script, script.commands)):
+    for inner in (each for command in script.commands for each in _inner_scripts(command)):
         if _stopping(settings, "deny", read_script(inner, {}), inner) is not None:
             return Decision("asks", "A shell would run a command that a rule denies.", part=inner)
     whole = next((rule for rule in allowing if rule.pattern is None), None)
     if whole is not None:
-        return Decision("allowed", f"`{whole.text}` allows every command.", whole)
-    objection = next(_objections(settings, script, used), None)
+        return _decide_whole(settings, script, used, whole)
+    objection = next(_objections(settings, script, used, text), None)
     if objection is not None:
         return Decision("asks", objection.reason, part=objection.part)
     rules = [rule for each in script.commands for rule in _allowing(settings, each)]
@@ -129,26 +141,28 @@ def _denied_forms(command: ShellCommand) -> Iterator[str]:
     yield command.raw
     words = [word.raw if word.text is None else word.text for word in command.words]
     yield " ".join(words)
-    while words:
-        wrapper = os.path.basename(words[0])
-        yield " ".join((wrapper, *words[1:]))
-        if wrapper not in _table()["lookedThroughToDeny"]:
+    for behind in _commands_behind(words):
+        yield " ".join((os.path.basename(behind[0]), *behind[1:]))
+
+
+def _commands_behind(words: list[str]) -> Iterator[list[str]]:
+    """A command, and each that its wrappers may run: which of their words are options is not known."""
+    waiting = [words] if words else []
+    for _ in range(MOST_WRAPPERS):
+        if not waiting:
             return
-        words = _behind(wrapper, words[1:])
-
-
-def _behind(wrapper: str, words: list[str]) -> list[str]:
-    """The command that a wrapper runs, for a deny: its options are guessed at."""
-    at = 0
-    takes_value = ("-u", "-g", "-k", "-s") if wrapper in ("sudo", "doas", "timeout") else ()
-    while at < len(words) and (
-        words[at].startswith("-") or ("=" in words[at] and wrapper in ("env", "sudo"))
-    ):
-        at += 2 if words[at] in takes_value else 1
-    takes_number = wrapper == "timeout" or (wrapper in ("nice", "ionice") and words[at : at + 1] != [])
-    if takes_number and at < len(words) and words[at][:1].isdigit():
-        at += 1
-    return words[at:] if wrapper != "xargs" or at == 0 else []
+        found = waiting.pop()
+        yield found
+        wrapper = os.path.basename(found[0])
+        if wrapper not in _table()["lookedThroughToDeny"]:
+            continue
+        for at, word in enumerate(found[1:], start=1):
+            is_option = word.startswith("-")
+            if not is_option:
+                waiting.append(found[at:])
+            is_value = found[at - 1].startswith("-") or "=" in word or word[:1].isdigit()
+            if wrapper == "xargs" or not (is_option or is_value or (wrapper == "flock" and at == 1)):
+                break
 
 
 def covers_command(pattern: str, text: str) -> bool:
@@ -161,31 +175,33 @@ def covers_command(pattern: str, text: str) -> bool:
     return text == pattern if "*" not in pattern else wildcard(pattern).fullmatch(text) is not None
 
 
-def _inner_script(command: ShellCommand) -> str | None:
-    """The script that a command hands to a shell."""
-    texts = [word.text for word in command.words]
-    is_shell = command.name in _table()["shells"] and len(texts) > 2 and texts[1] == "-c"
-    return texts[2] if is_shell else None
+def _inner_scripts(command: ShellCommand) -> Iterator[str]:
+    """The scripts that a command may hand to a shell."""
+    words = [word.text or "" for word in command.words]
+    for name, *arguments in _commands_behind(words):
+        if os.path.basename(name) in _table()["shells"]:
+            at = next((at for at, each in enumerate(arguments) if re.fullmatch(r"-\w*c\w*", each)), None)
+            yield from arguments[at + 1 :][:1] if at is not None else ()
 
 
 # ---------------------------------------------------------------- files
 
 
-def _files(settings: PermissionSettings, script: ShellScript, index: int) -> list[_Access]:
-    """The files that a command reads and writes, as far as the program looks for them."""
+def _files(settings: PermissionSettings, command: ShellCommand, directory: str | None) -> list[_Access]:
+    """The files that a command in a directory reads and writes, as far as the program looks for them."""
     table = _table()
-    words = _peeled(script.commands[index].words, table["lookedThroughToDeny"])
+    words = _peeled(command.words, table["lookedThroughToDeny"])
     name = words[0].text if words else None
     if name is None:
         return []
     arguments = [word for word in words[1:] if not word.raw.startswith("-") or word.raw == "-"]
-    directory = _directory(settings, script, index)
     reads: list[ShellWord] = []
     writes: list[ShellWord] = []
     if name == "git" and arguments and arguments[0].text == "diff":
         reads = arguments[1:]
     if name in table["reads"]:
-        reads = arguments[table["reads"][name] :]
+        has_patterns = name == "grep" and any(word.raw.startswith("-f") for word in words)
+        reads = arguments[0 if has_patterns else table["reads"][name] :]
     if name in table["writes"]:
         writes = arguments
     if name in ("cp", "mv") and len(arguments) > 1:
@@ -204,30 +220,47 @@ def _access(settings: PermissionSettings, word: ShellWord, directory: str | None
     if os.pardir in word.text.lstrip("./").split("/"):
         return _Access(writes, None)  # the program does not resolve it
     text = os.path.dirname(_PATTERN.split(word.text)[0] + "x") if word.is_glob else word.text
+    if word.raw.startswith("~") and not re.match(r"~(?:/|\Z)", word.raw):
+        return _Access(writes, None)
     if word.raw.startswith("~"):
         return _Access(writes, absolute_path(text, directory, settings.user_home), word.is_glob)
     return _Access(writes, os.path.normpath(os.path.join(directory, text)), word.is_glob)
 
 
-def _redirected(settings: PermissionSettings, redirection: Redirection, script: ShellScript) -> _Access:
-    directory = _directory(settings, script, len(script.commands))
-    return _access(settings, redirection.target, directory, writes=redirection.writes)
-
-
-def _directory(settings: PermissionSettings, script: ShellScript, index: int) -> str | None:
-    """Where a command of a script runs; None if only the shell knows."""
-    directory = settings.folder
-    for command in script.commands[:index]:
-        if command.name == "cd":
+def _directories(settings: PermissionSettings, script: ShellScript) -> Iterator[str | None]:
+    """Where each command of a script runs, and what comes after the last; None if only the shell knows."""
+    directory: str | None = settings.folder
+    for command in script.commands:
+        yield directory
+        if command.name == "cd" and directory is not None:
             target = command.words[1].text if len(command.words) > 1 else settings.user_home
-            if target is None:
-                return None
-            directory = absolute_path(target, directory, settings.user_home)
-    return directory
+            directory = None if target is None else absolute_path(target, directory, settings.user_home)
+    yield directory
+
+
+def _decide_whole(
+    settings: PermissionSettings, script: ShellScript, used: list[_CommandFiles], rule: PermissionRule
+) -> Decision:
+    """The decision under a rule that allows all of Bash."""
+    if script.is_broken:
+        return Decision("asks", "The script cannot be read.")
+    written = [access.path for _, files in used for access in files if access.writes]
+    if any(path is not None and _is_guarded(settings, path) for path in written):
+        return Decision("asks", "Claude Code asks about a file that it writes or removes.")
+    return Decision("allowed", f"`{rule.text}` allows every command.", rule)
+
+
+def _is_guarded(settings: PermissionSettings, path: str) -> bool:
+    """Whether a file is asked about whatever allows it: a protected one, the folder, or what it is in."""
+    return (
+        path == settings.user_home
+        or is_protected(path)
+        or f"{settings.folder}{os.sep}".startswith(path.rstrip(os.sep) + os.sep)
+    )
 
 
 def _denying(settings: PermissionSettings, access: _Access) -> list[PermissionRule]:
-    if access.path is None or access.is_glob:
+    if access.path is None:
         return []
     return settings.covering("deny", "Edit" if access.writes else "Read", access.path)
 
@@ -236,11 +269,13 @@ def _denying(settings: PermissionSettings, access: _Access) -> list[PermissionRu
 
 
 def _objections(
-    settings: PermissionSettings, script: ShellScript, used: list[_CommandFiles]
+    settings: PermissionSettings, script: ShellScript, used: list[_CommandFiles], text: str
 ) -> Iterator[_Objection]:
     """Why a script that no rule stops is asked about."""
-    if script.is_broken:
-        yield _Objection("The script cannot be read.")
+    if script.is_broken or _DISTRUSTED.search(text):
+        yield _Objection("The script cannot be read for sure.")
+    if any(name == "PATH" for name in script.assigned) or len(script.assigned) > 1:
+        yield _Objection("It sets variables.")
     for construct in _OPAQUE:
         if construct in script.constructs:
             yield _Objection(f"Claude Code does not look into it: {construct}.")
@@ -270,12 +305,17 @@ def _command_objections(
     for access in files:
         if access.path is None or (access.writes and access.is_glob):
             yield _Objection("Only the shell knows which files it uses.", part)
-        elif access.writes and is_protected(access.path):
+        elif access.writes and _is_guarded(settings, access.path):
             yield _Objection("Claude Code asks about this file, whatever allows it.", part)
         elif not settings.holds(access.path) and not _may_use(settings, access):
             yield _Objection("It uses files outside of the folder.", part)
     is_read = _only_reads(command, script)
-    is_edit = settings.mode == "acceptEdits" and command.name in _table()["edits"] and not command.assignments
+    edit: str = _table()["edits"].get(command.name, NO_TEXT)
+    is_edit = settings.mode == "acceptEdits" and not command.assignments
+    given = " ".join(
+        word.raw for word in command.words[1:] if word.raw.startswith("-") or command.name == "sed"
+    )
+    is_edit = is_edit and re.fullmatch(edit, given) is not None and _ESCAPED.search(part) is None
     if not is_read and not is_edit and not _allowing(settings, command):
         yield _Objection(f"No rule allows `{part}`.", part)
 
@@ -283,11 +323,8 @@ def _command_objections(
 def _may_use(settings: PermissionSettings, access: _Access) -> bool:
     """Whether a rule allows a file outside of the folder."""
     tools = ("Edit",) if access.writes else ("Read", "Edit")
-    whole = any(rule.pattern is None for rule in settings.matching("allow", "Read"))
     path = access.path or ""
-    return (whole and not access.writes) or any(
-        settings.covering("allow", tool, path, is_linked=False) for tool in tools
-    )
+    return any(settings.covering("allow", tool, path, is_linked=False) for tool in tools)
 
 
 def _redirection_objections(
@@ -328,13 +365,13 @@ def _allowing(settings: PermissionSettings, command: ShellCommand) -> list[Permi
     is_declaration = command.name in ("export", "declare", "local", "readonly")
     harmless = _table()["harmlessVariables"]
     is_odd = any(name not in harmless or value.text is None for name, value in command.assignments)
-    if command.name in _NEVER or (is_odd and not is_declaration) or _dangerous(words):
+    if not words or command.name in _NEVER or (is_odd and not is_declaration) or _dangerous(words):
         return []
     if _ESCAPED.search(command.raw.replace("\\\n", "")):
         return []
     rules = [rule for rule in settings.matching("allow", "Bash") if rule.pattern is not None]
     texts = [command.raw]
-    while words:
+    for _ in range(MOST_WRAPPERS):
         name = words[0].raw if words[0].text is None else words[0].text
         texts.append(" ".join((name, *(word.raw for word in words[1:]))))
         behind = _peeled(words, _table()["lookedThrough"], once=True)
@@ -366,10 +403,10 @@ def _only_reads(command: ShellCommand, script: ShellScript) -> bool:
         return True
     harmless = _table()["harmlessVariables"]
     is_odd = any(name not in harmless or value.text is None for name, value in command.assignments)
-    words = _peeled(command.words, _table()["readOnlyWrappers"])
+    words = _peeled(command.words, _table()["readOnlyWrappers"], once=True)
     name = words[0].text
-    if name == "[[" or (name == "[" and len(words) > 1):
-        return not is_odd
+    if name in ("[", "[[", "test"):
+        return not is_odd and _TEST.fullmatch(command.raw) is not None
     if is_odd or "substitution" in script.constructs or any(word.text is None for word in words):
         return False
     texts = [word.text or "" for word in words[1:]]
@@ -393,7 +430,9 @@ def _needs_no_approval(name: str | None, arguments: list[str]) -> bool:
 def _peeled(words: Iterable[ShellWord], wrappers: Iterable[str], *, once: bool = False) -> list[ShellWord]:
     """The words behind wrappers of a command; as they are, if there is none, or its options are odd."""
     left = list(words)
-    while left and os.path.basename(left[0].text or "") in wrappers:
+    for _ in range(MOST_WRAPPERS):
+        if not left or os.path.basename(left[0].text or "") not in wrappers:
+            break
         texts = [word.text or word.raw for word in left[1:]]
         count = _options_of(os.path.basename(left[0].text or ""), texts)
         if count is None or count >= len(texts):

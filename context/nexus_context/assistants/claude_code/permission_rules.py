@@ -27,9 +27,12 @@ KINDS: tuple[RuleKind, ...] = ("deny", "ask", "allow")
 _RULE = re.compile(r"([^()]+)(?:\((.*)\))?", re.DOTALL)
 _ALIASES = {"Task": "Agent"}
 _PROTECTED = re.compile(
-    r"(?:.*/)?\.(?:(?:git|claude|vscode|idea|husky)(?:/.*)?"
-    r"|mcp\.json|bashrc|bash_profile|zshrc|zprofile|profile|gitconfig|gitmodules|npmrc)",
-    re.DOTALL,
+    r"(?:.*/)?(?:\.(?:git|claude|vscode|idea|husky|cargo|devcontainer|mvn|config/git)(?:[. ]*|::\$DATA)"
+    r"(?:/.*)?"
+    r"|\.(?:mcp\.json|claude\.json|bashrc|bash_profile|bash_login|bash_aliases|z(?:shrc|profile|shenv|login|logout)"
+    r"|profile|gitconfig|gitmodules|npmrc|yarnrc(?:\.yml)?|envrc|ripgreprc|bunfig\.toml|pre-commit-config\.yaml)"
+    r"|bunfig\.toml|lefthook\.yml|pyrightconfig\.json|[^/]*~\d.*|[^/]*[. ])",
+    re.DOTALL | re.IGNORECASE,
 )
 
 
@@ -189,7 +192,10 @@ def _ignore_pattern(pattern: str) -> re.Pattern[str]:
         text += f"{slash}(?>(?:[^/]+/)*?{run}(?![^/]))/?"
     if not text:
         text = ".*"
-    return re.compile(f"{text}(?:(?<=/)|(?![^/]).*)\\Z", re.DOTALL | re.IGNORECASE)
+    try:
+        return re.compile(f"{text}(?:(?<=/)|(?![^/]).*)\\Z", re.DOTALL | re.IGNORECASE)
+    except re.error:
+        return re.compile(r"(?!)")  # the program leaves such a rule out
 
 
 def _segment(segment: str) -> str:

@@ -10,6 +10,7 @@
 5. Of a tool that was not tried, nothing is known. The decision says so, and that it asks.
 """
 
+import os
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
@@ -56,7 +57,8 @@ PERMISSIONS: PermissionReader = ClaudeCodePermissions()
 
 def decide(settings: PermissionSettings, call: ExplainedCall) -> Decision:
     """The decision on a call."""
-    tool = call.tool
+    inputs = {name: _plain(str(value)) for name, value in call.inputs.items()}
+    call, tool = replace(call, inputs=inputs), call.tool
     removing = next((rule for rule in settings.matching("deny", tool) if rule.pattern is None), None)
     if removing is not None:
         return Decision(
@@ -77,6 +79,11 @@ def decide(settings: PermissionSettings, call: ExplainedCall) -> Decision:
     else:
         decision = _decide_other(settings, call)
     return _by_mode(settings, decision)
+
+
+def _plain(text: str) -> str:
+    """A text without what no path and no command has."""
+    return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
 
 
 def _path(settings: PermissionSettings, call: ExplainedCall, name: str) -> str:
@@ -104,10 +111,15 @@ def _decide_write(settings: PermissionSettings, tool: str, path: str) -> Decisio
     asking, allowing = (
         [
             *(rule for rule in settings.rules[kind] if rule.tool == tool and rule.pattern is None),
-            *settings.covering(kind, "Edit", path),
+            *settings.covering(kind, "Edit", path if kind == "ask" else settings.real_path(path)),
         ]
         for kind in KINDS[1:]
     )
+    leads_out = tool == "Write" and not settings.holds(path) and path.startswith(settings.folder + os.sep)
+    if leads_out and not any(rule.pattern is not None for rule in allowing):
+        return Decision("asks", "A link leads out of the folder.", shadowed=tuple(allowing))
+    if settings.mode == "plan":
+        allowing = []
     if denying or asking:
         return _ruled(denying, asking, allowing)
     if is_protected(path) or is_protected(settings.real_path(path)):
@@ -122,7 +134,7 @@ def _decide_other(settings: PermissionSettings, call: ExplainedCall) -> Decision
     denying, asking, allowing = (
         [rule for rule in settings.matching(kind, call.tool) if _covers_call(rule, call)] for kind in KINDS
     )
-    host = urlsplit(str(call.inputs.get("url", ""))).hostname
+    host = _host(call)
     if call.tool == "Skill":
         asking = []  # it does not ask, whatever the rule says
     if denying or asking or allowing:
@@ -136,13 +148,21 @@ def _decide_other(settings: PermissionSettings, call: ExplainedCall) -> Decision
     return Decision("asks", f"It is not known what Claude Code does with a tool {call.tool}.")
 
 
+def _host(call: ExplainedCall) -> str:
+    try:
+        return urlsplit(str(call.inputs.get("url", "")).replace("\\", "/")).hostname or ""
+    except ValueError:
+        return ""
+
+
 def _covers_call(rule: PermissionRule, call: ExplainedCall) -> bool:
     if rule.pattern is None:
         return True
     if call.tool == "WebFetch":
-        host = urlsplit(str(call.inputs.get("url", ""))).hostname or ""
-        domain = rule.pattern.removeprefix("domain:")
-        return domain != rule.pattern and wildcard(domain.lower()).fullmatch(host) is not None
+        domain = rule.pattern.removeprefix("domain:").lower()
+        if domain == rule.pattern.lower() or "*" in domain.removeprefix("*"):
+            return False
+        return wildcard(domain).fullmatch(_host(call)) is not None
     subject = _SUBJECTS.get(call.tool)
     return subject is not None and call.inputs.get(subject) == rule.pattern
 

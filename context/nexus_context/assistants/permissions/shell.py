@@ -16,11 +16,11 @@ import tree_sitter_bash
 from tree_sitter import Language, Node, Parser
 
 Construct = Literal[
-    "substitution", "subshell", "group", "for", "case", "function", "background", "heredoc", "braces"
+    "substitution", "subshell", "group", "for", "case", "function", "background", "heredoc", "braces", "array"
 ]
 """What a command stands in, or a script contains, that makes it more than a list of commands."""
 
-MOST_BYTES = 100_000
+MOST_BYTES = 20_000
 _CONSTRUCTS: dict[str, Construct] = {
     "command_substitution": "substitution",
     "process_substitution": "substitution",
@@ -32,6 +32,8 @@ _CONSTRUCTS: dict[str, Construct] = {
     "function_definition": "function",
     "heredoc_redirect": "heredoc",
     "brace_expression": "braces",
+    "array": "array",
+    "subscript": "array",
 }
 _COMMANDS = ("command", "declaration_command", "unset_command", "test_command")
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
@@ -77,11 +79,16 @@ class ShellCommand(msgspec.Struct, frozen=True):
 
 
 class ShellScript(msgspec.Struct, frozen=True):
-    """The commands of a script in their order, its redirections, and the constructs in it."""
+    """The commands of a script in their order, its redirections, and the constructs in it.
+
+    `assigned` are the variables that it sets, `statements` the texts of what stands in it at the top.
+    """
 
     commands: tuple[ShellCommand, ...] = ()
     redirections: tuple[Redirection, ...] = ()
     constructs: frozenset[Construct] = frozenset()
+    assigned: tuple[str, ...] = ()
+    statements: tuple[str, ...] = ()
     is_broken: bool = False
 
 
@@ -97,6 +104,8 @@ def read_script(text: str, variables: Mapping[str, str]) -> ShellScript:
         tuple(reader.commands),
         tuple(reader.redirections),
         frozenset(reader.constructs),
+        assigned=tuple(reader.names),
+        statements=tuple(_text(each) for each in root.named_children if each.type != "comment"),
         is_broken=root.has_error,
     )
 
@@ -115,6 +124,7 @@ class _Reader:
         self.constructs: set[Construct] = set()
         self._variables = variables
         self._assigned: dict[str, str] = {}
+        self.names: list[str] = []
 
     def read(self, root: Node, inside: frozenset[Construct]) -> None:
         """Read a node and all below it; a stack, since scripts nest deeper than Python."""
@@ -155,6 +165,7 @@ class _Reader:
 
     def _assign(self, node: Node) -> None:
         name, word = self._assignment(node)
+        self.names.append(name)
         if word.text is None:
             self._assigned.pop(name, None)
         else:
@@ -175,7 +186,7 @@ class _Reader:
         if bare.type in ("simple_expansion", "expansion"):
             assigned = self._assigned.get(raw.strip("${}"))
             if assigned is not None:
-                return ShellWord(raw, assigned)
+                return ShellWord(raw, assigned, has_variable=True)
         texts = list(self._texts(node))
         known = [text for text in texts if text is not None]
         return ShellWord(

@@ -63,11 +63,11 @@ def read_call(text: str) -> ExplainedCall:
 
 
 def calls_of_script(text: str) -> list[ExplainedCall]:
-    """Each command of a script as a call of its own. RequestError if the script cannot be read."""
+    """Each statement of a script as a call of its own. RequestError if the script cannot be read."""
     script = read_script(text, {})
     if script.is_broken:
         raise RequestError("The script is no Bash that can be read, or too long.", code="unreadable-script")
-    return [ExplainedCall("Bash", {"command": command.raw}) for command in script.commands if command.raw]
+    return [ExplainedCall("Bash", {"command": statement}) for statement in script.statements]
 
 
 def explain_calls(
