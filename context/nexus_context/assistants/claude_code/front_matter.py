@@ -2,14 +2,13 @@
 
 1. What is no YAML is read once more, with each line `name: value` as quoted text whose value has one of
    `{}[]*&#!|>%@` or a colon, unless it is in quotes or a list; tabs that indent are two blanks then. What is
-   no YAML then, neither, has no fields.
+   no YAML even then has no fields.
 2. `paths` is a text or a list, in lists, too; commas outside of braces separate, and braces stand for each of
    their choices. `/**` at the end does not count; a list of `**` alone is no list.
 3. `paths` are lines of a .gitignore of the directory that has `.claude`, so case does not count. A path with
    `./` or `../`, a `!` without another line, and what `ignore` skips match nothing.
 
-Source: `zd`, `tu`, `iBn` and `N0e` of Claude Code 2.1.330, and its answers in
-`tests/assistants/spellings.jsonl`.
+Source: the answers of Claude Code 2.1.330 in `tests/assistants/spellings.jsonl`.
 """
 
 import re
@@ -17,14 +16,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from nexus_context.assistants.reading.yaml_fields import Fields, UnreadableError, read_fields
+from nexus_context.folder.skills.front_matter import quote_values
 
 MOST_PATTERNS = 1_000
 """Patterns that the braces of one stand for."""
 MOST_CHARACTERS = 4 << 20
 NO_FIELDS = Fields({}, {})
 
-_LINE = re.compile(r"([a-zA-Z_-]+):\s+(\S[^\r\u2028\u2029]*)")
-_SPECIAL = re.compile(r"[{}\[\]*&#!|>%@`]|: ")
 _BRACES = re.compile(r"([^{]*)\{([^}]+)\}(.*)")
 _TABS = re.compile(r"^\t+", re.MULTILINE)
 _TRUE = ("1", "true", "yes", "on")
@@ -41,7 +39,7 @@ def read_matter(matter: str | None) -> Fields | None:
     except UnreadableError:
         pass
     try:
-        quoted = "\n".join(_quoted(line) for line in (matter or "").split("\n"))
+        quoted, _ = quote_values(matter or "")
         return Fields(read_fields(_TABS.sub(lambda tabs: "  " * len(tabs[0]), quoted)).values, {})
     except UnreadableError:
         return None
@@ -89,29 +87,6 @@ def matches_nothing(pattern: str) -> bool:
     is_list = pattern.startswith("[") and pattern.endswith("]") and "*" in pattern
     is_skipped = pattern.startswith(("!", "#")) or "\n" in pattern or is_odd or is_list
     return is_skipped or steps == [""] or not {".", ".."}.isdisjoint(steps)
-
-
-def _quoted(line: str) -> str:
-    match = _LINE.fullmatch(line)
-    if match is None:
-        return line
-    name, value = match.groups()
-    if value[0] in "\"'" and value.endswith(value[0]):
-        return line
-    if value[0] == "[" and value.endswith("]") and _is_list(value):
-        return line
-    if not _SPECIAL.search(value):
-        return line
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-    return f'{name}: "{escaped}"'
-
-
-def _is_list(text: str) -> bool:
-    try:
-        read_fields(text)
-    except UnreadableError:
-        return False
-    return True
 
 
 def _patterns(value: Any) -> Iterator[str]:

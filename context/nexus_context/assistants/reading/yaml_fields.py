@@ -37,7 +37,7 @@ class UnreadableError(ValueError):
 
 
 class Fields(NamedTuple):
-    """The fields of a text by name, and the places of their names; both empty if it has others values."""
+    """The fields of a text by name, and the places of their names; empty if the text has no fields."""
 
     values: dict[str, Any]
     places: dict[str, Span]

@@ -25,7 +25,7 @@ _OPEN = re.compile(r"---[ \t]*(?:\r\n|\r|\n|\Z)")
 _CLOSE = re.compile(r"(?:(?<=\n)|(?<=\r))---[ \t]*(?:\r\n|\r|\n|\Z)")
 _NO_YAML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
 _PLAIN_FIELD = re.compile(r"[\w-]+:[ \t]+(?![\"'|>\[{&*!#%@`])(\S[^\r\n]*?)[ \t]*(?=\r|\n|\Z)")
-_LINE = re.compile(r"^([a-zA-Z_-]+:\s+)(\S.*)$", re.MULTILINE)
+_LINE = re.compile(r"^([a-zA-Z_-]+:[^\S\n]+)(\S[^\r\n\u2028\u2029]*)$", re.MULTILINE)
 _SPECIAL = re.compile(r"[{}[\]*&#!|>%@`]|: ")
 _CODE = "skill.front-matter"
 
@@ -125,8 +125,7 @@ def quote_values(matter: str) -> tuple[str, list[int]]:
     for line in _LINE.finditer(matter):
         value = line[2]
         is_quoted = value[0] in "\"'" and value[-1] == value[0]
-        is_list = value[0] + value[-1] == "[]" and not set("[]").intersection(value[1:-1])
-        if is_quoted or is_list or not _SPECIAL.search(value):
+        if is_quoted or not _SPECIAL.search(value) or _is_list(value):
             continue
         put(matter[end : line.start(2)])
         put('"', is_new=True)
@@ -137,6 +136,14 @@ def quote_values(matter: str) -> tuple[str, list[int]]:
         end = line.end()
     put(matter[end:])
     return "".join(parts), added
+
+
+def _is_list(value: str) -> bool:
+    text = f"x: {value}"
+    try:
+        return value[0] + value[-1] == "[]" and bool(_members(text, Span(0, len(text)), MAX_LENIENT_DEPTH))
+    except _UnreadableError:
+        return False
 
 
 def _moved(member: Member, start: int, added: list[int]) -> Member:
