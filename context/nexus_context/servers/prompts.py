@@ -10,7 +10,7 @@ from typing import Any
 
 from nexus_context.errors import RequestError
 from nexus_context.servers.definitions import ServerDefinitions
-from nexus_context.servers.result_text import part_text
+from nexus_context.servers.result_text import part_text, result_text
 from nexus_context.text.visible import visible_line
 
 
@@ -21,10 +21,8 @@ def prompt_usage(prompt: Mapping[str, Any]) -> str:
     return visible_line(" ".join((str(prompt.get("name")), *words)))
 
 
-def read_arguments(
-    server: str, definitions: ServerDefinitions | None, name: str, words: str
-) -> dict[str, str]:
-    """The words as arguments of a prompt. RequestError if there is no such prompt, or one is missing."""
+def find_prompt(server: str, definitions: ServerDefinitions | None, name: str) -> Mapping[str, Any]:
+    """The prompt of this name as it was listed. RequestError if there is none."""
     prompts = () if definitions is None else definitions.prompts
     prompt = next((each for each in prompts if each.get("name") == name), None)
     if prompt is None:
@@ -32,24 +30,37 @@ def read_arguments(
         raise RequestError(
             f"The server {server!r} has no prompt {name!r}. It has: {names}.", code="mcp-unknown-prompt"
         )
+    return prompt
+
+
+def read_arguments(server: str, prompt: Mapping[str, Any], words: str) -> dict[str, str]:
+    """The words as arguments of a prompt. RequestError if there are too few."""
     arguments = _arguments(prompt)
     values = words.split(maxsplit=max(0, len(arguments) - 1))
     if len(values) < sum(each.get("required") is True for each in arguments):
+        name, usage = prompt.get("name"), prompt_usage(prompt)
         raise RequestError(
-            f"The prompt {name!r} of the server {server!r} is called with: {prompt_usage(prompt)}.",
+            f"The prompt {name!r} of the server {server!r} is called with: {usage}.",
             code="mcp-missing-argument",
         )
     return {str(each.get("name")): value.strip() for each, value in zip(arguments, values, strict=False)}
 
 
-def prompt_text(messages: Iterable[Mapping[str, Any]]) -> str:
+def prompt_text(server: str, messages: Iterable[Mapping[str, Any]]) -> str:
     """The text of a prompt's messages; `messages` are as in MCP."""
     texts = []
     for message in messages:
         content = message.get("content")
-        text = part_text(content) if isinstance(content, dict) else ""
+        text = _content_text(server, content) if isinstance(content, dict) else ""
         texts.append(f"Assistant: {text}" if message.get("role") == "assistant" else text)
     return "\n\n".join(texts)
+
+
+def _content_text(server: str, content: dict[str, Any]) -> str:
+    resource = content.get("resource")
+    if not isinstance(resource, dict):
+        return part_text(content)
+    return result_text(server, str(resource.get("uri")), [content], kind="resource")
 
 
 def _arguments(prompt: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from nexus_context.folder.snapshot import Snapshot
 from nexus_context.servers.changes import DefinitionChange
 from nexus_context.servers.launch import Launch
 from nexus_context.servers.offered import OfferedTool, count_tools, offered_tools
-from nexus_context.servers.prompts import prompt_text, prompt_usage, read_arguments
+from nexus_context.servers.prompts import find_prompt, prompt_text, prompt_usage, read_arguments
 from nexus_context.servers.result_text import result_text
 from nexus_context.tokens import TokenCounter
 from nexus_context.turn import deferral
@@ -120,13 +120,14 @@ async def prompt(client: "Connection", params: protocol.ServerPromptParams) -> p
     folder = client.folders.at(params.workspace_folder)
     snapshot = await resolve.snapshot_of(client, folder, params.agent)
     view = await client.daemon.servers.start(folder, snapshot, params.server)
-    arguments = params.arguments
-    if params.words is not None:
-        arguments = read_arguments(params.server, view.definitions, params.prompt, params.words)
+    await client.work(_check_access, snapshot, view)
+    listed = find_prompt(params.server, view.definitions, params.prompt)
+    words = params.words
+    arguments = params.arguments if words is None else read_arguments(params.server, listed, words)
     answer = await client.daemon.servers.prompt(view, params.prompt, arguments)
 
     def build() -> protocol.ServerPromptResult:
-        text = prompt_text(_checked_parts(answer, "messages"))
+        text = prompt_text(params.server, _checked_parts(answer, "messages"))
         shown, tokens = _shortened(snapshot, text)
         return protocol.ServerPromptResult(text=shown, tokens=tokens, description=answer.get("description"))
 
@@ -140,6 +141,7 @@ async def resource(
     folder = client.folders.at(params.workspace_folder)
     snapshot = await resolve.snapshot_of(client, folder, params.agent)
     view = await client.daemon.servers.start(folder, snapshot, params.server)
+    await client.work(_check_access, snapshot, view)
     answer = await client.daemon.servers.resource(view, params.uri)
 
     def build() -> protocol.ServerResourceResult:
@@ -319,6 +321,17 @@ def _check_permission(snapshot: Snapshot, view: ServerView, tool: str) -> None:
     if offered.name in selection.left_out:
         reason = selection.left_out[offered.name]
         raise RequestError(f"{offered.name} may not be called: {reason}.", code="permission")
+
+
+def _check_access(snapshot: Snapshot, view: ServerView) -> None:
+    """RequestError for a server of which the settings, or the agent's grant, leave out every tool."""
+    model, _ = lazy.models.model_of(snapshot, None)
+    offered = _tools_of(view)
+    options = Options(additional_tools=[each.definition for each in offered])
+    left_out = select_tools(snapshot, options, model).left_out
+    if offered and all(each.name in left_out for each in offered):
+        reason = left_out[offered[0].name]
+        raise RequestError(f"The server {view.server.name!r} may not be used: {reason}.", code="permission")
 
 
 def _search(snapshot: Snapshot, offered: list[OfferedTool], query: str) -> protocol.ToolSearchResult:

@@ -13,7 +13,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -42,6 +42,8 @@ from nexus_daemon.workspace.trusted_folders import is_trusted
 from nexus_daemon.workspace.workers import Workers
 
 if TYPE_CHECKING:  # importing the SDK takes half a second
+    from mcp import Client
+
     from nexus_daemon.servers.running_server import RunningServer, ServerStatus
 
 logger = logging.getLogger(__name__)
@@ -286,7 +288,7 @@ class FolderServers:
 
         RequestError if the server or the tool may not be called.
         """
-        running = self._ready(view)
+        self._ready(view)
         names = {each["name"] for each in view.definitions.tools} if view.definitions else set()
         if tool not in names:
             raise RequestError(
@@ -294,21 +296,25 @@ class FolderServers:
                 f"{', '.join(sorted(names)) or 'none'}.",
                 code="unknown-tool",
             )
-        call = running.call(tool, arguments, pin=view.pin or "", seconds=CALL_S)
-        return await asyncio.wrap_future(self._thread.submit(call))
+        return await self._ask(view, lambda client: client.call_tool(tool, arguments))
 
     async def prompt(self, view: ServerView, prompt: str, arguments: dict[str, str]) -> dict[str, Any]:
         """A prompt of a server that was started, as JSON. RequestError as in `call`."""
-        call = self._ready(view).prompt(prompt, arguments, seconds=CALL_S)
-        return await asyncio.wrap_future(self._thread.submit(call))
+        return await self._ask(view, lambda client: client.get_prompt(prompt, arguments))
 
     async def resource(self, view: ServerView, uri: str) -> dict[str, Any]:
         """The contents of a resource of a server that was started, as JSON. RequestError as in `call`."""
-        call = self._ready(view).resource(uri, seconds=CALL_S)
-        return await asyncio.wrap_future(self._thread.submit(call))
+        return await self._ask(view, lambda client: client.read_resource(uri, cache_mode="refresh"))
+
+    async def _ask(
+        self, view: ServerView, request: "Callable[[Client], Coroutine[Any, Any, Any]]"
+    ) -> dict[str, Any]:
+        """The answer of the server of a view to a request of the SDK."""
+        asked = self._ready(view).ask(request, pin=view.pin or "", seconds=CALL_S)
+        return await asyncio.wrap_future(self._thread.submit(asked))
 
     def _ready(self, view: ServerView) -> "RunningServer":
-        """The server of a view, which offers what was approved; RequestError if it may not be asked."""
+        """The server of a view, with the approved tools; RequestError if it may not be asked."""
         name = view.server.name
         if view.state == "changed":
             raise RequestError(

@@ -105,22 +105,14 @@ class RunningServer:
             raise self._refusal(error) from None
         self._set(msgspec.structs.replace(self.status, offered=offered))
 
-    async def call(self, tool: str, arguments: dict[str, Any], *, pin: str, seconds: float) -> dict[str, Any]:
-        """The result of a tool as JSON, if what the server offers has this pin; CallError if not."""
+    async def ask(
+        self, request: Callable[[Client], Coroutine[Any, Any, Any]], *, pin: str, seconds: float
+    ) -> dict[str, Any]:
+        """The answer to a request as JSON, if what the server offers has this pin; CallError if not."""
         client, name = self._connected(), self.launch.name
         if self.status.offered is None or self.status.offered.pin != pin:
             raise CallError(f"The server {name!r} offers other tools than a moment ago.", code="mcp-changed")
-        return await self._answer(client.call_tool(tool, arguments, read_timeout_seconds=seconds))
-
-    async def prompt(self, prompt: str, arguments: dict[str, str], *, seconds: float) -> dict[str, Any]:
-        """A prompt with its arguments filled in, as JSON; CallError if the server does not give it."""
-        return await self._answer(_within(seconds, self._connected().get_prompt(prompt, arguments)))
-
-    async def resource(self, uri: str, *, seconds: float) -> dict[str, Any]:
-        """The contents of a resource, as JSON; CallError if the server does not give them."""
-        return await self._answer(
-            _within(seconds, self._connected().read_resource(uri, cache_mode="refresh"))
-        )
+        return await self._answer(_within(seconds, request(client)))
 
     async def _answer(self, request: Coroutine[Any, Any, Any]) -> dict[str, Any]:
         """The answer to a request as JSON. CallError if the server ends, or answers with an error."""
@@ -324,7 +316,7 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
 
 
 async def _within(seconds: float, request: Coroutine[Any, Any, Any]) -> Any:
-    """As the SDK has it for tools alone: a time limit, with its error."""
+    """A request with a time limit, and the SDK's error for it, which has one for tools alone."""
     try:
         return await asyncio.wait_for(request, seconds)
     except TimeoutError:

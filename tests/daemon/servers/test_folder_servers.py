@@ -342,12 +342,25 @@ def test_prompts_and_resources_of_an_approved_server_are_read(tmp_path: Path, pr
         assert await servers.refused("mcp/prompt", **prompt, words="") == "mcp-missing-argument"
         unknown = {"server": "test", "prompt": "merge", "words": ""}
         assert await servers.refused("mcp/prompt", **unknown) == "mcp-unknown-prompt"
+        assert await servers.refused("mcp/prompt", server="test", prompt="merge") == "mcp-unknown-prompt"
         shown = await servers.server()
         assert shown["promptUsages"] == ["review FILE [FOCUS]"]
         await servers.ask("mcp/revoke", name="test")
         assert await servers.refused("mcp/resource", **resource) == "mcp-unapproved"
 
     check(tmp_path, story, args=[str(program), str(tmp_path / "a")])
+
+
+def test_a_server_of_which_every_tool_is_denied_gives_no_prompt_and_no_resource(tmp_path: Path) -> None:
+    async def story(servers: Servers) -> None:
+        await servers.approve()
+        config = '{"permissions": {"deny": ["mcp__test__*"]}}'
+        servers.desk.open(servers.talk, "/a/.nexus3/config.json", config)
+        prompt = {"server": "test", "prompt": "review", "words": "a"}
+        assert await servers.refused("mcp/prompt", **prompt) == "permission"
+        assert await servers.refused("mcp/resource", server="test", uri="memo://gate") == "permission"
+
+    check(tmp_path, story)
 
 
 def test_a_resource_that_never_comes_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,6 +48,9 @@ type Command = (chat: Chat, call: Call) => Promise<AnswerMetadata | Task | Comma
 
 export const COMMANDS: Readonly<Record<string, Command>> = { context, compact, fork, agent, skill, prompt, init };
 
+/** Characters that are shown of a prompt of a server. */
+const MOST_QUOTED = 2_000;
+
 /** The folder's own agent: always there, and not among the live ones. */
 const MAIN = "main";
 
@@ -173,10 +176,22 @@ async function prompt({ nexus, threads }: Chat, call: Call): Promise<AnswerMetad
   const scope = { folder, token, ...(viewed === undefined ? {} : { agent: viewed.agentId }) };
   const [name, words] = firstWord(request.prompt);
   if (name !== "") {
-    return { prompt: await readServerPrompt(nexus, scope, name, words) };
+    const text = await readServerPrompt(nexus, scope, name, words);
+    stream.markdown(`${quote(text)}\n\n`); // it is sent as the user's own words: so they are seen
+    return { prompt: text };
   }
   await listServerPrompts(nexus, scope, stream);
   return { kind: "prompt", ...(mark === undefined ? {} : { mark }) };
+}
+
+/** The beginning of a text as a quotation. */
+function quote(text: string): string {
+  const rest = text.length - MOST_QUOTED;
+  const shown = rest > 0 ? `${text.slice(0, MOST_QUOTED)} … and ${rest} more characters` : text;
+  return shown
+    .split("\n")
+    .map((line) => `> ${plain(line)}`)
+    .join("\n");
 }
 
 // ---------------------------------------------------------------- agents

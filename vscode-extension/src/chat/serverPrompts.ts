@@ -14,6 +14,8 @@ import { plain } from "./markdown";
 import type { TurnScope } from "./turnTools";
 
 const REFERENCE = /(?<=^|\s)@([\w.-]+):([A-Za-z][\w+.-]*:\/\/\S*[^\s.,;:!?)\]}'"`])/gu;
+/** Resources that one message can attach. */
+const MOST_RESOURCES = 10;
 const NONE =
   "No MCP server of this folder has a prompt or a resource, as far as is known: **MCP Servers** starts them.";
 
@@ -48,17 +50,24 @@ export async function readServerResources(
   const references = new Map(
     [...message.matchAll(REFERENCE)].map(([text, server = "", uri = ""]) => [text, { server, uri }]),
   );
-  const resources: Attachment[] = [];
-  const notes: string[] = [];
-  for (const [title, reference] of references) {
-    try {
-      const { text } = await nexus.request("nexus/mcp/resource", { ...who(scope), ...reference }, scope.token);
-      resources.push({ title, language: "", text });
-    } catch (error) {
-      notes.push(`${title}: ${error instanceof Error ? error.message : String(error)}`);
-    }
-  }
-  return { resources, notes };
+  const read = await Promise.all(
+    [...references].slice(0, MOST_RESOURCES).map(async ([title, reference]): Promise<Attachment | string> => {
+      try {
+        const { text } = await nexus.request("nexus/mcp/resource", { ...who(scope), ...reference }, scope.token);
+        return { title, language: "", text };
+      } catch (error) {
+        return `${title}: ${error instanceof Error ? error.message : String(error)}`;
+      }
+    }),
+  );
+  const left = references.size - read.length;
+  return {
+    resources: read.filter((each) => typeof each !== "string"),
+    notes: [
+      ...read.filter((each) => typeof each === "string"),
+      ...(left > 0 ? [`${left} more resources are not sent: ${MOST_RESOURCES} are the most of a message`] : []),
+    ],
+  };
 }
 
 function who({ folder, agent }: Scope): { workspaceFolder: string; agent?: string } {

@@ -74,8 +74,8 @@ export async function callServerTool(
   }
   const who = { workspaceFolder: folder, session, ...(agent === undefined ? {} : { agent }) };
   const result = await nexus.request("nexus/mcp/call", { ...who, server, tool, arguments: input }, token);
-  const text = result.isError ? `The tool says that it failed.\n${result.text}` : result.text;
-  return result.whole === undefined ? text : { text, whole: result.whole };
+  const said = (text: string) => (result.isError ? `The tool says that it failed.\n${text}` : text);
+  return result.whole === undefined ? said(result.text) : { text: said(result.text), whole: said(result.whole) };
 }
 
 /** The answer to a search of the model; what it found is passed to `offer`. */

@@ -266,7 +266,8 @@ describe("/prompt", () => {
 
   it("sends the text that the server has for it", async () => {
     desk.daemon.servers = [web];
-    await desk.thread().ask("web:review  gate.ts the hinges", { command: "prompt" });
+    const answer = await desk.thread().ask("web:review  gate.ts the hinges", { command: "prompt" });
+    expect(answer.text).toContain("> prompt review of web\n");
     expect(desk.daemon.paramsOf("nexus/mcp/prompt")).toEqual([
       { workspaceFolder: FOLDER, server: "web", prompt: "review", words: "gate.ts the hinges" },
     ]);
