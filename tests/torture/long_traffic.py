@@ -37,7 +37,7 @@ LEAVE_S = 20.0
 COLLECT_S = 6.0  # after the last window has left; see `listener.COLLECT_S`
 REPLY_S = 20.0
 MORE_PERCENT = 8.0  # memory, from the second to the last quarter
-MORE_THREADS = 4
+MORE_THREADS = 16  # pools fill up to their busiest moment; a leak is one a window, thus hundreds
 MORE_WATCHES = 4
 
 

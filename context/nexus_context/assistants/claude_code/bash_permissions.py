@@ -13,6 +13,7 @@ import functools
 import os
 import re
 from collections.abc import Iterable, Iterator
+from itertools import dropwhile, pairwise, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,11 +40,14 @@ _OPAQUE: tuple[Construct, ...] = (
     *("subshell", "group", "for", "case", "function", "background", "braces", "heredoc", "array"),
 )
 _NEVER = ("eval", ".", "source", "exec")  # whatever a rule allows
+_LIST = re.compile(r"-f|--file=?")  # of patterns to look for
 _NOWHERE = ("/dev/null", "/dev/stdout", "/dev/stderr")
 _ESCAPED = re.compile(r"\\[\s`]")
 _PATTERN = re.compile(r"[*?\[]")
 _TEST = re.compile(r"(?:\[{1,2}|test) -[a-uw-z] [\w./-]+(?: \]{1,2})?")
-_DISTRUSTED = re.compile(r"\$['\"\[{]|[\u00a0\u2028\u2029\u200b]|(?:^|\s)[=~][\w+-]|\n\s*#|[^\s\\]\\\n")
+_DISTRUSTED = re.compile(
+    r"\$['\"\[{]|[\u00a0\u2028\u2029\u200b]|(?:^|\s)[=~][\w+-]|\n\s*#|[^\s\\]\\\n|[<>]&-"
+)
 """Text that the program does not trust itself to read."""
 NO_TEXT = "(?!)"  # a pattern that matches nothing
 MOST_WRAPPERS = 16
@@ -51,11 +55,15 @@ MOST_WRAPPERS = 16
 
 
 class _Access(NamedTuple):
-    """A file that a command reads or writes; no path if only the shell knows it."""
+    """A file that a command reads or writes; no path if only the shell knows it.
+
+    `is_sure` is false for a path that the program does not resolve before it allows something.
+    """
 
     writes: bool
     path: str | None
     is_glob: bool = False
+    is_sure: bool = True
 
 
 class _CommandFiles(NamedTuple):
@@ -86,26 +94,10 @@ def decide_script(settings: PermissionSettings, text: str) -> Decision:
             for each in script.redirections
         ),
     ]
-    allowing = tuple(rule for rule in settings.rules["allow"] if rule.tool == "Bash")
-    stopped = _stopping(settings, "deny", script, text)
+    stopped = _decide_stopped(settings, script, used, text)
     if stopped is not None:
-        rule, part = stopped
-        return Decision("denied", f"`{rule.text}` denies `{part}`.", rule, allowing, part=part)
-    for command, files in used:
-        rules = [rule for access in files for rule in _denying(settings, access)]
-        if rules:
-            part = text if command is None else command.raw
-            return Decision(
-                "denied", f"`{rules[0].text}` denies the file that `{part}` uses.", rules[0], part=part
-            )
-    stopped = _stopping(settings, "ask", script, text)
-    if stopped is not None:
-        rule, part = stopped
-        return Decision("asks", f"`{rule.text}` asks about `{part}`.", rule, allowing, part=part)
-    for inner in (each for command in script.commands for each in _inner_scripts(command)):
-        if _stopping(settings, "deny", read_script(inner, {}), inner) is not None:
-            return Decision("asks", "A shell would run a command that a rule denies.", part=inner)
-    whole = next((rule for rule in allowing if rule.pattern is None), None)
+        return stopped
+    whole = next((rule for rule in settings.matching("allow", "Bash") if rule.pattern is None), None)
     if whole is not None:
         return _decide_whole(settings, script, used, whole)
     objection = next(_objections(settings, script, used, text), None)
@@ -121,6 +113,34 @@ def decide_script(settings: PermissionSettings, text: str) -> Decision:
 
 
 # ---------------------------------------------------------------- what stops a script
+
+
+def _decide_stopped(
+    settings: PermissionSettings, script: ShellScript, used: list[_CommandFiles], text: str
+) -> Decision | None:
+    """The decision on a script that a deny or ask rule stops."""
+    allowing = tuple(settings.matching("allow", "Bash"))
+    stopped = _stopping(settings, "deny", script, text)
+    if stopped is not None:
+        rule, part = stopped
+        return Decision("denied", f"`{rule.text}` denies `{part}`.", rule, allowing, part=part)
+    for command, files in used:
+        rules = [rule for access in files for rule in _denying(settings, access)]
+        part = text if command is None else command.raw
+        if rules and command is not None and ("substitution" in command.inside or command.name == "xargs"):
+            return Decision("asks", f"It uses a file that `{rules[0].text}` denies.", part=part)
+        if rules:
+            return Decision(
+                "denied", f"`{rules[0].text}` denies the file that `{part}` uses.", rules[0], part=part
+            )
+    stopped = _stopping(settings, "ask", script, text)
+    if stopped is not None:
+        rule, part = stopped
+        return Decision("asks", f"`{rule.text}` asks about `{part}`.", rule, allowing, part=part)
+    for inner in (each for command in script.commands for each in _inner_scripts(command)):
+        if _stopping(settings, "deny", read_script(inner, {}), inner) is not None:
+            return Decision("asks", "A shell would run a command that a rule denies.", part=inner)
+    return None
 
 
 def _stopping(
@@ -195,13 +215,18 @@ def _files(settings: PermissionSettings, command: ShellCommand, directory: str |
     if name is None:
         return []
     arguments = [word for word in words[1:] if not word.raw.startswith("-") or word.raw == "-"]
+    if name == "find":  # its tests come after the directories
+        after = dropwhile(lambda word: word.raw in ("-H", "-L", "-P"), words[1:])
+        arguments = list(takewhile(lambda word: word.raw[:1] not in ("-", "(", "\\", "!"), after))
+        arguments += [word for test, word in pairwise(words) if test.raw in ("-newer", "-samefile")]
     reads: list[ShellWord] = []
     writes: list[ShellWord] = []
     if name == "git" and arguments and arguments[0].text == "diff":
         reads = arguments[1:]
     if name in table["reads"]:
-        has_patterns = name == "grep" and any(word.raw.startswith("-f") for word in words)
-        reads = arguments[0 if has_patterns else table["reads"][name] :]
+        lists = [word for word in words[1:] if name in ("grep", "rg") and _LIST.match(word.raw)]
+        reads = arguments[0 if lists else table["reads"][name] :]
+        reads += [ShellWord(path, path) for word in lists if (path := _LIST.sub("", word.raw))]
     if name in table["writes"]:
         writes = arguments
     if name in ("cp", "mv") and len(arguments) > 1:
@@ -217,14 +242,14 @@ def _files(settings: PermissionSettings, command: ShellCommand, directory: str |
 def _access(settings: PermissionSettings, word: ShellWord, directory: str | None, *, writes: bool) -> _Access:
     if word.text is None or directory is None:
         return _Access(writes, None)
-    if os.pardir in word.text.lstrip("./").split("/"):
-        return _Access(writes, None)  # the program does not resolve it
+    is_sure = os.pardir not in word.text.lstrip("./").split("/")
     text = os.path.dirname(_PATTERN.split(word.text)[0] + "x") if word.is_glob else word.text
     if word.raw.startswith("~") and not re.match(r"~(?:/|\Z)", word.raw):
         return _Access(writes, None)
+    path = os.path.normpath(os.path.join(directory, text))
     if word.raw.startswith("~"):
-        return _Access(writes, absolute_path(text, directory, settings.user_home), word.is_glob)
-    return _Access(writes, os.path.normpath(os.path.join(directory, text)), word.is_glob)
+        path = absolute_path(text, directory, settings.user_home)
+    return _Access(writes, path, word.is_glob, is_sure)
 
 
 def _directories(settings: PermissionSettings, script: ShellScript) -> Iterator[str | None]:
@@ -279,6 +304,8 @@ def _objections(
     for construct in _OPAQUE:
         if construct in script.constructs:
             yield _Objection(f"Claude Code does not look into it: {construct}.")
+    if script.redirections and not script.commands:
+        yield _Objection("It is a redirection without a command.")
     changes = [command for command in script.commands if command.name == "cd"]
     if len(changes) > 1:
         yield _Objection("It changes the directory more than once.")
@@ -303,7 +330,7 @@ def _command_objections(
         if path is None or not settings.holds(path):
             yield _Objection("It changes to a directory outside of the folder.", part)
     for access in files:
-        if access.path is None or (access.writes and access.is_glob):
+        if access.path is None or not access.is_sure or (access.writes and access.is_glob):
             yield _Objection("Only the shell knows which files it uses.", part)
         elif access.writes and _is_guarded(settings, access.path):
             yield _Objection("Claude Code asks about this file, whatever allows it.", part)
@@ -336,7 +363,7 @@ def _redirection_objections(
         if access.path is not None and not settings.holds(access.path) and not _may_use(settings, access):
             yield _Objection("It reads a file outside of the folder.")
         return
-    if access.path is None or access.is_glob:
+    if access.path is None or not access.is_sure or access.is_glob:
         yield _Objection("Only the shell knows which file it writes into.")
     elif is_protected(access.path):
         yield _Objection("Claude Code asks about the file that it writes into, whatever allows it.")
@@ -390,8 +417,10 @@ def _allowing(settings: PermissionSettings, command: ShellCommand) -> list[Permi
 
 
 def _dangerous(words: list[ShellWord]) -> bool:
-    """Whether a command does more than its rule says: `find -delete`."""
+    """Whether a command does more than its rule says: `find -delete`, a program of awk that runs another."""
     names = [word.text or "" for word in words]
+    if names[:1] == ["awk"] and re.search(r"system|getline|[|>]", " ".join(names)):
+        return True
     return names[:1] == ["find"] and not re.fullmatch(
         _table()["whole"]["find"], " ".join(names[1:]), re.DOTALL
     )

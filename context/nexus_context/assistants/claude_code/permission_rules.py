@@ -31,7 +31,7 @@ _PROTECTED = re.compile(
     r"(?:/.*)?"
     r"|\.(?:mcp\.json|claude\.json|bashrc|bash_profile|bash_login|bash_aliases|z(?:shrc|profile|shenv|login|logout)"
     r"|profile|gitconfig|gitmodules|npmrc|yarnrc(?:\.yml)?|envrc|ripgreprc|bunfig\.toml|pre-commit-config\.yaml)"
-    r"|bunfig\.toml|lefthook\.yml|pyrightconfig\.json|[^/]*~\d.*|[^/]*[. ])",
+    r"|bunfig\.toml|lefthook\.yml|pyrightconfig\.json|[^/]*~\d.*|[^/]+\.(?:/.*)?)",
     re.DOTALL | re.IGNORECASE,
 )
 
