@@ -141,6 +141,35 @@ class OpencodeDatabase:
         part = {"type": "text", "text": text}
         self._put("part", (f"prt_{time}", name, session, time, time, json.dumps(part)))
 
+    def answer(self, session: str, text: str, tokens: int) -> None:
+        """An answer whose usage the session's row counts, too; it costs a cent."""
+        self.message(session, "assistant", text)
+        usage = {"tokens": {"input": tokens, "output": 0}, "cost": 0.01}
+        self.connection.execute(
+            "UPDATE message SET data = json_patch(data, ?) WHERE time_created = ? AND session_id = ?",
+            (json.dumps(usage), self._time, session),
+        )
+        self.connection.execute(
+            "UPDATE session SET tokens_input = tokens_input + ?, cost = cost + 0.01 WHERE id = ?",
+            (tokens, session),
+        )
+
+    def fork(self, session: str, name: str) -> None:
+        """A fork as opencode makes one: messages are copied with their times, the row counts them again."""
+        self.session(name)
+        for table in ("message", "part"):
+            columns = "message_id || '-' || ?1, ?1" if table == "part" else "?1"
+            self.connection.execute(
+                f"INSERT INTO {table} SELECT id || '-' || ?1, {columns}, time_created, ?2, data FROM {table}"  # noqa: S608
+                " WHERE session_id = ?3",
+                (name, self._tick(), session),
+            )
+        self.connection.execute(
+            "UPDATE session SET (tokens_input, cost) = (SELECT tokens_input, cost FROM session WHERE id = ?)"
+            " WHERE id = ?",
+            (session, name),
+        )
+
     def _put(self, table: str, values: Iterable[Any]) -> None:
         row = tuple(values)
         self.connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608

@@ -410,7 +410,9 @@ def _origin(excerpt: TranscriptExcerpt, conversation: Conversation, *, is_main: 
 def _excerpt_of(file: TranscriptFile, session: opencode_export.ExportedSession) -> TranscriptExcerpt:
     """A session of opencode, which is read as a whole."""
     conversations = () if session.conversation is None else (session.conversation,)
-    progress = Progress(session_id=session.id, folder=session.folder, parent=session.parent)
+    progress = Progress(
+        session_id=session.id, folder=session.folder, parent=session.parent, fork_of=session.fork_of
+    )
     stamp: Any = (0, 0, session.size, session.changed * 1_000_000, 0)
     return TranscriptExcerpt(
         file=file,

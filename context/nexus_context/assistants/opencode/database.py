@@ -54,7 +54,7 @@ class FollowedDatabase:
             self._stamp = stamp
             if updated == self._updated:
                 return False
-            rows = [] if session is None else _rows(connection, self._name)
+            rows = [] if session is None else _rows(connection, session)
         finally:
             connection.close()
         self._updated, self._session = updated, session
@@ -69,16 +69,18 @@ class FollowedDatabase:
         return True
 
 
-def _rows(connection: apsw.Connection, name: str) -> list[MessageParts]:
+def _rows(connection: apsw.Connection, session: AssistantSession) -> list[MessageParts]:
     messages: list[tuple[Any, ...]] = connection.execute(
-        "SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created DESC, id DESC LIMIT ?",
-        (name, MOST_ROWS),
+        f"SELECT id, data, {opencode.IS_COPY} FROM message WHERE session_id = ?1"  # noqa: S608 - a constant
+        " ORDER BY time_created DESC, id DESC LIMIT ?3",
+        (session.id, session.fork_of, MOST_ROWS),
     ).fetchall()
     parts: dict[Any, list[dict[str, Any]]] = {}
     for message, data in connection.execute(
-        "SELECT message_id, data FROM part WHERE session_id = ? ORDER BY message_id, id", (name,)
+        "SELECT message_id, data FROM part WHERE session_id = ? ORDER BY message_id, id", (session.id,)
     ):
         parts.setdefault(message, []).append(decode_object(data))
     return [
-        MessageParts(str(one), decode_object(data), parts.get(one, ())) for one, data in reversed(messages)
+        MessageParts(str(one), decode_object(data), parts.get(one, ()), is_copy=bool(is_copy))
+        for one, data, is_copy in reversed(messages)
     ]

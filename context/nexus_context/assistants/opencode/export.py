@@ -29,11 +29,15 @@ _PARTS = "SELECT message_id, id, data FROM part WHERE session_id = ? ORDER BY me
 
 
 class ExportedSession(NamedTuple):
-    """A session. `changed` is when it was last written, in milliseconds; `size` in bytes."""
+    """A session. `changed` is when it was last written, in milliseconds; `size` in bytes.
+
+    It was forked from `fork_of`.
+    """
 
     id: str
     folder: str
     parent: str | None
+    fork_of: str | None
     changed: int
     conversation: Conversation | None
     size: int
@@ -83,6 +87,7 @@ def _read(connection: apsw.Connection, path: str, name: str, changed: int) -> Ex
         name,
         directory,
         parent,
+        opencode.find_origin(connection, name, created),
         changed=changed,
         conversation=conversation,
         size=size,

@@ -6,6 +6,8 @@
    opened by opencode first.
 2. A row of `session` sums up the tokens and the cost of all requests. `parent_id` is that of a sub-agent.
 3. The last answer's own usage is in the JSON of its row of `message`.
+4. A fork begins with copies of its origin's messages, which keep their times, so they are older than their
+   session. Its row counts them once more; that they are copies, and of what, no column says.
 """
 
 from collections.abc import Iterator
@@ -22,15 +24,29 @@ from nexus_context.assistants.sessions.model import (
     SessionSource,
     Usage,
     is_within,
+    subtract_usage,
     utc,
 )
 from nexus_context.disk import files
 
 NAME = "opencode"
+LEAST_COST = 1e-9
+"""Dollars below which a sum is a remainder of rounding."""
 _PATIENCE_MS = 250
 _SESSIONS = """
 SELECT id, parent_id, directory, title, version, model, cost, tokens_input, tokens_output, tokens_cache_read,
-    tokens_cache_write, time_created, time_updated, {} FROM session"""
+    tokens_cache_write, time_created, time_updated, {}, time_created >
+    (SELECT time_created FROM message WHERE session_id = session.id ORDER BY time_created LIMIT 1)
+FROM session"""
+_ORIGIN = """
+SELECT session.id FROM message AS copy JOIN message ON message.time_created = copy.time_created
+    JOIN session ON session.id = message.session_id
+WHERE copy.session_id = ?1 AND session.id != ?1 AND copy.time_created < ?2 AND session.time_created < ?2
+ORDER BY copy.time_created DESC, message.time_created < session.time_created, session.time_created LIMIT 1"""
+"""The session that wrote the last message that a fork copied; if it is gone, the first that has a copy."""
+IS_COPY = "time_created IN (SELECT time_created FROM message WHERE session_id = ?2)"
+"""Of a message, that the session ?2 has it, too."""
+_COPIES = f"SELECT data FROM message WHERE session_id = ?1 AND {IS_COPY}"  # noqa: S608 - of constants
 _LATEST = """
 SELECT (SELECT max(time_updated) FROM message WHERE session_id = ?),
     (SELECT max(time_updated) FROM part WHERE session_id = ?)"""
@@ -99,6 +115,12 @@ def read_session(
     return (*row, *latest), _session(connection, path, row)
 
 
+def find_origin(connection: apsw.Connection, name: str, created: int) -> str | None:
+    """The session from which one was forked that was created then (milliseconds); None if it is no fork."""
+    origin, *_ = connection.execute(_ORIGIN, (name, created)).fetchone() or (None,)
+    return origin
+
+
 def _sessions(connection: apsw.Connection) -> str:
     """The query of sessions; early versions count no tokens of reasoning apart."""
     names = {row[1] for row in connection.execute("PRAGMA table_info(session)")}
@@ -106,8 +128,14 @@ def _sessions(connection: apsw.Connection) -> str:
 
 
 def _session(connection: apsw.Connection, path: str, row: tuple[Any, ...]) -> AssistantSession:
-    name, parent, directory, title, version, model, cost, *tokens, created, updated, reasoning = row
-    fresh, output, read_, write = tokens
+    name, parent, directory, title, version, model, cost, *rest = row
+    fresh, output, read_, write, created, updated, reasoning, has_copies = rest
+    total = Usage(fresh=fresh, cache_read=read_, cache_write=write, output=output + (reasoning or 0))
+    origin = find_origin(connection, name, created) if has_copies else None
+    for (data,) in connection.execute(_COPIES, (name, origin)) if origin is not None else ():
+        copy = decode_object(data)
+        total = subtract_usage(total, usage_of(copy.get("tokens")))
+        cost = (cost or 0) - cost_of(copy)
     answers = [decode_object(data) for (data,) in connection.execute(_ANSWERS, (name,))]
     last = next((one["tokens"] for one in answers if isinstance(one.get("tokens"), dict)), None)
     chosen = decode_object(model)
@@ -122,14 +150,22 @@ def _session(connection: apsw.Connection, path: str, row: tuple[Any, ...]) -> As
         started=utc(created * 1_000_000),
         changed=utc(updated * 1_000_000),
         last=None if last is None else usage_of(last),
-        total=Usage(fresh=fresh, cache_read=read_, cache_write=write, output=output + (reasoning or 0)),
-        cost_usd=cost or None,  # 0 for a model without prices
+        total=total,
+        cost_usd=cost if cost and cost > LEAST_COST else None,  # 0 for a model without prices
         parent=parent,
+        fork_of=origin,
     )
 
 
-def usage_of(tokens: dict[str, Any]) -> Usage:
+def cost_of(message: dict[str, Any]) -> float:
+    """What an answer cost, in dollars; 0 if it does not say."""
+    cost = message.get("cost")
+    return float(cost) if isinstance(cost, int | float) else 0.0
+
+
+def usage_of(value: Any) -> Usage:
     """The usage of an answer."""
+    tokens = value if isinstance(value, dict) else {}
     cache = tokens.get("cache")
     cached = cache if isinstance(cache, dict) else {}
     return Usage(

@@ -35,11 +35,12 @@ KINDS = frozenset(
 
 
 class MessageParts(msgspec.Struct, frozen=True):
-    """A message with its parts, as in the database."""
+    """A message with its parts, as in the database. `is_copy`: a fork has it of its origin."""
 
     id: str
     data: dict[str, Any]
     parts: Sequence[dict[str, Any]]
+    is_copy: bool = False
 
     @property
     def kinds(self) -> list[str]:
@@ -78,14 +79,14 @@ def _answer(row: MessageParts) -> Iterator[Step]:
     if isinstance(tokens, dict):
         usage = opencode.usage_of(tokens)
         if usage.sent or usage.output:
-            cost = data.get("cost")
             yield AssistantRequest(
                 key=row.id,
                 at=_time(data, "completed") or _time(data, "created"),
                 model=text(data.get("modelID")),
                 usage=usage,
                 is_aside=is_summary,
-                cost_usd=float(cost) if isinstance(cost, int | float) and cost else None,
+                cost_usd=opencode.cost_of(data) or None,
+                is_inherited=row.is_copy,
             )
     for part in row.parts:
         kind = part.get("type")

@@ -21,6 +21,7 @@ from nexus_context.assistants.tracking.follow import SessionFollower
 from nexus_context.conversation.message import text_of
 from nexus_context.disk import zstd
 from nexus_context.ledger import open_ledger
+from support.assistant_logs import OpencodeDatabase
 from support.assistant_transcripts import FOLDER, Claude, Codex, Record, lines, time_at, write
 
 OPUS = "claude-opus-4-6"
@@ -476,6 +477,64 @@ def test_a_fork_of_codex_counts_from_where_it_began(
     follower.advance()
     assert (follower.report().total, follower.report().requests) == (expected, 1)
     assert path == Path(session.path)
+
+
+def forked_opencode(home: Path) -> OpencodeDatabase:
+    """A session, a fork of it that goes on, and a fork of the fork."""
+    database = OpencodeDatabase(home)
+    database.session("o1")
+    database.message("o1", "user", "One")
+    database.answer("o1", "Two", 1_000)
+    database.fork("o1", "o2")
+    database.message("o2", "user", "Three")
+    database.answer("o2", "Four", 200)
+    database.fork("o2", "o3")
+    database.message("o3", "user", "Five")
+    database.answer("o3", "Six", 30)
+    return database
+
+
+@pytest.mark.parametrize(
+    ("gone", "expected"),
+    [
+        ("", {"o1": (None, 1_000, 0.01), "o2": ("o1", 200, 0.01), "o3": ("o2", 30, 0.01)}),
+        ("o1", {"o2": (None, 1_200, 0.02), "o3": ("o2", 30, 0.01)}),
+        ("o2", {"o1": (None, 1_000, 0.01), "o3": ("o1", 230, 0.02)}),
+        ("o1 o2", {"o3": (None, 1_230, 0.03)}),
+    ],
+)
+def test_each_request_of_opencode_is_counted_once(
+    tmp_path: Path, gone: str, expected: dict[str, tuple[str | None, int, float]]
+) -> None:
+    database = forked_opencode(tmp_path)
+    for name in gone.split():
+        database.connection.execute("DELETE FROM message WHERE session_id = ?", (name,))
+        database.connection.execute("DELETE FROM session WHERE id = ?", (name,))
+    sessions = find_sessions(str(tmp_path), {}).sessions
+    followers = {one.id: SessionFollower(one) for one in sessions}
+    figures = {one.id: (one.fork_of, one.total.fresh, one.cost_usd) for one in sessions if one.total}
+    assert {name: (*rest, round(cost or 0, 9)) for name, (*rest, cost) in figures.items()} == expected
+    for name, follower in followers.items():
+        follower.advance()
+        report = follower.report()
+        assert (report.fork_of, report.total.fresh, round(report.cost_usd or 0, 9)) == expected[name]
+    assert sum(follower.report().requests for follower in followers.values()) == 3
+
+
+def test_a_kept_fork_of_opencode_shares_the_turns_of_its_origin(tmp_path: Path) -> None:
+    forked_opencode(tmp_path)
+    with closing(open_ledger(str(tmp_path / "ledger.db"))) as ledger:
+        for _ in range(2):  # the second run finds nothing new
+            mirror_files(ledger, str(tmp_path), {})
+        kept = {one.origin.id: one for one in ledger.sessions() if one.origin is not None}
+        assert [kept[name].forked_from for name in ("o1", "o2", "o3")] == [
+            None,
+            kept["o1"].name,
+            kept["o2"].name,
+        ]
+        turns = {name: len(list(ledger.turns(one.workspace, one.name))) for name, one in kept.items()}
+        assert turns == {"o1": 1, "o2": 2, "o3": 3}
+        assert len(ledger.pages.search("Four")) == 1
 
 
 def test_a_kept_fork_shares_the_turns_of_its_origin(tmp_path: Path) -> None:
