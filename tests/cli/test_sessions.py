@@ -16,6 +16,7 @@ from nexus_context.ledger.records import Counted, NewTurn
 from nexus_daemon.cli import main
 from nexus_daemon.cli.open_session import BEGINS_SESSIONS
 from support import program_files
+from support.assistant_logs import OpencodeDatabase
 from support.commands import run_nexus, use_home
 from support.json_lines import json_lines
 
@@ -799,6 +800,7 @@ def test_secrets_in_sessions_of_assistants_are_masked(place: Place) -> None:
             "unsummed": 0,
             "total": {"fresh": 0, "cacheRead": 0, "cacheWrite": 0, "output": 0},
             "costUsd": 1.5,
+            "costAtLeast": False,
         }
     ]
     (session,) = listed["sessions"]
@@ -820,6 +822,17 @@ def test_secrets_in_sessions_of_assistants_are_masked(place: Place) -> None:
         "parent": None,
         "damagedLines": 0,
     }
+
+
+def test_a_total_of_costs_says_that_sessions_state_none(place: Place) -> None:
+    write_assistant_session(place)
+    database = OpencodeDatabase(place.folder.parent / "home")
+    database.session("o1", folder=str(place.folder))
+    database.session("o2", folder=str(place.folder))
+    database.answer("o2", "Shut.", 100)
+    totals = place.json("list", "--assistants")["totals"]
+    costs = {one["assistant"]: (one["costUsd"], one["costAtLeast"]) for one in totals}
+    assert costs == {"claude-code": (1.5, False), "opencode": (0.01, True)}
 
 
 def test_a_database_of_an_assistant_that_cannot_be_read(place: Place) -> None:

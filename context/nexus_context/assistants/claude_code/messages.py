@@ -54,6 +54,7 @@ def is_session(values: Sequence[Any]) -> bool:
     """Whether JSON values are the lines of a session file: one with its marks is enough."""
     return any(
         is_record(value)
+        and "payload" not in value  # a line of Codex, whatever else it holds
         and (
             isinstance(value.get("message"), dict) or any(isinstance(value.get(mark), str) for mark in _MARKS)
         )

@@ -119,7 +119,10 @@ def _values(session: AssistantSession) -> dict[str, Any]:
 
 
 def _totals(sessions: Sequence[AssistantSession]) -> Iterator[dict[str, Any]]:
-    """For each assistant what its sessions say of all their requests; `unsummed` of them say nothing."""
+    """For each assistant what its sessions say of all their requests; `unsummed` of them say nothing.
+
+    The cost is that of those that state one: with `costAtLeast` others were used, too.
+    """
     for assistant in dict.fromkeys(session.assistant for session in sessions):
         listed = [session for session in sessions if session.assistant == assistant]
         totals = [session.total for session in listed if session.total is not None]
@@ -137,6 +140,7 @@ def _totals(sessions: Sequence[AssistantSession]) -> Iterator[dict[str, Any]]:
                 )
             ),
             "costUsd": sum(costs) if costs else None,
+            "costAtLeast": 0 < len(costs) < len(listed),
         }
 
 
