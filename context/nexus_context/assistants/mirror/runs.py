@@ -107,7 +107,10 @@ def _run(
     on_progress: OnProgress,
     write: Write | None = None,
 ) -> MirrorSummary:
-    rows = ledger.mirrors.files()
+    stored = ledger.mirrors.files()
+    rows = {
+        file.path: stored[file.path] for file in files if file.path in stored and _knows_forks(file, stored)
+    }
     changed = [file for file in files if file.path not in rows or rows[file.path].stamp != file.stamp]
     changed.sort(key=lambda file: file.stamp[3])  # the newest last, as it would have come
     starts = {file.path: _start_of(rows.get(file.path)) for file in changed}
@@ -133,6 +136,11 @@ def _run(
         rest = [rows[file.path] for file in files if file.path not in paths]
         unchanged = sum(is_within(_start_of(row).folder or folder, folder) for row in rest)
     return MirrorSummary(tuple(writer.outcomes.values()), unchanged, writer.size)
+
+
+def _knows_forks(file: TranscriptFile, rows: Mapping[str, MirroredFile]) -> bool:
+    """Whether who read a file knew of `history_base`: else what Codex's forks share may be missing."""
+    return file.assistant != "codex" or '"shared_until"' in rows[file.path].progress
 
 
 def _start_of(row: MirroredFile | None) -> Progress:

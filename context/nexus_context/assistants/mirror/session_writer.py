@@ -111,6 +111,7 @@ class SessionWriter:
         self._rows = rows
         self._imported: dict[str, tuple[str, str]] | None = None
         self._pending: list[_Pending] = []
+        self._incomplete: list[MirroredSession] = []
         self._deferred: list[TranscriptExcerpt] | None = []  # forks; None once they are written
         self._pending_size = 0
         self._measured: dict[str, int] = {}  # conversations of each family
@@ -163,6 +164,8 @@ class SessionWriter:
                 self.size -= excerpt.size  # it was counted when it was read
                 self.take(excerpt)
             self.flush()
+        for kept in self._incomplete:  # their program's sessions are the forks now
+            self._ledger.delete(kept.workspace, kept.session or "")
 
     def flush(self) -> None:
         """Write what is pending."""
@@ -283,18 +286,21 @@ class SessionWriter:
             return (0, 0), (0, 0)
         after = existing or self._imported_session(origin)
         addition = Addition("new", conversation.messages)
+        forked = None
+        if is_main and excerpt.next.fork_of is not None and excerpt.is_whole:
+            forked = self._ledger.mirrors.find(origin.assistant, excerpt.next.fork_of)
+        until = excerpt.next.shared_until
+        shared = tuple(shared_turns(self._ledger, forked, until)) if forked and until else ()
+        if shared and existing is not None and self._lacks_origin(existing):
+            self._incomplete.append(existing)
+            after = None
         if after is not None:
             addition = self._addition(after, conversation, excerpt)
-        elif is_main and excerpt.next.fork_of is not None and excerpt.is_whole:
-            forked = self._ledger.mirrors.find(origin.assistant, excerpt.next.fork_of)
-            until = excerpt.next.shared_until
-            if forked is not None and forked.session is not None and until is not None:
-                shared = tuple(shared_turns(self._ledger, forked, until))
-                if shared:
-                    messages, after = conversation.messages, forked
-                    addition = Addition("forked", messages, shared[-1].id, existing=shared)
-            elif forked is not None and forked.session is not None:
-                addition, after = compare_with_origin(self._ledger, forked, conversation.messages), forked
+        elif shared:
+            addition = Addition("forked", conversation.messages, shared[-1].id, existing=shared)
+            after = forked
+        elif forked is not None and forked.session is not None and until is None:
+            addition, after = compare_with_origin(self._ledger, forked, conversation.messages), forked
         is_new = addition.way == "new"
         turns = new_turns(conversation, addition.rest, origin, is_new=is_new) if addition.rest else []
         is_reported = after is not None and after.is_reported
@@ -349,6 +355,12 @@ class SessionWriter:
             self._write([fork])
             raise HeadMovedError(after.session or "")
         return addition
+
+    def _lacks_origin(self, mirrored: MirroredSession) -> bool:
+        """Whether a kept fork has only its own turns, as an earlier version wrote it, and is as it was."""
+        session = self._ledger.find(mirrored.workspace, mirrored.session or "")
+        is_theirs = mirrored.head is not None and mirrored.head.turn == mirrored.turn
+        return session is not None and session.forked_from is None and is_theirs
 
     def _imported_session(self, origin: SessionOrigin) -> MirroredSession | None:
         """The session that was imported from the same file before it was mirrored."""

@@ -1,14 +1,17 @@
 """Figures of sessions: what a request costs, which records are of one answer, and what a sum lacks."""
 
 import gzip
+import json
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from nexus_context.assistants.claude_code.session_files import directory_name
 from nexus_context.assistants.claude_code.sub_agents import list_agents
+from nexus_context.assistants.codex.records import CodexRecord
 from nexus_context.assistants.importing import read_transcript
 from nexus_context.assistants.mirror import mirror_files
 from nexus_context.assistants.mirror.excerpts import peek_folder
@@ -23,6 +26,7 @@ from nexus_context.disk import zstd
 from nexus_context.ledger import open_ledger
 from support.assistant_logs import OpencodeDatabase
 from support.assistant_transcripts import FOLDER, Claude, Codex, Record, lines, time_at, write
+from support.ledgers import turn
 
 OPUS = "claude-opus-4-6"
 THOUSAND: Any = {"fresh": 1_000, "output": 1_000}
@@ -477,6 +481,50 @@ def test_a_fork_of_codex_counts_from_where_it_began(
     follower.advance()
     assert (follower.report().total, follower.report().requests) == (expected, 1)
     assert path == Path(session.path)
+
+
+def write_old_fork(home: Path) -> None:
+    """A session of Codex, and a fork whose file does not repeat it."""
+    origin, fork = Codex(session="01a1"), Codex(session="01a2")
+    write(origin.path(home), [*origin.begins(), origin.says("One."), *origin.uses(100_000, records=False)])
+    fork.minute = 5
+    begun = fork.begins()
+    begun[0]["payload"] |= {"forked_from_id": "01a1", "history_base": {"thread_id": "01a1"}}
+    begun[0]["payload"] |= {"timestamp": begun[0]["timestamp"]}
+    fork.minute = 6
+    write(fork.path(home), [*begun, fork.says("Two."), *fork.uses(120_000, records=False)])
+
+
+@pytest.mark.parametrize("is_continued", [False, True])
+def test_a_fork_that_was_kept_without_its_origin_is_completed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_continued: bool
+) -> None:
+    write_old_fork(tmp_path)
+    with closing(open_ledger(str(tmp_path / "ledger.db"))) as ledger:
+        with monkeypatch.context() as old:
+            for name in ("fork_of", "shared_until"):
+                old.setattr(CodexRecord, name, None)
+            mirror_files(ledger, str(tmp_path), {})
+        for row in ledger.mirrors.files().values():
+            progress = json.loads(row.progress)
+            del progress["shared_until"], progress["fork_of"]
+            ledger.mirrors.write([], [msgspec.structs.replace(row, progress=json.dumps(progress))])
+        kept = {one.origin.id: one for one in ledger.sessions() if one.origin is not None}
+        assert {one.forked_from for one in kept.values()} == {None}
+        if is_continued:  # here: nothing of that is lost
+            one = kept["01a2"]
+            ledger.append(one.workspace, one.name, turn("u3"))
+        for _ in range(2):
+            mirror_files(ledger, str(tmp_path), {})
+        kept = {one.origin.id: one for one in ledger.sessions() if one.origin is not None}
+        assert (kept["01a2"].forked_from is None) == is_continued
+        said = [
+            text_of(message)
+            for each in ledger.turns(kept["01a2"].workspace, kept["01a2"].name)
+            for message in each.messages
+        ]
+        assert said[-1] == "u3" if is_continued else said[0] == "One."
+        assert len(ledger.sessions()) == 2
 
 
 def forked_opencode(home: Path) -> OpencodeDatabase:
