@@ -112,12 +112,21 @@ def get_model_limits(
     model: str | None, overrides: Mapping[str, Mapping[str, Any]] | None = None
 ) -> ModelLimits:
     """The limits of `model`; `overrides` is the configuration's `models` section. Never raises."""
-    requested = model or ""
+    return _find_limits(model or "", overrides) if overrides else _known_limits(model or "")
+
+
+@functools.lru_cache(maxsize=1_000)
+def _known_limits(requested: str) -> ModelLimits:
+    """The limits that the registry has, or guesses: they are asked for with each request of a session."""
+    return _find_limits(requested, {})
+
+
+def _find_limits(requested: str, overrides: Mapping[str, Mapping[str, Any]]) -> ModelLimits:
     names = list(candidates(requested))
     models = _registry().models if requested else {}  # most folders set no model
     record = next((models[name] for name in names if name in models), None)
     canonical = next((name for name in names if name in models), requested)
-    changes = _override(names, requested, canonical, overrides or {})
+    changes = _override(names, requested, canonical, overrides)
     family = family_of(names[0])
     is_million = record is not None and "[1m]" in requested.lower()
     stated = max(record.context_window, MILLION) if record and is_million else None
