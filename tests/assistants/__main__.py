@@ -3,7 +3,8 @@
 It also compares the MCP servers that they start, which settings of Claude Code void a file, and what they
 make of odd spellings of front matter and globs. Then each
 of them calls a tool of `nexus mcp`, and has to send the answer with its next request. At last each runs once
-with the hooks that `nexus setup` writes.
+with the hooks that `nexus setup` writes, and its sessions, resumed and forked, have to sum up to what the
+provider was asked for.
 
     python -m tests.assistants [--only NAME …] [--case TEXT] [--record]
 
@@ -29,6 +30,7 @@ from assistants import (  # noqa: E402 - from the tests' directory
     mcp_call,
     programs,
     server_cases,
+    session_runs,
     settings_runs,
     spelling_runs,
 )
@@ -66,6 +68,7 @@ def main() -> int:
             agreed &= check_mcp(programs.PROGRAMS[name])
         if not options.case:
             agreed &= run_hooks(programs.PROGRAMS[name])
+            agreed &= check_sessions(programs.PROGRAMS[name])
         if name == "claude-code" and options.case in "settings":
             agreed &= check_settings()
     if options.record and not options.case:
@@ -74,6 +77,15 @@ def main() -> int:
         if options.case in "spellings":
             agreed &= check_spellings(name)
     return 0 if agreed else 1
+
+
+def check_sessions(program: programs.Program) -> bool:
+    """Whether the sessions of a program have been sent what its provider was asked for."""
+    if program.name not in session_runs.STEPS:
+        return True
+    outcome = session_runs.run_sessions(program)
+    output(f"{'agrees' if outcome.agrees else 'DIFFERS'}  {program.name}  sessions  {outcome}")
+    return outcome.agrees
 
 
 def check_spellings(program: str) -> bool:

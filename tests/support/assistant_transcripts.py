@@ -49,12 +49,13 @@ class Claude:
         self.minute = 0.0
         self._records = 0
         self._answers = 0
+        self._prefix = "" if session == SESSION else f"{session}-"  # only a fork has the uuids of another one
 
     def record(self, kind: str, **values: Any) -> Record:
         """A record of any kind."""
         self._records += 1
         about = {
-            "uuid": f"u{self._records}",
+            "uuid": f"{self._prefix}u{self._records}",
             "timestamp": time_at(self.minute),
             "cwd": self.folder,
             "sessionId": self.session,

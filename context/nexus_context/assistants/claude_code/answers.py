@@ -74,6 +74,20 @@ class AnswerKeys:
         return key
 
 
+def usage_of_models(models: dict[str, dict[str, Any]]) -> Usage:
+    """The sum of the usages in a `cost-state`."""
+
+    def total(name: str) -> int:
+        return sum(count(values, name) for values in models.values())
+
+    return Usage(
+        fresh=total("inputTokens"),
+        cache_read=total("cacheReadInputTokens"),
+        cache_write=total("cacheCreationInputTokens"),
+        output=total("outputTokens"),
+    )
+
+
 def request_of(record: ClaudeCodeRecord, usage: dict[str, Any], key: str) -> AssistantRequest:
     """The request of an answer, as one of its records says."""
     modes = tuple(mode for name in _MODES if (mode := text(usage.get(name))) and mode not in PLAIN)

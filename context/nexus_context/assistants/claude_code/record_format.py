@@ -6,6 +6,7 @@
 
 from collections.abc import Sequence
 
+from nexus_context.assistants.claude_code.forks import find_origin
 from nexus_context.assistants.claude_code.messages import READER
 from nexus_context.assistants.claude_code.records import ClaudeCodeRecord
 from nexus_context.assistants.claude_code.session_files import choose_folder
@@ -122,4 +123,5 @@ FORMAT = RecordFormat(
     list_waiting=_list_waiting,
     is_named_by_file=True,
     choose_folder=choose_folder,
+    find_origin=find_origin,
 )

@@ -20,7 +20,8 @@ from typing import Any
 
 import msgspec
 
-from nexus_context.assistants.claude_code.answers import request_of
+from nexus_context.assistants.claude_code.answers import request_of, usage_of_models
+from nexus_context.assistants.claude_code.forks import note_root
 from nexus_context.assistants.claude_code.records import ClaudeCodeRecord
 from nexus_context.assistants.reading.record_values import count, text
 from nexus_context.assistants.sessions.model import AssistantSession, Place, SessionSource, Usage, read_file
@@ -114,6 +115,7 @@ def _from_start(
     fork_of = None
     for record in first:
         fork_of = fork_of or record.fork_of
+        note_root(path, record)
         titles.update(record.titles)
         folders += [record.folder] if record.folder is not None else []
         version = text(record.value.get("version")) or version
@@ -168,20 +170,6 @@ def _from_end(
     if titles:
         changes["prompt"] = titles[max(titles)]
     return msgspec.structs.replace(session, **changes)
-
-
-def usage_of_models(models: dict[str, dict[str, Any]]) -> Usage:
-    """The sum of the usages in a `cost-state`."""
-
-    def total(name: str) -> int:
-        return sum(count(values, name) for values in models.values())
-
-    return Usage(
-        fresh=total("inputTokens"),
-        cache_read=total("cacheReadInputTokens"),
-        cache_write=total("cacheCreationInputTokens"),
-        output=total("outputTokens"),
-    )
 
 
 def _words(record: ClaudeCodeRecord) -> str | None:

@@ -18,8 +18,8 @@ from typing import Any
 
 import msgspec
 
-from nexus_context.assistants.claude_code import session_files as claude_code
-from nexus_context.assistants.claude_code.answers import AnswerKeys, request_of
+from nexus_context.assistants.claude_code.answers import AnswerKeys, request_of, usage_of_models
+from nexus_context.assistants.claude_code.forks import OriginRecords
 from nexus_context.assistants.claude_code.records import ClaudeCodeRecord
 from nexus_context.assistants.reading.record_values import count, objects_in, seconds, text
 from nexus_context.assistants.sessions.steps import (
@@ -45,7 +45,9 @@ IMAGE_UNITS = 1_500 * UNITS_PER_TOKEN
 class ClaudeCodeSteps:
     """Turns the records of one file into steps. `is_agent`: the file is that of a sub-agent."""
 
-    def __init__(self, *, is_agent: bool = False) -> None:
+    def __init__(self, base: OriginRecords = OriginRecords(), *, is_agent: bool = False) -> None:  # noqa: B008 - frozen
+        self._base = base
+        self._own: dict[str, int] = {}  # tokens sent for each answer that no origin has
         self._is_agent = is_agent
         self._shape = ""
         self._keys: dict[str | None, AnswerKeys] = {}  # by sub-agent
@@ -67,8 +69,18 @@ class ClaudeCodeSteps:
         if uuid is not None:
             self._uuids.add(uuid)
         for step in self._steps(record, key):
+            if isinstance(step, AssistantRequest):
+                step = self._with_origin(step, uuid)
             if not is_again or isinstance(step, AssistantRequest):
                 yield step if agent is None else AgentStep(agent, step)
+
+    def _with_origin(self, request: AssistantRequest, uuid: str | None) -> AssistantRequest:
+        """The request, marked as the origin's if it is."""
+        if uuid in self._base.uuids:
+            return msgspec.structs.replace(request, is_inherited=True)
+        if not request.is_inherited:
+            self._own[request.key] = request.total.sent
+        return request
 
     def _steps(self, record: ClaudeCodeRecord, key: str) -> Iterator[Step]:
         kind, value = record.kind, record.value
@@ -131,8 +143,11 @@ class ClaudeCodeSteps:
         if cost is None:
             return
         is_unknown = record.value.get("hasUnknownModelCost") is True
+        usage, cost = self._base.subtract_stated(
+            usage_of_models(record.model_usage), cost, sum(self._own.values()) if self._base.uuids else 0
+        )
         yield StatedTotals(
-            usage=claude_code.usage_of_models(record.model_usage),
+            usage=usage,
             cost_usd=cost,
             is_continued=self._version >= CONTINUES,
             lacks={"models whose price Claude Code does not know": 0} if is_unknown else {},

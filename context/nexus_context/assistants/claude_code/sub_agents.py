@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from os.path import basename, dirname, join
 
 from nexus_context.assistants.claude_code import session_files as claude_code
+from nexus_context.assistants.claude_code.forks import base_of
 from nexus_context.assistants.claude_code.records import ClaudeCodeRecord
 from nexus_context.assistants.claude_code.steps import ClaudeCodeSteps
 from nexus_context.assistants.reading.record_values import decode_object, text
@@ -34,8 +35,8 @@ _SUFFIX = ".jsonl"
 class FollowedClaudeCode(FollowedFile[ClaudeCodeRecord]):
     """The session's file, and those of its sub-agents."""
 
-    def __init__(self, path: str) -> None:
-        super().__init__(path, ClaudeCodeRecord, ClaudeCodeSteps)
+    def __init__(self, path: str, fork_of: str | None = None) -> None:
+        super().__init__(path, ClaudeCodeRecord, lambda: ClaudeCodeSteps(base_of(path, fork_of)))
         self._directory = agents_directory(path)
         self._agent_files: dict[str, FollowedFile[ClaudeCodeRecord]] = {}
         self._unread_agents = 0

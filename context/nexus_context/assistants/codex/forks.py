@@ -16,11 +16,12 @@ import msgspec
 
 from nexus_context.assistants.codex.records import CodexRecord
 from nexus_context.assistants.reading.record_values import field, objects_in, seconds, text, text_in
-from nexus_context.assistants.sessions.record_reader import BLOCK, LONGEST, decode_line, read_lines
+from nexus_context.assistants.sessions.record_reader import read_marked
 from nexus_context.disk import files
 
 DEEPEST = 4  # directories below `sessions`
-_COUNT = b"token_count"
+_MARKS = (b"token_count", b'"user"', b'"session_meta"')
+"""Of the records that count tokens, are of the user or begin the session."""
 
 
 class ForkBase(msgspec.Struct, frozen=True):
@@ -63,10 +64,12 @@ def read_base(path: str, origin: str | None) -> ForkBase:
     if (path, origin) in _bases:
         return _bases[path, origin]
     known = (
-        None if origin is None else {_key(sums) for record in _records(origin) if (sums := sums_of(record))}
+        None
+        if origin is None
+        else {_key(sums) for record in read_marked(origin, CodexRecord, _MARKS) if (sums := sums_of(record))}
     )
     counts, last, prompt, made = 0, dict[str, Any](), None, 0.0
-    for record in _records(path):
+    for record in read_marked(path, CodexRecord, _MARKS):
         at, sums = seconds(record.value.get("timestamp")), sums_of(record)
         if record.kind == "session_meta":
             made = made or seconds(field(record.payload, "timestamp"))
@@ -94,19 +97,6 @@ def words_of(payload: Any) -> str | None:
     """What the user wrote; Codex sends instructions and the environment in messages of the user, too."""
     words = (text(part.get("text")) for part in objects_in(field(payload, "content")))
     return next((one for one in words if one and not one.lstrip().startswith(("<", "# AGENTS.md"))), None)
-
-
-def _records(path: str) -> Iterator[CodexRecord]:
-    """The records that count tokens, begin the session or are of the user."""
-    position, is_last = 0, False
-    while not is_last:
-        piece = read_lines(path, position, BLOCK, LONGEST)
-        for line in piece.lines:
-            if _COUNT in line or b'"user"' in line or b'"session_meta"' in line:
-                record = decode_line(line, CodexRecord)
-                if record is not None:
-                    yield record
-        position, is_last = piece.end, piece.is_last
 
 
 def _key(sums: dict[str, Any]) -> tuple[Any, ...]:

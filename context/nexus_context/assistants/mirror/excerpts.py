@@ -235,7 +235,7 @@ def _excerpt(file: TranscriptFile, start: Progress, piece: _Piece, *, now: float
         parent=start.parent or file.parent or _parent(file, records),
         title=title_of(records) or start.title,
         shared_until=start.shared_until or (records[0].shared_until if records else None),
-        fork_of=start.fork_of or next((one.fork_of for one in records if one.fork_of is not None), None),
+        fork_of=start.fork_of or _origin(file, records, start),
     )
     return TranscriptExcerpt(
         file=file,
@@ -250,6 +250,12 @@ def _excerpt(file: TranscriptFile, start: Progress, piece: _Piece, *, now: float
         is_waiting=bool(waiting),
         problems=tuple(problems),
     )
+
+
+def _origin(file: TranscriptFile, records: Sequence[SessionRecord], start: Progress) -> str | None:
+    """From which session this one was forked."""
+    found = None if file.is_agent or start.offset else file.format.find_origin(file.path)
+    return found or next((one.fork_of for one in records if one.fork_of is not None), None)
 
 
 def _next(file: TranscriptFile, start: Progress, piece: _Piece, boundary: Boundary | None) -> Progress:

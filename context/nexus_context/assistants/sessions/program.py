@@ -23,8 +23,8 @@ class ProgramSessions(msgspec.Struct, frozen=True, kw_only=True):
     them, `watched` reads the paths where those of a folder appear or change: a directory, with a separator at
     its end, or a file. `follow` reads a session as it grows. `list_files` lists the files of sessions and of
     sub-agents, `list_agents` those of the sub-agents of a session's file, which `agents_directory` has;
-    `is_agent` tells them from others. `record_format` imports the format of their records. `shares_file`: one
-    file has all sessions, as rows.
+    `is_agent` tells them from others. `link_forks` finds which of the sessions is a fork of another one.
+    `record_format` imports the format of their records. `shares_file`: one file has all sessions, as rows.
     """
 
     list_sources: Callable[[Place, str | None], Iterator[SessionSource]]
@@ -36,4 +36,5 @@ class ProgramSessions(msgspec.Struct, frozen=True, kw_only=True):
     list_agents: Callable[[str], Iterable[str]] = lambda _: ()
     is_agent: Callable[[str], bool] = lambda _: False
     agents_directory: Callable[[str], str] | None = None
+    link_forks: Callable[[list[AssistantSession]], list[AssistantSession]] = lambda sessions: sessions
     shares_file: bool = False

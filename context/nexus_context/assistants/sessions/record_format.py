@@ -35,7 +35,8 @@ class RecordFormat(msgspec.Struct, Generic[R], frozen=True, kw_only=True):
     continue what was read before them, with these parents. `list_waiting` lists the records whose texts
     the user may still take back. `find_parent` and `find_folder` say by its path which session started
     that of a file, and where it works, if its records do not. `choose_folder` chooses among the folders
-    that they name. `is_named_by_file`: the name of a file is its session's.
+    that they name. `find_origin` finds from which session that of a file was forked, if its records do
+    not say. `is_named_by_file`: the name of a file is its session's.
     """
 
     record_type: type[R]
@@ -46,4 +47,5 @@ class RecordFormat(msgspec.Struct, Generic[R], frozen=True, kw_only=True):
     find_parent: Callable[[str], str | None] = lambda _: None
     find_folder: Callable[[str], str | None] = lambda _: None
     choose_folder: Callable[[str, Sequence[str]], str | None] = lambda _, folders: next(iter(folders), None)
+    find_origin: Callable[[str], str | None] = lambda _: None
     is_named_by_file: bool = False

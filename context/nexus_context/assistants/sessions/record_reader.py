@@ -12,7 +12,7 @@
 import functools
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Generic, TypedDict, TypeVar
 
 import msgspec
@@ -69,6 +69,19 @@ def read_lines(path: str, start: int, size: int, longest: int) -> LinePiece:
     rest_of_line = data[: data.find(b"\n") + 1]
     before, end = (before + rest_of_line)[-HEAD:], end + len(rest_of_line)
     return LinePiece([], b"", end, before, stamp=stamp, is_last=not data, is_too_long=True)
+
+
+def read_marked(path: str, record_type: type[R], marks: Sequence[bytes]) -> Iterator[R]:
+    """The records of a file whose lines have one of the marks. OSError if the file cannot be read."""
+    position, is_last = 0, False
+    while not is_last:
+        piece = read_lines(path, position, BLOCK, LONGEST)
+        for line in piece.lines:
+            if any(mark in line for mark in marks):
+                record = decode_line(line, record_type)
+                if record is not None:
+                    yield record
+        position, is_last = piece.end, piece.is_last
 
 
 def mark_of(path: str, offset: int) -> str:

@@ -38,11 +38,13 @@ def find_sessions(
     sessions: list[AssistantSession] = []
     failures: list[tuple[str, str]] = []
     for name in assistants:
-        for source in PROGRAMS[name].sessions.list_sources(Place(home, environ), folder):
+        program, found = PROGRAMS[name].sessions, list[AssistantSession]()
+        for source in program.list_sources(Place(home, environ), folder):
             try:
-                sessions += map(_with_window, _read(source, folder))
+                found += _read(source, folder)
             except (apsw.Error, OSError) as error:
                 failures.append((source.path, getattr(error, "strerror", None) or str(error)))
+        sessions += map(_with_window, program.link_forks(found))
     return AssistantSessions(
         tuple(sorted(sessions, key=lambda one: one.changed, reverse=True)), tuple(failures)
     )

@@ -448,6 +448,84 @@ def forked_claude(home: Path) -> tuple[Claude, Claude]:
     return first, second
 
 
+def unmarked_claude(home: Path, *, goes_on: bool, stated: tuple[float, ...] = (0.5, 0.8, 1.2)) -> Claude:
+    """A session, a fork as `--fork-session` makes it, and a fork of that; perhaps the first goes on later."""
+    claude = Claude(model=OPUS, session="first")
+    records: list[Record] = []
+    for minute, (name, cost) in enumerate(zip(("first", "second", "third"), stated, strict=True)):
+        claude.session, claude.minute = name, minute
+        records = [{**one, "sessionId": name} for one in records]
+        records += [
+            claude.asks(f"What of {name}?"),
+            *claude.answers("No.", read=1_000 * (minute + 1), fresh=0),
+        ]
+        sent = sum(one["message"]["usage"]["cache_read_input_tokens"] for one in records[1::2])
+        states = claude.sums_up(cost, cacheReadInputTokens=sent)
+        write(claude.path(home), [*records, states], minute=minute)
+        if goes_on and not minute:
+            claude.minute = 9
+            later = [claude.asks("Later?"), *claude.answers("Later.", read=40_000, fresh=0)]
+            states = claude.sums_up(9.5, cacheReadInputTokens=41_000)
+            write(
+                claude.path(home),
+                [*records, claude.sums_up(cost, cacheReadInputTokens=1_000), *later, states],
+            )
+    return claude
+
+
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_a_fork_without_marks_counts_only_its_own_requests(tmp_path: Path, goes_on: bool) -> None:
+    unmarked_claude(tmp_path, goes_on=goes_on)
+    expected = {
+        "first": (None, 41_000, 9.5) if goes_on else (None, 1_000, 0.5),
+        "second": ("first", 2_000, 0.3),
+        "third": ("second", 3_000, 0.4),
+    }
+    sessions = find_sessions(str(tmp_path), {}).sessions
+    assert {
+        one.id: (one.fork_of, one.total and one.total.sent, one.cost_usd and round(one.cost_usd, 9))
+        for one in sessions
+    } == expected
+    for session in sessions:
+        report = follow(Path(session.path), id=session.id, fork_of=session.fork_of).report()
+        figures = report.fork_of, report.total.sent, round(report.cost_usd or 0, 9)
+        assert (figures, report.requests) == (expected[session.id], 1 + (goes_on and session.id == "first"))
+
+
+def test_what_a_branch_states_is_its_own(tmp_path: Path) -> None:
+    """After `/branch` the program counts anew: nothing of the origin is in it."""
+    first, second = Claude(model=OPUS, session="first"), "second"
+    records = [first.asks("One?"), *first.answers("One.", read=1_000, fresh=0)]
+    write(first.path(tmp_path), [*records, first.sums_up(0.5, cacheReadInputTokens=1_000)])
+    first.session, first.minute = second, 1
+    origin = {"forkedFrom": {"sessionId": "first", "messageUuid": "x"}}
+    copies = [{**one, "sessionId": second, **origin} for one in records]
+    own = [first.asks("Two?"), *first.answers("Two.", read=3_000, fresh=0)]
+    write(first.path(tmp_path), [*copies, *own, first.sums_up(0.7, cacheReadInputTokens=3_000)], minute=1)
+    found = {one.id: one for one in find_sessions(str(tmp_path), {}).sessions}
+    assert (found[second].fork_of, found[second].total, found[second].cost_usd) == (
+        "first",
+        Usage(cache_read=3_000),
+        0.7,
+    )
+    report = follow(Path(found[second].path), id=second, fork_of="first").report()
+    assert (report.total.sent, report.cost_usd) == (3_000, 0.7)
+
+
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_a_kept_fork_without_marks_shares_the_turns_of_its_origin(tmp_path: Path, goes_on: bool) -> None:
+    unmarked_claude(tmp_path, goes_on=goes_on)
+    with closing(open_ledger(str(tmp_path / "ledger.db"))) as ledger:
+        for _ in range(2):  # the second run finds nothing new
+            mirror_files(ledger, str(tmp_path), {})
+        kept = {one.origin.id: one for one in ledger.sessions() if one.origin is not None}
+        assert [kept[name].forked_from for name in ("second", "third")] == [
+            kept["first"].name,
+            kept["second"].name,
+        ]
+        assert len(ledger.pages.search("second")) == 1
+
+
 def test_a_fork_counts_only_its_own_requests(tmp_path: Path) -> None:
     forked_claude(tmp_path)
     fork, origin = sorted(find_sessions(str(tmp_path), {}).sessions, key=lambda one: one.fork_of is None)

@@ -1,0 +1,212 @@
+"""Which session of Claude Code another one was forked from, and what it has of it; seen with 2.1.330.
+
+1. A fork begins with copies of its origin's records, which keep their uuids. `/branch` marks them
+   (`forkedFrom`); `--fork-session` marks none, and keeps the marks of earlier branches.
+2. Sessions of a directory with the same first record are a family. Of two of them, the origin is the one that
+   has nothing but what both have, or goes on from there later: who forks a session works in the fork.
+3. After `--fork-session` the program goes on counting (`cost-state`) from what the origin had stated.
+"""
+
+import os
+from collections.abc import Iterable
+from functools import lru_cache
+from os.path import basename, dirname, join
+from typing import NamedTuple
+
+import msgspec
+
+from nexus_context.assistants.claude_code.answers import usage_of, usage_of_models
+from nexus_context.assistants.claude_code.records import ClaudeCodeRecord
+from nexus_context.assistants.reading.record_values import seconds
+from nexus_context.assistants.sessions.model import AssistantSession, Usage, subtract_usage
+from nexus_context.assistants.sessions.record_reader import decode_line, read_marked
+from nexus_context.disk import files
+
+_SUFFIX = ".jsonl"
+_MARKS = (b'"uuid"', b'"cost-state"')
+_HEAD = 64 * 1024  # bytes, in which the first record is
+MOST_ROOTS = 100_000
+_roots: dict[str, str] = {}  # of the first record with a uuid, by path: it stays
+
+
+class OriginRecords(NamedTuple):
+    """What a session has of its origin: the uuids of records, and what the origin had stated by then."""
+
+    uuids: frozenset[str] = frozenset()
+    usage: Usage | None = None
+    cost_usd: float = 0.0
+
+    def subtract_stated(self, usage: Usage, cost_usd: float, own: int) -> tuple[Usage, float]:
+        """What of a statement is the session's, if its own answers were sent so many tokens (rule 3)."""
+        if self.usage is None or usage.sent - self.usage.sent < own:
+            return usage, cost_usd
+        return subtract_usage(usage, self.usage), cost_usd - self.cost_usd
+
+
+class _Record(NamedTuple):
+    """A record with a uuid, or a statement (None). `sent` are the tokens that an answer was sent."""
+
+    uuid: str | None
+    at: float
+    answer: str | None
+    sent: int
+    usage: Usage | None
+    cost_usd: float
+
+
+def note_root(path: str, record: ClaudeCodeRecord) -> None:
+    """Remember the first record of a session, whose beginning is being read."""
+    if record.uuid is not None and path not in _roots:
+        if len(_roots) >= MOST_ROOTS:
+            _roots.clear()
+        _roots[path] = record.uuid
+
+
+def find_origins(paths: Iterable[str]) -> dict[str, str]:
+    """The origin of each session that is a fork of another one of these, whose roots are known."""
+    families: dict[tuple[str, str], list[str]] = {}
+    for path in paths:
+        root = _roots.get(path)
+        if root is not None:
+            families.setdefault((dirname(path), root), []).append(path)
+    pairs = ((path, family) for family in families.values() if len(family) > 1 for path in family)
+    origins = {path: _nearest(path, family) for path, family in pairs}
+    return {path: origin for path, origin in origins.items() if origin is not None}
+
+
+def find_origin(path: str) -> str | None:
+    """The session from which that of a file was forked, by its id; None if it is no fork."""
+    directory = dirname(path)
+    try:
+        changed = os.stat(directory).st_mtime_ns
+    except OSError:
+        return None
+    root = _roots.get(path) or _read_root(path)
+    family = _families(directory, changed).get(root, []) if root is not None else []
+    origin = _nearest(path, family) if len(family) > 1 else None
+    return None if origin is None else id_of(origin)
+
+
+def read_base(path: str, origin: str) -> OriginRecords:
+    """What a fork has of its origin. OSError if one of the files cannot be read."""
+    own, theirs = _records(path), _records(origin)
+    uuids = _uuids(own) & _uuids(theirs)
+    stated = None
+    for record in theirs:
+        if record.uuid is not None and record.uuid not in uuids:
+            break
+        stated = record if record.usage is not None else stated
+    return OriginRecords(uuids) if stated is None else OriginRecords(uuids, stated.usage, stated.cost_usd)
+
+
+def base_of(path: str, fork_of: str | None) -> OriginRecords:
+    """What a session has of the one from which it was forked; nothing if that is gone."""
+    if fork_of is None:
+        return OriginRecords()
+    try:
+        return read_base(path, join(dirname(path), fork_of + _SUFFIX))
+    except OSError:
+        return OriginRecords()
+
+
+def id_of(path: str) -> str:
+    """The id of the session that a file holds."""
+    return basename(path).removesuffix(_SUFFIX)
+
+
+def link_forks(sessions: list[AssistantSession]) -> list[AssistantSession]:
+    """The sessions with their origins, and without what these have stated."""
+    origins = find_origins(session.path for session in sessions)
+    return [_own_part(each, origins[each.path]) if each.path in origins else each for each in sessions]
+
+
+def _own_part(session: AssistantSession, origin: str) -> AssistantSession:
+    try:
+        base, own = read_base(session.path, origin), dict[str | None, int]()
+        for record in _records(session.path):
+            if record.sent and record.uuid not in base.uuids:
+                own[record.answer] = max(record.sent, own.get(record.answer, 0))
+    except OSError:  # it was removed
+        return session
+    total, cost = session.total, session.cost_usd
+    if total is not None and cost is not None:
+        total, cost = base.subtract_stated(total, cost, sum(own.values()))
+    return msgspec.structs.replace(session, fork_of=id_of(origin), total=total, cost_usd=cost)
+
+
+def _nearest(path: str, family: Iterable[str]) -> str | None:
+    """The origin of a session: of those that may be, the one with which it has most in common."""
+    try:
+        mine = _records(path)
+        found = [(_common(mine, _records(other), path, other), other) for other in family if other != path]
+    except OSError:  # it was removed
+        return None
+    common, origin = max(found, default=(0, ""))
+    return origin if common else None
+
+
+def _common(mine: tuple[_Record, ...], theirs: tuple[_Record, ...], path: str, other: str) -> int:
+    """How many records a session shares with the one that may be its origin; 0 if that is the fork."""
+    uuids, their_uuids = _uuids(mine), _uuids(theirs)
+    own = min((one.at for one in mine if one.uuid and one.uuid not in their_uuids), default=None)
+    their_own = min((one.at for one in theirs if one.uuid and one.uuid not in uuids), default=None)
+    if own is None and their_own is None:
+        return len(uuids) if other < path else 0
+    is_origin = their_own is None or (own is not None and own < their_own)
+    return len(uuids & their_uuids) if is_origin else 0
+
+
+def _uuids(records: Iterable[_Record]) -> frozenset[str]:
+    return frozenset(one.uuid for one in records if one.uuid)
+
+
+@lru_cache(maxsize=100)
+def _families(directory: str, _changed: int) -> dict[str, list[str]]:
+    """The sessions of a directory by their first record."""
+    families: dict[str, list[str]] = {}
+    for name, kind in files.list_directory(directory) or ():
+        path = join(directory, name)
+        if kind != "directory" and name.endswith(_SUFFIX) and not name.startswith("agent-"):
+            root = _roots.get(path) or _read_root(path)
+            if root is not None:
+                families.setdefault(root, []).append(path)
+    return families
+
+
+def _read_root(path: str) -> str | None:
+    try:
+        _, data = files.read_range(path, 0, _HEAD)
+    except OSError:
+        return None
+    for line in data.split(b"\n")[:-1]:
+        record = decode_line(line, ClaudeCodeRecord) if b'"uuid"' in line else None
+        if record is not None and record.uuid is not None:
+            note_root(path, record)
+            return record.uuid
+    return None
+
+
+def _records(path: str) -> tuple[_Record, ...]:
+    stamp = files.file_stamp(path)
+    if stamp is None:
+        raise FileNotFoundError(path)
+    return _read_records(path, stamp)
+
+
+@lru_cache(maxsize=100)
+def _read_records(path: str, _stamp: tuple[int, ...]) -> tuple[_Record, ...]:
+    return tuple(
+        _record(record) for record in read_marked(path, ClaudeCodeRecord, _MARKS) if not record.is_sidechain
+    )
+
+
+def _record(record: ClaudeCodeRecord) -> _Record:
+    cost = record.total_cost_usd
+    return _Record(
+        record.uuid,
+        seconds(record.value.get("timestamp")),
+        record.message_id,
+        sent=usage_of(record.usage).sent if record.usage else 0,
+        usage=None if cost is None else usage_of_models(record.model_usage),
+        cost_usd=cost or 0.0,
+    )
