@@ -7,5 +7,7 @@ cases               the folders
 extraction          a request → the blocks of instructions in it
 agreement           a request beside a profile
 server_cases        folders with MCP servers, and which of them are started
+permission_runs     what Claude Code does with calls under settings
+permission_askers   what the others do
 mcp_call            a call of `nexus mcp` by each of them
 """

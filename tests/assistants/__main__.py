@@ -1,7 +1,7 @@
 """Runs the real assistants in all case folders, and compares what they send with the profiles.
 
-It also compares the MCP servers that they start, which settings of Claude Code void a file, and what they
-make of odd spellings of front matter and globs. Then each
+It also compares the MCP servers that they start, what they do with calls of tools under many settings, which
+settings of Claude Code void a file, and what they make of odd spellings of front matter and globs. Then each
 of them calls a tool of `nexus mcp`, and has to send the answer with its next request. At last each runs once
 with the hooks that `nexus setup` writes, and its sessions, resumed and forked, have to sum up to what the
 provider was asked for.
@@ -28,6 +28,8 @@ from assistants import (  # noqa: E402 - from the tests' directory
     agreement,
     hook_runs,
     mcp_call,
+    permission_askers,
+    permission_runs,
     programs,
     server_cases,
     session_runs,
@@ -69,13 +71,15 @@ def main() -> int:
         if not options.case:
             agreed &= run_hooks(programs.PROGRAMS[name])
             agreed &= check_sessions(programs.PROGRAMS[name])
+        if options.case in "permissions":
+            agreed &= check_permissions(name)
+        if options.case in "spellings":
+            agreed &= check_spellings(name)
         if name == "claude-code" and options.case in "settings":
             agreed &= check_settings()
     if options.record and not options.case:
         RECORDED.write_text(json.dumps(recorded, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
         write_table(recorded)
-        if options.case in "spellings":
-            agreed &= check_spellings(name)
     return 0 if agreed else 1
 
 
@@ -99,6 +103,23 @@ def check_spellings(program: str) -> bool:
             if sent != row["sent"]:
                 output(f"{kind} {row['text']!r}: the program sends {sent}, recorded is {row['sent']}")
                 agreed = False
+    return agreed
+
+
+def check_permissions(program: str) -> bool:
+    """Whether a program decides on each call as is recorded."""
+    if program == "claude-code":
+        results = permission_runs.run_rows(permission_runs.rows())
+    else:
+        results = permission_askers.run_rows(program, permission_askers.rows(program))
+    agreed = True
+    for row, outcome in results:
+        if outcome != row["outcome"]:
+            output(
+                f"permissions: {row['call']} under {row['settings']}: {outcome}, recorded is {row['outcome']}"
+            )
+            agreed = False
+    output(f"{'agrees ' if agreed else 'DIFFERS'}  {program}  permissions")
     return agreed
 
 

@@ -41,10 +41,14 @@ class ScriptedCall(NamedTuple):
 
 
 class OfferedTool(NamedTuple):
-    """A tool of a request. Codex has the tools of each MCP server in a namespace."""
+    """A tool of a request. Codex has the tools of each MCP server in a namespace.
+
+    One that `takes_text` has no arguments but a text.
+    """
 
     name: str
     namespace: str | None = None
+    takes_text: bool = False
 
 
 class ProviderStandIn:
@@ -131,11 +135,11 @@ def answer(path: str, body: dict[str, Any], call: ScriptedCall | None = None) ->
     if call is not None and result_of(body) is None:
         tool = offered_tool(body, call.tool)
         if tool is not None:
-            return _call(path, body, tool, json.dumps(call.arguments))
+            return answer_call(path, body, tool, json.dumps(call.arguments))
         deferred = _deferred_name(body, call.tool)
         if deferred is not None:
             search = {"query": f"select:{deferred}", "max_results": 1}
-            return _call(path, body, OfferedTool(_SEARCH), json.dumps(search))
+            return answer_call(path, body, OfferedTool(_SEARCH), json.dumps(search))
     if path.endswith("/messages"):
         return _messages(body)
     if path.endswith("/responses"):
@@ -148,14 +152,16 @@ def answer(path: str, body: dict[str, Any], call: ScriptedCall | None = None) ->
 
 
 def offered_tool(body: dict[str, Any], name: str) -> OfferedTool | None:
-    """The tool of a request whose name ends like this."""
-    for tool in body.get("tools") or []:
-        described = tool.get("function", tool)
+    """The tool of a request with this name, or whose name ends like it."""
+    for tool in sorted(body.get("tools") or [], key=lambda tool: _name(tool) != name):
         if tool.get("type") == "namespace":
             if any(each["name"] == name for each in tool["tools"]):
                 return OfferedTool(name, tool["name"])
-        elif str(described.get("name")).endswith(name):
-            return OfferedTool(described["name"])
+        elif "functionDeclarations" in tool:
+            if any(each["name"] == name for each in tool["functionDeclarations"]):
+                return OfferedTool(name)
+        elif _name(tool).endswith(name):
+            return OfferedTool(_name(tool), takes_text=tool.get("type") == "custom")
     return None
 
 
@@ -172,6 +178,10 @@ def result_of(body: dict[str, Any]) -> str | None:
     return None
 
 
+def _name(tool: dict[str, Any]) -> str:
+    return str(tool.get("function", tool).get("name"))
+
+
 def _deferred_name(body: dict[str, Any], name: str) -> str | None:
     """The whole name of a tool whose definition Claude Code sends only when it is searched for."""
     if not any(tool.get("name") == _SEARCH for tool in body.get("tools") or []):
@@ -180,25 +190,31 @@ def _deferred_name(body: dict[str, Any], name: str) -> str | None:
     return None if match is None else match[0]
 
 
-def _call(path: str, body: dict[str, Any], tool: OfferedTool, arguments: str) -> bytes:
-    """An answer that calls a tool, streamed: all assistants ask for that."""
+def answer_call(
+    path: str, body: dict[str, Any], tool: OfferedTool, arguments: str, *, call_id: str = CALL_ID
+) -> bytes:
+    """An answer that calls a tool, streamed: all assistants ask for that. `arguments` are JSON, or a text."""
+    if path.endswith(":streamGenerateContent"):
+        part = {"functionCall": {"id": call_id, "name": tool.name, "args": json.loads(arguments)}}
+        return _content_events(path, part)
     if path.endswith("/messages"):
-        call_id = SEARCH_ID if tool.name == _SEARCH else CALL_ID
+        call_id = SEARCH_ID if tool.name == _SEARCH else call_id
         block = {"type": "tool_use", "id": call_id, "name": tool.name, "input": {}}
         delta = {"type": "input_json_delta", "partial_json": arguments}
         return _message_events(body, block, delta, "tool_use")
     if path.endswith("/responses"):
+        kind, key = ("custom_tool_call", "input") if tool.takes_text else ("function_call", "arguments")
         item = {
-            "type": "function_call",
+            "type": kind,
             "id": "fc_1",
-            "call_id": CALL_ID,
+            "call_id": call_id,
             "name": tool.name,
-            "arguments": arguments,
+            key: arguments,
             **({} if tool.namespace is None else {"namespace": tool.namespace}),
         }
-        return _response_events(body, item, {**item, "arguments": ""})
+        return _response_events(body, item, {**item, key: ""})
     function = {"name": tool.name, "arguments": arguments}
-    calls = [{"index": 0, "id": CALL_ID, "type": "function", "function": function}]
+    calls = [{"index": 0, "id": call_id, "type": "function", "function": function}]
     return _chat_events(body, {"role": "assistant", "content": None, "tool_calls": calls}, "tool_calls")
 
 
@@ -215,7 +231,11 @@ def answer_tool_use(body: dict[str, Any], call_id: str, name: str, arguments: di
 
 
 def _contents(path: str) -> bytes:
-    content = {"role": "model", "parts": [{"text": ANSWER}]}
+    return _content_events(path, {"text": ANSWER})
+
+
+def _content_events(path: str, part: dict[str, Any]) -> bytes:
+    content = {"role": "model", "parts": [part]}
     usage = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}
     response = {
         "candidates": [{"content": content, "finishReason": "STOP", "index": 0}],

@@ -119,6 +119,7 @@ PROGRAMS: Mapping[str, Program] = {
             marks=("AGENTS.md", "AGENTS.override.md", ".codex"),
             has_sessions=True,
             has_setup=True,
+            has_permissions=True,
         ),
         Program(
             name="opencode",
@@ -128,6 +129,7 @@ PROGRAMS: Mapping[str, Program] = {
             marks=("opencode.json", "opencode.jsonc", ".opencode"),
             has_sessions=True,
             has_setup=True,
+            has_permissions=True,
         ),
         Program(
             name="gemini",
@@ -137,6 +139,7 @@ PROGRAMS: Mapping[str, Program] = {
             marks=("GEMINI.md", ".gemini"),
             has_sessions=True,
             has_setup=True,
+            has_permissions=True,
         ),
         Program(
             name="copilot",

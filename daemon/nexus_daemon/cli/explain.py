@@ -1,7 +1,8 @@
-"""Say what an assistant does with a call of a tool here: allow it, ask, or deny it, and by which rule.
+"""Say what each assistant does with a call of a tool here: allow it, ask, or deny it, and by which rule.
 
-A call is written as in a permission rule: 'Bash(npm test)', 'Read(.env)', 'WebFetch(https://example.com)',
-mcp__server__tool; anything else is a command of Bash. With --file, each command of a script is explained.
+Known for Claude Code, Codex, opencode and Gemini CLI. A call is written as in a rule of Claude Code:
+'Bash(npm test)', 'Read(.env)', 'WebFetch(https://example.com)', mcp__server__tool; anything else is a command
+of Bash. With --file, each command of a script is explained.
 """
 
 import argparse

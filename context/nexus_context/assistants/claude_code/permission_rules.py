@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 
 from nexus_context.assistants.permissions.decision import PermissionRule, RuleKind
+from nexus_context.assistants.permissions.wildcards import with_stars
 from nexus_context.assistants.reading.model import AssistantSettings, AssistantSettingsFile
 from nexus_context.errors import Span
 
@@ -159,19 +160,7 @@ def absolute_path(path: str, folder: str, user_home: str) -> str:
 @functools.lru_cache(maxsize=4096)
 def wildcard(pattern: str) -> re.Pattern[str]:
     """The pattern with `*` for any text."""
-    return re.compile(_with_stars([re.escape(part) for part in pattern.split("*")], ".*"), re.DOTALL)
-
-
-def _with_stars(parts: list[str], star: str) -> str:
-    """Parts of a fixed length with stars between them.
-
-    The first place of a part is as good as a later one, so none is tried again: many stars cost no more than
-    one.
-    """
-    if len(parts) == 1:
-        return parts[0]
-    middle = "".join(f"(?>{star}?{part})" for part in parts[1:-1] if part)
-    return f"{parts[0]}{middle}{star}{parts[-1]}"
+    return re.compile(with_stars([re.escape(part) for part in pattern.split("*")], ".*"), re.DOTALL)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -213,7 +202,7 @@ def _segment(segment: str) -> str:
         else:
             parts[-1] += "[^/]" if sign == "?" else re.escape(sign)
         at += 1
-    return _with_stars(parts, "[^/]*")
+    return with_stars(parts, "[^/]*")
 
 
 def _rules(file: AssistantSettingsFile, kind: RuleKind, texts: Any) -> Iterator[PermissionRule]:

@@ -283,15 +283,18 @@ def project_root(disk: Disk, settings: AssistantSettings) -> str:
 
 def is_trusted(disk: Disk, surroundings: Surroundings, own: tuple[AssistantSettingsFile, ...]) -> bool:
     """Whether the user trusts the folder, so that its settings count."""
-    if surroundings.trusted:
-        return True
+    return surroundings.trusted or "trusted" in trust_levels(disk, surroundings, own)
+
+
+def trust_levels(disk: Disk, surroundings: Surroundings, own: Sequence[AssistantSettingsFile]) -> list[str]:
+    """What the user's settings say of the folder, of its project and of its working tree."""
     projects: Any = own[-1].values.get("projects")
     repository = find_working_tree(disk, surroundings.folder)
-    root = project_root(disk, AssistantSettings(surroundings, own))
+    root = project_root(disk, AssistantSettings(surroundings, tuple(own)))
     keys = (
         surroundings.folder,
         root,
         *(() if repository is None else (repository.root, repository.main)),
     )
     entries = [projects.get(key) for key in keys] if isinstance(projects, Mapping) else []
-    return any(isinstance(each, Mapping) and each.get("trust_level") == "trusted" for each in entries)
+    return [str(each.get("trust_level")) for each in entries if isinstance(each, Mapping)]

@@ -98,7 +98,7 @@ def read_settings(disk: Disk, surroundings: Surroundings) -> AssistantSettings:
         if first_stop(found) is None:
             values = expand_variables(values, surroundings.environ)
             found.extend(_value_problems(document, values))
-        files.append(AssistantSettingsFile(path, scope, values))
+        files.append(AssistantSettingsFile(path, scope, values, document))
         problems += found
         texts[path] = text
     paths = {problem.path for problem in problems}

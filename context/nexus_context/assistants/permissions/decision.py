@@ -45,6 +45,9 @@ class Decision(msgspec.Struct, frozen=True):
     part: str | None = None
 
 
+NOT_STARTED = Decision("denied", "The program does not start with these settings.", is_offered=False)
+
+
 class PermissionReader(Protocol):
     """What decides on calls as one program does."""
 

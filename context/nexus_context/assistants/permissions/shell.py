@@ -105,9 +105,24 @@ def read_script(text: str, variables: Mapping[str, str]) -> ShellScript:
         tuple(reader.redirections),
         frozenset(reader.constructs),
         assigned=tuple(reader.names),
-        statements=tuple(_text(each) for each in root.named_children if each.type != "comment"),
+        statements=tuple(text_of(each) for each in root.named_children if each.type != "comment"),
         is_broken=root.has_error,
     )
+
+
+def parse_bash(text: str) -> Node | None:
+    """The tree of a script for readers with rules of their own; None if it is longer than MOST_BYTES."""
+    data = text.encode(errors="replace")
+    return None if len(data) > MOST_BYTES else _parser().parse(data).root_node
+
+
+def nodes_below(root: Node) -> Iterator[Node]:
+    """A node and all below it in the order of the text; a stack, since scripts nest deeper than Python."""
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack.extend(reversed(node.children))
 
 
 @functools.cache
@@ -161,7 +176,7 @@ class _Reader:
     def _assignment(self, node: Node) -> tuple[str, ShellWord]:
         name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
         word = ShellWord("", "") if value is None else self._word(value)
-        return ("" if name is None else _text(name)), word
+        return ("" if name is None else text_of(name)), word
 
     def _assign(self, node: Node) -> None:
         name, word = self._assignment(node)
@@ -179,7 +194,7 @@ class _Reader:
         self.redirections.append(Redirection(operator not in ("<", "<&"), self._word(target)))
 
     def _word(self, node: Node) -> ShellWord:
-        raw = _text(node)
+        raw = text_of(node)
         if node.type not in ("raw_string", "string") and _BRACES.search(raw):
             self.constructs.add("braces")
         bare = node.children[0] if node.type == "command_name" else node
@@ -192,36 +207,36 @@ class _Reader:
         return ShellWord(
             raw,
             "".join(known) if len(known) == len(texts) else None,
-            is_glob=any(_GLOB.search(_text(each)) for each in _bare(node)),
+            is_glob=any(_GLOB.search(text_of(each)) for each in _bare(node)),
             has_variable=any(self._is_unknown(each) for each in (bare, *_inner(bare))),
         )
 
     def _is_unknown(self, node: Node) -> bool:
         is_variable = node.type in ("simple_expansion", "expansion")
-        return is_variable and _text(node).strip("${}") not in self._variables
+        return is_variable and text_of(node).strip("${}") not in self._variables
 
     def _texts(self, node: Node) -> Iterator[str | None]:
         """The texts that make up a word; None for one that only the shell knows."""
         match node.type:
             case "raw_string":
-                yield _text(node)[1:-1]
+                yield text_of(node)[1:-1]
             case "string":
                 for child in node.children:
                     if child.type != '"':
                         yield from self._texts(child)
             case "string_content":
-                yield _ESCAPED_IN_QUOTES.sub(lambda match: match[1].replace("\n", ""), _text(node))
+                yield _ESCAPED_IN_QUOTES.sub(lambda match: match[1].replace("\n", ""), text_of(node))
             case "concatenation" | "command_name":
                 for child in node.children:
                     yield from self._texts(child)
             case "simple_expansion":
-                yield self._variables.get(_text(node)[1:])
+                yield self._variables.get(text_of(node)[1:])
             case "expansion":
-                yield self._variables.get(_text(node)[2:-1])
+                yield self._variables.get(text_of(node)[2:-1])
             case "command_substitution" | "process_substitution" | "arithmetic_expansion" | "ansi_c_string":
                 yield None
             case _:
-                yield _ESCAPED.sub(lambda match: match[1].replace("\n", ""), _text(node))
+                yield _ESCAPED.sub(lambda match: match[1].replace("\n", ""), text_of(node))
 
 
 def _inner(node: Node) -> list[Node]:
@@ -235,5 +250,6 @@ def _bare(node: Node) -> list[Node]:
     return list(node.children) if node.type in ("concatenation", "command_name") else [node]
 
 
-def _text(node: Node) -> str:
+def text_of(node: Node) -> str:
+    """The text of a node."""
     return (node.text or b"").decode(errors="replace")

@@ -1,0 +1,215 @@
+"""The rules for commands in the `.rules` files of Codex.
+
+1. `*.rules` in `rules` beside each settings file that counts, by name. A file is a program in Starlark; what
+   it says with calls of `prefix_rule` and `host_executable` with plain values is read here, as Codex does.
+   Of a file with variables, loops or functions it is only known that there may be more rules.
+2. A pattern is a list of words, or of lists of words of which one is there. A rule covers a command that
+   begins with its words, or whose path ends with the first, unless `host_executable` names others; of
+   several rules the strictest counts.
+3. One rule that is not valid, or whose own example it does not cover, refuses all files.
+"""
+
+import ast
+import io
+import os
+import re
+import shlex
+import tokenize
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from nexus_context.assistants.permissions.decision import PermissionRule, RuleKind
+from nexus_context.assistants.reading.disk import Disk
+from nexus_context.assistants.reading.model import AssistantSettings
+from nexus_context.errors import Span
+
+KINDS: dict[str, RuleKind] = {"allow": "allow", "prompt": "ask", "forbidden": "deny"}
+_PARAMETERS = ("pattern", "decision", "match", "not_match", "justification")
+_ESCAPE = re.compile(r"\\[^nt\\'\"]")
+
+
+class CommandRule(NamedTuple):
+    """A `prefix_rule`: for each word of its pattern what may stand there."""
+
+    pattern: tuple[tuple[str, ...], ...]
+    rule: PermissionRule
+
+    def covers(self, command: list[str]) -> bool:
+        """Whether a command begins with the pattern."""
+        return len(command) >= len(self.pattern) and all(
+            word in words for word, words in zip(command, self.pattern, strict=False)
+        )
+
+
+class CommandRules(NamedTuple):
+    """The rules of all files by the first word. `unread` is a file that says more than is read here.
+
+    `refused` is the place and reason of a rule for which Codex takes none. `executables` are the paths by the
+    names that rules about the name are for.
+    """
+
+    by_name: dict[str, list[CommandRule]]
+    executables: dict[str, list[str]]
+    unread: str | None = None
+    refused: tuple[str, Span, str] | None = None
+
+    def covering(self, command: list[str]) -> list[CommandRule]:
+        """The rules that cover a command, in the order of the files."""
+        if not command:
+            return []
+        rules = [each for each in self.by_name.get(command[0], ()) if each.covers(command)]
+        name = os.path.basename(command[0])
+        if not rules and name != command[0] and command[0] in self.executables.get(name, command[:1]):
+            return self.covering([name, *command[1:]])
+        return rules
+
+
+class _RefusedRuleError(Exception):
+    """Codex refuses a rule; the message says why."""
+
+
+class _UnreadError(Exception):
+    """A value that only a run of the program gives."""
+
+
+def read_rules(settings: AssistantSettings, disk: Disk) -> CommandRules:
+    """The rules that count in a folder."""
+    rules = CommandRules({}, {})
+    for file in settings.files:
+        directory = os.path.join(os.path.dirname(file.path), "rules")
+        for name, _ in sorted(disk.entries(directory)):
+            path = os.path.join(directory, name)
+            text = disk.text(path) if name.endswith(".rules") else None
+            if text is None:
+                continue
+            try:
+                if not _read_file(path, text, rules):
+                    rules = rules._replace(unread=path)
+            except _RefusedRuleError as error:
+                why, span = error.args
+                return CommandRules({}, {}, refused=(path, span, why))
+    return rules
+
+
+def _read_file(path: str, text: str, rules: CommandRules) -> bool:
+    """Add the rules of a file; False if it says more than is read here."""
+    try:
+        statements = ast.parse(text).body
+        texts = [
+            each
+            for each in tokenize.generate_tokens(io.StringIO(text).readline)
+            if each.type == tokenize.STRING
+        ]
+    except (SyntaxError, ValueError, tokenize.TokenError) as error:
+        if "too many" in str(error):  # only Python counts brackets
+            return False
+        raise _RefusedRuleError(str(error), Span(0, 0)) from error
+    except (RecursionError, MemoryError):
+        return False
+    lines = text.splitlines(keepends=True)
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line))
+    constants, is_read = 0, all(_ESCAPE.search(each.string) is None for each in texts)
+    for statement in statements:
+        value = statement.value if isinstance(statement, ast.Expr) else None
+        constants += sum(
+            isinstance(each, ast.Constant) and isinstance(each.value, str) for each in ast.walk(statement)
+        )
+        if isinstance(value, ast.Constant) or isinstance(statement, ast.Pass):
+            continue
+        if not (isinstance(value, ast.Call) and isinstance(value.func, ast.Name)):
+            is_read = False
+            continue
+        span = _span(value, lines, starts)
+        try:
+            _add_call(
+                value,
+                PermissionRule(kind="allow", text="", tool="Bash", pattern=None, path=path, span=span),
+                rules,
+            )
+        except _UnreadError:
+            is_read = False
+        except _RefusedRuleError as error:
+            raise _RefusedRuleError(error.args[0], span) from error
+    if constants < len(texts):
+        raise _RefusedRuleError("Two texts stand side by side; Starlark does not join them.", Span(0, 0))
+    return is_read
+
+
+def _span(node: ast.expr, lines: list[str], starts: list[int]) -> Span:
+    """The first line of a call."""
+    line = lines[node.lineno - 1]
+    start = starts[node.lineno - 1] + len(line.encode()[: node.col_offset].decode(errors="replace"))
+    return Span(start, starts[node.lineno - 1] + len(line.rstrip()))
+
+
+def _add_call(call: ast.Call, rule: PermissionRule, rules: CommandRules) -> None:
+    name = call.func.id if isinstance(call.func, ast.Name) else ""
+    values = {parameter: _value(each) for parameter, each in zip(_PARAMETERS, call.args, strict=False)}
+    values |= {each.arg or "": _value(each.value) for each in call.keywords}
+    if name == "host_executable":
+        paths = values.get("paths", values.get("decision"))
+        if isinstance(paths, list):
+            rules.executables[str(values.get("name", values.get("pattern")))] = list(map(str, paths))
+        return
+    if name == "network_rule":
+        return
+    if name != "prefix_rule":
+        raise _UnreadError
+    unknown = next((each for each in values if each not in _PARAMETERS), None)
+    if unknown is not None:
+        raise _RefusedRuleError(f"`prefix_rule` has no parameter `{unknown}`.")
+    decision = "allow" if values.get("decision") is None else values["decision"]
+    if decision not in KINDS:
+        raise _RefusedRuleError("The decision must be `allow`, `prompt` or `forbidden`.")
+    if isinstance(values.get("justification"), str) and not values["justification"].strip():
+        raise _RefusedRuleError("The justification is empty.")
+    pattern = _pattern(values.get("pattern"))
+    text = " ".join("|".join(words) for words in pattern)
+    named = msgspec.structs.replace(rule, kind=KINDS[decision], text=text, pattern=text)
+    added = CommandRule(pattern, named)
+    for is_match, key in ((True, "match"), (False, "not_match")):
+        for example in values.get(key) or ():
+            if added.covers(_words(example)) is not is_match:
+                raise _RefusedRuleError(f"The rule does not do what its `{key}` says of `{example}`.")
+    for head in pattern[0]:
+        rules.by_name.setdefault(head, []).append(added)
+
+
+def _pattern(value: Any) -> tuple[tuple[str, ...], ...]:
+    words = [[each] if isinstance(each, str) else each for each in value] if isinstance(value, list) else []
+    if not words or not all(
+        isinstance(each, list) and each and all(isinstance(word, str) for word in each) for each in words
+    ):
+        raise _RefusedRuleError("The pattern must be a list of texts, or of lists of texts.")
+    return tuple(tuple(each) for each in words)
+
+
+def _words(example: Any) -> list[str]:
+    try:
+        words = shlex.split(example) if isinstance(example, str) else example
+    except ValueError:
+        words = []
+    if not isinstance(words, list) or not words:
+        raise _RefusedRuleError("An example must be a command.")
+    return words
+
+
+def _value(node: ast.expr) -> Any:
+    """A plain value. Tuples are none that Codex takes for a list."""
+    if isinstance(node, ast.List):
+        return [_value(each) for each in node.elts]
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.Tuple):
+        return tuple(_value(each) for each in node.elts)
+    raise _UnreadError
+
+
+def strictest(rules: list[CommandRule]) -> Iterator[CommandRule]:
+    """Rules in the order in which they count."""
+    order = list(reversed(KINDS.values()))
+    return iter(sorted(rules, key=lambda each: order.index(each.rule.kind)))

@@ -1,0 +1,312 @@
+"""What Gemini CLI does with a call of a tool in a session with a user: by its bundle (0.61.0), and runs.
+
+1. The first rule that matches decides (`policies`); without any it asks. The folder is taken to be trusted.
+2. A rule without arguments allows or asks for a script as a whole; then each command in it, also in
+   substitutions and after `bash -c`, has to be allowed by a rule of its own. A denied one denies all.
+3. A script with a redirection is asked about, unless its rule has `allowRedirection` or edits are accepted.
+4. A rule that asks lets commands pass that only read (`ls`, `git log`), if the script is one of them and all
+   its arguments are in the folder; one that allows asks before `rm -f`, `find -delete` and links.
+5. Files outside of the folder are refused, and `.env`, `.git` and `node_modules` in it. Edits of build files
+   (`package.json`, `Makefile`) are asked about.
+6. A tool that is denied whatever its arguments is not in the request.
+"""
+
+import os
+import re
+import shlex
+from typing import Any
+
+import msgspec
+
+from nexus_context.assistants.gemini.policies import (
+    EXCLUDED,
+    KINDS,
+    MODES,
+    SHELL,
+    PolicyRule,
+    read_rules,
+    tables,
+    write_arguments,
+)
+from nexus_context.assistants.gemini.safe_commands import is_dangerous, only_reads
+from nexus_context.assistants.permissions.decision import (
+    NOT_STARTED,
+    Decision,
+    ExplainedCall,
+    Outcome,
+    PermissionReader,
+    PermissionRule,
+)
+from nexus_context.assistants.permissions.shell import nodes_below, parse_bash, text_of
+from nexus_context.assistants.reading.disk import Disk
+from nexus_context.assistants.reading.model import AssistantSettings
+from nexus_context.assistants.reading.settings import texts_of
+
+VERSION = "0.61.0"
+MOST_PARTS = 200
+_COMMANDS = ("command", "declaration_command", "unset_command", "test_command")
+_REDIRECTIONS = ("redirected_statement", "file_redirect", "heredoc_redirect", "herestring_redirect")
+_WRAPPER = re.compile(r"\s*(?:\S+/)?(?:sh|bash|zsh)\s+-c\s+", re.IGNORECASE)
+_EDITING = ("replace", "write_file")
+_BLOCKED = {".git", ".env", "node_modules"}
+_OUTCOMES: dict[str, Outcome] = {"allow": "allowed", "ask_user": "asks", "deny": "denied"}
+
+
+class GeminiPermissions(msgspec.Struct, frozen=True):
+    """The rules in a folder, and what else decides.
+
+    `roots` are the directories of which files may be read and written, without links; `servers` those of the
+    settings that are started.
+    """
+
+    rules: tuple[PolicyRule, ...]
+    mode: str
+    folder: str
+    roots: tuple[str, ...]
+    user_home: str
+    servers: dict[str, Any]
+    unread: str | None
+    disk: Disk
+
+    def first(self, tool: str, server: str | None, arguments: str) -> PolicyRule | None:
+        """The rule that decides on a call."""
+        return next(self.matching(tool, server, arguments), None)
+
+    def matching(self, tool: str, server: str | None, arguments: str) -> Any:
+        """The rules about a call, the one that decides first."""
+        return (
+            rule
+            for rule in self.rules
+            if rule.covers_tool(tool, server, self.mode) and rule.covers_arguments(arguments)
+        )
+
+
+class _Verdict(msgspec.Struct, frozen=True):
+    """What a rule makes of a call or of a part of it."""
+
+    decision: str
+    rule: PolicyRule | None
+    reason: str = ""
+    part: str | None = None
+
+
+class _Reader:
+    version = VERSION
+
+    def decide(self, disk: Disk, settings: AssistantSettings, call: ExplainedCall) -> Decision:
+        """The decision on a call in the folder of the settings."""
+        return NOT_STARTED if settings.stop is not None else decide(read_permissions(settings, disk), call)
+
+
+PERMISSIONS: PermissionReader = _Reader()
+
+
+def read_permissions(settings: AssistantSettings, disk: Disk) -> GeminiPermissions:
+    """What the settings and policies say."""
+    rules, unread = read_rules(settings, disk)
+    servers: dict[str, Any] = {}
+    for values in settings.each("mcpServers"):
+        servers |= {name: each for name, each in values.items() if isinstance(each, dict)}
+    allowed, excluded = (texts_of(settings.value("mcp", key)) for key in ("allowed", "excluded"))
+    return GeminiPermissions(
+        rules=tuple(rules),
+        mode=MODES.get(str(settings.value("general", "defaultApprovalMode")), "default"),
+        folder=disk.real(settings.where.folder),
+        roots=tuple(
+            disk.real(os.path.join(settings.where.folder, each))
+            for each in (".", *texts_of(settings.value("context", "includeDirectories")))
+        ),
+        user_home=settings.where.user_home,
+        servers={
+            name: each
+            for name, each in servers.items()
+            if name not in excluded and (not allowed or name in allowed)
+        },
+        unread=unread,
+        disk=disk,
+    )
+
+
+def decide(settings: GeminiPermissions, call: ExplainedCall) -> Decision:
+    """The decision on a call."""
+    if settings.unread is not None:
+        name = os.path.basename(settings.unread)
+        return Decision(
+            "asks", f"It is not known what Gemini CLI does: a pattern of {name} is not read here."
+        )
+    tool, server, arguments = tables()["tools"].get(call.tool, ""), None, dict[str, Any]()
+    if call.tool.startswith("mcp__"):
+        server, _, name = call.tool.removeprefix("mcp__").partition("__")
+        tool = f"mcp_{server}_{name}"
+        if (reason := _left_out(settings, server, name)) is not None:
+            return Decision("denied", reason, is_offered=False)
+    elif not tool:
+        return Decision("denied", f"Gemini CLI has no tool for {call.tool}.", is_offered=False)
+    else:
+        given, taken = tables()["arguments"][call.tool]
+        arguments = {taken: str(call.inputs.get(given, "")).replace("\0", "")}
+    removing = _removing(settings, tool, server)
+    if removing is not None:
+        reason = f"{_name(removing)} takes the tool out of the request."
+        return Decision("denied", reason, removing.rule, is_offered=False)
+    if tool == SHELL:
+        verdict = _check_script(settings, arguments["command"])
+        text = write_arguments(arguments)
+    else:
+        text = write_arguments(arguments)
+        verdict = _verdict(settings.first(tool, server, text))
+        if "file_path" in arguments:
+            verdict = _check_path(settings, tool, arguments["file_path"], verdict)
+    rules = [each for each in settings.matching(tool, server, text) if each is not verdict.rule]
+    winner = None if verdict.rule is None else verdict.rule.rule
+    shadowed = [
+        each.rule
+        for each in rules
+        if each.rule is not None
+        and each.decision != verdict.decision
+        and (winner is None or each.rule.span != winner.span)
+    ]
+    return _decision(verdict, tuple(shadowed))
+
+
+def _decision(verdict: _Verdict, shadowed: tuple[PermissionRule, ...]) -> Decision:
+    rule = None if verdict.rule is None else verdict.rule.rule
+    if rule is not None and KINDS[verdict.decision] != rule.kind:
+        shadowed, rule = (rule, *shadowed), None
+    return Decision(_OUTCOMES[verdict.decision], verdict.reason, rule, shadowed, part=verdict.part)
+
+
+def _verdict(rule: PolicyRule | None, *, decision: str | None = None) -> _Verdict:
+    made = decision or ("ask_user" if rule is None else rule.decision)
+    verb = {"allow": "allows", "deny": "denies", "ask_user": "asks about"}[made]
+    return _Verdict(made, rule, f"{_name(rule)} {verb} it.")
+
+
+def _name(rule: PolicyRule | None) -> str:
+    if rule is None:
+        return "Gemini CLI's default"
+    return f"`{rule.rule.text}`" if rule.rule is not None else "A rule of Gemini CLI"
+
+
+def _left_out(settings: GeminiPermissions, server: str, tool: str) -> str | None:
+    """Why the tool of a server is not in the request."""
+    entry = settings.servers.get(server)
+    if entry is None:
+        return f"No settings of Gemini CLI start a server `{server}`."
+    included = entry.get("includeTools")
+    if (isinstance(included, list) and tool not in included) or tool in (entry.get("excludeTools") or ()):
+        return f"The settings of `{server}` leave `{tool}` out."
+    return None
+
+
+def _removing(settings: GeminiPermissions, tool: str, server: str | None) -> PolicyRule | None:
+    """The rule that takes a tool out of the request."""
+    own_name = tool.removeprefix(f"mcp_{server}_")
+    for rule in settings.rules:
+        if rule.priority == EXCLUDED and rule.tool == own_name:
+            return rule
+        if rule.covers_tool(tool, server, settings.mode):
+            if not rule.has_arguments:
+                return rule if rule.decision == "deny" else None
+            if rule.decision != "deny":
+                return None
+    return None
+
+
+def _check_path(settings: GeminiPermissions, tool: str, path: str, verdict: _Verdict) -> _Verdict:
+    if settings.mode == "plan" and tool in _EDITING:  # a name stands for a file in its own directory of plans
+        refused = _Verdict("deny", None, "In plan mode Gemini CLI writes its plans alone.")
+        return refused if os.path.isabs(path) else verdict
+    path = settings.disk.real(os.path.join(settings.folder, path))
+    root = next(
+        (each for each in settings.roots if path == each or path.startswith(each.rstrip("/") + "/")), None
+    )
+    if root is None:
+        return _Verdict("deny", None, "Gemini CLI refuses files outside of the folder.")
+    if blocked := _BLOCKED & {each.lower() for each in path[len(root) :].split("/")}:
+        return _Verdict("deny", None, f"Gemini CLI refuses `{min(blocked)}`, whatever allows it.")
+    name = os.path.basename(path)
+    is_build_file = (
+        name in tables()["buildFiles"]
+        or name.startswith(("Dockerfile.", "Containerfile."))
+        or os.path.splitext(name)[1].lower() in tables()["buildEndings"]
+    )
+    if tool in _EDITING and verdict.decision == "allow" and is_build_file:
+        return _Verdict("ask_user", verdict.rule, "Gemini CLI asks before it edits a file of the build.")
+    return verdict
+
+
+def _check_script(settings: GeminiPermissions, script: str, *, is_part: bool = False) -> _Verdict:
+    """What the rules make of a script: of all of it, and of each command in it."""
+    rule = settings.first(SHELL, None, write_arguments({"command": script}))
+    verdict = _verdict(rule)
+    if not is_part and not (rule is not None and rule.has_arguments):
+        verdict = _judge(settings, script, verdict)
+    root = parse_bash(script)
+    if root is None:
+        return _Verdict(
+            "ask_user", None, "The command is too long: it is not known what Gemini CLI does with it."
+        )
+    nodes = list(nodes_below(root))
+    parts = [text_of(node).strip() for node in nodes if node.type in _COMMANDS]
+    is_known = any(node.type in (*_COMMANDS, *_REDIRECTIONS[1:], "subshell") for node in nodes)
+    if verdict.decision == "deny":
+        return verdict
+    if root.has_error or not is_known:
+        return _Verdict("ask_user", None, "Gemini CLI asks about what it cannot read.")
+    if len(parts) > MOST_PARTS:
+        return _Verdict("ask_user", None, "It has too many commands: it is not known what Gemini CLI does.")
+    redirects = any(node.type in _REDIRECTIONS for node in nodes)
+    if (
+        redirects
+        and verdict.decision == "allow"
+        and settings.mode != "autoEdit"
+        and not (rule and rule.redirects)
+    ):
+        verdict = _Verdict("ask_user", rule, "Gemini CLI asks about redirections.")
+    for part in parts:
+        stripped = _without_shell(part)
+        for inner in dict.fromkeys((stripped if stripped != part else "", part if part != script else "")):
+            if inner:
+                found = _check_script(settings, inner, is_part=True)
+                if found.decision == "deny":
+                    return msgspec.structs.replace(found, part=found.part or inner)
+                if found.decision == "ask_user" and verdict.decision == "allow":
+                    verdict = msgspec.structs.replace(found, part=found.part or inner)
+    return verdict
+
+
+def _judge(settings: GeminiPermissions, script: str, verdict: _Verdict) -> _Verdict:
+    """The verdict of a rule without arguments after a look at the first words of a script."""
+    if verdict.decision == "deny":
+        return verdict
+    words = _words(script)
+    if is_dangerous(words):
+        return _Verdict("ask_user", verdict.rule, "Gemini CLI asks before this command, whatever allows it.")
+    if verdict.decision == "ask_user" and only_reads(
+        words, settings.folder, settings.user_home, settings.disk
+    ):
+        return _Verdict("allow", verdict.rule, "Gemini CLI lets commands pass that only read in the folder.")
+    return verdict
+
+
+def _words(script: str) -> list[str]:
+    """The words of a script; a variable is an empty text."""
+    lexer = shlex.shlex(script, posix=True, punctuation_chars="();<>|&")
+    lexer.whitespace_split, lexer.commenters = True, ""
+    try:
+        words = list(lexer)
+    except ValueError:
+        return []
+    return [re.sub(r"\$(?:\w+|\{[^}]*\})", "", word) for word in words]
+
+
+def _without_shell(command: str) -> str:
+    """What a shell is told with `-c`."""
+    match = _WRAPPER.match(command)
+    if match is None:
+        return command
+    rest = command[match.end() :].strip()
+    if len(rest) >= 2 and rest[0] == rest[-1] and rest[0] in "'\"":
+        return re.sub(r'\\([\\"$`])', r"\1", rest[1:-1]) if rest[0] == '"' else rest[1:-1]
+    return rest

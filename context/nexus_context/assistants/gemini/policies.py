@@ -1,0 +1,286 @@
+"""The policy rules of Gemini CLI: its own, those of `policies/*.toml`, and those that settings stand for.
+
+1. A rule has a priority: the tier of its source (1 Gemini CLI, 4 the user, 5 the machine) and its own value
+   in thousandths. The first that matches in the order of priorities decides.
+2. Of `tools` and `mcp` in settings each entry is a rule of the user's tier, whichever file has it; of several
+   files the last one's list counts, but `exclude` is joined. `exclude` denies before what
+   `confirmationRequired` asks, `allowed` and `core` allow. `core` denies all others, and
+   `run_shell_command(x)` in `allowed` all other commands.
+3. A file with a rule that is not valid is not read. `.gemini/policies` of a folder is not read at all.
+"""
+
+import functools
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from nexus_context.assistants.gemini.settings import home_directory
+from nexus_context.assistants.permissions.decision import PermissionRule, RuleKind
+from nexus_context.assistants.reading.disk import Disk
+from nexus_context.assistants.reading.model import AssistantSettings, AssistantSettingsFile
+from nexus_context.assistants.reading.settings import texts_of
+from nexus_context.assistants.reading.toml import TomlDocument, read_toml
+from nexus_context.config.check import schema_text
+from nexus_context.errors import Span
+from nexus_context.text.json import Pointer
+
+SHELL = "run_shell_command"
+SYSTEM_POLICIES = "/etc/gemini-cli/policies"
+EXCLUDED = 4.4
+"""The priority of `tools.exclude`, which is also about the tools of servers by their own names."""
+MODES = {"default": "default", "auto_edit": "autoEdit", "plan": "plan"}
+KINDS: dict[str, RuleKind] = {"allow": "allow", "ask_user": "ask", "deny": "deny"}
+_JOINED = (("tools", "exclude"), ("mcpServers",))
+_WORKING = ("default", "autoEdit", "yolo")
+_ENTRY = re.compile(r"([a-zA-Z0-9_-]+)\((.*)\)")
+_UNSAFE = re.compile(r"\([^)]*[*+?{].*\)[*+?{]")
+_TABLES = str(Path(__file__).with_name("permissions.json"))
+
+
+class PolicyRule(NamedTuple):
+    """A rule. `prefix` is what a command begins with, `pattern` what the arguments match; None: any.
+
+    `server` is the MCP server that it is about, `*` any. `rule` is None for one of Gemini CLI.
+    """
+
+    tool: str
+    decision: str
+    priority: float
+    modes: tuple[str, ...] = ()
+    prefix: str | None = None
+    pattern: re.Pattern[str] | None = None
+    server: str | None = None
+    redirects: bool = False
+    rule: PermissionRule | None = None
+
+    @property
+    def has_arguments(self) -> bool:
+        """Whether it is about some calls of its tool only."""
+        return self.prefix is not None or self.pattern is not None
+
+    def covers_tool(self, tool: str, server: str | None, mode: str) -> bool:
+        """Whether it is about a tool, whatever its arguments."""
+        if (self.modes and mode not in self.modes) or (
+            self.server is not None and (server is None or self.server not in ("*", server))
+        ):
+            return False
+        if self.tool in ("*", tool):
+            return True
+        if self.tool == "mcp_*":
+            return server is not None
+        return server is not None and self.tool == f"mcp_{server}_*"
+
+    def covers_arguments(self, arguments: str) -> bool:
+        """Whether it is about the arguments, written as Gemini CLI writes them."""
+        if self.prefix is None:
+            return self.pattern is None or self.pattern.search(arguments) is not None
+        start = arguments.find(self.prefix)
+        while start >= 0:
+            after = arguments[start + len(self.prefix) :][:2]
+            if after[:1] == '"' or after[:1].isspace() or after == '\\"':
+                return True
+            start = arguments.find(self.prefix, start + 1)
+        return False
+
+
+def write_arguments(arguments: dict[str, Any]) -> str:
+    """The arguments of a call as patterns see them."""
+    pairs = (
+        f"\0{json.dumps(name)}:{json.dumps(value, ensure_ascii=False)}\0"
+        for name, value in sorted(arguments.items())
+    )
+    return "{" + ",".join(pairs) + "}"
+
+
+def read_rules(settings: AssistantSettings, disk: Disk) -> tuple[list[PolicyRule], str | None]:
+    """The rules in the order in which they count, and a file with a pattern that only Gemini CLI reads."""
+    rules, unread = list[PolicyRule](), None
+    user = os.path.join(home_directory(settings.where), ".gemini", "policies")
+    for tier, directory in ((5, SYSTEM_POLICIES), (4, user)):
+        for name, _ in disk.entries(directory):
+            if name.endswith(".toml"):
+                document = read_toml(disk, os.path.join(directory, name))
+                try:
+                    rules += _file_rules(document, tier)
+                except re.error:
+                    unread = document.path
+    rules += _own_rules()
+    rules += _settings_rules(settings)
+    return sorted(rules, key=lambda rule: -rule.priority), unread
+
+
+@functools.cache
+def tables() -> dict[str, Any]:
+    """What is built into Gemini CLI: its rules, its tools, and the commands that it takes for safe."""
+    read: dict[str, Any] = msgspec.json.decode(schema_text(_TABLES))
+    return read
+
+
+def _own_rules() -> Iterator[PolicyRule]:
+    for each in tables()["rules"]:
+        yield from _rules_of(each, 1, None, "")
+
+
+def _file_rules(document: TomlDocument, tier: int) -> list[PolicyRule]:
+    """The rules of a file; none if one of them is not valid."""
+    values = document.value.get("rule")
+    listed = values if isinstance(values, list) else []
+    if not all(isinstance(each, dict) and _is_valid(each) for each in listed):
+        return []
+    rules = list[PolicyRule]()
+    for index, each in enumerate(listed):
+        if (
+            each.get("interactive") is not False
+            and not each.get("toolAnnotations")
+            and not each.get("subagent")
+        ):
+            place = PermissionRule(
+                kind=KINDS[each["decision"]],
+                text="",
+                tool="",
+                pattern=None,
+                path=document.path,
+                span=document.span(("rule", index)),
+            )
+            rules += _rules_of(each, tier, place, _arguments_text(each))
+    return rules
+
+
+def _is_valid(each: dict[str, Any]) -> bool:
+    names, priority, modes = each.get("toolName"), each.get("priority"), each.get("modes", [])
+    named = [names] if isinstance(names, str) else names
+    return (
+        isinstance(named, list)
+        and all(isinstance(name, str) for name in named)
+        and each.get("decision") in KINDS
+        and type(priority) is int
+        and 0 <= priority <= 999
+        and isinstance(modes, list)
+        and all(mode in ("default", "autoEdit", "yolo", "plan") for mode in modes)
+        and all(isinstance(each.get(key, ""), str) for key in ("argsPattern", "commandRegex", "mcpName"))
+        and isinstance(each.get("commandPrefix", ""), str | list)
+    )
+
+
+def _arguments_text(each: dict[str, Any]) -> str:
+    value = each.get("commandPrefix") or each.get("commandRegex") or each.get("argsPattern") or ""
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _rules_of(
+    each: dict[str, Any], tier: int, place: PermissionRule | None, text: str
+) -> Iterator[PolicyRule]:
+    """A rule for each tool and each prefix of an entry."""
+    prefixes = each.get("commandPrefix") or [None]
+    pattern = None
+    if prefixes == [None]:
+        pattern = (
+            f'"command":"{each["commandRegex"]}' if each.get("commandRegex") else each.get("argsPattern")
+        )
+    if pattern is not None and (len(pattern) > 2048 or _UNSAFE.search(pattern)):
+        return
+    compiled = None if pattern is None else _expression(pattern)
+    server = each.get("mcpName")
+    for prefix in [prefixes] if isinstance(prefixes, str) else prefixes:
+        for name in [each["toolName"]] if isinstance(each["toolName"], str) else each["toolName"]:
+            tool = name if not server else f"mcp_{server}_{name}" if server != "*" else "mcp_*"
+            named = f"{tool}({text})" if text else tool
+            shown = place and msgspec.structs.replace(place, text=named, tool=tool, pattern=text or None)
+            yield PolicyRule(
+                tool,
+                each["decision"],
+                tier + each["priority"] / 1000,
+                tuple(each.get("modes") or ()),
+                prefix=None if prefix is None else _needle(str(prefix)),
+                pattern=compiled,
+                server=server,
+                redirects=bool(each.get("allowRedirection", each.get("allow_redirection"))),
+                rule=shown,
+            )
+
+
+def _settings_rules(settings: AssistantSettings) -> Iterator[PolicyRule]:
+    for name, place in _entries(settings, ("mcp", "excluded")):
+        yield PolicyRule(
+            "mcp_*" if name == "*" else f"mcp_{name}_*", "deny", 4.9, server=name, rule=place("deny")
+        )
+    for name, place in _entries(settings, ("tools", "exclude")):
+        yield PolicyRule(name, "deny", EXCLUDED, rule=place("deny"))
+    yield from _allowed(settings, "allowed", 4.3, ())
+    for name, place in _entries(settings, ("tools", "confirmationRequired")):
+        yield PolicyRule(_shell(name), "ask_user", 4.35, rule=place("ask"))
+    yield from _allowed(settings, "core", 4.25, _WORKING)
+    for name, place in _entries(settings, ("mcpServers",)):
+        if settings.value("mcpServers", name, "trust"):
+            yield PolicyRule(f"mcp_{name}_*", "allow", 4.2, _WORKING, server=name, rule=place("allow"))
+    for name, place in _entries(settings, ("mcp", "allowed")):
+        tool = "mcp_*" if name == "*" else f"mcp_{name}_*"
+        yield PolicyRule(tool, "allow", 4.1, _WORKING, server=name, rule=place("allow"))
+
+
+def _allowed(
+    settings: AssistantSettings, key: str, priority: float, modes: tuple[str, ...]
+) -> Iterator[PolicyRule]:
+    narrowing: PermissionRule | None = None
+    last: PermissionRule | None = None
+    for text, place in _entries(settings, ("tools", key)):
+        match = _ENTRY.fullmatch(text)
+        tool, last = _shell(match[1] if match else text), place("allow")
+        prefix = None
+        if match and tool == SHELL:
+            narrowing = msgspec.structs.replace(place("deny"), text=f"tools.{key} has no other command")
+            prefix = _needle(match[2]) if match[2] else None
+            if prefix is None:
+                continue
+        yield PolicyRule(tool, "allow", priority, modes, prefix=prefix, rule=last)
+    if key == "core" and last is not None:
+        denial = msgspec.structs.replace(last, kind="deny", text="tools.core has no other tool")
+        yield PolicyRule("*", "deny", priority - 0.01, modes, rule=denial)
+    elif narrowing is not None:
+        yield PolicyRule(SHELL, "deny", priority - 0.01, modes, rule=narrowing)
+
+
+def _entries(settings: AssistantSettings, keys: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+    """The texts at keys, and what makes a rule of a kind of each: of one list, save of what files join."""
+    last = settings.value(*keys)
+    for file in settings.files:
+        value: Any = file.values
+        for key in keys:
+            value = value.get(key) if isinstance(value, dict) else None
+        if value is not last and keys not in _JOINED:
+            continue
+        if isinstance(value, dict):
+            listed = [(name, (*keys, name)) for name in value]
+        else:
+            listed = [(text, (*keys, index)) for index, text in enumerate(texts_of(value))]
+        for text, pointer in listed:
+            yield text, functools.partial(_setting, text, file, pointer)
+
+
+def _setting(text: str, file: AssistantSettingsFile, pointer: Pointer, kind: RuleKind) -> PermissionRule:
+    span = Span(0, 0)
+    if file.document is not None:
+        span = file.document.key_span(pointer) or file.document.span(pointer)
+    shown = f"{'.'.join(map(str, pointer[:-1]))} {text}"
+    return PermissionRule(kind=kind, text=shown, tool=text, pattern=None, path=file.path, span=span)
+
+
+def _shell(tool: str) -> str:
+    return SHELL if tool == "ShellTool" else tool
+
+
+def _needle(prefix: str) -> str:
+    """How the arguments of a command begin that has a prefix."""
+    return f'"command":{json.dumps(prefix, ensure_ascii=False)[:-1]}'
+
+
+@functools.lru_cache(maxsize=4096)
+def _expression(pattern: str) -> re.Pattern[str]:
+    return re.compile(
+        pattern.replace("(?<", "(?P<").replace("(?P<=", "(?<=").replace("(?P<!", "(?<!"), re.ASCII
+    )

@@ -1,0 +1,332 @@
+"""What opencode does with a call of a tool: by the source in its binary (1.18.33), and runs.
+
+1. A rule has a permission, a pattern and an action; the first two may have `*` and `?`. The **last** rule
+   that matches decides, whatever file or pattern it has; opencode asks if none does. Its own rules come
+   first, then those of its agent, of `permission` in all settings, and of the agent in settings.
+2. Objects of several files are joined: a key keeps the place that it had in the first file.
+3. Each command of a script, wherever it stands, is held against `bash` with its redirections; `cd`, `export`,
+   `unset` and `[ … ]` are not. One that is denied denies the call.
+4. A path outside of the folder is held against `external_directory` with its directory: that of a file tool,
+   and of the arguments of a few commands, such as `cat` and `cp`, as far as they are plain text. Redirections
+   and other commands are not looked at.
+5. A tool whose last rule denies `*` is not in the request.
+"""
+
+import functools
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+from tree_sitter import Node
+
+from nexus_context.assistants.opencode.agents import agents_of, running_agent
+from nexus_context.assistants.opencode.settings import CONTENT, merged
+from nexus_context.assistants.permissions.decision import (
+    Decision,
+    ExplainedCall,
+    Outcome,
+    PermissionReader,
+    PermissionRule,
+    RuleKind,
+)
+from nexus_context.assistants.permissions.shell import nodes_below, parse_bash, text_of
+from nexus_context.assistants.permissions.wildcards import with_stars
+from nexus_context.assistants.reading.disk import Disk
+from nexus_context.assistants.reading.findings import value_at
+from nexus_context.assistants.reading.model import AssistantSettings, AssistantSettingsFile
+from nexus_context.assistants.reading.working_tree import find_working_tree
+from nexus_context.config.check import schema_text
+from nexus_context.errors import Span
+from nexus_context.text.json import Pointer
+
+VERSION = "1.18.33"
+_TABLES = str(Path(__file__).with_name("permissions.json"))
+_OUTCOMES: dict[str, Outcome] = {"allow": "allowed", "ask": "asks", "deny": "denied"}
+_WORDS = ("command_name", "word", "string", "raw_string", "concatenation")
+_NAME = re.compile(r"[^a-zA-Z0-9_-]")
+_SPECIAL = re.compile(r"[*?]")
+
+
+class OpencodeRule(NamedTuple):
+    """A rule in the order in which opencode holds them. `file` is None for one of its own."""
+
+    permission: str
+    pattern: str
+    action: str
+    file: AssistantSettingsFile | None = None
+    pointer: Pointer = ()
+
+
+class OpencodePermissions(msgspec.Struct, frozen=True):
+    """The rules in a folder, the last one the most important, and where paths are taken from."""
+
+    rules: tuple[OpencodeRule, ...]
+    folder: str
+    worktree: str
+    user_home: str
+    servers: frozenset[str]
+    disk: Disk
+
+    def matching(self, permission: str, subject: str) -> Iterator[OpencodeRule]:
+        """The rules about a subject, the one that decides first."""
+        return (
+            rule
+            for rule in reversed(self.rules)
+            if _matches(rule.permission, permission) and _matches(rule.pattern, subject)
+        )
+
+
+class _Reader:
+    version = VERSION
+
+    def decide(self, disk: Disk, settings: AssistantSettings, call: ExplainedCall) -> Decision:
+        """The decision on a call in the folder of the settings."""
+        return decide(read_permissions(settings, disk), call)
+
+
+PERMISSIONS: PermissionReader = _Reader()
+
+
+def read_permissions(settings: AssistantSettings, disk: Disk) -> OpencodePermissions:
+    """The rules of the agent that runs."""
+    where, values, tables = settings.where, merged(settings), _tables()
+    data = where.environ.get("XDG_DATA_HOME") or os.path.join(where.user_home, ".local", "share")
+    places = {
+        "{data}": os.path.join(data, "opencode"),
+        "{tmp}": where.environ.get("TMPDIR", "/tmp").rstrip("/"),  # noqa: S108 - opencode names it
+    }
+    agent = running_agent(values)
+    rules = [
+        OpencodeRule(
+            name, functools.reduce(lambda text, each: text.replace(*each), places.items(), pattern), action
+        )
+        for own in (tables["defaults"], tables["agents"].get(agent, {}))
+        for name, patterns in own.items()
+        for pattern, action in (patterns if isinstance(patterns, dict) else {"*": patterns}).items()
+    ]
+    rules += _settings_rules(settings, (), where.user_home)
+    if agent in agents_of(values):
+        rules += _settings_rules(settings, (agent,), where.user_home)
+    repository = find_working_tree(disk, where.folder)
+    return OpencodePermissions(
+        rules=tuple(rules),
+        folder=where.folder,
+        worktree="/" if repository is None else repository.root,
+        user_home=where.user_home,
+        servers=frozenset(_NAME.sub("_", name) for name in values.get("mcp", {})),
+        disk=disk,
+    )
+
+
+def decide(settings: OpencodePermissions, call: ExplainedCall) -> Decision:
+    """The decision on a call."""
+    permission, subject_name = _tables()["tools"].get(call.tool, ("", ""))
+    subject = str(call.inputs.get(subject_name, "")).replace("\0", "")
+    if call.tool.startswith("mcp__"):
+        server, _, tool = call.tool.removeprefix("mcp__").partition("__")
+        if _NAME.sub("_", server) not in settings.servers:
+            return Decision("denied", f"No settings of opencode have a server `{server}`.", is_offered=False)
+        permission, subject = f"{_NAME.sub('_', server)}_{_NAME.sub('_', tool)}", "*"
+    elif not permission:
+        known = ("WebSearch",)  # it depends on the provider
+        if call.tool in known:
+            return Decision("asks", f"It is not known what opencode does with {call.tool}.")
+        return Decision("denied", f"opencode has no tool for {call.tool}.", is_offered=False)
+    last = next((rule for rule in reversed(settings.rules) if _matches(rule.permission, permission)), None)
+    if last is not None and last.action == "deny" and last.pattern == "*":
+        return _removed(_decision(last, [], None), settings, permission)
+    match permission:
+        case "bash":
+            return _decide_script(settings, subject)
+        case "read" | "edit":
+            path = os.path.normpath(os.path.join(settings.folder, subject))
+            relative = os.path.relpath(path, settings.worktree)
+            is_directory = permission == "read" and settings.disk.is_directory(path)
+            outside = [] if _is_inside(settings, path) else [path if is_directory else os.path.dirname(path)]
+            return _strictest(settings, outside, [(permission, "" if relative == "." else relative)])
+        case _:
+            return _strictest(settings, [], [(permission, subject)])
+
+
+def _removed(decision: Decision, settings: OpencodePermissions, permission: str) -> Decision:
+    """The decision on a tool that is taken out of the request."""
+    allowing = [
+        each for each in settings.rules if _matches(each.permission, permission) and each.action != "deny"
+    ]
+    return Decision(
+        "denied",
+        f"{decision.reason.removesuffix(' denies it.')} takes the tool out of the request.",
+        decision.rule,
+        tuple(each for each in map(_rule, allowing) if each is not None),
+        is_offered=False,
+    )
+
+
+def _decide_script(settings: OpencodePermissions, script: str) -> Decision:
+    root = parse_bash(script)
+    if root is None:
+        return Decision("asks", "The command is too long: it is not known what opencode does with it.")
+    directories, parts = dict[str, None](), dict[tuple[str, str], None]()
+    for node in nodes_below(root):
+        if node.type != "command":
+            continue
+        words = [text_of(child) for child in node.children if child.type in _WORDS]
+        if words and words[0] in _tables()["fileCommands"]:
+            directories |= dict.fromkeys(_directories(settings, words))
+        if words and words[0] not in _tables()["directoryCommands"]:
+            parts["bash", _source(node)] = None
+    if not directories and not parts:
+        return Decision(
+            "allowed", "opencode looks at no part of this: neither `cd` nor `export` nor `[ … ]`."
+        )
+    return _strictest(settings, list(directories), list(parts))
+
+
+def _source(node: Node) -> str:
+    parent = node.parent
+    return text_of(parent if parent is not None and parent.type == "redirected_statement" else node).strip()
+
+
+def _directories(settings: OpencodePermissions, words: list[str]) -> Iterator[str]:
+    """The directories outside of the folder that the plain arguments of a command name."""
+    for word in words[1:]:
+        if word.startswith("-") or (words[0] == "chmod" and word.startswith("+")):
+            continue
+        if len(word) > 1 and word[0] == word[-1] and word[0] in "'\"":
+            word = word[1:-1]
+        if word == "~" or word.startswith("~/"):
+            word = settings.user_home + word[1:]
+        plain = re.split(r"[?*\[]", word, maxsplit=1)[0]
+        if not plain or "$" in plain or "`" in plain or plain.startswith(("(", "@(")):
+            continue
+        path = os.path.normpath(os.path.join(settings.folder, plain))
+        if not _is_inside(settings, path):
+            yield path if settings.disk.is_directory(path) else os.path.dirname(path)
+
+
+def _is_inside(settings: OpencodePermissions, path: str) -> bool:
+    roots = (settings.folder, *(() if settings.worktree == "/" else (settings.worktree,)))
+    return any(path == root or path.startswith(root.rstrip("/") + "/") for root in roots)
+
+
+def _strictest(
+    settings: OpencodePermissions, directories: list[str], parts: list[tuple[str, str]]
+) -> Decision:
+    """The strictest decision on the parts of a call; of the equally strict ones the first."""
+    outside = [("external_directory", os.path.join(each, "*")) for each in directories]
+    decisions = []
+    for permission, subject in (*outside, *parts):
+        matching = settings.matching(permission, subject)
+        rule = next(matching, OpencodeRule(permission, "*", "ask"))
+        about = f"`{subject}` outside of the folder" if permission == "external_directory" else None
+        shadowed = [] if rule.file is None else [each for each in matching if each.action != rule.action]
+        decision = _decision(rule, shadowed, about)
+        if len(outside) + len(parts) > 1:
+            decision = msgspec.structs.replace(decision, part=subject)
+        decisions.append(decision)
+    order: list[Outcome] = ["denied", "asks", "allowed"]
+    return min(decisions, key=lambda each: order.index(each.outcome))
+
+
+def _decision(rule: OpencodeRule, shadowed: list[OpencodeRule], about: str | None) -> Decision:
+    name = rule.permission if rule.pattern == "*" else f"{rule.permission} {rule.pattern}"
+    said = f"`{name}`" if rule.file is not None else f"opencode's own rule `{name}`"
+    if rule.file is not None and rule.file.path == CONTENT:
+        said = f"`{name}` of {CONTENT}"
+    verb = {"allow": "allows", "ask": "asks about", "deny": "denies"}.get(rule.action, "asks about")
+    return Decision(
+        _OUTCOMES.get(rule.action, "asks"),
+        f"{said} {verb} {about or 'it'}.",
+        _rule(rule),
+        tuple(each for each in map(_rule, shadowed) if each is not None),
+    )
+
+
+def _rule(rule: OpencodeRule) -> PermissionRule | None:
+    if rule.file is None or rule.file.path == CONTENT:
+        return None
+    kinds: dict[str, RuleKind] = {"allow": "allow", "deny": "deny"}
+    document = rule.file.document
+    return PermissionRule(
+        kind=kinds.get(rule.action, "ask"),
+        text=rule.permission if rule.pattern == "*" else f"{rule.permission} {rule.pattern}",
+        tool=rule.permission,
+        pattern=None if rule.pattern == "*" else rule.pattern,
+        path=rule.file.path,
+        span=Span(0, 0) if document is None else document.span(rule.pointer),
+    )
+
+
+def _settings_rules(
+    settings: AssistantSettings, agent: tuple[str, ...], user_home: str
+) -> Iterator[OpencodeRule]:
+    """The rules of all files at the top, or of an agent, in the order in which opencode joins them."""
+    tools, rules = dict[str, Any](), dict[str, Any]()
+    for file in settings.files:
+        for key in ("agent", "mode") if agent else ("",):
+            values: Any = file.values
+            pointer = (key, *agent) if agent else ()
+            for name in pointer:
+                values = values.get(name) if isinstance(values, Mapping) else None
+            if not isinstance(values, Mapping):
+                continue
+            for tool, is_on in _items(values.get("tools")):
+                name = "edit" if tool in ("write", "edit", "patch") else tool
+                action = "allow" if is_on else "deny"
+                tools[name] = OpencodeRule(name, "*", action, file=file, pointer=(*pointer, "tools", tool))
+            _join(rules, values.get("permission"), file, (*pointer, "permission"))
+    joined = {**tools, **{name: each for name, each in rules.items() if name not in tools}}
+    joined |= {name: each for name, each in rules.items() if name in tools}
+    for each in joined.values():
+        for rule in each.values() if isinstance(each, dict) else (each,):
+            pattern = re.sub(r"\A(~|\$HOME)(?=/|\Z)", lambda _: user_home, rule.pattern)
+            yield rule._replace(pattern=pattern)
+
+
+def _join(rules: dict[str, Any], values: Any, file: AssistantSettingsFile, pointer: Pointer) -> None:
+    is_text = file.document is not None and isinstance(value_at(file.document.value, pointer), str)
+    for name, value in _items(values):
+        place = pointer if is_text else (*pointer, name)
+        if isinstance(value, Mapping):
+            old = rules.get(name)
+            patterns = rules[name] = old if isinstance(old, dict) else {}
+            for pattern, action in value.items():
+                patterns[pattern] = OpencodeRule(
+                    name, pattern, str(action), file=file, pointer=(*place, pattern)
+                )
+        else:
+            rules[name] = OpencodeRule(name, "*", str(value), file=file, pointer=place)
+
+
+def _items(values: Any) -> Any:
+    return values.items() if isinstance(values, Mapping) else ()
+
+
+def _matches(pattern: str, text: str) -> bool:
+    """Whether a pattern of opencode covers a text: ` *` at its end may be nothing."""
+    if pattern == "*":
+        return True
+    special = _SPECIAL.search(pattern)
+    if special is None:
+        return pattern.replace("\\", "/") == text.replace("\\", "/")
+    start = pattern[: special.start()].replace("\\", "/")
+    text = text.replace("\\", "/")
+    return text.startswith(start.removesuffix(" ")) and _expression(pattern).fullmatch(text) is not None
+
+
+@functools.lru_cache(maxsize=4096)
+def _expression(pattern: str) -> re.Pattern[str]:
+    pattern = pattern.replace("\\", "/")
+    is_open = pattern.endswith(" *")
+    parts = [re.escape(each).replace(r"\?", ".") for each in pattern.removesuffix(" *").split("*")]
+    text = with_stars(parts, ".*")
+    return re.compile(f"{text}(?: .*)?" if is_open else text, re.DOTALL)
+
+
+@functools.cache
+def _tables() -> dict[str, Any]:
+    tables: dict[str, Any] = msgspec.json.decode(schema_text(_TABLES))
+    return tables

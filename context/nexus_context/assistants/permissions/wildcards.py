@@ -1,0 +1,13 @@
+"""Patterns with stars as regular expressions whose time does not grow with the stars."""
+
+
+def with_stars(parts: list[str], star: str) -> str:
+    """Parts of a fixed length with stars between them.
+
+    The first place of a part is as good as a later one, so none is tried again: many stars cost no more than
+    one.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    middle = "".join(f"(?>{star}?{part})" for part in parts[1:-1] if part)
+    return f"{parts[0]}{middle}{star}{parts[-1]}"
