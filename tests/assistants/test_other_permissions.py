@@ -14,8 +14,10 @@ from assistants import permission_askers
 from assistants.permission_runs import filled
 from nexus_context.assistants.permissions.decision import NOT_STARTED, Decision, ExplainedCall
 from nexus_context.assistants.programs import PROGRAMS
-from nexus_context.assistants.reading.disk import Disk
+from nexus_context.assistants.reading.disk import MOST_BYTES, Disk
 from nexus_context.assistants.reading.model import AssistantSettings, Surroundings
+from nexus_context.assistants.views.permissions import explain_calls
+from nexus_context.errors import RequestError
 
 NAMES = ("codex", "opencode", "gemini")
 Row = dict[str, Any]
@@ -159,7 +161,7 @@ def test_no_rule_and_no_call_is_too_odd(program: str, tmp_path: Path) -> None:
             assert decision.outcome in ("asks", "allowed", "denied")
 
 
-MANY = 40_000
+MANY = 20_000
 LARGE: dict[str, dict[str, Any]] = {
     "codex": {
         "home/.codex/rules/a.rules": "".join(
@@ -178,6 +180,14 @@ LARGE: dict[str, dict[str, Any]] = {
         }
     },
 }
+
+
+def test_a_file_of_rules_that_is_not_read_decides_nothing(tmp_path: Path) -> None:
+    rules = "# x\n" * (MOST_BYTES // 4 + 1)
+    disk, settings, _ = read_row("codex", tmp_path, {"settings": {"home/.codex/rules/a.rules": rules}})
+    call = ExplainedCall("Bash", {"command": "ls"})
+    with pytest.raises(RequestError, match="too large"):
+        explain_calls([call], disk, settings.where, assistant="codex")
 
 
 @pytest.mark.parametrize("program", NAMES)

@@ -30,7 +30,8 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fixture:
 
 
 def explained(tree: Fixture, capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    text = output_of(tree, capsys, "explain", "--folder", tree.path("/home/a"), *arguments)
+    folder = tree.path("/home/a")
+    text = output_of(tree, capsys, "explain", "--folder", folder, "--for", "claude-code", *arguments)
     return "\n".join(line.strip() for line in text.splitlines()[1:])
 
 
@@ -57,7 +58,9 @@ def test_json_is_the_result_of_the_request(tree: Fixture, capsys: pytest.Capture
     text = output_of(
         tree, capsys, "explain", "--folder", tree.path("/home/a"), "--format", "json", "rm -rf x"
     )
-    (answer,) = json.loads(text)["answers"]
+    answer, *others = json.loads(text)["answers"]
+    verdicts = {each["assistant"]: each["verdict"] for each in others}
+    assert verdicts == {"codex": "asks", "opencode": "allowed", "gemini": "asks"}
     assert (answer["assistant"], answer["verdict"], answer["part"]) == ("claude-code", "denied", "rm -rf x")
     decides, shadowed = answer["chain"][0], answer["chain"][1:]
     assert (decides["value"], decides["wins"], decides["range"]["start"]["line"]) == (
@@ -75,6 +78,26 @@ def test_a_file_that_counts_for_nothing_is_named(tree: Fixture, capsys: pytest.C
     verdict, note = explained(tree, capsys, "Read(.env)").splitlines()
     assert verdict.startswith("allowed ")
     assert note.startswith("Nothing of ") and note.endswith("settings.json counts: `nexus check` says why.")
+
+
+def test_each_program_names_its_own_rule_and_what_that_does_not_stop(
+    tree: Fixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = {
+        "opencode.json": '{"permission": {"bash": {\n"git *": "allow",\n"git push*": "deny"}}}',
+        ".gemini/settings.json": '{"tools": {\n"allowed": ["run_shell_command(git)"]}}',
+        "../.codex/rules/a.rules": '# mine\nprefix_rule(["git", "push"], "forbidden")\n',
+    }
+    for name, text in files.items():
+        path = Path(tree.path("/home/a")) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    text = output_of(tree, capsys, "explain", "--folder", tree.path("/home/a"), "git push && ls")
+    lines = [line.strip() for line in text.splitlines()]
+    assert "~/.codex/rules/a.rules:2: deny git push (decides)" in lines
+    assert "~/a/opencode.json:3: deny bash git push* (decides)" in lines
+    assert "~/a/.gemini/settings.json:2: deny tools.allowed has no other command (decides)" in lines
+    assert sum("does not stop" in line for line in lines) == 2
 
 
 @pytest.mark.parametrize(

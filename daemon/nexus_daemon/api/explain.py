@@ -17,35 +17,29 @@ if TYPE_CHECKING:
 
 VOID = "assistant.void"
 NOT_STOPPED = {
-    (
-        "claude-code",
-        "Read",
-    ): "A deny of reading stops the commands that are known to read files. It does not stop "
-    "programs and scripts, `grep -r` in a directory above, or a name that a pattern of the shell stands for.",
-    (
-        "claude-code",
-        "Bash",
-    ): "A deny of a command does not stop what runs it by itself: a script, `find -exec`, "
-    "`eval`, or other spellings of its options.",
-    (
-        "codex",
-        "Bash",
-    ): "A rule for a command does not stop it in a script with a redirection, a variable, brackets "
-    "or a substitution, after `env`, `sudo` or `time`, in `bash -c`, or with other options before its words.",
-    ("opencode", "bash"): "A deny of a command does not stop what runs it by itself, such as a script.",
-    ("opencode", "edit"): "A deny of edits does not stop commands that write, such as `echo x > FILE`.",
-    (
-        "opencode",
-        "external_directory",
-    ): "It is held against the arguments of a few commands. `head FILE`, `ls ..` and redirections pass.",
-    (
-        "opencode",
-        "read",
-    ): "A deny of reading stops the tool that reads alone: `cat` prints the file all the same.",
-    (
-        "gemini",
-        "run_shell_command",
-    ): "A rule for the beginning of a command does not stop other spellings of it, such as an absolute path.",
+    "claude-code": {
+        "Read": "A deny of reading stops the commands that are known to read files. It does not "
+        "stop programs and scripts, `grep -r` in a directory above, or a name that a pattern of the "
+        "shell stands for.",
+        "Bash": "A deny of a command does not stop what runs it by itself: a script, `find "
+        "-exec`, `eval`, or other spellings of its options.",
+    },
+    "codex": {
+        "Bash": "A rule for a command does not stop it in a script with a redirection, a "
+        "variable, brackets, a substitution, or a bare `*` or `~`, after `env`, `sudo` or `time`, in "
+        "`bash -c`, or with other options before its words.",
+    },
+    "opencode": {
+        "bash": "A deny of a command does not stop what runs it by itself, such as a script.",
+        "edit": "A deny of edits does not stop commands that write, such as `echo x > FILE`.",
+        "external_directory": "A deny is held against the arguments of a few commands. `head "
+        "FILE`, `ls ..` and redirections are not stopped.",
+        "read": "A deny of reading stops the tool alone: it does not stop `cat`.",
+    },
+    "gemini": {
+        "run_shell_command": "A rule for the beginning of a command does not stop other "
+        "spellings of it, such as an absolute path.",
+    },
 }
 """What a rule that denies does not stop, by the assistant and the tool of the rule."""
 
@@ -98,7 +92,7 @@ def _note(explanation: Explanation, decision: Decision) -> str | None:
     notes = [f"Nothing of {path} counts: `nexus check` says why." for path in dict.fromkeys(voided)]
     rule = decision.rule
     if rule is not None and decision.outcome == "denied" and decision.is_offered:
-        notes += filter(None, [NOT_STOPPED.get((explanation.assistant, rule.tool))])
+        notes += filter(None, [NOT_STOPPED.get(explanation.assistant, {}).get(rule.tool)])
     return " ".join(notes) or None
 
 

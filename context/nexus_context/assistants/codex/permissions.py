@@ -2,8 +2,8 @@
 
 1. It runs commands and applies patches; it has no tools that read or fetch. Reading a file is `cat` here.
 2. A script of plain words joined with `&&`, `||`, `;`, `|` and lines is its commands. Any other, with a
-   redirection, a variable, a substitution or brackets, is one command of the shell: no rule for a command in
-   it counts.
+   redirection, a variable, a substitution, brackets, or a bare `*`, `?`, `~` or backslash, is one command of
+   the shell: no rule for a command in it counts.
 3. Of a command the strictest rule of the `.rules` files counts (`permission_rules`). Without any, `rm -f`
    asks, and everything in a project that the user distrusts; the rest runs in the sandbox.
 4. A patch is applied in the folder and the directories that the sandbox can write to, but not in their
@@ -12,6 +12,7 @@
 """
 
 import os
+import re
 import shlex
 from typing import Any
 
@@ -38,6 +39,8 @@ from nexus_context.assistants.reading.toml import read_toml
 VERSION = "0.169.0"
 _PLAIN = ("program", "list", "pipeline", "command", "command_name", "word", "string", "string_content")
 _PLAIN_NODES = frozenset((*_PLAIN, "raw_string", "number", "concatenation", "&&", "||", ";", "|", '"', "'"))
+_NOT_LITERAL = re.compile(r"[?*\[\]{}~\\^#$`]|\A=")
+_ESCAPED = re.compile(r"\\[$`\"\\\n]")
 _PROTECTED = (".git", ".codex", ".agents")
 _KINDS: dict[Outcome, RuleKind] = {"allowed": "allow", "asks": "ask", "denied": "deny"}
 _UNKNOWN = "It is not known what Codex does"
@@ -166,7 +169,7 @@ def _decide_command(settings: CodexPermissions, words: list[str], root: Node, *,
         path, _, why = settings.rules.refused
         note = f" Codex takes none of the rules, since one is not valid. {os.path.basename(path)}: {why}"
     if not is_plain and settings.rules.by_name:
-        note = " A redirection, variable, substitution or bracket keeps Codex from comparing it with rules."
+        note = " A redirection, variable, pattern or bracket keeps Codex from comparing it with rules."
     if _is_forced_removal(words) or (not is_plain and _removes_by_force(root)):
         return _question(settings, f"Codex asks before `rm -f`.{note}", "")
     if settings.policy == "untrusted":
@@ -283,12 +286,16 @@ def _word(node: Node) -> str | None:
             first = node.named_children[0] if node.named_children else None
             return text_of(first) if first is not None and first.type == "word" else None
         case "word" | "number":
-            return text_of(node)
-        case "string" | "raw_string":
+            text = text_of(node)
+            return None if _NOT_LITERAL.search(text) else text
+        case "string":
+            text = text_of(node)[1:-1]
+            return None if _ESCAPED.search(text) else text
+        case "raw_string":
             return text_of(node)[1:-1]
         case "concatenation":
             parts = [_word(child) for child in node.named_children]
-            return "".join(part for part in parts if part is not None) or None
+            return None if None in parts else "".join(filter(None, parts)) or None
         case _:
             return None
 

@@ -86,14 +86,16 @@ def explain_calls(
         )
     explanations = []
     for program in chosen:
-        settings = program.settings(disk, surroundings)
-        if unread := [path for path in disk.refused if path in {file.path for file in settings.files}]:
+        refused_before = len(disk.refused)
+        settings, reader = program.settings(disk, surroundings), program.permissions
+        decisions = tuple((call, reader.decide(disk, settings, call)) for call in calls)
+        paths = {file.path for file in settings.files}
+        refused = [path for path in disk.refused[:refused_before] if path in paths]
+        if unread := [*refused, *disk.refused[refused_before:]]:
             raise RequestError(
                 f"{unread[0]} is too large to be read, so what it allows is not known.",
                 code="unreadable-settings",
             )
-        reader = program.permissions
-        decisions = tuple((call, reader.decide(disk, settings, call)) for call in calls)
         explanations.append(
             Explanation(
                 assistant=program.name,
