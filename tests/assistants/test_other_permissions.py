@@ -3,7 +3,6 @@
 import json
 import time
 from collections.abc import Iterator
-from importlib import import_module
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -41,7 +40,10 @@ def decide(
     program: str, disk: Disk, settings: AssistantSettings, row: Row, places: dict[str, str]
 ) -> Decision:
     inputs = json.loads(filled(json.dumps(row["call"]), places))
-    return PROGRAMS[program].permissions.decide(disk, settings, ExplainedCall(inputs.pop("tool"), inputs))
+    reader = PROGRAMS[program].permissions
+    if settings.stop is not None:
+        return NOT_STARTED
+    return reader.decide(reader.read(settings, disk), ExplainedCall(inputs.pop("tool"), inputs))
 
 
 def disagreements(program: str, root: Path) -> Iterator[str]:
@@ -154,10 +156,12 @@ VALUES = [
 @pytest.mark.parametrize("program", NAMES)
 def test_no_rule_and_no_call_is_too_odd(program: str, tmp_path: Path) -> None:
     disk, settings, _ = read_row(program, tmp_path, {"settings": HOSTILE[program]})
+    reader = PROGRAMS[program].permissions
+    permissions = reader.read(settings, disk)
     for tool in ("Bash", "Read", "Write", "WebFetch", "Skill", "mcp__a__b", "mcp__", "Nonsense", ""):
         for value in VALUES:
             inputs: dict[str, Any] = dict.fromkeys(("command", "file_path", "url", "skill"), value)
-            decision = PROGRAMS[program].permissions.decide(disk, settings, ExplainedCall(tool, inputs))
+            decision = reader.decide(permissions, ExplainedCall(tool, inputs))
             assert decision.outcome in ("asks", "allowed", "denied")
 
 
@@ -193,11 +197,11 @@ def test_a_file_of_rules_that_is_not_read_decides_nothing(tmp_path: Path) -> Non
 @pytest.mark.parametrize("program", NAMES)
 def test_a_decision_does_not_wait_for_very_many_rules(program: str, tmp_path: Path) -> None:
     disk, settings, _ = read_row(program, tmp_path, {"settings": LARGE[program]})
-    room = import_module(f"nexus_context.assistants.{program}.permissions")
-    read = room.read_permissions(settings, disk)
+    reader = PROGRAMS[program].permissions
+    read = reader.read(settings, disk)
     begin = time.perf_counter()
     for command in ("tool1 with words", " && ".join(["ls"] * 50)):
-        assert room.decide(read, ExplainedCall("Bash", {"command": command})).outcome in (
+        assert reader.decide(read, ExplainedCall("Bash", {"command": command})).outcome in (
             "allowed",
             "asks",
             "denied",

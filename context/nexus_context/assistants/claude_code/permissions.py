@@ -31,8 +31,6 @@ from nexus_context.assistants.permissions.decision import (
     PermissionReader,
     PermissionRule,
 )
-from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import AssistantSettings
 
 GONE = ("Grep", "Glob", "MultiEdit", "TodoWrite", "LS")
 """Tools of other versions: this one does not offer them, and rules for them do nothing."""
@@ -40,19 +38,6 @@ _WRITERS = {"Write": "file_path", "Edit": "file_path", "NotebookEdit": "notebook
 _FREE = ("Agent", "Skill", "AskUserQuestion", "EnterPlanMode", "ExitPlanMode")
 _SUBJECTS = {"Agent": "subagent_type", "Skill": "skill"}
 _OPEN_HOSTS = ("docs.python.org",)
-
-
-class ClaudeCodePermissions:
-    """The decisions of Claude Code. The folder is taken to be trusted, as it is where it is worked in."""
-
-    version = VERSION
-
-    def decide(self, disk: Disk, settings: AssistantSettings, call: ExplainedCall) -> Decision:
-        """The decision on a call in the folder of the settings."""
-        return decide(read_permissions(settings, disk.real), call)
-
-
-PERMISSIONS: PermissionReader = ClaudeCodePermissions()
 
 
 def decide(settings: PermissionSettings, call: ExplainedCall) -> Decision:
@@ -195,3 +180,7 @@ def _by_mode(settings: PermissionSettings, decision: Decision) -> Decision:
             decision, outcome="allowed", reason="The mode bypassPermissions allows what no rule stops."
         )
     return decision
+
+
+PERMISSIONS = PermissionReader(VERSION, lambda settings, disk: read_permissions(settings, disk.real), decide)
+"""The folder is taken to be trusted, as it is where it is worked in."""

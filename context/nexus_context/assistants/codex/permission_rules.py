@@ -15,7 +15,6 @@ import os
 import re
 import shlex
 import tokenize
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import msgspec
@@ -207,9 +206,3 @@ def _value(node: ast.expr) -> Any:
     if isinstance(node, ast.Tuple):
         return tuple(_value(each) for each in node.elts)
     raise _UnreadError
-
-
-def strictest(rules: list[CommandRule]) -> Iterator[CommandRule]:
-    """Rules in the order in which they count."""
-    order = list(reversed(KINDS.values()))
-    return iter(sorted(rules, key=lambda each: order.index(each.rule.kind)))

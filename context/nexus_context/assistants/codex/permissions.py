@@ -19,10 +19,9 @@ from typing import Any
 import msgspec
 from tree_sitter import Node
 
-from nexus_context.assistants.codex.permission_rules import CommandRule, CommandRules, read_rules, strictest
+from nexus_context.assistants.codex.permission_rules import CommandRule, CommandRules, read_rules
 from nexus_context.assistants.codex.settings import trust_levels
 from nexus_context.assistants.permissions.decision import (
-    NOT_STARTED,
     Decision,
     ExplainedCall,
     Outcome,
@@ -41,6 +40,7 @@ _PLAIN = ("program", "list", "pipeline", "command", "command_name", "word", "str
 _PLAIN_NODES = frozenset((*_PLAIN, "raw_string", "number", "concatenation", "&&", "||", ";", "|", '"', "'"))
 _NOT_LITERAL = re.compile(r"[?*\[\]{}~\\^#$`]|\A=")
 _ESCAPED = re.compile(r"\\[$`\"\\\n]")
+_STRICTEST: tuple[RuleKind, ...] = ("deny", "ask", "allow")
 _PROTECTED = (".git", ".codex", ".agents")
 _KINDS: dict[Outcome, RuleKind] = {"allowed": "allow", "asks": "ask", "denied": "deny"}
 _UNKNOWN = "It is not known what Codex does"
@@ -63,17 +63,6 @@ class CodexPermissions(msgspec.Struct, frozen=True):
     has_profile: bool
     folder: str
     disk: Disk
-
-
-class _Reader:
-    version = VERSION
-
-    def decide(self, disk: Disk, settings: AssistantSettings, call: ExplainedCall) -> Decision:
-        """The decision on a call in the folder of the settings."""
-        return NOT_STARTED if settings.stop is not None else decide(read_permissions(settings, disk), call)
-
-
-PERMISSIONS: PermissionReader = _Reader()
 
 
 def read_permissions(settings: AssistantSettings, disk: Disk) -> CodexPermissions:
@@ -159,7 +148,7 @@ def _decide_script(settings: CodexPermissions, script: str) -> Decision:
 
 
 def _decide_command(settings: CodexPermissions, words: list[str], root: Node, *, is_plain: bool) -> Decision:
-    rules = list(strictest(settings.rules.covering(words)))
+    rules = sorted(settings.rules.covering(words), key=lambda each: _STRICTEST.index(each.rule.kind))
     shadowed = tuple(each.rule for each in rules[1:] if each.rule.kind != rules[0].rule.kind)
     if rules:
         return _ruled(settings, rules[0], shadowed)
@@ -354,3 +343,6 @@ def _setting(settings: AssistantSettings, disk: Disk, key: str) -> PermissionRul
         path=file.path,
         span=read_toml(disk, file.path).span((key,)),
     )
+
+
+PERMISSIONS = PermissionReader(VERSION, read_permissions, decide)

@@ -30,7 +30,6 @@ from nexus_context.assistants.gemini.policies import (
 )
 from nexus_context.assistants.gemini.safe_commands import is_dangerous, only_reads
 from nexus_context.assistants.permissions.decision import (
-    NOT_STARTED,
     Decision,
     ExplainedCall,
     Outcome,
@@ -88,17 +87,6 @@ class _Verdict(msgspec.Struct, frozen=True):
     rule: PolicyRule | None
     reason: str = ""
     part: str | None = None
-
-
-class _Reader:
-    version = VERSION
-
-    def decide(self, disk: Disk, settings: AssistantSettings, call: ExplainedCall) -> Decision:
-        """The decision on a call in the folder of the settings."""
-        return NOT_STARTED if settings.stop is not None else decide(read_permissions(settings, disk), call)
-
-
-PERMISSIONS: PermissionReader = _Reader()
 
 
 def read_permissions(settings: AssistantSettings, disk: Disk) -> GeminiPermissions:
@@ -310,3 +298,6 @@ def _without_shell(command: str) -> str:
     if len(rest) >= 2 and rest[0] == rest[-1] and rest[0] in "'\"":
         return re.sub(r'\\([\\"$`])', r"\1", rest[1:-1]) if rest[0] == '"' else rest[1:-1]
     return rest
+
+
+PERMISSIONS = PermissionReader(VERSION, read_permissions, decide)

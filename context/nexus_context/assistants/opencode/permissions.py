@@ -79,17 +79,6 @@ class OpencodePermissions(msgspec.Struct, frozen=True):
         )
 
 
-class _Reader:
-    version = VERSION
-
-    def decide(self, disk: Disk, settings: AssistantSettings, call: ExplainedCall) -> Decision:
-        """The decision on a call in the folder of the settings."""
-        return decide(read_permissions(settings, disk), call)
-
-
-PERMISSIONS: PermissionReader = _Reader()
-
-
 def read_permissions(settings: AssistantSettings, disk: Disk) -> OpencodePermissions:
     """The rules of the agent that runs."""
     where, values, tables = settings.where, merged(settings), _tables()
@@ -330,3 +319,6 @@ def _expression(pattern: str) -> re.Pattern[str]:
 def _tables() -> dict[str, Any]:
     tables: dict[str, Any] = msgspec.json.decode(schema_text(_TABLES))
     return tables
+
+
+PERMISSIONS = PermissionReader(VERSION, read_permissions, decide)

@@ -1,6 +1,7 @@
 """A call of a tool, and what an assistant's settings say of it."""
 
-from typing import Any, Literal, Protocol
+from collections.abc import Callable
+from typing import Any, Literal
 
 import msgspec
 
@@ -48,14 +49,12 @@ class Decision(msgspec.Struct, frozen=True):
 NOT_STARTED = Decision("denied", "The program does not start with these settings.", is_offered=False)
 
 
-class PermissionReader(Protocol):
-    """What decides on calls as one program does."""
+class PermissionReader(msgspec.Struct, frozen=True):
+    """What decides on calls as a program does: `read` the permissions of its settings, `decide` on a call.
 
-    @property
-    def version(self) -> str:
-        """The version of the program that was asked."""
-        ...
+    `version` is that of the program that was asked.
+    """
 
-    def decide(self, disk: Disk, settings: AssistantSettings, call: ExplainedCall) -> Decision:
-        """The decision on a call in the folder of the settings."""
-        ...
+    version: str
+    read: Callable[[AssistantSettings, Disk], Any]
+    decide: Callable[[Any, ExplainedCall], Decision]

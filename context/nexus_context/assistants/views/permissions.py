@@ -8,7 +8,7 @@ import re
 
 import msgspec
 
-from nexus_context.assistants.permissions.decision import Decision, ExplainedCall
+from nexus_context.assistants.permissions.decision import NOT_STARTED, Decision, ExplainedCall
 from nexus_context.assistants.permissions.shell import read_script
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
@@ -88,7 +88,10 @@ def explain_calls(
     for program in chosen:
         refused_before = len(disk.refused)
         settings, reader = program.settings(disk, surroundings), program.permissions
-        decisions = tuple((call, reader.decide(disk, settings, call)) for call in calls)
+        permissions = reader.read(settings, disk) if settings.stop is None else None
+        decisions = tuple(
+            (call, NOT_STARTED if permissions is None else reader.decide(permissions, call)) for call in calls
+        )
         paths = {file.path for file in settings.files}
         refused = [path for path in disk.refused[:refused_before] if path in paths]
         if unread := [*refused, *disk.refused[refused_before:]]:
