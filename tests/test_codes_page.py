@@ -16,6 +16,7 @@ NO_PROBLEMS = {
     "assistant.unknown-key",  # of findings, which become `assistant.no-effect`
 }
 BUILT = {  # of two words in the source
+    "assistant": ("missing-file", "reads-otherwise", "repeated", "shadowed", "unknown-name"),
     "config": ("enum", "pattern", "range", "required", "too-long", "type", "unknown-key"),
     "json": (
         *("bracket", "extra-data", "lone-surrogate", "missing-colon", "missing-comma", "missing-value"),

@@ -27,6 +27,7 @@ sys.path.insert(0, str(TESTS))
 from assistants import (  # noqa: E402 - from the tests' directory
     agreement,
     hook_runs,
+    lint_runs,
     mcp_call,
     permission_askers,
     permission_runs,
@@ -77,6 +78,9 @@ def main() -> int:
             agreed &= check_spellings(name)
         if name == "claude-code" and options.case in "settings":
             agreed &= check_settings()
+            for disagreement in lint_runs.disagreements(lint_runs.KINDS):
+                output(f"lints: {disagreement}")
+                agreed = False
     if options.record and not options.case:
         RECORDED.write_text(json.dumps(recorded, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
         write_table(recorded)

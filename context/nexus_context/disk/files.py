@@ -309,6 +309,15 @@ def file_stamp(path: str) -> tuple[int, ...] | None:
     return _identity(info) if stat.S_ISREG(info.st_mode) else None
 
 
+def is_executable(path: str) -> bool:
+    """Whether there is a regular file that its owner may execute, links followed."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISREG(mode) and bool(mode & stat.S_IXUSR)
+
+
 def list_directory(path: str | int, most: int | None = None) -> list[tuple[str, Entry]] | None:
     """Names in a directory (at most `most`), sorted, with the kind of each; None if it cannot be listed.
 

@@ -19,14 +19,13 @@ from typing import Any
 
 import msgspec
 
+from nexus_context.assistants.claude_code.rule_syntax import parse_rule
 from nexus_context.assistants.permissions.decision import PermissionRule, RuleKind
 from nexus_context.assistants.permissions.wildcards import with_stars
 from nexus_context.assistants.reading.model import AssistantSettings, AssistantSettingsFile
 from nexus_context.errors import Span
 
 KINDS: tuple[RuleKind, ...] = ("deny", "ask", "allow")
-_RULE = re.compile(r"([^()]+)(?:\((.*)\))?", re.DOTALL)
-_ALIASES = {"Task": "Agent"}
 _PROTECTED = re.compile(
     r"(?:.*/)?(?:\.(?:git|claude|vscode|idea|husky|cargo|devcontainer|mvn|config/git)(?:[. ]*|::\$DATA)"
     r"(?:/.*)?"
@@ -207,19 +206,14 @@ def _segment(segment: str) -> str:
 
 def _rules(file: AssistantSettingsFile, kind: RuleKind, texts: Any) -> Iterator[PermissionRule]:
     for index, text in enumerate(texts if isinstance(texts, list) else ()):
-        match = _RULE.fullmatch(text) if isinstance(text, str) else None
-        if match is None or match[1] != match[1].strip():
-            continue
-        tool, pattern = _ALIASES.get(match[1], match[1]), match[2]
-        if pattern == "*" and not tool.startswith("mcp__"):
-            pattern = None
-        if kind == "allow" and tool in ("*", "mcp__*"):
-            continue
-        if tool.startswith("mcp__") and pattern is not None:
+        parsed = parse_rule(text, kind) if isinstance(text, str) else None
+        if parsed is None:
             continue
         pointer = ("permissions", kind, index)
         span = Span(0, 0) if file.document is None else file.document.span(pointer)
-        yield PermissionRule(kind=kind, text=text, tool=tool, pattern=pattern, path=file.path, span=span)
+        yield PermissionRule(
+            kind=kind, text=text, tool=parsed.tool, pattern=parsed.content, path=file.path, span=span
+        )
 
 
 def _base(file: AssistantSettingsFile, folder: str) -> str:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from nexus_context.assistants.claude_code.front_matter import fields_of, matches_nothing, path_patterns
 from nexus_context.assistants.claude_code.intentions import DEEPEST, WrittenImport, check_import, check_text
+from nexus_context.assistants.claude_code.name_checks import check_names
 from nexus_context.assistants.claude_code.settings import config_directory, is_set, managed_directory
 from nexus_context.assistants.claude_code.skills import claude_agents, claude_skills, read_output_style
 from nexus_context.assistants.reading import markdown
@@ -166,7 +167,7 @@ def read_claude_code(disk: Disk, settings: AssistantSettings) -> Sent:
     blocks = [*_instructions(sent), *read_output_style(disk, settings)]
     blocks.extend(claude_agents(disk, settings, walk.problems))
     blocks.extend(claude_skills(disk, settings, walk.problems))
-    problems = (*walk.problems, *_long_files(sent))
+    problems = (*walk.problems, *_long_files(sent), *check_names(disk, settings))
     has_own = any(os.path.basename(memory.path) == "CLAUDE.md" for memory in sent)
     return Sent(
         tuple(blocks),

@@ -11,7 +11,6 @@
 
 import functools
 import os
-import re
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -20,8 +19,12 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from nexus_context.assistants.claude_code.hook_checks import hook_faults
+from nexus_context.assistants.claude_code.lints import check_settings
 from nexus_context.assistants.claude_code.mcp_file import NAME, check_unread_files, read_mcp_file
+from nexus_context.assistants.claude_code.plugin_checks import check_plugin
 from nexus_context.assistants.reading.disk import Disk
+from nexus_context.assistants.reading.findings import settings_problem
 from nexus_context.assistants.reading.model import (
     AssistantSettings,
     AssistantSettingsFile,
@@ -30,7 +33,7 @@ from nexus_context.assistants.reading.model import (
 )
 from nexus_context.assistants.reading.settings import read_document
 from nexus_context.assistants.reading.working_tree import find_working_tree, parents
-from nexus_context.config.check import Node, conform, schema_text
+from nexus_context.config.check import conform, schema_text
 from nexus_context.config.fast_check import COMMENT_PREFIX
 from nexus_context.config.fixes import meant
 from nexus_context.errors import Problem, Severity, Span
@@ -40,15 +43,7 @@ VERSION = "2.1.330"
 MANAGED = {"darwin": "/Library/Application Support/ClaudeCode", "win32": "C:\\Program Files\\ClaudeCode"}
 SCHEMA = str(Path(__file__).with_name("settings.schema.json"))
 NO_EFFECT = "assistant.no-effect"
-_RULE = re.compile(r"mcp__[^()]*|[^a-z()][^()]*(?:\(.+\))?", re.DOTALL)
-_TOO_WIDE = ("*", "mcp__*")  # to be allowed
 _RULES = ("allow", "ask", "deny")
-_NEEDED = {
-    "command": "command",
-    "prompt": "prompt",
-    "agent": "prompt",
-    "http": "url",
-}  # of a hook, by its type
 
 
 def read_settings(disk: Disk, surroundings: Surroundings) -> AssistantSettings:
@@ -66,6 +61,8 @@ def read_settings(disk: Disk, surroundings: Surroundings) -> AssistantSettings:
     for directory in parents(surroundings.folder):
         problems += read_mcp_file(disk, os.path.join(directory, NAME)).problems
     problems += check_unread_files(disk, surroundings.folder)
+    problems += check_plugin(disk, surroundings, _schema())
+    problems += check_settings(disk, AssistantSettings(surroundings, tuple(files)))
     texts = {each.path: disk.texts[each.path] for each in problems}
     settings = AssistantSettings(surroundings, tuple(files), tuple(problems), texts=texts)
     environ = {**surroundings.environ, **_variables(settings)}
@@ -128,7 +125,7 @@ def _check(document: JsonDocument) -> Iterator[Problem]:
             yield _no_effect(document, (key,), message)
         elif key not in known:
             message = f"Claude Code {VERSION} has no setting `{key}`: it has no effect."
-            yield _no_effect(document, (key,), message + _hint(key, known))
+            yield _no_effect(document, (key,), message + (_home(key) or _hint(key, known)))
         elif key in _schema()["notModelled"]:
             message = f"`{key}` can change what Claude Code sends, and Nexus does not model it."
             span = document.key_span((key,)) or Span(0, 0)
@@ -140,10 +137,13 @@ def _refused(document: JsonDocument, value: dict[str, Any]) -> list[Problem]:
     """What voids a file."""
     syntax = [each for each in document.problems if each.severity is Severity.ERROR]
     refused = syntax or conform(document, (), _schema()["void"], family="assistant")
-    hooks = value.get("hooks")
-    if refused or not isinstance(hooks, dict):
+    if refused:
         return refused
-    return conform(document, ("hooks",), _schema()["hooks"]) or list(_incomplete_hooks(document, hooks))
+    faults = (each for each in hook_faults(document, value, _schema()) if each.voids)
+    return [
+        Problem(document.path, each.span, "assistant.required", Severity.ERROR, message=each.message)
+        for each in faults
+    ]
 
 
 def _left_out(document: JsonDocument, value: dict[str, Any]) -> Iterator[Problem]:
@@ -151,41 +151,26 @@ def _left_out(document: JsonDocument, value: dict[str, Any]) -> Iterator[Problem
     for each in conform(document, (), _schema()["skipped"], family="assistant"):
         message = f"Claude Code leaves this out: {each.message}"
         yield replace(each, code=NO_EFFECT, severity=Severity.WARNING, message=message)
-    rules = value.get("permissions") or {}
-    for kind, at, rule in ((name, *each) for name in _RULES for each in enumerate(rules.get(name) or ())):
-        is_too_wide = kind == "allow" and rule in _TOO_WIDE
-        if isinstance(rule, str) and (is_too_wide or not _RULE.fullmatch(rule)):
-            message = "Claude Code leaves this rule out. Write `Tool` or `Tool(what)`: `Bash(ls:*)`."
-            span = document.span(("permissions", kind, at))
-            yield Problem(document.path, span, NO_EFFECT, Severity.WARNING, message=message)
-    events, hooks = _schema()["hooks"]["properties"], value.get("hooks")
+    for fault in hook_faults(document, value, _schema()):
+        message = f"Claude Code leaves this hook out: {fault.message}"
+        yield settings_problem(document, "no-effect", fault.span, message)
+    events, hooks = _schema()["hookEvents"], value.get("hooks")
     for event in hooks if isinstance(hooks, dict) else ():
         if event not in events:
             message = f"Claude Code has no hook event `{event}`, and leaves it out."
             yield _no_effect(document, ("hooks", event), message + _hint(event, events))
 
 
+def _home(key: str) -> str | None:
+    """Where a key belongs that is not one of the top."""
+    if key in _schema()["void"]["properties"]["permissions"]["properties"]:
+        return " It belongs in `permissions`."
+    return " It belongs in `hooks`." if key in _schema()["hookEvents"] else None
+
+
 def _hint(word: str, known: Iterable[str]) -> str:
     close = meant(word, list(known))
     return f" Did you mean `{close}`?" if close else ""
-
-
-def _incomplete_hooks(document: JsonDocument, hooks: dict[str, Any]) -> Iterator[Problem]:
-    """Hooks that lack what their type needs."""
-    for event, groups in hooks.items():
-        for at, group in enumerate(groups if event in _schema()["hooks"]["properties"] else ()):
-            for index, hook in enumerate(group["hooks"]):
-                needed = _NEEDED.get(hook["type"])
-                if needed is not None and needed not in hook:
-                    span = document.span(("hooks", event, at, "hooks", index))
-                    message = f"A hook of type `{hook['type']}` needs `{needed}`."
-                    yield Problem(
-                        document.path,
-                        Span(span.start, span.start + 1),
-                        "assistant.required",
-                        Severity.ERROR,
-                        message=message,
-                    )
 
 
 def _void(document: JsonDocument, refused: list[Problem], value: dict[str, Any]) -> Problem:
@@ -220,6 +205,4 @@ def _no_effect(document: JsonDocument, pointer: Pointer, message: str) -> Proble
 @functools.cache
 def _schema() -> dict[str, Any]:
     schema: dict[str, Any] = msgspec.json.decode(schema_text(SCHEMA))
-    hook: Node = schema["hook"]
-    schema["hooks"] = {"type": "object", "properties": dict.fromkeys(schema["hookEvents"], hook)}
     return schema

@@ -11,7 +11,16 @@ import os
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from nexus_context.disk.files import Entry, exists, file_stamp, is_dir, list_as_stored, read_bytes, real_path
+from nexus_context.disk.files import (
+    Entry,
+    exists,
+    file_stamp,
+    is_dir,
+    is_executable,
+    list_as_stored,
+    read_bytes,
+    real_path,
+)
 
 MOST_BYTES = 8 << 20
 MOST_ENTRIES = 5_000
@@ -75,6 +84,10 @@ class Disk:
     def is_file(self, path: str) -> bool:
         """Whether there is a regular file, links followed."""
         return not self.hides(path) and file_stamp(path) is not None
+
+    def is_executable(self, path: str) -> bool:
+        """Whether a file may be executed by its owner."""
+        return not self.hides(path) and is_executable(path)
 
     def is_directory(self, path: str) -> bool:
         """Whether there is a directory, links followed."""

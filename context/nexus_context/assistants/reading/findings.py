@@ -1,7 +1,9 @@
 """What is wrong with a program's settings, as problems whose strength is their effect on that program.
 
 `stops`: the program does not start. `void`: it takes nothing of the file. `no-effect`: it does not heed a key
-or value. `not-modelled`: it does, and Nexus does not.
+or value. `not-modelled`: it does, and Nexus does not. `missing-file`: it starts or reads what does not exist.
+`shadowed`, `repeated`: another rule decides before this one, or says the same. `reads-otherwise`: a rule says
+more or something else than it seems to. `unknown-name`: no file has what is named.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,12 +15,27 @@ from nexus_context.config.check import Finding, Node, Pointer
 from nexus_context.errors import Edit, Fix, Problem, Severity, Span
 from nexus_context.text.redact import is_secret_place
 
-Effect = Literal["stops", "void", "no-effect", "not-modelled"]
+Effect = Literal[
+    "stops",
+    "void",
+    "no-effect",
+    "not-modelled",
+    "missing-file",
+    "shadowed",
+    "repeated",
+    "reads-otherwise",
+    "unknown-name",
+]
 SEVERITIES = {
     "stops": Severity.ERROR,
     "void": Severity.ERROR,
     "no-effect": Severity.WARNING,
     "not-modelled": Severity.INFORMATION,
+    "missing-file": Severity.WARNING,
+    "shadowed": Severity.WARNING,
+    "repeated": Severity.INFORMATION,
+    "reads-otherwise": Severity.WARNING,
+    "unknown-name": Severity.WARNING,
 }
 
 

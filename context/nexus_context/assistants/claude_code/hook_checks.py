@@ -1,0 +1,239 @@
+"""The hooks of settings: which void the file, which Claude Code leaves out, and which never run or fail.
+
+1. Hooks of PreToolUse and PermissionRequest may guard what the file allows: one that cannot be loaded, or is
+   declared outside of `hooks`, voids the file. Of other events the entry alone is left out.
+2. A matcher of letters, digits, `_`, `-`, commas, blanks and `|` is a list of names, compared as a whole;
+   anything else is a regular expression of JavaScript. One that is not valid matches nothing.
+3. `if` is a permission rule; a hook whose rule is none, or about another tool, or whose event is about none,
+   never runs.
+4. A command whose script does not exist, or cannot be executed, fails: nothing is stopped by it.
+"""
+
+import os
+import re
+import shlex
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from nexus_context.assistants.claude_code.rule_syntax import may_be_tool, near_tool, parse_rule, table
+from nexus_context.assistants.reading.disk import Disk
+from nexus_context.assistants.reading.findings import settings_problem
+from nexus_context.assistants.reading.model import Surroundings
+from nexus_context.config.check import Node, conform
+from nexus_context.config.fixes import meant
+from nexus_context.errors import Edit, Fix, Problem, Span
+from nexus_context.text.json import JsonDocument, Pointer
+
+_NAMES = re.compile(r"[a-zA-Z0-9_|, -]+")
+_RULE = re.compile(r"([A-Z]\w*)\([^|()[? :/]+[ :/][^|()[?]*\)")
+_SPECIAL = frozenset("\\^$.|?*+()[]{}")
+_LONGEST = 1_000  # characters of a matcher that is compiled
+_REFUSALS = (
+    "nothing to",
+    "missing ), unt",
+    "unterminated char",
+    "unbalanced",
+    "bad escape (end",
+    "min repeat",
+)
+"""How Python begins what it says of expressions that JavaScript refuses, too."""
+_FOLDER = re.compile(r"\$(?:CLAUDE_PROJECT_DIR\b|\{CLAUDE_(?:PROJECT_DIR|PLUGIN_ROOT)\})")
+"""A plugin is checked where it is the folder, too."""
+_RUNNERS = frozenset({"bash", "sh", "zsh", "python", "python3", "node", "bun", "deno", "ruby", "perl", "tsx"})
+_BUILT = frozenset({"node_modules", ".venv", "venv", "dist", "build", "target", "bin", "out"})
+"""Directories of what is built or installed, perhaps later: nothing is said of scripts there."""
+_SHELL = frozenset("$`*?[]{}<>|&;()~!#\n")
+"""What the shell replaces or ends a command with: nothing is said of paths with it."""
+
+
+class HookFault(NamedTuple):
+    """What is wrong with a value of `hooks`; `voids` the file, or the value alone is left out."""
+
+    span: Span
+    message: str
+    voids: bool
+
+
+def hook_faults(document: JsonDocument, value: dict[str, Any], schema: dict[str, Any]) -> Iterator[HookFault]:
+    """The hooks that cannot be loaded; `schema` is that of the settings."""
+    guards = table()["guards"]
+    places = [((key,), each) for key, each in value.items() if key not in table()["noHooksIn"]]
+    for place, each in ((), value), *places:
+        for name in guards if isinstance(each, dict) else ():
+            if each.get(name):
+                span = _at(document, (*place, name))
+                yield HookFault(span, f"`{name}` is declared outside of `hooks`.", voids=True)
+    hooks = value.get("hooks")
+    if isinstance(hooks, list) and any(isinstance(each, dict) for each in hooks):
+        yield HookFault(_at(document, ("hooks",)), '"hooks" must be an object of events.', voids=True)
+    for event, groups in hooks.items() if isinstance(hooks, dict) else ():
+        place = ("hooks", event)
+        if event not in schema["hookEvents"]:
+            inner = [each for each in guards if isinstance(groups, dict) and groups.get(each)]
+            if inner or (event == "hooks" and isinstance(groups, list) and groups):
+                yield HookFault(_at(document, place), f"`{event}` is no event, and holds hooks.", voids=True)
+        elif isinstance(groups, list):
+            yield from _event_faults(document, event, groups, schema)
+        else:
+            voids = event in guards and groups is not None
+            yield HookFault(document.span(place), f"`{event}` must be a list of matchers.", voids=voids)
+
+
+def _at(document: JsonDocument, pointer: Pointer) -> Span:
+    return document.key_span(pointer) or document.span(pointer)
+
+
+def _event_faults(
+    document: JsonDocument, event: str, groups: list[Any], schema: dict[str, Any]
+) -> Iterator[HookFault]:
+    for index, group in enumerate(groups):
+        place = ("hooks", event, index)
+        problems = conform(document, place, schema["hookGroup"])
+        for number, hook in enumerate(() if problems else group["hooks"]):
+            kind = hook.get("type") if isinstance(hook, dict) else None
+            node: Node = schema["hookTypes"].get(kind if isinstance(kind, str) else None, schema["hookType"])
+            problems += conform(document, (*place, "hooks", number), node)[:1]
+        for each in problems:
+            yield HookFault(each.span, each.message, voids=event in table()["guards"])
+
+
+def check_hooks(
+    document: JsonDocument, hooks: dict[str, Any], disk: Disk, where: Surroundings
+) -> Iterator[Problem]:
+    """Hooks that are loaded and never run, or fail."""
+    groups = [(event, each) for event, listed in hooks.items() for each in _listed(listed)]
+    for event, (index, group) in groups:
+        place: Pointer = ("hooks", event, index)
+        matcher = group.get("matcher") or "*"
+        if isinstance(matcher, str) and matcher != "*":
+            yield from _check_matcher(document, event, (*place, "matcher"), matcher)
+        for number, hook in _listed(group.get("hooks")):
+            condition, command = hook.get("if"), hook.get("command")
+            if isinstance(condition, str) and condition and isinstance(matcher, str):
+                message = _dead_condition(event, matcher, condition)
+                if message is not None:
+                    span = document.span((*place, "hooks", number, "if"))
+                    yield settings_problem(document, "no-effect", span, f"This hook never runs: {message}")
+            if isinstance(command, str) and hook.get("type") == "command" and "args" not in hook:
+                yield from check_command(
+                    document, (*place, "hooks", number, "command"), command, disk=disk, where=where
+                )
+
+
+def _listed(value: Any) -> list[tuple[int, dict[str, Any]]]:
+    """The objects of a list, with their places."""
+    return [each for each in enumerate(value) if isinstance(each[1], dict)] if isinstance(value, list) else []
+
+
+def _check_matcher(document: JsonDocument, event: str, pointer: Pointer, matcher: str) -> Iterator[Problem]:
+    """Report a matcher that matches nothing, and names in a list that are of nothing but meant so."""
+    span, values = document.span(pointer), table()["matchers"].get(event, [])
+    is_tool, message = event in table()["toolEvents"], None
+    if event in table()["unmatched"]:
+        message = f"Claude Code does not heed the matcher of `{event}`: its hooks always run. Remove it."
+    elif (is_tool or values) and _NAMES.fullmatch(matcher):
+        names = [each.strip() for each in re.split(r"[|,]", matcher) if each.strip()]
+        dead = [each for each in names if not (_is_tool(each) if is_tool else each in values)]
+        for name in dead:
+            close = near_tool(name) if is_tool else meant(name.lower(), values)
+            close = f"{name}__.*" if name.startswith("mcp__") else close
+            if len(dead) == len(names) or close is not None:
+                what = f"no {'tool' if is_tool else f'cause of {event}'}"
+                yield _dead_name(document, span, name, close=close, what=what)
+    elif is_tool:
+        message = _dead_expression(matcher)
+    if message is not None:
+        yield settings_problem(document, "no-effect", span, message)
+
+
+def _is_tool(name: str) -> bool:
+    """Whether a name of a matcher may be that of a call; a server's alone is none."""
+    return "__" in name[5:] if name.startswith("mcp__") else may_be_tool(name)
+
+
+def _dead_name(document: JsonDocument, span: Span, name: str, *, close: str | None, what: str) -> Problem:
+    text, fix = document.text[span.start : span.end], None
+    at = span.start + text.find(name)
+    message = f"`{name}` is {what}: this hook never runs for it. Names are compared as a whole."
+    if text.count(name) == 1:
+        span = Span(at, at + len(name))
+        is_list = "," in text and "*" in (close or "")  # an expression may have no commas
+        fix = None if close is None or is_list else Fix(f"Write `{close}`", (Edit(span, close),))
+    message += "" if close is None else f" Write `{close}`."
+    return settings_problem(document, "no-effect", span, message, fix=fix)
+
+
+def _dead_expression(matcher: str) -> str | None:
+    """Why a regular expression matches the name of no tool."""
+    rule = _RULE.fullmatch(matcher)
+    if rule is not None and may_be_tool(rule[1]):
+        return f"`{matcher}` matches no tool: this hook never runs. Write `{rule[1]}`, and the rule as `if`."
+    if not set(matcher) & _SPECIAL or re.fullmatch(r"/[\w|]+/", matcher):
+        return f"`{matcher}` is in the name of no tool: this hook never runs. Separate names by `|`."
+    if len(matcher) <= _LONGEST and not _is_valid(matcher):
+        return f"`{matcher}` is not a valid regular expression of JavaScript: this hook never runs."
+    return None
+
+
+def _is_valid(matcher: str) -> bool:
+    """Whether JavaScript may take an expression: false only for what it is known to refuse."""
+    try:
+        re.compile(matcher)
+    except re.error as error:
+        return not error.msg.startswith(_REFUSALS) or "[]" in matcher or "[^]" in matcher
+    except (RecursionError, OverflowError):
+        return True
+    return re.match(r"\(\?[a-zA-Z]+\)", matcher) is None
+
+
+def _dead_condition(event: str, matcher: str, condition: str) -> str | None:
+    """Why no call fulfils the `if` of a hook."""
+    if event in table()["conditionless"]:
+        return f"`if` is about calls of tools, and `{event}` is about none. Remove it."
+    if event not in table()["toolEvents"]:
+        return None
+    rule = parse_rule(condition.removesuffix("()"), "allow")
+    if rule is None or "*" in rule.tool or not may_be_tool(rule.tool):
+        return f"`{condition}` is no permission rule. Write one such as `Bash(git *)`."
+    names = re.split(r"[|,]\s*", matcher) if matcher != "*" and _NAMES.fullmatch(matcher) else []
+    if names and rule.tool not in [table()["aliases"].get(each, each) for each in names]:
+        return f"its matcher does not let `{rule.tool}` through."
+    return None
+
+
+def check_command(
+    document: JsonDocument, pointer: Pointer, command: str, *, disk: Disk, where: Surroundings
+) -> Iterator[Problem]:
+    """Report a command whose script is of the project and does not exist, or cannot be executed."""
+    path, is_run = _script(command, where)
+    roots = tuple(each.rstrip(os.sep) + os.sep for each in (where.folder, where.user_home))
+    name = path.removeprefix(roots[0])
+    if not path.startswith(roots) or disk.hides(path) or _BUILT & set(name.split(os.sep)):
+        return
+    if disk.is_file(path):
+        if not is_run or disk.is_executable(path):
+            return
+        message = f"{name} cannot be executed, so that this command fails. Make it executable: `chmod +x`."
+    elif disk.is_directory(path):
+        message = f"{name} is a directory, so that this command fails."
+    else:
+        close = meant(os.path.basename(path), [each for each, _ in disk.entries(os.path.dirname(path))])
+        remedy = f"Did you mean `{close}`?" if close else "Correct the path, or create the file."
+        message = f"{name} does not exist, so that this command fails. {remedy}"
+    yield settings_problem(document, "missing-file", document.span(pointer), message)
+
+
+def _script(command: str, where: Surroundings) -> tuple[str, bool]:
+    """The script that a command begins with, empty if only the shell knows; whether itself is executed."""
+    command = command.strip()
+    try:
+        words = shlex.split(_FOLDER.sub("\0", command))[:2] if "\n" not in command else []
+    except ValueError:
+        words = []
+    is_run = bool(words) and os.path.basename(words[0]) not in _RUNNERS
+    word = "".join(words[:1] if is_run else words[1:])
+    path = word.replace("\0", where.folder)
+    if "/" not in path or word.startswith("-") or _SHELL & set(word.removeprefix("~/")):
+        return "", is_run
+    path = where.user_home + path[1:] if path.startswith("~/") else path
+    return os.path.normpath(os.path.join(where.folder, path)), is_run

@@ -1,0 +1,188 @@
+"""Permission rules as Claude Code reads them: which it leaves out, and which match nothing or too much.
+
+1. A rule is `Tool` or `Tool(content)`, from the first parenthesis to the last, which ends the rule. `Tool(*)`
+   is `Tool`. What its own check refuses is left out, and the file counts without it.
+2. Rules of a tool that does not exist, or whose content names an argument, count and match nothing.
+3. `lints.json` has the forms by tool and content, the first that fits counts: those of the check in the
+   program (2.1.330). What is not a form is here. `claude doctor` says the same of each.
+"""
+
+import functools
+import re
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from nexus_context.config.fixes import meant
+from nexus_context.disk.files import read_text
+
+LINTS = str(Path(__file__).with_name("lints.json"))
+LONGEST = 10_000  # characters of a rule that is judged
+RuleEffect = Literal["left-out", "matches-nothing", "gone", "reads-otherwise"]
+_OPERATOR = re.compile(r"[|&;<>]|\d+[<>]")
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=", re.ASCII)
+_ARGUMENT = re.compile(r"(?![A-Za-z]:[\\/])\s*[A-Za-z_]\w*\s*:", re.ASCII)
+
+
+class ParsedRule(NamedTuple):
+    """A rule: its tool by today's name, and what stands in its parentheses; None: every call of the tool."""
+
+    tool: str
+    content: str | None
+
+
+class RuleFault(NamedTuple):
+    """What is wrong with a rule; `reason` is a sentence or two. `meant` is a rule to write instead."""
+
+    effect: RuleEffect
+    reason: str
+    meant: str | None = None
+
+
+class _Form(NamedTuple):
+    """A form of rules in `lints.json`; without an effect it is one that works."""
+
+    tool: re.Pattern[str]
+    content: re.Pattern[str] | None
+    lists: tuple[str, ...]
+    fault: RuleFault | None
+
+
+@functools.cache
+def table() -> dict[str, Any]:
+    """The names and forms that Claude Code knows."""
+    value: dict[str, Any] = msgspec.json.decode(read_text(LINTS, limit=1 << 20).text or "")
+    return value
+
+
+def parse_rule(text: str, kind: str) -> ParsedRule | None:
+    """The rule that a text in `allow`, `ask` or `deny` is; None for one that is left out."""
+    parts = _split(text)
+    fault = _fault(text, parts, kind) if len(text) <= LONGEST else None
+    return None if parts is None or (fault is not None and fault.effect == "left-out") else _parsed(*parts)
+
+
+def rule_fault(text: str, kind: str) -> RuleFault | None:
+    """What is wrong with a text in `allow`, `ask` or `deny`; None for a rule that works as it is written."""
+    fault = _fault(text, _split(text), kind) if len(text) <= LONGEST else None
+    is_right = fault is None or fault.meant is None or _fault(fault.meant, _split(fault.meant), kind) is None
+    return fault if fault is None or is_right else fault._replace(meant=None)
+
+
+@functools.cache
+def tool_names() -> frozenset[str]:
+    """The names of tools of its own, and what it calls them in rules."""
+    return frozenset((*table()["tools"], *table()["aliases"]))
+
+
+def may_be_tool(name: str) -> bool:
+    """Whether there may be a tool: those of servers have any name."""
+    return name in tool_names() or "_" in name
+
+
+def near_tool(name: str) -> str | None:
+    """The tool that is meant by a name with other letters."""
+    names = sorted(tool_names())
+    return next((each for each in names if each.lower() == name.strip().lower()), meant(name, names))
+
+
+def _split(text: str) -> tuple[str, str | None] | None:
+    """The name and the content of a rule, without a look at either; None if it is no rule."""
+    start, end = _place(text, "("), _place(text, ")", last=True)
+    if start == end == -1:
+        return text, None
+    name = text[: max(start, 0)]
+    return (
+        None
+        if start == -1 or end != len(text) - 1 or set(name) & set("()")
+        else (name, text[start + 1 : end])
+    )
+
+
+def _place(text: str, sign: str, *, last: bool = False) -> int:
+    """Where a sign stands first or last that is not escaped, or -1."""
+    if "\\" not in text:
+        return text.rfind(sign) if last else text.find(sign)
+    return next(iter(_places(text, sign)[-1 if last else 0 :]), -1)
+
+
+def _places(text: str, sign: str) -> list[int]:
+    return [each.start(1) for each in re.finditer(rf"(?<!\\)(?:\\\\)*({re.escape(sign)})", text)]
+
+
+def _parsed(name: str, content: str | None) -> ParsedRule:
+    tool = table()["aliases"].get(name, name)
+    if content is None or content in ("", "*") or not name:
+        return ParsedRule(tool if name or content is None else f"({content})", None)
+    return ParsedRule(tool, content.replace("\\(", "(").replace("\\)", ")").replace("\\\\", "\\"))
+
+
+@functools.lru_cache(maxsize=4096)
+def _fault(text: str, parts: tuple[str, str | None] | None, kind: str) -> RuleFault | None:
+    if parts is None:
+        reason = "A rule is `Tool` or `Tool(content)`, and ends with the closing parenthesis."
+        return RuleFault("left-out", reason, text.strip() if _split(text.strip()) else None)
+    name, content = parts
+    tool = _parsed(*parts).tool
+    for form in _forms_of(tool, kind):
+        match = form.content.fullmatch(content) if form.content and content is not None else None
+        if match or not form.content:
+            return form.fault and _filled(form.fault, match, tool=tool, content=content, name=name)
+    close = None if "*" in tool or may_be_tool(tool) else near_tool(name)
+    near = close and close + text[len(name) :]
+    if name and "_" not in tool and tool[0] != tool[0].upper():
+        return RuleFault("left-out", "The name of a tool begins with a capital letter.", near)
+    is_escaped = content and re.search(r"(?:^|[^\\])\\[()]", content)
+    if content and is_escaped and len(_places(content, "(")) != len(_places(content, ")")):
+        return RuleFault("left-out", "`\\(` and `\\)` must be in pairs beside other parentheses.")
+    if "*" not in tool and not may_be_tool(tool):
+        return RuleFault("matches-nothing", f"Claude Code has no tool `{tool}`.", near)
+    is_open = tool == "Bash" and kind == "allow" and content and not _ARGUMENT.match(content)
+    return _opening(content) if is_open and content and not content.endswith(":*") else None
+
+
+def _filled(fault: RuleFault, match: "re.Match[str] | None", **names: str | None) -> RuleFault:
+    """A fault with the names of a rule in its texts."""
+    groups = {**names, **(match.groupdict("") if match else {})}
+    meant_rule = fault.meant and fault.meant.format_map(groups)
+    return RuleFault(fault.effect, fault.reason.format_map(groups), meant_rule)
+
+
+@functools.cache
+def _forms() -> tuple[_Form, ...]:
+    def compiled(row: dict[str, Any]) -> _Form:
+        content = re.compile(row["content"], re.DOTALL) if "content" in row else None
+        fault = RuleFault(row["effect"], row["reason"], row.get("meant")) if "effect" in row else None
+        lists = tuple(row.get("lists", ("allow", "ask", "deny")))
+        return _Form(re.compile(row.get("tool", ".*"), re.DOTALL), content, lists, fault)
+
+    return tuple(map(compiled, table()["forms"]))
+
+
+@functools.lru_cache(maxsize=1024)
+def _forms_of(tool: str, kind: str) -> tuple[_Form, ...]:
+    """The forms of rules for a tool in a list."""
+    return tuple(each for each in _forms() if kind in each.lists and each.tool.fullmatch(tool))
+
+
+def _opening(content: str) -> RuleFault | None:
+    """What else a rule for commands allows because of its stars."""
+    words = content.split()
+    first = next((at for at, word in enumerate(words) if not _ASSIGNMENT.match(word)), -1)
+    command = words[first] if first >= 0 else ""
+    if not _OPERATOR.match(command) and any(_place(word, "*") >= 0 for word in words[:first]):
+        reason = f"`*` is also blanks: the rule may allow another command with `{command}` later in its line."
+        return RuleFault("reads-otherwise", reason)
+    if len(words) < 3 or _place(words[0], "*") >= 0:
+        return None
+    for at, word in enumerate(words[1:], 1):
+        if _OPERATOR.match(word):
+            return None
+        if _place(word, "*") < 0 and not word.startswith("-"):
+            reason = (
+                f"`*` before the rest of the command is also any option of `{words[0]}`. Write what you mean."
+            )
+            is_open = any(_place(each, "*") >= 0 for each in words[:at])
+            return RuleFault("reads-otherwise", reason) if is_open else None
+    return None
