@@ -23,6 +23,8 @@ from assistants import permission_runs, programs
 from assistants.provider_stand_in import ProviderStandIn, answer_text, answer_tool_use
 
 ROWS = Path(__file__).with_name("claude_lints.jsonl")
+OTHERS = Path(__file__).with_name("other_lints.jsonl")
+"""Rows of Codex and Gemini CLI, where `did` is stops, ran or did not run (the hook), or works."""
 KINDS = ("rule", "settings", "hook", "hooks", "script", "plugin")
 CALL = ("Bash", {"command": "echo hi", "description": "Say hi"})
 PLUGIN = {

@@ -24,6 +24,7 @@ from nexus_context.assistants.claude_code.permission_rules import (
 from nexus_context.assistants.claude_code.rule_syntax import parse_rule, rule_fault
 from nexus_context.assistants.claude_code.settings import read_settings
 from nexus_context.assistants.claude_code.shadowed_rules import find_shadowed
+from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import Surroundings
 from nexus_context.disk.files import real_path
@@ -368,3 +369,16 @@ def test_four_megabytes_of_rules_are_read_in_seconds(tmp_path: Path) -> None:
         problems_of(tmp_path, {"work/.claude/settings.json": {"permissions": {"deny": [long, "(" * 10_000]}}})
         != []
     )
+
+
+OTHERS_ROWS = [json.loads(line) for line in lint_runs.OTHERS.read_text().splitlines()]
+
+
+@pytest.mark.parametrize("row", OTHERS_ROWS, ids=lambda row: f"{row['program']}: {row['text'][:90]}")
+def test_settings_of_other_programs(row: Row, tmp_path: Path) -> None:
+    lint_runs.write_files(tmp_path, {"work/x": "", "home/x": "", row["path"]: row["text"]})
+    where = Surroundings(str(tmp_path / "work"), str(tmp_path / "home"), {}, trusted=True)
+    settings = PROGRAMS[row["program"]].settings(Disk(), where)
+    codes = {each.code for each in settings.problems if "yolo" not in row["text"]}  # of which Gemini warns
+    expected = {"stops": {"assistant.stops"}, "did not run": {"assistant.no-effect"}}
+    assert codes == expected.get(row["did"], set())

@@ -35,6 +35,7 @@ from nexus_context.assistants.reading.model import (
     Surroundings,
 )
 from nexus_context.assistants.reading.settings import read_json, texts_of
+from nexus_context.config import fixes
 from nexus_context.config.check import find_mismatches, load_schema
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.text import json as jsontext
@@ -65,6 +66,20 @@ MOVED = {
     "excludedProjectEnvVars": "advanced.excludedEnvVars",
 }
 """Keys of versions before 0.3, which 0.61.0 does not move any more."""
+EVENTS_OF_OTHERS = {
+    "PreToolUse": "BeforeTool",
+    "PostToolUse": "AfterTool",
+    "UserPromptSubmit": "BeforeAgent",
+    "Stop": "AfterAgent",
+    "PreCompact": "PreCompress",
+}
+APPROVAL_MODE = ("general", "defaultApprovalMode")
+CAUSES = {
+    "SessionStart": ("startup", "resume", "clear"),
+    "SessionEnd": ("exit", "clear", "logout", "prompt_input_exit", "other"),
+    "PreCompress": ("manual", "auto"),
+}
+"""What a hook's matcher is compared with as a whole, by its event."""
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{([^}]+?)(?::-([^}]*))?\})", re.ASCII)
 _STOPS = "Gemini CLI does not start: "
 _NAME = re.compile(r"[a-zA-Z0-9-]+")
@@ -187,10 +202,11 @@ def _value_problems(document: JsonDocument, values: dict[str, Any]) -> Iterator[
         value = value_at(values, pointer)
         if finding.detail == "unknown-key":
             yield unknown_key_problem(document, finding, "Gemini CLI", schema, value=value, moved=MOVED)
-        elif pointer[:2] == ("context", "fileName"):
+        elif pointer[:2] == ("context", "fileName") or (pointer == APPROVAL_MODE and value != "yolo"):
             yield mismatch_problem(document, finding, "stops", _STOPS)
         elif not (isinstance(value, str) and finding.fixed and not isinstance(finding.fixed[0], str | list)):
             yield mismatch_problem(document, finding, "no-effect", "Gemini CLI warns, and cannot use it: ")
+    yield from _hook_problems(document, values.get("hooks"), schema["properties"]["hooks"]["properties"])
     servers = values.get("mcpServers")
     for name, server in servers.items() if isinstance(servers, dict) else ():
         if isinstance(server, dict) and not is_complete(server):
@@ -201,6 +217,22 @@ def _value_problems(document: JsonDocument, values: dict[str, Any]) -> Iterator[
         ):
             message = f"Gemini CLI ignores `command` of `{name}`, because it has an address. Remove one."
             yield settings_problem(document, "no-effect", ("mcpServers", name, "command"), message)
+
+
+def _hook_problems(document: JsonDocument, hooks: Any, events: Mapping[str, Any]) -> Iterator[Problem]:
+    """Hooks that never run: of events that there are not, and with matchers that are none of the causes."""
+    for event, groups in hooks.items() if isinstance(hooks, dict) else ():
+        if event not in events and isinstance(groups, list) and event not in ("disabled", "notifications"):
+            close = EVENTS_OF_OTHERS.get(event) or fixes.meant(event, list(events))
+            remedy = f" It is `{close}` here." if close else ""
+            message = f"Gemini CLI has no hook event `{event}`: these hooks never run.{remedy}"
+            yield settings_problem(document, "no-effect", ("hooks", event), message)
+        for index, group in enumerate(groups if event in CAUSES and isinstance(groups, list) else ()):
+            matcher = group.get("matcher") if isinstance(group, dict) else None
+            if isinstance(matcher, str) and matcher not in ("", "*", *CAUSES[event]):
+                message = f"This hook never runs: a matcher of `{event}` is {fixes.listed(CAUSES[event])}."
+                span = document.span(("hooks", event, index, "matcher"))
+                yield settings_problem(document, "no-effect", span, message)
 
 
 def is_complete(server: Mapping[str, Any]) -> bool:
