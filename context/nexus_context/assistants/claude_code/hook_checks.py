@@ -13,11 +13,11 @@ import os
 import re
 import shlex
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from nexus_context.assistants.claude_code.rule_syntax import may_be_tool, near_tool, parse_rule, table
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.findings import settings_problem
+from nexus_context.assistants.reading.findings import Effect, settings_problem
 from nexus_context.assistants.reading.model import Surroundings
 from nexus_context.config.check import Node, conform
 from nexus_context.config.fixes import meant
@@ -46,46 +46,40 @@ _SHELL = frozenset("$`*?[]{}<>|&;()~!#\n")
 """What the shell replaces or ends a command with: nothing is said of paths with it."""
 
 
-class HookFault(NamedTuple):
-    """What is wrong with a value of `hooks`; `voids` the file, or the value alone is left out."""
+def hook_faults(document: JsonDocument, value: dict[str, Any], schema: dict[str, Any]) -> Iterator[Problem]:
+    """The hooks that cannot be loaded: `void` where the file is; else the entry is left out.
 
-    span: Span
-    message: str
-    voids: bool
-
-
-def hook_faults(document: JsonDocument, value: dict[str, Any], schema: dict[str, Any]) -> Iterator[HookFault]:
-    """The hooks that cannot be loaded; `schema` is that of the settings."""
+    `schema` is that of the settings.
+    """
     guards = table()["guards"]
     places = [((key,), each) for key, each in value.items() if key not in table()["noHooksIn"]]
     for place, each in ((), value), *places:
         for name in guards if isinstance(each, dict) else ():
             if each.get(name):
-                span = _at(document, (*place, name))
-                yield HookFault(span, f"`{name}` is declared outside of `hooks`.", voids=True)
+                message = f"`{name}` is declared outside of `hooks`."
+                yield settings_problem(document, "void", (*place, name), message)
     hooks = value.get("hooks")
     if isinstance(hooks, list) and any(isinstance(each, dict) for each in hooks):
-        yield HookFault(_at(document, ("hooks",)), '"hooks" must be an object of events.', voids=True)
+        yield settings_problem(document, "void", ("hooks",), '"hooks" must be an object of events.')
     for event, groups in hooks.items() if isinstance(hooks, dict) else ():
-        place = ("hooks", event)
+        pointer = ("hooks", event)
         if event not in schema["hookEvents"]:
             inner = [each for each in guards if isinstance(groups, dict) and groups.get(each)]
             if inner or (event == "hooks" and isinstance(groups, list) and groups):
-                yield HookFault(_at(document, place), f"`{event}` is no event, and holds hooks.", voids=True)
+                message = f"`{event}` is no event, and holds hooks."
+                yield settings_problem(document, "void", pointer, message)
         elif isinstance(groups, list):
             yield from _event_faults(document, event, groups, schema)
         else:
-            voids = event in guards and groups is not None
-            yield HookFault(document.span(place), f"`{event}` must be a list of matchers.", voids=voids)
-
-
-def _at(document: JsonDocument, pointer: Pointer) -> Span:
-    return document.key_span(pointer) or document.span(pointer)
+            effect: Effect = "void" if event in guards and groups is not None else "no-effect"
+            message = f"`{event}` must be a list of matchers."
+            yield settings_problem(document, effect, document.span(pointer), message)
 
 
 def _event_faults(
     document: JsonDocument, event: str, groups: list[Any], schema: dict[str, Any]
-) -> Iterator[HookFault]:
+) -> Iterator[Problem]:
+    effect: Effect = "void" if event in table()["guards"] else "no-effect"
     for index, group in enumerate(groups):
         place = ("hooks", event, index)
         problems = conform(document, place, schema["hookGroup"])
@@ -93,8 +87,7 @@ def _event_faults(
             kind = hook.get("type") if isinstance(hook, dict) else None
             node: Node = schema["hookTypes"].get(kind if isinstance(kind, str) else None, schema["hookType"])
             problems += conform(document, (*place, "hooks", number), node)[:1]
-        for each in problems:
-            yield HookFault(each.span, each.message, voids=event in table()["guards"])
+        yield from (settings_problem(document, effect, each.span, each.message) for each in problems)
 
 
 def check_hooks(

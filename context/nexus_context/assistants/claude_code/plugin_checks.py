@@ -11,10 +11,12 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+from msgspec.structs import replace
+
 from nexus_context.assistants.claude_code.hook_checks import check_hooks, hook_faults
 from nexus_context.assistants.claude_code.rule_syntax import table
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.findings import Effect, mismatch_problem, settings_problem
+from nexus_context.assistants.reading.findings import mismatch_problem, settings_problem
 from nexus_context.assistants.reading.model import Surroundings
 from nexus_context.assistants.reading.settings import read_document
 from nexus_context.config.check import find_mismatches
@@ -90,9 +92,8 @@ def _check_hooks(
     document: JsonDocument, value: dict[str, Any], disk: Disk, *, where: Surroundings, schema: dict[str, Any]
 ) -> Iterator[Problem]:
     for fault in hook_faults(document, value, schema):
-        opening = _REFUSED if fault.voids else "Claude Code leaves this hook out: "
-        effect: Effect = "void" if fault.voids else "no-effect"
-        yield settings_problem(document, effect, fault.span, opening + fault.message)
+        opening = _REFUSED if fault.code == "assistant.void" else "Claude Code leaves this hook out: "
+        yield replace(fault, message=opening + fault.message)
     for key in value:
         if key in schema["hookEvents"] and key not in table()["guards"]:
             message = f"Claude Code does not heed `{key}` here. It belongs in `hooks`."

@@ -24,7 +24,6 @@ from nexus_context.assistants.claude_code.lints import check_settings
 from nexus_context.assistants.claude_code.mcp_file import NAME, check_unread_files, read_mcp_file
 from nexus_context.assistants.claude_code.plugin_checks import check_plugin
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.findings import settings_problem
 from nexus_context.assistants.reading.model import (
     AssistantSettings,
     AssistantSettingsFile,
@@ -139,11 +138,7 @@ def _refused(document: JsonDocument, value: dict[str, Any]) -> list[Problem]:
     refused = syntax or conform(document, (), _schema()["void"], family="assistant")
     if refused:
         return refused
-    faults = (each for each in hook_faults(document, value, _schema()) if each.voids)
-    return [
-        Problem(document.path, each.span, "assistant.required", Severity.ERROR, message=each.message)
-        for each in faults
-    ]
+    return [each for each in hook_faults(document, value, _schema()) if each.code == "assistant.void"]
 
 
 def _left_out(document: JsonDocument, value: dict[str, Any]) -> Iterator[Problem]:
@@ -152,8 +147,7 @@ def _left_out(document: JsonDocument, value: dict[str, Any]) -> Iterator[Problem
         message = f"Claude Code leaves this out: {each.message}"
         yield replace(each, code=NO_EFFECT, severity=Severity.WARNING, message=message)
     for fault in hook_faults(document, value, _schema()):
-        message = f"Claude Code leaves this hook out: {fault.message}"
-        yield settings_problem(document, "no-effect", fault.span, message)
+        yield replace(fault, message=f"Claude Code leaves this hook out: {fault.message}")
     events, hooks = _schema()["hookEvents"], value.get("hooks")
     for event in hooks if isinstance(hooks, dict) else ():
         if event not in events:
