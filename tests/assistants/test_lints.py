@@ -16,6 +16,7 @@ from inline_snapshot import snapshot
 from assistants import lint_runs, permission_runs
 from nexus_context.assistants.claude_code import rules
 from nexus_context.assistants.claude_code.bash_permissions import covers_command
+from nexus_context.assistants.claude_code.hook_checks import check_hooks
 from nexus_context.assistants.claude_code.permission_rules import (
     PermissionSettings,
     covers_path,
@@ -29,6 +30,7 @@ from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import Surroundings
 from nexus_context.disk.files import real_path
 from nexus_context.errors import Problem, Severity
+from nexus_context.text.json import parse
 from support.sentences import sentences
 
 Row = dict[str, Any]
@@ -230,7 +232,7 @@ def test_the_messages(tmp_path: Path) -> None:
             ),
             (
                 '"Bash(git * push)"',
-                "`*` before the rest of the command is also any option of `git`.",
+                "`*` before the rest of the command is any option of `git`, too.",
                 "Write what you mean.",
             ),
             (
@@ -283,6 +285,15 @@ def test_no_rule_is_too_odd(texts: list[str], kind: str) -> None:
         fault = rule_fault(text, kind)
         if fault is not None and fault.effect == "left-out":
             assert parse_rule(text, kind) is None
+
+
+@given(st.text(alphabet=st.sampled_from("Bash|,()[]*+?\\\0 ./$'\"`{}~"), max_size=30))
+def test_no_hook_is_too_odd(text: str) -> None:
+    group = {"matcher": text, "hooks": [{"type": "command", "command": text, "if": text}]}
+    document = parse("/work/.claude/settings.json", json.dumps({"hooks": {"PreToolUse": [group]}}))
+    where = Surroundings("/work", "/home", {})
+    for problem in check_hooks(document, document.value["hooks"], Disk(within=["/work"]), where):
+        assert 0 <= problem.span.start <= problem.span.end <= len(document.text)
 
 
 COMMANDS = st.builds(

@@ -28,14 +28,7 @@ _NAMES = re.compile(r"[a-zA-Z0-9_|, -]+")
 _RULE = re.compile(r"([A-Z]\w*)\([^|()[? :/]+[ :/][^|()[?]*\)")
 _SPECIAL = frozenset("\\^$.|?*+()[]{}")
 _LONGEST = 1_000  # characters of a matcher that is compiled
-_REFUSALS = (
-    "nothing to",
-    "missing ), unt",
-    "unterminated char",
-    "unbalanced",
-    "bad escape (end",
-    "min repeat",
-)
+_REFUSALS = ("nothing", "missing ), unt", "unterminated c", "unbalanced", "bad escape (end", "min repeat")
 """How Python begins what it says of expressions that JavaScript refuses, too."""
 _FOLDER = re.compile(r"\$(?:CLAUDE_PROJECT_DIR\b|\{CLAUDE_(?:PROJECT_DIR|PLUGIN_ROOT)\})")
 """A plugin is checked where it is the folder, too."""

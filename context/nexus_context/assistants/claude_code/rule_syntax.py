@@ -40,13 +40,15 @@ class RuleFault(NamedTuple):
     meant: str | None = None
 
 
-class _Form(NamedTuple):
+class _Form(msgspec.Struct, frozen=True):
     """A form of rules in `lints.json`; without an effect it is one that works."""
 
-    tool: re.Pattern[str]
-    content: re.Pattern[str] | None
-    lists: tuple[str, ...]
-    fault: RuleFault | None
+    tool: str = ".*"
+    content: str | None = None
+    lists: tuple[str, ...] = ("allow", "ask", "deny")
+    effect: RuleEffect | None = None
+    reason: str = ""
+    meant: str | None = None
 
 
 @functools.cache
@@ -93,11 +95,8 @@ def _split(text: str) -> tuple[str, str | None] | None:
     if start == end == -1:
         return text, None
     name = text[: max(start, 0)]
-    return (
-        None
-        if start == -1 or end != len(text) - 1 or set(name) & set("()")
-        else (name, text[start + 1 : end])
-    )
+    is_rule = start >= 0 and end == len(text) - 1 and not set(name) & set("()")
+    return (name, text[start + 1 : end]) if is_rule else None
 
 
 def _place(text: str, sign: str, *, last: bool = False) -> int:
@@ -126,9 +125,16 @@ def _fault(text: str, parts: tuple[str, str | None] | None, kind: str) -> RuleFa
     name, content = parts
     tool = _parsed(*parts).tool
     for form in _forms_of(tool, kind):
-        match = form.content.fullmatch(content) if form.content and content is not None else None
-        if match or not form.content:
-            return form.fault and _filled(form.fault, match, tool=tool, content=content, name=name)
+        match = re.fullmatch(form.content or "", content or "", re.DOTALL) if content is not None else None
+        if match or form.content is None:
+            groups = {
+                "tool": tool,
+                "content": content,
+                "name": name,
+                **(match.groupdict("") if match else {}),
+            }
+            rule = form.meant and form.meant.format_map(groups)
+            return form.effect and RuleFault(form.effect, form.reason.format_map(groups), rule)
     close = None if "*" in tool or may_be_tool(tool) else near_tool(name)
     near = close and close + text[len(name) :]
     if name and "_" not in tool and tool[0] != tool[0].upper():
@@ -142,28 +148,11 @@ def _fault(text: str, parts: tuple[str, str | None] | None, kind: str) -> RuleFa
     return _opening(content) if is_open and content and not content.endswith(":*") else None
 
 
-def _filled(fault: RuleFault, match: "re.Match[str] | None", **names: str | None) -> RuleFault:
-    """A fault with the names of a rule in its texts."""
-    groups = {**names, **(match.groupdict("") if match else {})}
-    meant_rule = fault.meant and fault.meant.format_map(groups)
-    return RuleFault(fault.effect, fault.reason.format_map(groups), meant_rule)
-
-
-@functools.cache
-def _forms() -> tuple[_Form, ...]:
-    def compiled(row: dict[str, Any]) -> _Form:
-        content = re.compile(row["content"], re.DOTALL) if "content" in row else None
-        fault = RuleFault(row["effect"], row["reason"], row.get("meant")) if "effect" in row else None
-        lists = tuple(row.get("lists", ("allow", "ask", "deny")))
-        return _Form(re.compile(row.get("tool", ".*"), re.DOTALL), content, lists, fault)
-
-    return tuple(map(compiled, table()["forms"]))
-
-
 @functools.lru_cache(maxsize=1024)
 def _forms_of(tool: str, kind: str) -> tuple[_Form, ...]:
     """The forms of rules for a tool in a list."""
-    return tuple(each for each in _forms() if kind in each.lists and each.tool.fullmatch(tool))
+    forms = msgspec.convert(table()["forms"], tuple[_Form, ...])
+    return tuple(each for each in forms if kind in each.lists and re.fullmatch(each.tool, tool, re.DOTALL))
 
 
 def _opening(content: str) -> RuleFault | None:
@@ -181,7 +170,7 @@ def _opening(content: str) -> RuleFault | None:
             return None
         if _place(word, "*") < 0 and not word.startswith("-"):
             reason = (
-                f"`*` before the rest of the command is also any option of `{words[0]}`. Write what you mean."
+                f"`*` before the rest of the command is any option of `{words[0]}`, too. Write what you mean."
             )
             is_open = any(_place(each, "*") >= 0 for each in words[:at])
             return RuleFault("reads-otherwise", reason) if is_open else None

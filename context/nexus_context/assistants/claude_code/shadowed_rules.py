@@ -48,10 +48,10 @@ class _Index(NamedTuple):
 def find_shadowed(settings: PermissionSettings) -> Iterator[Shadow]:
     """The rules that decide nothing."""
     order = {path: at for at, path in enumerate(settings.bases)}
-    short = {
+    short: dict[RuleKind, list[PermissionRule]] = {
         kind: [each for each in rules if len(each.text) <= LONGEST] for kind, rules in settings.rules.items()
     }
-    indexes = {kind: _index(settings, rules) for kind, rules in short.items()}
+    indexes: dict[RuleKind, _Index] = {kind: _index(settings, rules) for kind, rules in short.items()}
     for kind, rules in short.items():
         own = {path: _index(settings, [each for each in rules if each.path == path]) for path in order}
         for rule in rules:
