@@ -30,6 +30,7 @@ _SPECIAL = frozenset("\\^$.|?*+()[]{}")
 _LONGEST = 1_000  # characters of a matcher that is compiled
 _REFUSALS = ("nothing", "missing ), unt", "unterminated c", "unbalanced", "bad escape (end", "min repeat")
 """How Python begins what it says of expressions that JavaScript refuses, too."""
+_WARNED = ("[[", "--", "&&", "~~", "||")  # Python warns of these in a set
 _FOLDER = re.compile(r"\$(?:CLAUDE_PROJECT_DIR\b|\{CLAUDE_(?:PROJECT_DIR|PLUGIN_ROOT)\})")
 """A plugin is checked where it is the folder, too."""
 _RUNNERS = frozenset({"bash", "sh", "zsh", "python", "python3", "node", "bun", "deno", "ruby", "perl", "tsx"})
@@ -163,6 +164,8 @@ def _dead_expression(matcher: str) -> str | None:
 
 def _is_valid(matcher: str) -> bool:
     """Whether JavaScript may take an expression: false only for what it is known to refuse."""
+    if any(each in matcher for each in _WARNED):
+        return True
     try:
         re.compile(matcher)
     except re.error as error:

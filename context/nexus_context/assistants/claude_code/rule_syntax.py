@@ -40,7 +40,7 @@ class RuleFault(NamedTuple):
     meant: str | None = None
 
 
-class _Form(msgspec.Struct, frozen=True):
+class _Form(NamedTuple):
     """A form of rules in `lints.json`; without an effect it is one that works."""
 
     tool: str = ".*"
@@ -151,7 +151,7 @@ def _fault(text: str, parts: tuple[str, str | None] | None, kind: str) -> RuleFa
 @functools.lru_cache(maxsize=1024)
 def _forms_of(tool: str, kind: str) -> tuple[_Form, ...]:
     """The forms of rules for a tool in a list."""
-    forms = msgspec.convert(table()["forms"], tuple[_Form, ...])
+    forms = (_Form(**row) for row in table()["forms"])
     return tuple(each for each in forms if kind in each.lists and re.fullmatch(each.tool, tool, re.DOTALL))
 
 
