@@ -1,7 +1,8 @@
 """What Claude Code does with a script of Bash.
 
 1. A deny or ask rule is held against every command of the script, wherever it stands, without what stands
-   before it (`sudo`, `env`, `timeout`, variables, a directory). Then against the files that known commands
+   before it (`sudo`, `env`, `timeout`, variables, a directory). A deny counts first, but for an ask that is
+   the command itself. Then against the files that known commands
    read or write, and against redirections.
 2. A rule that allows all of Bash allows the rest. Else each command has to be allowed: by a rule for its
    text, or because it only reads; `acceptEdits` allows some that write.
@@ -150,10 +151,18 @@ def _stopping(
     rules = list(settings.matching(kind, "Bash"))
     for command in (script.commands or (ShellCommand(text, ()),)) if rules else ():
         forms = set(_denied_forms(command))
+        if kind == "deny" and _has_exact(settings, "ask", forms) and not _has_exact(settings, kind, forms):
+            continue
         for rule in rules:
             if rule.pattern is None or any(covers_command(rule.pattern, form) for form in forms):
                 return rule, command.raw
     return None
+
+
+def _has_exact(settings: PermissionSettings, kind: RuleKind, forms: set[str]) -> bool:
+    """Whether a rule is about this very command: an ask of that kind counts before a wider deny."""
+    rules = settings.matching(kind, "Bash")
+    return any(rule.pattern is not None and rule.pattern.removesuffix(":*") in forms for rule in rules)
 
 
 def _denied_forms(command: ShellCommand) -> Iterator[str]:
