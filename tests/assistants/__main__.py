@@ -38,7 +38,7 @@ from assistants import (  # noqa: E402 - from the tests' directory
     spelling_runs,
 )
 from assistants.cases import CASES, Case  # noqa: E402
-from assistants.extraction import Extract, extract  # noqa: E402
+from assistants.extraction import Extract, extract, without_own  # noqa: E402
 from assistants.provider_stand_in import ProviderStandIn  # noqa: E402
 
 RECORDED = TESTS / "assistants" / "recorded.json"
@@ -144,11 +144,11 @@ def run_program(program: programs.Program, wanted: str) -> dict[str, Any]:
     version = installed_version(command)
     if version != program.version:
         output(f"{program.name}: {program.version} is pinned, but {version} is installed", file=sys.stderr)
-    empty, _ = send(program, command, CASES[0])
+    empty, _ = send(program, command, CASES[0], {})
     records, agreements = {}, 0
     cases = [case for case in CASES if program.name in case.programs and wanted in case.name]
     for case in cases:
-        _, comparison = send(program, command, case, own=empty.entries)
+        _, comparison = send(program, command, case, empty)
         records[case.name] = comparison.record
         agreements += not comparison.differences
         output(f"{'agrees ' if not comparison.differences else 'DIFFERS'}  {program.name}  {case.name}")
@@ -198,9 +198,12 @@ class Comparison:
 
 
 def send(
-    program: programs.Program, command: Path, case: Case, own: tuple[str, ...] = ()
-) -> tuple[Extract, Comparison]:
-    """Run a program in a new folder of a case; what its last request says, beside the profile."""
+    program: programs.Program, command: Path, case: Case, empty: dict[str, Any]
+) -> tuple[dict[str, Any], Comparison]:
+    """Run a program in a new folder of a case; its last request, and what that says beside the profile.
+
+    `empty` is what it sends from an empty folder.
+    """
     with tempfile.TemporaryDirectory(prefix="case-") as directory, ProviderStandIn() as provider:
         root = Path(directory).resolve()
         agreement.write_folder(program.name, case, root)
@@ -216,15 +219,18 @@ def send(
         )
         if not provider.requests and any(each.code == "assistant.stops" for each in profile.problems):
             nothing = Extract(None, None, ())
-            record = agreement.Record(None, None, [])
-            return nothing, Comparison(record, agreement.differences(nothing, profile))
+            record = agreement.Record(None, None, [], [])
+            return {}, Comparison(record, agreement.differences(nothing, profile))
         if not provider.requests:
             differences = [f"the program sent nothing, and ended with {run.code}: {run.output[-400:]}"]
-            return Extract(None, None, ()), Comparison(agreement.Record(None, None, []), differences)
+            return {}, Comparison(agreement.Record(None, None, [], []), differences)
         turns = [each.body for each in provider.requests if each.body.get("tools")]  # not that for a title
-        real = extract(program.name, (turns or [provider.requests[-1].body])[-1])
-        real = real._replace(entries=tuple(entry for entry in real.entries if entry not in own))
-        return real, Comparison(agreement.record(real, root), agreement.differences(real, profile))
+        body = (turns or [provider.requests[-1].body])[-1]
+        real = without_own(extract(program.name, body), extract(program.name, empty).entries)
+        lines = agreement.unexplained(body, empty, case, profile, root=root)
+        record = agreement.record(real, root, lines)
+        comparison = Comparison(record, agreement.differences(real, profile, lines))
+        return agreement.portable_body(body, root), comparison
 
 
 def installed_version(command: Path) -> str:

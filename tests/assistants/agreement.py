@@ -3,31 +3,40 @@
 1. The texts must be equal, byte for byte, and at the same place of the request.
 2. The tokens of a profile's parts must sum to the count of the text that was sent.
 3. The assistant's own entries, those of a request from an empty folder, do not count.
+4. No other line of the request may hold a text of the folder's files.
 """
 
 import difflib
 import hashlib
+import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from assistants.case_folders import slug, write_case
+from assistants.case_folders import expand, slug, write_case
 from assistants.cases import Case
-from assistants.extraction import Extract
-from nexus_context.assistants.reading.model import Profile, Surroundings
+from assistants.extraction import LISTED, Extract, extract, unexplained_lines
+from assistants.programs import CLAUDE_MODEL
+from nexus_context.assistants.reading.model import Profile, SentBlock, Surroundings
 from nexus_context.assistants.views.profile import read_profile
 from nexus_context.tokens import counter_for
 
 ROOT = "{root}"
 LONGEST = 4_000  # characters of a recorded text; of a longer one the digest is recorded
+LONGEST_ENTRY = 400
 
 
 class Record(NamedTuple):
-    """What a program sent in a case, with `{root}` for the root: JSON values."""
+    """What a program sent in a case, with `{root}` for the root: JSON values.
+
+    `unexplained` are lines that hold a text of the folder, and that nothing of the others has.
+    """
 
     place: str | None
     instructions: str | None
     entries: list[str]
+    unexplained: list[str]
 
 
 def write_folder(program: str, case: Case, root: Path) -> None:
@@ -47,6 +56,8 @@ def write_folder(program: str, case: Case, root: Path) -> None:
 def profile_of(program: str, case: Case, root: Path) -> Profile:
     """The profile of a case's folder, which is written below a root."""
     environ = {name: value.replace(ROOT, str(root)) for name, value in case.environ.items()}
+    if program == "claude-code":
+        environ = {"ANTHROPIC_MODEL": CLAUDE_MODEL, **environ}
     folder = os.path.realpath(f"{root}{case.directory}")
     return read_profile(program, Surroundings(folder, str(root / "home"), environ))
 
@@ -55,24 +66,26 @@ def extract_of(profile: Profile) -> Extract:
     """What a profile says that a request holds."""
     instructions = [block for block in profile.blocks if block.kind == "instructions" and block.complete]
     entries = [
-        _entry(profile, part.text)
+        entry
         for block in profile.blocks
         if block.kind != "instructions"
-        for part in block.parts
+        for entry in _entries(profile, block)
     ]
     text = "".join(block.text for block in instructions)
     return Extract("+".join(block.place for block in instructions) or None, text or None, tuple(entries))
 
 
-def _entry(profile: Profile, text: str) -> str:
-    """An entry of a list as `extraction` finds it: of Claude Code's the first line."""
-    return text.partition("\n")[0] if profile.assistant.name == "claude-code" else text.rstrip("\n")
+def _entries(profile: Profile, block: SentBlock) -> list[str]:
+    """The entries of a list as `extraction` finds them."""
+    if profile.assistant.name == "claude-code" or (block.text.startswith("- ") and block.kind == "agents"):
+        return LISTED.findall(block.text.rstrip("\n"))
+    return [part.text.rstrip("\n") for part in block.parts]
 
 
-def differences(real: Extract, profile: Profile) -> list[str]:
+def differences(real: Extract, profile: Profile, unexplained_texts: Sequence[str] = ()) -> list[str]:
     """What differs, a line each; empty if the profile agrees."""
     predicted = extract_of(profile)
-    lines = []
+    lines = [f"nothing explains {line!r}" for line in unexplained_texts]
     if real.place != predicted.place:
         lines.append(f"place: the program has {real.place}, the profile {predicted.place}")
     if real.instructions != predicted.instructions:
@@ -88,18 +101,47 @@ def differences(real: Extract, profile: Profile) -> list[str]:
     return lines
 
 
-def record(extract: Extract, root: Path) -> Record:
-    """An extract that can be committed."""
+def record(found: Extract, root: Path, unexplained_texts: Sequence[str] = ()) -> Record:
+    """An extract that can be committed, with the lines that nothing explains."""
     return Record(
-        extract.place,
-        None if extract.instructions is None else _portable(extract.instructions, root),
-        [_portable(entry, root) for entry in extract.entries],
+        found.place,
+        None if found.instructions is None else _portable(found.instructions, root),
+        [_portable(entry, root, LONGEST_ENTRY) for entry in found.entries],
+        [_portable(line, root) for line in unexplained_texts],
     )
 
 
-def _portable(text: str, root: Path) -> str:
-    text = text.replace(os.path.realpath(root), ROOT).replace(str(root), ROOT).replace(slug(root), "{slug}")
-    if len(text) <= LONGEST:
+def unexplained(
+    body: dict[str, Any], empty: dict[str, Any], case: Case, profile: Profile, *, root: Path
+) -> list[str]:
+    """The lines of a request that a file of the folder put there, and that no part explains.
+
+    `empty` is the request of an empty folder, with `{root}` for its root.
+    """
+    body = portable_body(body, root)
+    found = unexplained_lines(body, empty, extract(profile.assistant.name, body), [expand(case.files)])
+    parts = {line for block in profile.blocks for line in with_root(block.text, root).split("\n")}
+    return [line for line in found if line not in parts]
+
+
+def portable_body(body: dict[str, Any], root: Path) -> dict[str, Any]:
+    """A request with `{root}` for the root."""
+    portable: dict[str, Any] = json.loads(with_root(json.dumps(body), root))
+    return portable
+
+
+def with_root(text: str, root: Path) -> str:
+    """A text with `{root}` for the root."""
+    return text.replace(os.path.realpath(root), ROOT).replace(str(root), ROOT).replace(slug(root), "{slug}")
+
+
+def _portable(text: str, root: Path, longest: int = LONGEST) -> str:
+    return shorten(with_root(text, root), longest)
+
+
+def shorten(text: str, longest: int) -> str:
+    """A text, or the digest of a longer one."""
+    if len(text) <= longest:
         return text
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     return f"{len(text)} characters, sha256 {digest}"

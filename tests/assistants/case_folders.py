@@ -4,7 +4,8 @@
 2. `//- /path -> target` is a symbolic link, with the target as it stands.
 3. `//- /path/` is a directory. `{slug}` in a path is the resolved folder with `-` for what is no letter or
    digit.
-4. Words after ` | ` change the bytes: `*N` repeats the text, `bom` and `crlf` do as they say, `latin-1` and
+4. `{text *N}` in a text stands for N times the text.
+5. Words after ` | ` change the bytes: `*N` repeats the text, `bom` and `crlf` do as they say, `latin-1` and
    `utf-16` encode it, `unended` drops the last line end.
 """
 
@@ -17,9 +18,17 @@ LINK = " -> "
 OPTIONS = " | "
 
 
+REPEATED = re.compile(r"\{(\S+ )\*(\d+)\}")
+
+
+def expand(text: str) -> str:
+    """A text with its repetitions written out."""
+    return REPEATED.sub(lambda match: match[1] * int(match[2]), text)
+
+
 def write_case(text: str, root: Path, directory: str = "/work") -> None:
     """Write a case's files below a root; it is for runs in a directory there."""
-    for header, raw in split_files(text):
+    for header, raw in split_files(expand(text)):
         header = header.replace("{slug}", slug(root) + slug(directory))
         path, link, target = header.partition(LINK)
         name, _, options = path.partition(OPTIONS)

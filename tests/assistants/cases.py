@@ -1,7 +1,8 @@
 """The folders that the assistants run in. Each is one string; `/home` is the home, `/work` the project.
 
 FOREIGN has folders that others thought of, each with its source: public reports, and the examples of the
-rules of agnix 0.59.3 (MIT or Apache-2.0), the broken and the corrected one.
+rules of agnix 0.59.3 (MIT or Apache-2.0), the broken and the corrected one. LISTED has folders whose skills,
+commands, agents, styles and plugins a program lists.
 """
 
 import json
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 FOREIGN = Path(__file__).with_name("foreign_folders.jsonl")
+LISTED = Path(__file__).with_name("listed_folders.jsonl")
 ALL = ("claude-code", "codex", "opencode", "gemini")
 GIT = """\
 //- /work/.git/HEAD
@@ -33,12 +35,11 @@ class Case(NamedTuple):
     as_stored: bool = False
 
 
-def _foreign_cases() -> Iterator[Case]:
-    for line in FOREIGN.read_text(encoding="utf-8").splitlines():
+def _recorded_cases(path: Path) -> Iterator[Case]:
+    for line in path.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
-        yield Case(
-            row["name"], row["files"], row["directory"], row["environ"], programs=tuple(row["programs"])
-        )
+        programs, as_stored = tuple(row["programs"]), row.get("as_stored", False)
+        yield Case(row["name"], row["files"], row["directory"], row["environ"], programs, as_stored)
 
 
 CASES = (
@@ -1291,5 +1292,6 @@ j
 """,
         programs=("gemini",),
     ),
-    *_foreign_cases(),
+    *_recorded_cases(FOREIGN),
+    *_recorded_cases(LISTED),
 )

@@ -2,12 +2,13 @@
 
 1. The instruction text is taken between the assistant's own texts, never by what a profile expects.
 2. Lists of skills and agents also hold the assistant's own; those of a request from an empty folder are left
-   out.
+   out, also where a setting shortens them. An entry has all its lines.
    Codex names directories of skills by a table; its own are in `.system`.
+3. A line of the rest that holds a text of the folder's files is unexplained.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 CLAUDE_START = "<system-reminder>\nCodebase and user instructions are shown below."
@@ -18,15 +19,26 @@ GEMINI_USER_START = re.compile(r"<loaded_context>\n<(?:extension|project)_contex
 OPENCODE_START = "\n</env>\n"
 OPENCODE_END = re.compile(r"\n?Skills provide specialized instructions and workflows for specific tasks\.\n")
 OPENCODE_AGENTS = "Available agent types and the tools they have access to:\n"
-CLAUDE_LINE = re.compile(r"^- [^\n]+", re.MULTILINE)
+CLAUDE_END = "\n\nWhen you launch multiple agents"
+LISTED = re.compile(r"^- .*?(?=\n- |\Z)", re.MULTILINE | re.DOTALL)
 CODEX_LINE = re.compile(r"^- [^\n]+ \(file: [^\n]+\)$", re.MULTILINE)
 CODEX_ROOT = re.compile(r"^- `(\w+)` = `([^`\n]+)`$", re.MULTILINE)
 CODEX_PATH = re.compile(r"\(file: (r\d+)/")
 CODEX_OWN = "/skills/.system/"
 CODEX_ROLES = "\nAvailable roles:\n"
-CODEX_OWN_ROLES = ("default: {", "explorer: {", "worker: {")
+CODEX_OWN_ROLES = (
+    "default: {\nDefault agent.",
+    "explorer: {\nUse `explorer`",
+    "worker: {\nUse for execution",
+)
 CODEX_ROLE = re.compile(r"^[^\n]+: \{\n.*?\n\}$", re.MULTILINE | re.DOTALL)
-OPENCODE_LINE = re.compile(r"^  <skill>\n.*?^  </skill>$", re.MULTILINE | re.DOTALL)
+SKILL_ELEMENT = re.compile(r"^  <skill>\n.*?^  </skill>$", re.MULTILINE | re.DOTALL)
+GEMINI_AGENTS = "\nThe following sub-agents are available:\n\n"
+GEMINI_AGENTS_END = "\n\nRemember that the closest relevant sub-agent"
+TREE = ("\u2502", "\u251c", "\u2514")
+"""How the lines begin that Gemini CLI sends of the names in the folder."""
+SHORTEST = 4  # characters of a text of a file that is looked for
+VALUE = re.compile(r"[\w\"-]+ ?[:=] ?(.+)")
 
 
 class TextBlock(NamedTuple):
@@ -100,7 +112,8 @@ def _claude(blocks: list[TextBlock]) -> Extract:
         for section in re.findall(r"<system-reminder>\n(.*?)\n</system-reminder>", block.text, re.DOTALL)
         if section.startswith(("The following skills are available", "Available agent types"))
     ]
-    entries = tuple(line for section in lists for line in CLAUDE_LINE.findall(section))
+    sections = (section.partition(CLAUDE_END)[0] for section in lists)
+    entries = tuple(entry for section in sections for entry in LISTED.findall(section))
     return Extract(place, None if text is None else text.rstrip("\n"), entries)
 
 
@@ -128,7 +141,7 @@ def _opencode(blocks: list[TextBlock]) -> Extract:
     instructions = text[: ends[-1]] if ends else text
     skills = text[ends[-1] :] if ends else ""
     return Extract(
-        "system" if instructions else None, instructions or None, tuple(OPENCODE_LINE.findall(skills))
+        "system" if instructions else None, instructions or None, tuple(SKILL_ELEMENT.findall(skills))
     )
 
 
@@ -137,7 +150,7 @@ def _opencode_agents(body: dict[str, Any]) -> Iterator[str]:
     for tool in body.get("tools", ()):
         if tool.get("function", {}).get("name") == "task":
             listed = tool["function"]["description"].partition(OPENCODE_AGENTS)[2]
-            yield from re.findall(r"^- [^\n]+", listed, re.MULTILINE)
+            yield from LISTED.findall(listed)
 
 
 def _gemini(blocks: list[TextBlock]) -> Extract:
@@ -149,7 +162,55 @@ def _gemini(blocks: list[TextBlock]) -> Extract:
             start = GEMINI_USER_START.search(block.text)
             if start is not None:
                 texts["user"] = block.text[start.start() :].removesuffix("\n</session_context>")
-    return Extract("+".join(texts) or None, "".join(texts.values()) or None, ())
+    system = "\n".join(block.text for block in blocks if block.place == "system")
+    agents = system.partition(GEMINI_AGENTS)[2].partition(GEMINI_AGENTS_END)[0]
+    entries = (*LISTED.findall(agents), *SKILL_ELEMENT.findall(system))
+    return Extract("+".join(texts) or None, "".join(texts.values()) or None, entries)
+
+
+def without_own(extract: Extract, own: tuple[str, ...]) -> Extract:
+    """An extract without the entries that a program lists in an empty folder, whole or shortened."""
+    names = {entry.partition(":")[0] for entry in own}
+    return extract._replace(
+        entries=tuple(
+            entry
+            for entry in extract.entries
+            if entry not in own
+            and entry not in names
+            and not (entry.endswith("\u2026") and any(each.startswith(entry[:-1]) for each in own))
+        )
+    )
+
+
+def unexplained_lines(
+    body: dict[str, Any], empty: dict[str, Any], extract: Extract, files: Iterable[str]
+) -> list[str]:
+    """The lines of a request that an empty folder's does not have, no extract, but a file of the folder."""
+    known = (*_texts_in(empty), extract.instructions or "", *extract.entries)
+    explained = {_without_path(line) for text in known for line in text.split("\n")}
+    texts = {text for file in files for line in file.split("\n") for text in _values_of(line.strip())}
+    pattern = re.compile("|".join(rf"(?<!\w){re.escape(text)}(?!\w)" for text in sorted(texts)) or r"\Z.")
+    return [
+        line
+        for text in _texts_in({**body, "metadata": None, "client_metadata": None})
+        for line in text.split("\n")
+        if _without_path(line) not in explained
+        and not line.lstrip().startswith(TREE)
+        and pattern.search(line)
+    ]
+
+
+def _without_path(line: str) -> str:
+    """A line of Codex's list of skills without the path, which it shortens."""
+    return line.rpartition(" (file: ")[0] or line
+
+
+def _values_of(line: str) -> Iterator[str]:
+    """A line of a file, and the value that it gives a field."""
+    match = VALUE.fullmatch(line)
+    for text in (line, match[1].strip("\"'") if match else ""):
+        if len(text) >= SHORTEST:
+            yield text
 
 
 def _first(blocks: list[TextBlock], start: str) -> tuple[str | None, str | None]:

@@ -59,6 +59,7 @@ def _claude_environ(address: str) -> dict[str, str]:
     return {
         "ANTHROPIC_BASE_URL": address,
         "ANTHROPIC_API_KEY": "test",
+        "ANTHROPIC_MODEL": CLAUDE_MODEL,
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "DISABLE_AUTOUPDATER": "1",
         "DISABLE_TELEMETRY": "1",
@@ -112,7 +113,7 @@ PROGRAMS = {
             "@anthropic-ai/claude-code",
             "2.1.330",
             "claude",
-            lambda _: ("-p", QUESTION, "--model", CLAUDE_MODEL),
+            lambda _: ("-p", QUESTION),
             _claude_environ,
         ),
         Program(

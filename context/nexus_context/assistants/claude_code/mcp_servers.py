@@ -1,6 +1,5 @@
 """The MCP servers that the settings of Claude Code name."""
 
-import json
 import os
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -9,7 +8,7 @@ from msgspec.structs import replace
 
 from nexus_context.assistants.claude_code import rules
 from nexus_context.assistants.claude_code.mcp_file import NAME, McpFile, read_mcp_file
-from nexus_context.assistants.claude_code.settings import config_directory, managed_directory
+from nexus_context.assistants.claude_code.settings import managed_directory, read_state
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import (
     AssistantServer,
@@ -32,11 +31,7 @@ _ASKS = "Claude Code asks the user first; `claude -p` starts it without asking."
 
 def _read_servers(disk: Disk, settings: AssistantSettings) -> Iterator[AssistantServer]:
     surroundings = settings.where
-    config = config_directory(surroundings)
-    state_path = os.path.join(
-        config if "CLAUDE_CONFIG_DIR" in surroundings.environ else surroundings.user_home, ".claude.json"
-    )
-    state = _read_strict(disk, state_path)
+    state_path, state = read_state(disk, surroundings)
     managed = os.path.join(managed_directory(), "managed-mcp.json")
     only_managed = disk.is_file(managed)
     project = _project_state(disk, surroundings, state)
@@ -147,15 +142,6 @@ def _names_of(value: Any) -> list[str]:
     return [value] if isinstance(value, str) else texts_of(value)
 
 
-def _read_strict(disk: Disk, path: str) -> dict[str, Any]:
-    """The object of a JSON file that a program writes, which may have megabytes; empty if there is none."""
-    try:
-        value = json.loads(disk.text(path) or "{}")
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
 SERVERS = ServerReader(
     (
         Rule("`mcpServers` of ~/.claude.json, or of $CLAUDE_CONFIG_DIR/.claude.json", rules.PROGRAM),
@@ -169,4 +155,5 @@ SERVERS = ServerReader(
         Rule("with the `managed-mcp.json` of an organization only its servers", PAGE),
     ),
     _read_servers,
+    "Of one name the server that the user added here counts, then the nearest `.mcp.json`, then the user's.",
 )

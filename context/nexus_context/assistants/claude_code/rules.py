@@ -14,11 +14,12 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from nexus_context.assistants.claude_code.agents import claude_agents, read_output_style
 from nexus_context.assistants.claude_code.front_matter import fields_of, matches_nothing, path_patterns
 from nexus_context.assistants.claude_code.intentions import DEEPEST, WrittenImport, check_import, check_text
 from nexus_context.assistants.claude_code.name_checks import check_names
 from nexus_context.assistants.claude_code.settings import config_directory, is_set, managed_directory
-from nexus_context.assistants.claude_code.skills import claude_agents, claude_skills, read_output_style
+from nexus_context.assistants.claude_code.skills import claude_skills
 from nexus_context.assistants.reading import markdown
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import (
@@ -164,16 +165,20 @@ def read_claude_code(disk: Disk, settings: AssistantSettings) -> Sent:
             later.append(LaterFile(each.path, "rule", f"after a file that matches {useful} is read"))
         elif each.globs:
             _refuse(walk, each.path, "Its `paths` match no file, so that it is never sent.")
-    blocks = [*_instructions(sent), *read_output_style(disk, settings)]
-    blocks.extend(claude_agents(disk, settings, walk.problems))
-    blocks.extend(claude_skills(disk, settings, walk.problems))
-    problems = (*walk.problems, *_long_files(sent), *check_names(disk, settings))
+    ignored, problems = walk.ignored, walk.problems
+    blocks = [
+        *_instructions(sent),
+        *read_output_style(disk, settings, ignored=ignored, problems=problems),
+        *claude_agents(disk, settings, ignored=ignored, problems=problems),
+        *claude_skills(disk, settings, later=later, ignored=ignored, problems=problems),
+    ]
+    problems.extend((*_long_files(sent), *check_names(disk, settings)))
     has_own = any(os.path.basename(memory.path) == "CLAUDE.md" for memory in sent)
     return Sent(
         tuple(blocks),
         tuple(later),
         tuple(walk.ignored),
-        problems,
+        tuple(problems),
         nested_names=("CLAUDE.md", "CLAUDE.local.md", *(() if has_own else ("AGENTS.md",))),
         reasons=_reasons(walk, memories),
     )

@@ -10,6 +10,7 @@
 """
 
 import functools
+import json
 import os
 import sys
 from collections.abc import Iterable, Iterator
@@ -36,7 +37,7 @@ from nexus_context.config.check import conform, schema_text
 from nexus_context.config.fast_check import COMMENT_PREFIX
 from nexus_context.config.fixes import meant
 from nexus_context.errors import Problem, Severity, Span
-from nexus_context.text.json import JsonDocument, Pointer
+from nexus_context.text.json import JsonDocument, Pointer, parse
 
 VERSION = "2.1.330"
 MANAGED = {"darwin": "/Library/Application Support/ClaudeCode", "win32": "C:\\Program Files\\ClaudeCode"}
@@ -78,9 +79,27 @@ def managed_directory() -> str:
     return MANAGED.get(sys.platform, "/etc/claude-code")
 
 
+def read_state(disk: Disk, surroundings: Surroundings) -> tuple[str, dict[str, Any]]:
+    """The path and the values of what Claude Code itself keeps, which may have megabytes."""
+    is_moved = "CLAUDE_CONFIG_DIR" in surroundings.environ
+    directory = config_directory(surroundings) if is_moved else surroundings.user_home
+    path = os.path.join(directory, ".claude.json")
+    try:
+        value = json.loads(disk.text(path) or "{}")
+    except (ValueError, RecursionError):
+        value = {}
+    return path, value if isinstance(value, dict) else {}
+
+
 def is_set(surroundings: Surroundings, name: str) -> bool:
     """Whether a variable is switched on, as Claude Code takes it."""
     return surroundings.environ.get(name, "").strip().lower() in ("1", "true", "yes", "on")
+
+
+def are_agent_hooks(value: Any) -> bool:
+    """Whether an agent with these hooks counts: those that guard calls must be valid."""
+    hooks = {"hooks": value}
+    return not isinstance(value, str | int | float | list) and not _refused(parse("", json.dumps(hooks)), hooks)
 
 
 def _settings_places(disk: Disk, surroundings: Surroundings) -> dict[str, Scope]:

@@ -1,182 +1,254 @@
-"""Skills, agents and output styles of Claude Code: what is sent of each.
+"""Skills and commands of Claude Code: the line that is sent of each.
 
-1. A skill is a directory with a SKILL.md in `skills` of the user's directory, of the folder's `.claude` or of
-   that of a directory above, up to the repository; a command is a Markdown file in `commands`, below
-   directories that its name begins with. Directories are read in the order of their names. Of each a line is
-   sent, with its name and description; without a description the first line of its text stands for it, and a
+1. A skill is a directory with a SKILL.md in a directory of skills; a command is a Markdown file in or below
+   one of commands, whose name has the directories before it (`git:sync`). Of a directory with a SKILL.md in
+   it, that is the only command, named by the directory. Names are in their order, directory by directory; all
+   commands follow together, then what plugins have.
+2. A line has the name and the description; without one the first line of the text stands for it, and a
    `name` that is another one follows in parentheses. `disable-model-invocation` and `skillOverrides` leave it
-   out, or its description.
-2. An agent is a Markdown file in `agents`; it needs a name and a description. Of two with one name the last
-   counts, and that of the nearest directory.
-3. The text of the style that the setting `outputStyle` names is sent with every request.
-4. A worktree without a directory of a kind has that of the main working tree.
+   out, or its description; a skill with `paths` follows the first read of a file that matches. Without the
+   tool `Skill` there is no list.
+3. All lines, with those of Claude Code's own skills, have `skillListingBudgetFraction` (1 %) of the model's
+   window, in columns: four for a token of earlier models, three for one of the others. Where they need more,
+   each description in turn is sent if it still fits, the ones that were used most first; else the name alone.
+   Those of Claude Code stay.
 """
 
+import functools
 import os
 import re
 from collections.abc import Iterator
-from typing import Any
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple
+from unicodedata import category, combining, east_asian_width
 
-from nexus_context.assistants.claude_code.front_matter import (
-    NO_FIELDS,
-    is_true,
-    read_matter,
-    text_of,
-    tool_names,
+import msgspec
+
+from nexus_context.assistants.claude_code.directories import (
+    DefinitionDirectory,
+    DefinitionFile,
+    definition_directories,
+    markdown_files,
+    not_heeded,
+    plugin_files,
+    read_definition,
 )
-from nexus_context.assistants.claude_code.intentions import NO_EFFECT
-from nexus_context.assistants.claude_code.settings import config_directory
-from nexus_context.assistants.reading import markdown
+from nexus_context.assistants.claude_code.front_matter import is_true, path_patterns, text_of
+from nexus_context.assistants.claude_code.plugins import Plugin, enabled_plugins
+from nexus_context.assistants.claude_code.settings import is_set, read_state
 from nexus_context.assistants.reading.alphabetical import alphabetical
+from nexus_context.assistants.reading.definitions import Preference, choose
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import AssistantSettings, SentBlock, SentPart, Surroundings
-from nexus_context.assistants.reading.working_tree import GIT, find_working_tree, parents
+from nexus_context.assistants.reading.model import (
+    AssistantSettings,
+    IgnoredFile,
+    LaterFile,
+    Scope,
+    SentBlock,
+    SentPart,
+)
+from nexus_context.config.check import schema_text
 from nexus_context.errors import Problem, Severity, Span
+from nexus_context.tokens.models import candidates
 
+OWN_LISTS = str(Path(__file__).with_name("own_lists.json"))
 SKILL = "SKILL.md"
-ALL_TOOLS = "All tools"
-DEEPEST = 8  # directories of commands
+MODEL = "claude-sonnet-5"
 LONGEST_LINE = 100  # characters of a line that stands for a description
 LONGEST_DESCRIPTION = 1_536
-OWN_SKILLS = frozenset(
-    {
-        "claude-api",
-        "code-review",
-        "dataviz",
-        "fewer-permission-prompts",
-        "init",
-        "keybindings-help",
-        "loop",
-        "plugin-authoring",
-        "run",
-        "security-review",
-        "simplify",
-        "update-config",
-        "workflow-authoring",
-    }
-)
-"""The skills that Claude Code lists besides: their names are theirs."""
+FRACTION = 0.01
 _OFF = ("off", "user-invocable-only")
 _TITLE = re.compile(r"[\w:.-]+")
 _HEADING = re.compile(r"#+\s+(?=\S)")
+_RESERVED = ("synced",)
+_HIDDEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+_JOINERS = "\u200d\ufe0f"
+_NO_BUNDLED = "CLAUDE_CODE_DISABLE_BUNDLED_SKILLS"
+_WEEK_MS = 7 * 86_400_000
+_PREFERENCE = Preference(
+    "Claude Code", "skill", "Of one name the user's skill comes first, then the nearest; then commands so."
+)
 
 
-def claude_skills(disk: Disk, settings: AssistantSettings, problems: list[Problem]) -> Iterator[SentBlock]:
+class _Skill(NamedTuple):
+    """A skill or command; `kind` says which. `plugin` is what the names of its plugin begin with, if any."""
+
+    name: str
+    kind: str
+    file: DefinitionFile
+    plugin: str = ""
+
+    @property
+    def path(self) -> str:
+        return self.file.path
+
+    @property
+    def scope(self) -> Scope:
+        return self.file.scope
+
+
+class _Line(NamedTuple):
+    """A line of the list: as a whole, and with the name alone."""
+
+    skill: _Skill
+    whole: str
+    bare: str
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether there is no description to send."""
+        return self.whole == self.bare
+
+
+class _Size(NamedTuple):
+    """The columns of a line, whole and with the name alone, and how much the skill was used."""
+
+    whole: int
+    bare: int
+    uses: float
+
+
+def claude_skills(
+    disk: Disk,
+    settings: AssistantSettings,
+    *,
+    later: list[LaterFile],
+    ignored: list[IgnoredFile],
+    problems: list[Problem],
+) -> Iterator[SentBlock]:
     """The block of skills and commands, if there are any; Claude Code lists its own besides."""
-    found: dict[str, str] = {}
-    for directory in _directories(disk, settings.where, "skills"):
-        for name in _names(disk, directory):
-            path = os.path.join(directory, name, SKILL)
-            if disk.is_file(path):
-                found.setdefault(name, path)
-    user, *projects = _directories(disk, settings.where, "commands")
-    for directory in (*projects, user):
-        for path, name in _command_files(disk, directory, ()):
-            found.setdefault(name, path)
+    denied = (rule for value in settings.each("permissions", "deny") for rule in value)
+    if "Skill" in denied:
+        return
+    plugins = list(enabled_plugins(disk, settings))
+    found = [
+        *_skills(disk, settings, problems),
+        *_commands(disk, settings, problems),
+        *(each for plugin in plugins for each in _plugin_commands(disk, plugin, problems)),
+        *(each for plugin in plugins for each in _plugin_skills(disk, plugin, problems)),
+    ]
+    found = choose(found, _PREFERENCE, settings.where, ignored=ignored, problems=problems)
     overrides = {name: each for value in settings.each("skillOverrides") for name, each in value.items()}
-    parts = []
-    shown = {*found, *OWN_SKILLS}
-    for name, path in found.items():
-        fields, body = _read(disk, path, problems)
-        override = overrides.get(name, "on")
+    longest = settings.value("skillListingMaxDescChars")
+    longest = longest if isinstance(longest, int) and longest > 0 else LONGEST_DESCRIPTION
+    shown = {*(skill.name for skill in found), *_own()["skills"], *_own()["late_skills"], *_own()["commands"]}
+    lines = []
+    for skill in found:
+        fields = skill.file.fields
+        override = "on" if skill.plugin else overrides.get(skill.name, "on")
         if override in _OFF or is_true(fields.get("disable-model-invocation")):
             continue
-        wrong = next((each for each in fields if each.lower() == "description"), None)
-        if wrong is not None and text_of(fields[wrong]) and wrong != "description":
-            problems.append(_not_heeded(path, f"Claude Code does not heed `{wrong}`. Write `description`."))
-        elif wrong == "description" and isinstance(fields[wrong], (list, dict)):
-            message = "This `description` is no text: the first line of the file stands for it. Quote it."
-            problems.append(_not_heeded(path, message))
-        title = _title(fields.get("name")) if path.endswith(SKILL) else None
-        label = name if title is None or title in shown else f"{name} ({title})"
-        shown.add(title or name)
-        line = f"- {name}\n" if override == "name-only" else f"- {label}: {_description(fields, body)}\n"
-        parts.append(SentPart(line, "skill", path, content=Span(0, len(line) - 1)))
-    if parts:
+        if skill.plugin and not any(text_of(fields.get(key)) for key in ("description", "when_to_use")):
+            ignored.append(IgnoredFile(skill.path, "Of a plugin only skills with a description are listed."))
+            continue
+        globs = path_patterns(fields.get("paths")) if skill.kind == "skill" and not skill.plugin else ()
+        if globs:
+            when = f"after a file that matches {', '.join(globs)} is read"
+            later.append(LaterFile(skill.path, "skill", when))
+            continue
+        problems.extend(_field_problems(skill))
+        title = _title(fields.get("name")) if skill.kind == "skill" else None
+        title = title and f"{skill.plugin}{title}"
+        label = skill.name if title is None or title in shown else f"{skill.name} ({title})"
+        shown.add(title or skill.name)
+        description = "" if override == "name-only" else _description(skill, problems, longest)
+        bare, labelled = f"- {skill.name}", f"- {label}"
+        lines.append(
+            _Line(
+                skill,
+                f"{labelled}: {description}" if description else bare,
+                labelled if description else bare,
+            )
+        )
+    budget = _budget(settings)
+    uses = _uses(read_state(disk, settings.where)[1])
+    sizes = [_Size(_columns(line.whole), _columns(line.bare), uses.get(line.skill.name, 0)) for line in lines]
+    own = _own_sizes(settings, {each.name for each in found}, overrides, longest=longest)
+    fitting = _fitting([*sizes, *own], budget)[: len(lines)]
+    texts = [line.whole if fits else line.bare for line, fits in zip(lines, fitting, strict=True)]
+    cut = [line for line, fits in zip(lines, fitting, strict=True) if not fits and not line.is_bare]
+    if cut:
+        problems.append(_cut_problem(cut, budget))
+    parts = (
+        SentPart(f"{text}\n", "skill", line.skill.path, content=Span(0, len(text)))
+        for line, text in zip(lines, texts, strict=True)
+    )
+    if lines:
         yield SentBlock("skills", "system", tuple(parts), complete=False)
 
 
-def claude_agents(disk: Disk, settings: AssistantSettings, problems: list[Problem]) -> Iterator[SentBlock]:
-    """The block of agents, if there are any; Claude Code lists its own besides."""
-    user, *projects = _directories(disk, settings.where, "agents")
-    agents = {
-        name: (line, path)
-        for directory in (user, *reversed(projects))
-        for file in _names(disk, directory)
-        if file.endswith(".md")
-        for path in (os.path.join(directory, file),)
-        for name, line in _agent(disk, path, problems)
-    }
-    parts = [
-        SentPart(line, "agent", path, content=Span(0, len(line) - 1))
-        for line, path in sorted(agents.values())
-    ]
-    if parts:
-        yield SentBlock("agents", "system", tuple(parts), complete=False)
+def _skills(disk: Disk, settings: AssistantSettings, problems: list[Problem]) -> Iterator[_Skill]:
+    """The skills, each file once."""
+    visited: set[str] = set()
+    for directory in definition_directories(disk, settings.where, "skills"):
+        for name in sorted((name for name, _ in disk.entries(directory.path)), key=alphabetical):
+            path = os.path.join(directory.path, name, SKILL)
+            real = disk.real(path)
+            if disk.is_file(path) and real not in visited and name not in _RESERVED and ":" not in name:
+                visited.add(real)
+                yield _Skill(name, "skill", read_definition(disk, path, directory, problems))
 
 
-def read_output_style(disk: Disk, settings: AssistantSettings) -> Iterator[SentBlock]:
-    """The text of the chosen style, if a file has it: Claude Code's own styles are none of the user's."""
-    wanted = settings.value("outputStyle")
-    user, *projects = _directories(disk, settings.where, "output-styles")
-    for path in (
-        os.path.join(directory, name)
-        for directory in (*projects, user)
-        for name in _names(disk, directory)
-        if name.endswith(".md")
+def _commands(disk: Disk, settings: AssistantSettings, problems: list[Problem]) -> list[_Skill]:
+    """The commands in the order of their names."""
+    files = list(markdown_files(disk, definition_directories(disk, settings.where, "commands"), problems))
+    return sorted(_named_commands(files, ""), key=lambda each: alphabetical(each.name))
+
+
+def _plugin_commands(disk: Disk, plugin: Plugin, problems: list[Problem]) -> Iterator[_Skill]:
+    return _named_commands(list(plugin_files(disk, plugin, "commands", problems)), f"{plugin.name}:")
+
+
+def _plugin_skills(disk: Disk, plugin: Plugin, problems: list[Problem]) -> Iterator[_Skill]:
+    """The skills of a plugin: a directory with a SKILL.md is one, or has some; it may be one itself."""
+    root = DefinitionDirectory(plugin.root, "user")
+    alone = os.path.join(plugin.root, SKILL)
+    if (
+        plugin.is_installed
+        and disk.is_file(alone)
+        and not disk.is_directory(os.path.join(plugin.root, "skills"))
     ):
-        fields, body = _read(disk, path, [])
-        name = text_of(fields.get("name")) or os.path.basename(path).removesuffix(".md")
-        text = body.strip()
-        if name == wanted and text:
-            header = f"<system-reminder>\n# Output Style: {name}\n"
-            style = SentPart(text, "settings", path, content=Span(0, len(text)))
-            parts = (SentPart(header, "program"), style, SentPart("\n</system-reminder>", "program"))
-            yield SentBlock("instructions", "system", parts)
-            return
+        file = read_definition(disk, alone, root, problems)
+        name = text_of(file.fields.get("name")) or os.path.basename(plugin.root)
+        yield _Skill(f"{plugin.name}:{name}", "skill", file, f"{plugin.name}:")
+    for place in plugin.places("skills"):
+        names = sorted((name for name, _ in disk.entries(place)), key=alphabetical)
+        paths = [os.path.join(place, SKILL), *(os.path.join(place, name, SKILL) for name in names)]
+        for path in filter(disk.is_file, paths):
+            directory = DefinitionDirectory(place, "user")
+            name = f"{plugin.name}:{os.path.basename(os.path.dirname(path))}"
+            yield _Skill(name, "skill", read_definition(disk, path, directory, problems), f"{plugin.name}:")
+            if path == paths[0]:
+                break
 
 
-def _directories(disk: Disk, surroundings: Surroundings, name: str) -> list[str]:
-    """The directories of a kind, the user's first, then the nearest."""
-    folder = surroundings.folder
-    repository = find_working_tree(disk, folder)
-    ends = (directory for directory in parents(folder) if disk.exists(os.path.join(directory, GIT)))
-    chain = parents(folder)
-    chain = chain[: chain.index(next(ends, folder)) + 1]
-    projects = [os.path.join(directory, ".claude", name) for directory in chain]
-    has_some = any(disk.is_directory(directory) for directory in projects)
-    if repository is not None and repository.main != repository.root and not has_some:
-        projects.append(os.path.join(repository.main, ".claude", name))
-    user = os.path.join(config_directory(surroundings), name)
-    return [user, *(directory for directory in projects if directory != user)]
+def _named_commands(files: list[DefinitionFile], plugin: str) -> Iterator[_Skill]:
+    """Commands with their names; a SKILL.md in a directory is the only one there."""
+    packs = {os.path.dirname(each.path): each for each in reversed(files) if _is_skill_file(each.path)}
+    for file in files:
+        if packs.get(os.path.dirname(file.path), file) is file:
+            *above, name = file.steps
+            if _is_skill_file(file.path):
+                name = above.pop() if above else os.path.basename(file.directory)
+            steps = ":".join((*above, name.removesuffix(".md")))
+            yield _Skill(f"{plugin}{steps}", "command", file, plugin)
 
 
-def _command_files(disk: Disk, directory: str, above: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """The paths and names of commands: `a/b.md` is `a:b`."""
-    for name in _names(disk, directory):
-        path = os.path.join(directory, name)
-        if disk.is_directory(path) and len(above) < DEEPEST:
-            yield from _command_files(disk, path, (*above, name))
-        elif name.endswith(".md"):
-            yield path, ":".join((*above, name.removesuffix(".md")))
+def _is_skill_file(path: str) -> bool:
+    return os.path.basename(path).lower() == SKILL.lower()
 
 
-def _names(disk: Disk, directory: str) -> list[str]:
-    return sorted((name for name, _ in disk.entries(directory)), key=alphabetical)
-
-
-def _read(disk: Disk, path: str, problems: list[Problem]) -> tuple[dict[str, Any], str]:
-    """The fields of a file, and its text behind them."""
-    matter, body = markdown.split_front_matter(disk.text(path) or "")
-    read = read_matter(matter)
-    if read is None:
-        message = "Claude Code cannot read this front matter: none of its fields counts. Quote values."
-        problems.append(_not_heeded(path, message))
-    return (NO_FIELDS if read is None else read).values, body
-
-
-def _not_heeded(path: str, message: str) -> Problem:
-    return Problem(path, Span(0, 3), NO_EFFECT, Severity.WARNING, message=message)
+def _field_problems(skill: _Skill) -> Iterator[Problem]:
+    """What is wrong with the description of a skill."""
+    fields = skill.file.fields
+    wrong = next((each for each in fields if each.lower() == "description"), None)
+    if wrong is not None and text_of(fields[wrong]) and wrong != "description":
+        message = f"Claude Code does not heed `{wrong}`. Write `description`."
+        yield not_heeded(skill.path, message)
+    elif wrong == "description" and isinstance(fields[wrong], (list, dict)):
+        message = "This `description` is no text: the first line of the file stands for it. Quote it."
+        yield not_heeded(skill.path, message)
 
 
 def _title(value: Any) -> str | None:
@@ -185,12 +257,34 @@ def _title(value: Any) -> str | None:
     return text if text and _TITLE.fullmatch(text) else None
 
 
-def _description(fields: dict[str, Any], body: str) -> str:
+def _description(skill: _Skill, problems: list[Problem], longest: int) -> str:
     """What the line of a skill says of it."""
-    texts = (text_of(fields.get("description")) or _first_line(body), text_of(fields.get("when_to_use")))
-    text = " - ".join(filter(None, texts))
-    text = text if len(text) <= LONGEST_DESCRIPTION else f"{text[: LONGEST_DESCRIPTION - 1]}\u2026"
-    return " ".join(text.split()).replace("<", "&lt;").replace(">", "&gt;")
+    fields = skill.file.fields
+    first = text_of(fields.get("description")) or _first_line(skill.file.body)
+    texts = (
+        first or ("Skill" if skill.kind == "skill" else "Custom command"),
+        text_of(fields.get("when_to_use")),
+    )
+    text = " - ".join(_visible(each) for each in texts if each)
+    if len(text) <= longest:
+        return text
+    message = (
+        f"Claude Code sends the first {longest - 1:,} of the {len(text):,} characters of this description "
+        "(`skillListingMaxDescChars`). Shorten it."
+    )
+    problems.append(Problem(skill.path, Span(0, 3), "assistant.cut", Severity.WARNING, message=message))
+    return f"{text[: longest - 1]}\u2026"
+
+
+def _visible(text: str) -> str:
+    """A text without markup, each run of characters that cannot be seen as a blank; emoji stay whole."""
+    if not text.isprintable() or not text.isascii():
+        pieces = (
+            (" " if hidden else "".join(run))
+            for hidden, run in groupby(text, lambda each: category(each) in _HIDDEN and each not in _JOINERS)
+        )
+        text = "".join(pieces)
+    return text.replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _first_line(body: str) -> str:
@@ -200,20 +294,81 @@ def _first_line(body: str) -> str:
     return line if len(line) <= LONGEST_LINE else f"{line[: LONGEST_LINE - 3]}..."
 
 
-def _agent(disk: Disk, path: str, problems: list[Problem]) -> Iterator[tuple[str, str]]:
-    """The name and the line of an agent, if the file is one."""
-    fields, _ = _read(disk, path, problems)
-    name, description = fields.get("name"), fields.get("description")
-    if isinstance(name, str) and name and isinstance(description, str) and description:
-        tools = _tools(tool_names(fields.get("tools")), tool_names(fields.get("disallowedTools")))
-        yield name, f"- {name}: {description} (Tools: {tools})\n"
-    elif fields:
-        message = "Claude Code has no such agent: it needs a `name` and a `description`, both texts."
-        problems.append(_not_heeded(path, message))
+def _budget(settings: AssistantSettings) -> int:
+    """The columns that all lines together may have."""
+    variable = settings.where.environ.get("SLASH_COMMAND_TOOL_CHAR_BUDGET", "").strip()
+    if variable.isdecimal() and int(variable):
+        return int(variable)
+    model = settings.where.environ.get("ANTHROPIC_MODEL") or settings.value("model") or MODEL
+    is_early = not set(candidates(model)).isdisjoint(_own()["early_models"])
+    window = 200_000 if is_early and not model.endswith("[1m]") else 1_000_000
+    fraction = settings.value("skillListingBudgetFraction")
+    is_valid = isinstance(fraction, int | float) and not isinstance(fraction, bool) and 0 < fraction <= 1
+    return max(1, int(window * (4 if is_early else 3) * (fraction if is_valid else FRACTION)))
 
 
-def _tools(allowed: list[str], denied: list[str]) -> str:
-    """What the line of an agent says of its tools."""
-    if not allowed:
-        return f"{ALL_TOOLS} except {', '.join(denied)}" if denied else ALL_TOOLS
-    return ", ".join(name for name in allowed if name not in denied) or "None"
+def _own_sizes(
+    settings: AssistantSettings, names: set[str], overrides: dict[str, str], *, longest: int
+) -> Iterator[_Size]:
+    """The sizes of Claude Code's own lines, which `names` replace."""
+    if settings.value("disableBundledSkills") is True or is_set(settings.where, _NO_BUNDLED):
+        return
+    for kind in ("skills", "late_skills"):
+        for name, columns in _own()[kind].items():
+            override = overrides.get(name, "on")
+            if name not in names and override not in _OFF:
+                bare = len(f"- {name}")
+                whole = bare if override == "name-only" else bare + len(": ") + min(columns, longest)
+                yield _Size(whole, whole if kind == "skills" else bare, 0)
+
+
+def _fitting(sizes: list[_Size], budget: int) -> list[bool]:
+    """Whether each line is sent as a whole."""
+    remaining = budget + 1 - sum(each.whole + 1 for each in sizes)
+    if remaining >= 0:
+        return [True] * len(sizes)
+    remaining = budget + 1 - sum(each.bare + 1 for each in sizes)
+    fitting = [False] * len(sizes)
+    for index in sorted(range(len(sizes)), key=lambda index: -sizes[index].uses):
+        cost = sizes[index].whole - sizes[index].bare
+        if cost <= remaining:
+            fitting[index], remaining = True, remaining - cost
+    return fitting
+
+
+def _columns(text: str) -> int:
+    """The columns that a text has on a terminal."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if combining(each) else 2 if east_asian_width(each) in "WF" else 1 for each in text)
+
+
+def _uses(state: dict[str, Any]) -> dict[str, float]:
+    """How often skills were used, by name: halved for each week until the last use of any."""
+    entries = state.get("skillUsage")
+    counts = {
+        name: (each["usageCount"], each["lastUsedAt"] / _WEEK_MS)
+        for name, each in (entries.items() if isinstance(entries, dict) else ())
+        if isinstance(each, dict)
+        and all(isinstance(each.get(key), int) for key in ("usageCount", "lastUsedAt"))
+    }
+    last = max((at for _, at in counts.values()), default=0.0)
+    return {name: count * max(0.5 ** (last - at), 0.1) for name, (count, at) in counts.items()}
+
+
+def _cut_problem(cut: list[_Line], budget: int) -> Problem:
+    """One problem for all descriptions that are left out."""
+    names = ", ".join(f"`{line.skill.name}`" for line in cut[:3])
+    others = f" and {len(cut) - 3} more" if len(cut) > 3 else ""
+    message = (
+        f"Claude Code sends no description of {names}{others}, only the name: its list of skills has "
+        f"{budget:,} characters (`skillListingBudgetFraction` of the window). Shorten some, or raise it."
+    )
+    return Problem(cut[0].skill.path, Span(0, 0), "assistant.cut", Severity.WARNING, message=message)
+
+
+@functools.cache
+def _own() -> dict[str, Any]:
+    """What Claude Code lists of its own."""
+    own: dict[str, Any] = msgspec.json.decode(schema_text(OWN_LISTS))
+    return own

@@ -1,67 +1,102 @@
 """Roles of Codex for its agents: each has its name and description in the definition of a tool.
 
-1. Each directory of settings has them in `agents/**/*.toml`, and its `config.toml` in `[agents.NAME]`; of
-   several of a name the nearest counts. `agents.enabled = false` turns them off.
+1. Each directory of settings has them in `agents/**/*.toml`, and its `config.toml` in `[agents.NAME]`, whose
+   `config_file` may have another name and description; of several of a name the nearest counts.
+   `agents.enabled = false` turns them off.
 2. A file needs `name`, `description` and `developer_instructions`, and may set what `config.toml` may. Codex
-   leaves out a whole file with anything else, or with a value of the wrong type.
+   leaves out a whole file with anything else, or with a value of the wrong type. What it says of the model is
+   sent, too.
 """
 
 import os
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from nexus_context.assistants.codex.settings import SCHEMA
+from nexus_context.assistants.reading.definitions import Preference, choose
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.findings import settings_problem
-from nexus_context.assistants.reading.model import AssistantSettings, SentBlock, SentPart
+from nexus_context.assistants.reading.model import (
+    AssistantSettings,
+    AssistantSettingsFile,
+    IgnoredFile,
+    Scope,
+    SentBlock,
+    SentPart,
+)
 from nexus_context.assistants.reading.toml import TomlDocument, read_toml
 from nexus_context.config.check import find_mismatches, load_schema
 from nexus_context.errors import Problem, Span
 
 DEEPEST = 6
 _OWN_KEYS = ("name", "description", "nickname_candidates")
+_FIXED = {"model": "model", "model_reasoning_effort": "reasoning effort"}
+_PREFERENCE = Preference(
+    "Codex",
+    "agent",
+    "Of one name the nearest settings count, and in them `config.toml`, then the first file.",
+)
 _NEEDED = ("name", "description", "developer_instructions")
 
 
-def codex_agents(disk: Disk, settings: AssistantSettings, problems: list[Problem]) -> Iterator[SentBlock]:
+class _Role(NamedTuple):
+    """A role, and what its settings say that a call cannot change."""
+
+    name: str
+    description: str
+    path: str
+    scope: Scope
+
+    @property
+    def text(self) -> str:
+        return f"{self.name}: {{\n{self.description}\n}}"
+
+
+def codex_agents(
+    disk: Disk, settings: AssistantSettings, *, ignored: list[IgnoredFile], problems: list[Problem]
+) -> Iterator[SentBlock]:
     """The block of roles, if there are any."""
     if settings.value("agents", "enabled") is False:
         return
-    roles: dict[str, tuple[str, str]] = {}  # description and file
-    for file in settings.files:
-        tables = file.values.get("agents")
-        for name, table in tables.items() if isinstance(tables, dict) else ():
-            if isinstance(table, dict):
-                _add_table(disk, roles, file.path, name, table=table)
-        for path in _role_files(disk, os.path.join(os.path.dirname(file.path), "agents"), DEEPEST):
-            document = read_toml(disk, path)
-            failure = _failure(document)
-            if failure is None:
-                roles[document.value["name"].strip()] = (document.value["description"].strip(), path)
-            else:
-                place, reason = failure
-                message = f"Codex leaves this agent out: {reason}"
-                problems.append(settings_problem(document, "void", place, message))
-    parts = []
-    for name, (description, path) in sorted(roles.items()):
-        text = f"{name}: {{\n{description}\n}}"
-        parts.append(SentPart(f"{text}\n", "agent", path, content=Span(0, len(text))))
+    found = [role for file in reversed(settings.files) for role in _roles(disk, file, problems)]
+    roles = choose(found, _PREFERENCE, settings.where, ignored=ignored, problems=problems)
+    parts = [
+        SentPart(f"{role.text}\n", "agent", role.path, content=Span(0, len(role.text)))
+        for role in sorted(roles, key=lambda role: role.name)
+    ]
     if parts:
         yield SentBlock("agents", "system", tuple(parts), complete=False)
 
 
-def _add_table(
-    disk: Disk, roles: dict[str, tuple[str, str]], path: str, name: str, *, table: dict[str, Any]
-) -> None:
-    """Add the role of a table `agents.NAME`, whose description may be in the file that it names."""
-    description, config = table.get("description"), table.get("config_file")
-    if isinstance(config, str):
-        config = os.path.join(os.path.dirname(path), config)
-        if not disk.is_file(config):
-            return
-        description = description or read_toml(disk, config).value.get("description")
-    if isinstance(description, str) and description.strip():
-        roles[name] = (description.strip(), path)
+def _roles(disk: Disk, file: AssistantSettingsFile, problems: list[Problem]) -> Iterator[_Role]:
+    """The roles of a file of settings and of the directory beside it."""
+    tables = file.values.get("agents")
+    directory = os.path.dirname(file.path)
+    for name, table in tables.items() if isinstance(tables, dict) else ():
+        config = table.get("config_file") if isinstance(table, dict) else None
+        path = os.path.join(directory, config) if isinstance(config, str) else None
+        if isinstance(table, dict) and (path is None or disk.is_file(path)):
+            values = {"name": name, **table, **({} if path is None else read_toml(disk, path).value)}
+            if isinstance(values.get("description"), str) and values["description"].strip():
+                yield _role(values, path or file.path, file.scope)
+    for path in _role_files(disk, os.path.join(directory, "agents"), DEEPEST):
+        document = read_toml(disk, path)
+        failure = _failure(document)
+        if failure is None:
+            yield _role(document.value, path, file.scope)
+        else:
+            place, reason = failure
+            message = f"Codex leaves this agent out: {reason}"
+            problems.append(settings_problem(document, "void", place, message))
+
+
+def _role(values: dict[str, Any], path: str, scope: Scope) -> _Role:
+    description = values["description"].strip()
+    fixed = [f"{words} is set to `{values[key]}`" for key, words in _FIXED.items() if key in values]
+    if fixed:
+        ending = ". These settings cannot be changed." if len(fixed) > 1 else " and cannot be changed."
+        description += f"\n- This role's {' and its '.join(fixed)}{ending}"
+    return _Role(str(values["name"]).strip(), description, path, scope)
 
 
 def _role_files(disk: Disk, directory: str, deepest: int) -> Iterator[str]:

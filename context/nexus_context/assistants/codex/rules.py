@@ -93,8 +93,8 @@ def read_codex(disk: Disk, settings: AssistantSettings) -> Sent:
     blocks = list(_developer_instructions(settings))
     if user is not None or parts:
         blocks.append(_instructions(user, parts, surroundings.folder))
-    blocks.extend(codex_skills(disk, settings, home, directories, problems=problems))
-    blocks.extend(codex_agents(disk, settings, problems))
+    blocks.extend(codex_skills(disk, settings, home, directories, ignored=ignored, problems=problems))
+    blocks.extend(codex_agents(disk, settings, ignored=ignored, problems=problems))
     return Sent(tuple(blocks), ignored=tuple(ignored), problems=tuple(problems))
 
 

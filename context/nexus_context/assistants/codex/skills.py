@@ -7,7 +7,9 @@
    the last ones are left out.
 3. Those of the project come first, each kind in the order of the names.
 4. `skills.config` of the user's settings leaves out skills by name or file, `skills.include_instructions`
-   all.
+   all; so does `allow_implicit_invocation` in `agents/openai.yaml` beside it.
+5. A SKILL.md that is a link, or in a directory whose name begins with a dot, is none. Of a description the
+   first 1,024 characters count.
 """
 
 import os
@@ -16,12 +18,15 @@ from typing import NamedTuple
 
 from nexus_context.assistants.codex.front_matter import skill_texts
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import AssistantSettings, SentBlock, SentPart
+from nexus_context.assistants.reading.model import AssistantSettings, IgnoredFile, SentBlock, SentPart
+from nexus_context.assistants.reading.yaml_fields import UnreadableError, read_fields
 from nexus_context.errors import Problem, Severity, Span
 
 SKILL = "SKILL.md"
 DEEPEST = 6
-SYSTEM = ".system"
+LONGEST_NAME = 64
+LONGEST_DESCRIPTION = 1_024
+POLICY = ("agents", "openai.yaml")
 WINDOW = 272_000  # tokens, of all models that Codex 0.169.0 knows but three, and of those it does not know
 MOST_TOKENS = WINDOW * 2 // 100
 OWN = (("imagegen", 570), ("openai-docs", 624), ("skill-creator", 106), ("skill-installer", 225))
@@ -45,26 +50,39 @@ class _Skill(NamedTuple):
 
 
 def codex_skills(
-    disk: Disk, settings: AssistantSettings, home: str, directories: list[str], *, problems: list[Problem]
+    disk: Disk,
+    settings: AssistantSettings,
+    home: str,
+    directories: list[str],
+    *,
+    ignored: list[IgnoredFile],
+    problems: list[Problem],
 ) -> Iterator[SentBlock]:
     """The block of skills, if there are any. `directories` lead from the project's root to the folder."""
     if settings.value("skills", "include_instructions") is False:
         return
-    of_project = [
-        os.path.join(each, name, "skills") for each in reversed(directories) for name in (".codex", ".agents")
+    agents = os.path.join(".agents", "skills")
+    roots = [  # a skill with several links is that of the first of these
+        *((os.path.join(each, ".codex", "skills"), True) for each in reversed(directories)),
+        (os.path.join(home, "skills"), False),
+        (os.path.join(settings.where.user_home, agents), False),
+        *((os.path.join(each, agents), True) for each in directories),
     ]
-    of_user = [os.path.join(home, "skills"), os.path.join(settings.where.user_home, ".agents", "skills")]
     visited: set[str] = set()
     refused: list[str] = []
     found = [
-        skill
-        for roots in (of_project, of_user)
-        for skill in sorted(
-            (each for root in roots for each in _skills(disk, root, "", 0, visited=visited, refused=refused)),
-            key=lambda each: (each.name, each.path),
-        )
+        (not is_project, skill.name, skill.path, skill)
+        for root, is_project in roots
+        for skill in _skills(disk, root, "", 0, visited=visited, refused=refused)
     ]
-    skills = [skill for skill in found if not _is_off(disk, settings, skill)]
+    found.sort(key=lambda each: each[:3])
+    skills = []
+    for *_, skill in found:
+        reason = _is_off(disk, settings, skill) or _policy(disk, skill.path)
+        if reason is None:
+            skills.append(skill)
+        else:
+            ignored.append(IgnoredFile(skill.path, reason))
     has_own = settings.value("skills", "bundled", "enabled") is not False
     own = [_Skill(name, "x" * size, "", f"{name}/{SKILL}") for name, size in OWN] if has_own else []
     lengths = _lengths([*own, *skills])[len(own) :]
@@ -76,8 +94,8 @@ def codex_skills(
             parts.append(SentPart(f"{line}(file: {skill.path})\n", "skill", skill.path, content=span))
     problems.extend(_cut_problems(skills, lengths))
     message = (
-        "Codex does not list this skill: it needs a front matter with a `description` that is one text. "
-        "Quote values, and set each field once."
+        "Codex does not list this skill: it needs a front matter with a `description` that is one text, and "
+        f"a name of {LONGEST_NAME} characters at most. Quote values, and set each field once."
     )
     problems.extend(
         Problem(
@@ -102,24 +120,27 @@ def _skills(
         return
     visited.add(real)
     path = os.path.join(directory, SKILL)
-    text = disk.text(path)
+    is_file = dict(disk.entries(directory)).get(SKILL) == "file"
+    text = disk.text(path) if is_file else None
     texts = skill_texts(text or "") or {}
-    description = texts.get("description")
-    if text is not None and description is None:
+    description, name = texts.get("description"), texts.get("name") or os.path.basename(directory)
+    if text is not None and (description is None or len(name) > LONGEST_NAME):
         refused.append(path)
+        return
     if description is not None:
-        name = texts.get("name") or os.path.basename(directory)
+        if len(description) > LONGEST_DESCRIPTION:
+            description = f"{description[: LONGEST_DESCRIPTION - 3]}..."
         yield _Skill(name, description, path, os.path.join(place, SKILL))
         return
     for name, entry in sorted(disk.entries(directory)) if depth < DEEPEST else ():
-        if entry in ("directory", "link") and name != SYSTEM:
+        if entry in ("directory", "link") and not name.startswith("."):
             yield from _skills(
                 disk, root, os.path.join(place, name), depth + 1, visited=visited, refused=refused
             )
 
 
-def _is_off(disk: Disk, settings: AssistantSettings, skill: _Skill) -> bool:
-    """Whether the user's settings leave a skill out; the last entry that names it counts."""
+def _is_off(disk: Disk, settings: AssistantSettings, skill: _Skill) -> str | None:
+    """Why the user's settings leave a skill out, if they do; the last entry that names it counts."""
     is_off = False
     for file in settings.files:
         table = file.values.get("skills")
@@ -128,7 +149,25 @@ def _is_off(disk: Disk, settings: AssistantSettings, skill: _Skill) -> bool:
             path, name = entry.get("path"), entry.get("name")
             if name == skill.name or (isinstance(path, str) and disk.real(path) == disk.real(skill.path)):
                 is_off = entry.get("enabled") is False
-    return is_off
+    return "`skills.config` of the user's settings turns it off." if is_off else None
+
+
+def _policy(disk: Disk, path: str) -> str | None:
+    """Why `agents/openai.yaml` beside a skill leaves it out, if it does; a wrong value costs the file."""
+    text = disk.text(os.path.join(os.path.dirname(path), *POLICY))
+    try:
+        fields = read_fields(text or "").values
+    except UnreadableError:
+        return None
+    policy, interface = fields.get("policy"), fields.get("interface")
+    if not isinstance(policy, dict) or not isinstance(interface, dict | None):
+        return None
+    if policy.get("allow_implicit_invocation") is False:
+        return f"`allow_implicit_invocation` in {'/'.join(POLICY)} is false: only the user can call it."
+    products = policy.get("products")
+    if isinstance(products, list) and products and "codex" not in products:
+        return f"`products` in {'/'.join(POLICY)} does not name codex."
+    return None
 
 
 def _lengths(skills: list[_Skill]) -> list[int | None]:

@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from nexus_context.assistants.gemini.lists import gemini_agents, gemini_skills
 from nexus_context.assistants.gemini.settings import home_directory, read_extensions
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.markdown import WHITE_SPACE, trim
@@ -22,6 +23,7 @@ from nexus_context.assistants.reading.model import (
     AssistantSettings,
     IgnoredFile,
     InstructionReader,
+    LaterFile,
     Rule,
     Scope,
     Sent,
@@ -63,6 +65,10 @@ ASSISTANT = Assistant(
         Rule("`contextFileName` of extensions, else their GEMINI.md, before files of the project", PROGRAM),
         Rule("imports `@path` in their place, at most 5 deep", IMPORT_PAGE),
         Rule("imports from outside of the project fail", PROGRAM),
+        Rule(
+            "skills of .gemini and .agents, of the user and the folder: name, description and path", PROGRAM
+        ),
+        Rule("agents of ~/.gemini/agents: name and description", PROGRAM),
         Rule("a nested GEMINI.md follows the first use of its directory", PAGE),
     ),
 )
@@ -119,7 +125,10 @@ def read_gemini(disk: Disk, settings: AssistantSettings) -> Sent:
     ][:-1]
     if sections:
         blocks.append(SentBlock("instructions", "user", tuple(_enclosed("loaded", sections))))
-    return Sent(tuple(blocks), ignored=tuple(ignored), problems=tuple(problems), nested_names=(NAME,))
+    later: list[LaterFile] = []
+    blocks.extend(gemini_agents(disk, settings, later=later, ignored=ignored, problems=problems))
+    blocks.extend(gemini_skills(disk, settings, ignored=ignored, problems=problems))
+    return Sent(tuple(blocks), tuple(later), tuple(ignored), tuple(problems), nested_names=(NAME,))
 
 
 def _enclosed(name: str, parts: list[SentPart]) -> Iterator[SentPart]:

@@ -30,7 +30,7 @@ OWN_MODES = {
     **dict.fromkeys(("build", "plan", "compaction", "title", "summary"), "primary"),
     **dict.fromkeys(("general", "explore"), "subagent"),
 }
-FOLDERS = (("agent", "agent"), ("agent", "agents"), ("command", "command"), ("command", "commands"))
+FOLDERS = (("agent", "agents"), ("agent", "agent"), ("command", "commands"), ("command", "command"))
 UNDESCRIBED = "This subagent should only be called manually by the user."
 
 
@@ -42,7 +42,7 @@ def read_agent_files(
     for directory in directories:
         for key, folder in FOLDERS:
             root = os.path.join(directory, folder)
-            for path in visits.below(disk, root):
+            for path in reversed(list(visits.below(disk, root))):
                 if path.endswith(".md") and disk.is_file(path):
                     text = (disk.text(path) or "").removeprefix("\ufeff")
                     name = os.path.relpath(path, root)[: -len(".md")].replace(os.sep, "/")

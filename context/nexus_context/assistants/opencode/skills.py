@@ -9,18 +9,33 @@ if `permission.skill` denies it, it is not listed.
 import os
 from collections.abc import Iterator
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 from nexus_context.assistants.opencode.agents import permission_of
 from nexus_context.assistants.opencode.front_matter import read_markdown
 from nexus_context.assistants.opencode.settings import config_directories, directories, is_on
 from nexus_context.assistants.opencode.visits import Visits
 from nexus_context.assistants.reading.alphabetical import alphabetical
+from nexus_context.assistants.reading.definitions import Preference, choose
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import IgnoredFile, SentBlock, SentPart, Surroundings
+from nexus_context.assistants.reading.model import IgnoredFile, Scope, SentBlock, SentPart, Surroundings
 from nexus_context.errors import Problem, Severity, Span
 
 SKILL = "SKILL.md"
+
+
+_PREFERENCE = Preference(
+    "opencode", "skill", "Of one name opencode's own directories come first, the nearest before others."
+)
+
+
+class _Skill(NamedTuple):
+    """A skill and its entry."""
+
+    name: str
+    path: str
+    scope: Scope
+    text: str
 
 
 def skill_blocks(
@@ -32,9 +47,9 @@ def skill_blocks(
     problems: list[Problem],
 ) -> Iterator[SentBlock]:
     """The block of skills, if there are any; opencode lists one of its own besides."""
-    entries: dict[str, SentPart] = {}
+    found: list[_Skill] = []
     visits = Visits()
-    for root in dict.fromkeys(_roots(disk, surroundings, values)):
+    for root, scope in dict.fromkeys(_roots(disk, surroundings, values)):
         for path in _skill_files(disk, root, visits):
             fields, _, _ = read_markdown((disk.text(path) or "").removeprefix("\ufeff"))
             name, description = (fields or {}).get("name"), (fields or {}).get("description")
@@ -52,33 +67,44 @@ def skill_blocks(
             if reason is not None:
                 ignored.append(IgnoredFile(path, reason))
                 continue
-            line = (
+            text = (
                 f"  <skill>\n    <name>{name}</name>\n    <description>{description}</description>\n"
                 f"    <location>{escape(path)}</location>\n  </skill>\n"
             )
-            entries[str(name)] = SentPart(line, "skill", path, content=Span(0, len(line)))
-    if entries:
-        names = sorted(entries, key=alphabetical)
-        yield SentBlock("skills", "system", tuple(entries[name] for name in names), complete=False)
+            found.append(_Skill(str(name), path, scope, text))
+    skills = choose(reversed(found), _PREFERENCE, surroundings, ignored=ignored, problems=problems)
+    parts = [
+        SentPart(skill.text, "skill", skill.path, content=Span(0, len(skill.text)))
+        for skill in sorted(skills, key=lambda skill: alphabetical(skill.name))
+    ]
+    if parts:
+        yield SentBlock("skills", "system", tuple(parts), complete=False)
 
 
-def _roots(disk: Disk, surroundings: Surroundings, values: dict[str, Any]) -> Iterator[str]:
-    """The directories with skills, the least important first."""
+def _roots(disk: Disk, surroundings: Surroundings, values: dict[str, Any]) -> Iterator[tuple[str, Scope]]:
+    """The directories with skills, the least important first, and whose they are."""
+    above = directories(disk, surroundings)
     if not is_on(surroundings, "OPENCODE_DISABLE_EXTERNAL_SKILLS"):
         without = is_on(surroundings, "OPENCODE_DISABLE_CLAUDE_CODE", "OPENCODE_DISABLE_CLAUDE_CODE_SKILLS")
-        for directory in (surroundings.user_home, *directories(disk, surroundings)):
+        for directory in (surroundings.user_home, *above):
+            scope: Scope = "project" if directory in above else "user"
             for name in (".agents",) if without else (".claude", ".agents"):
-                yield os.path.join(directory, name, "skills")
-    for directory in config_directories(disk, surroundings):
-        yield from (os.path.join(directory, name) for name in ("skill", "skills"))
+                yield os.path.join(directory, name, "skills"), scope
+    own = config_directories(disk, surroundings)
+    projects = [each for each in own if os.path.dirname(each) in above]
+    others = [each for each in own if each not in projects]
+    for directory in (*others[:1], *reversed(projects), *others[1:]):
+        for name in ("skill", "skills"):
+            yield os.path.join(directory, name), "project" if directory in projects else "user"
     for path in values.get("skills", {}).get("paths", ()):
         home = os.path.join(surroundings.user_home, path[2:]) if path.startswith("~/") else path
-        yield os.path.normpath(os.path.join(surroundings.folder, home))
+        yield os.path.normpath(os.path.join(surroundings.folder, home)), "project"
 
 
 def _skill_files(disk: Disk, root: str, visits: Visits) -> Iterator[str]:
     """The files of skills below a directory; links to directories are followed once."""
-    for path in visits.below(disk, root):
+    is_external = os.path.basename(os.path.dirname(root)) in (".claude", ".agents")
+    for path in reversed(list(visits.below(disk, root, skipped=(".git",) if is_external else (".",)))):
         if os.path.basename(path) == SKILL:
             yield path
         elif disk.is_file(os.path.join(path, SKILL)):

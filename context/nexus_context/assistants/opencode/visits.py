@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from nexus_context.assistants.reading.disk import Disk
 
 MOST_VISITS = 20_000  # directory entries that all patterns look at
+SKIPPED = (".git", "node_modules")
 DEEPEST = 8  # directories that `**` stands for
 
 
@@ -16,8 +17,13 @@ class Visits:
         self.remaining = MOST_VISITS
         self.ended = False
 
-    def below(self, disk: Disk, directory: str, levels: int = DEEPEST) -> Iterator[str]:
-        """Paths of what is no directory, in the order of their names."""
+    def below(
+        self, disk: Disk, directory: str, levels: int = DEEPEST, *, skipped: tuple[str, ...] = SKIPPED
+    ) -> Iterator[str]:
+        """Paths of what is no directory, in the order of their names.
+
+        Directories whose names begin with one of `skipped` are left out.
+        """
         for name, entry in sorted(disk.entries(directory)):
             if self.remaining == 0:
                 self.ended = True
@@ -26,5 +32,5 @@ class Visits:
             path = os.path.join(directory, name)
             if entry in ("file", "link"):
                 yield path
-            elif entry == "directory" and levels > 1 and name not in (".git", "node_modules"):
-                yield from self.below(disk, path, levels - 1)
+            elif entry == "directory" and levels > 1 and not name.startswith(skipped):
+                yield from self.below(disk, path, levels - 1, skipped=skipped)

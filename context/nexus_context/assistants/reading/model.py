@@ -215,11 +215,13 @@ class InstructionReader(msgspec.Struct, frozen=True, kw_only=True):
 class ServerReader(msgspec.Struct, frozen=True):
     """How the MCP servers of an assistant's settings are read, and what it does with them.
 
-    Of several servers of a name, the first that `read` gives counts.
+    Of several servers of a name, the first that `read` gives counts; `why` says which that is where the
+    others count for nothing.
     """
 
     rules: tuple[Rule, ...]
     read: Callable[[Disk, AssistantSettings], Iterator[AssistantServer]]
+    why: str = ""
 
 
 class Profile(msgspec.Struct, frozen=True):
@@ -248,9 +250,14 @@ class Profile(msgspec.Struct, frozen=True):
 
     def shorten(self, path: str) -> str:
         """A path from the folder, from the user's home with `~`, or from a directory above with `..`."""
-        for directory, prefix in ((self.folder, ""), (self.user_home, f"~{os.sep}")):
-            if path.startswith(directory + os.sep):
-                return prefix + path[len(directory) + 1 :]
-        parent = os.path.dirname(path)
-        is_above = self.folder.startswith(parent.rstrip(os.sep) + os.sep)
-        return os.path.relpath(path, self.folder) if is_above else path
+        return short_path(path, self.folder, self.user_home)
+
+
+def short_path(path: str, folder: str, user_home: str) -> str:
+    """A path from the folder, from the user's home with `~`, or from a directory above with `..`."""
+    for directory, prefix in ((folder, ""), (user_home, f"~{os.sep}")):
+        if path.startswith(directory + os.sep):
+            return prefix + path[len(directory) + 1 :]
+    parent = os.path.dirname(path)
+    is_above = folder.startswith(parent.rstrip(os.sep) + os.sep)
+    return os.path.relpath(path, folder) if is_above else path

@@ -3,15 +3,17 @@
 1. Servers are read, never started: their tools, and what those cost, are not known.
 2. Of a server no command, address, variable or header is told.
 3. Of several servers of a name the nearest counts: the folder's before those of directories above and the
-   user's; the others are not listed.
+   user's; the others are not listed, and are a problem where the program was seen to leave them out.
 4. Each assistant's room has its rules, with the program that showed them, or the documentation.
 """
 
 from collections.abc import Mapping
 
 from nexus_context.assistants.programs import PROGRAMS
+from nexus_context.assistants.reading.definitions import Preference, choose
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import AssistantServer, AssistantSettings, Start
+from nexus_context.errors import Problem
 
 STARTS: Mapping[Start, str] = {
     "starts": "starts with the assistant",
@@ -21,12 +23,20 @@ STARTS: Mapping[Start, str] = {
 """What is said of a server, behind its name."""
 
 
-def read_servers(name: str, settings: AssistantSettings, disk: Disk) -> tuple[AssistantServer, ...]:
+def read_servers(
+    name: str, settings: AssistantSettings, disk: Disk, *, problems: list[Problem] | None = None
+) -> tuple[AssistantServer, ...]:
     """The servers of an assistant with these settings, by name; none if it does not start.
 
-    The settings are read beside the instruction files, so that a large one leaves these their share.
+    The settings are read beside the instruction files, so that a large one leaves these their share. Servers
+    that another one of the name replaces are added to `problems`.
     """
-    servers: dict[str, AssistantServer] = {}
-    for server in () if settings.stop else PROGRAMS[name].servers.read(disk, settings):
-        servers.setdefault(server.name, server)
-    return tuple(servers[each] for each in sorted(servers))
+    program = PROGRAMS[name]
+    found = () if settings.stop else program.servers.read(disk, settings)
+    title, why = program.instructions.assistant.title, program.servers.why
+    replaced: list[Problem] = []
+    preference = Preference(title, "MCP server", why)
+    servers = choose(found, preference, settings.where, ignored=[], problems=replaced)
+    if problems is not None and why:
+        problems.extend(replaced)
+    return tuple(sorted(servers, key=lambda each: each.name))

@@ -76,6 +76,8 @@ def read_profile(
     explained = {each.path for each in (*settings.problems, *sent.problems)}
     is_here = is_set_up(name, surroundings, disk)
     unexplained = tuple(each for each in ignored if is_here and each.path not in explained)
+    replaced_servers: list[Problem] = []
+    servers = read_servers(name, settings, disk.anew(), problems=replaced_servers)
     return Profile(
         assistant=assistant,
         folder=surroundings.folder,
@@ -89,6 +91,7 @@ def read_profile(
         problems=(
             *settings.problems,
             *sent.problems,
+            *replaced_servers,
             *_refused_problems(disk),
             *_unread_problems(assistant, blocks, unexplained, surroundings),
         ),
@@ -96,7 +99,7 @@ def read_profile(
         total=sum(part.tokens for block in blocks for part in block.parts),
         exact=counter.exact,
         counter=counter.name,
-        servers=read_servers(name, settings, disk.anew()),
+        servers=servers,
     )
 
 

@@ -121,13 +121,13 @@ def test_a_void_file_says_what_is_not_in_force(tmp_path: Path) -> None:
             ),
         ),
         (
-            {"agent": "reviewer"},
+            {"managedMcpServers": {}},
             snapshot(
                 [
                     (
-                        '"agent"',
+                        '"managedMcpServers"',
                         "assistant.not-modelled",
-                        "`agent` can change what Claude Code sends, and Nexus does not model it.",
+                        "`managedMcpServers` can change what Claude Code sends, and Nexus does not model it.",
                     )
                 ]
             ),

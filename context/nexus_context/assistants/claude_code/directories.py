@@ -1,0 +1,124 @@
+"""Where Claude Code looks for skills, commands, agents and output styles, and what it reads of their files.
+
+1. A kind has a directory in the organization's place, in the user's directory, and in `.claude` of the folder
+   and of each directory above it, up to the repository; without one, up to the home.
+2. A worktree without a directory of a kind has that of the main working tree.
+3. Of files that are the same, by links, the first one counts.
+"""
+
+import os
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from nexus_context.assistants.claude_code.front_matter import NO_FIELDS, read_matter
+from nexus_context.assistants.claude_code.intentions import NO_EFFECT
+from nexus_context.assistants.claude_code.plugins import Plugin
+from nexus_context.assistants.claude_code.settings import config_directory, managed_directory
+from nexus_context.assistants.reading import markdown
+from nexus_context.assistants.reading.disk import Disk
+from nexus_context.assistants.reading.model import Scope, Surroundings
+from nexus_context.assistants.reading.working_tree import GIT, find_working_tree, parents
+from nexus_context.errors import Problem, Severity, Span
+
+_LARGEST = 1 << 20  # bytes of a file
+
+
+class DefinitionDirectory(NamedTuple):
+    """A directory of a kind, and whose it is."""
+
+    path: str
+    scope: Scope
+
+
+class DefinitionFile(NamedTuple):
+    """A file that defines a skill, a command, an agent or a style: its fields and the text behind them.
+
+    `directory` is the one that it was found in or below.
+    """
+
+    path: str
+    scope: Scope
+    directory: str
+    fields: dict[str, Any]
+    body: str
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The path below the directory, in its steps."""
+        return tuple(os.path.relpath(self.path, self.directory).split(os.sep))
+
+
+def definition_directories(disk: Disk, surroundings: Surroundings, kind: str) -> list[DefinitionDirectory]:
+    """The directories of a kind: the organization's, the user's, then the nearest."""
+    folder, home = surroundings.folder, disk.real(surroundings.user_home)
+    repository = find_working_tree(disk, folder)
+    projects: list[DefinitionDirectory] = []
+    for directory in parents(folder):
+        if directory == home:
+            break
+        scope: Scope = "project" if directory == folder else "parent"
+        projects.append(DefinitionDirectory(os.path.join(directory, ".claude", kind), scope))
+        if disk.exists(os.path.join(directory, GIT)):
+            break
+    has_some = any(disk.is_directory(each.path) for each in projects)
+    if repository is not None and repository.main != repository.root and not has_some:
+        projects.append(DefinitionDirectory(os.path.join(repository.main, ".claude", kind), "parent"))
+    return [
+        DefinitionDirectory(os.path.join(managed_directory(), ".claude", kind), "managed"),
+        DefinitionDirectory(os.path.join(config_directory(surroundings), kind), "user"),
+        *projects,
+    ]
+
+
+def markdown_files(
+    disk: Disk, directories: list[DefinitionDirectory], problems: list[Problem]
+) -> Iterator[DefinitionFile]:
+    """The Markdown files in and below directories, by their paths; each file and directory once."""
+    visited: set[str] = set()
+    for directory in directories:
+        for path in sorted(_below(disk, directory.path, visited)):
+            real = disk.real(path)
+            if real not in visited:
+                visited.add(real)
+                yield read_definition(disk, path, directory, problems)
+
+
+def plugin_files(disk: Disk, plugin: Plugin, kind: str, problems: list[Problem]) -> Iterator[DefinitionFile]:
+    """The Markdown files of a kind that a plugin has."""
+    for place in plugin.places(kind):
+        if disk.is_file(place):
+            directory = DefinitionDirectory(os.path.dirname(place), "user")
+            yield read_definition(disk, place, directory, problems)
+        else:
+            yield from markdown_files(disk, [DefinitionDirectory(place, "user")], problems)
+
+
+def read_definition(
+    disk: Disk, path: str, directory: DefinitionDirectory, problems: list[Problem]
+) -> DefinitionFile:
+    """The fields and the text of a file."""
+    matter, body = markdown.split_front_matter(disk.text(path) or "")
+    read = read_matter(matter)
+    if read is None:
+        message = "Claude Code cannot read this front matter: none of its fields counts. Quote values."
+        problems.append(not_heeded(path, message))
+    fields = (NO_FIELDS if read is None else read).values
+    return DefinitionFile(path, directory.scope, directory.path, fields=fields, body=body)
+
+
+def not_heeded(path: str, message: str) -> Problem:
+    """A problem of a file's front matter."""
+    return Problem(path, Span(0, 3), NO_EFFECT, Severity.WARNING, message=message)
+
+
+def _below(disk: Disk, directory: str, visited: set[str]) -> Iterator[str]:
+    real = disk.real(directory)
+    if real in visited:
+        return
+    visited.add(real)
+    for name, kind in disk.entries(directory):
+        path = os.path.join(directory, name)
+        if kind != "file" and disk.is_directory(path):
+            yield from _below(disk, path, visited)
+        elif name.endswith(".md") and disk.is_file(path) and len(disk.data(path) or b"") <= _LARGEST:
+            yield path

@@ -1,0 +1,220 @@
+"""Skills and agents of Gemini CLI: what the system prompt has of each.
+
+`SkillManager`, `AgentRegistry` and `agentLoader` of its bundle (0.61.0):
+
+1. A skill is a SKILL.md in `skills` of an extension, of the user's `.gemini` and `.agents`, and of those of
+   the folder, or in a directory there; it needs a name and a description. Of one name the last of these
+   counts, in the place of the first. `skills.disabled` and `skills.enabled` of the settings leave them out.
+2. An agent is a Markdown file in `agents` of the user's `.gemini` or of an extension, whose fields are all
+   known; those of the folder are asked for first. `agents.overrides` and `experimental.enableAgents` turn
+   them off.
+3. Of two skills in one directory that of the later name comes first; of two agents the first one counts.
+"""
+
+import functools
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from nexus_context.assistants.gemini.settings import home_directory, read_extensions
+from nexus_context.assistants.reading import markdown
+from nexus_context.assistants.reading.definitions import Preference, choose
+from nexus_context.assistants.reading.disk import Disk
+from nexus_context.assistants.reading.model import (
+    AssistantSettings,
+    IgnoredFile,
+    LaterFile,
+    Scope,
+    SentBlock,
+    SentPart,
+)
+from nexus_context.assistants.reading.settings import texts_of
+from nexus_context.assistants.reading.yaml_fields import UnreadableError, read_fields
+from nexus_context.config.check import schema_text
+from nexus_context.errors import Problem, Severity, Span
+
+SKILL = "SKILL.md"
+AGENT_FIELDS = str(Path(__file__).with_name("agent_fields.json"))
+_TOOL_PREFIXES = ("mcp_", "discovered_tool_")
+_MATTER = re.compile(r"\A---\r?\n(.*?)\r?\n---(?:\r?\n|\Z)", re.DOTALL)
+_FIELD = re.compile(r"^\s*(name|description):\s*(.*)$")
+_UNSAFE = re.compile(r'[:\\/<>*?"|]')
+_AGENT_NAME = re.compile(r"[a-z0-9_-]+")
+_PREFERENCE = Preference(
+    "Gemini CLI",
+    "skill",
+    "Of one name that of the folder counts, then the user's, and `.agents` before `.gemini`.",
+)
+_AGENTS = Preference("Gemini CLI", "agent", "Of one name the first file counts.")
+
+
+class _Definition(NamedTuple):
+    """A skill or an agent."""
+
+    name: str
+    description: str
+    path: str
+    scope: Scope
+
+
+def gemini_skills(
+    disk: Disk, settings: AssistantSettings, *, ignored: list[IgnoredFile], problems: list[Problem]
+) -> Iterator[SentBlock]:
+    """The block of skills, if there are any; Gemini CLI lists its own besides."""
+    if settings.value("skills", "enabled") is False:
+        return
+    found = list(_skills(disk, settings, problems))
+    disabled = {name.lower() for value in settings.each("skills", "disabled") for name in texts_of(value)}
+    winners = choose(reversed(found), _PREFERENCE, settings.where, ignored=ignored, problems=problems)
+    chosen = {each.name: each for each in winners}
+    parts = []
+    for name in dict.fromkeys(each.name for each in found):
+        skill = chosen[name]
+        if name.lower() in disabled:
+            ignored.append(IgnoredFile(skill.path, "`skills.disabled` of the settings turns it off."))
+            continue
+        text = (
+            f"  <skill>\n    <name>{name}</name>\n    <description>{skill.description}</description>\n"
+            f"    <location>{skill.path}</location>\n  </skill>\n"
+        )
+        parts.append(SentPart(text, "skill", skill.path, content=Span(0, len(text) - 1)))
+    if parts:
+        yield SentBlock("skills", "system", tuple(parts), complete=False)
+
+
+def gemini_agents(
+    disk: Disk,
+    settings: AssistantSettings,
+    *,
+    later: list[LaterFile],
+    ignored: list[IgnoredFile],
+    problems: list[Problem],
+) -> Iterator[SentBlock]:
+    """The block of agents, if there are any; Gemini CLI lists its own besides."""
+    if settings.value("experimental", "enableAgents") is False:
+        return
+    folder = os.path.join(settings.where.folder, ".gemini", "agents")
+    when = "once the user has approved it"
+    later.extend(LaterFile(path, "agent", when) for path in _agent_files(disk, folder))
+    home = os.path.join(home_directory(settings.where), ".gemini", "agents")
+    extensions = (os.path.dirname(each.path) for each in read_extensions(disk, settings.where))
+    directories = [home, *(os.path.join(each, "agents") for each in extensions)]
+    found = [
+        agent
+        for directory in directories
+        for path in _agent_files(disk, directory)
+        for agent in _agent(disk, path, problems)
+    ]
+    chosen = choose(found, _AGENTS, settings.where, ignored=ignored, problems=problems)
+    parts = []
+    for agent in chosen:
+        if any(each.get("enabled") is False for each in settings.each("agents", "overrides", agent.name)):
+            ignored.append(IgnoredFile(agent.path, "`agents.overrides` of the settings turns it off."))
+            continue
+        text = f"- {agent.name} -> {agent.description}"
+        parts.append(SentPart(f"{text}\n", "agent", agent.path, content=Span(0, len(text))))
+    if parts:
+        yield SentBlock("agents", "system", tuple(parts), complete=False)
+
+
+def _skills(disk: Disk, settings: AssistantSettings, problems: list[Problem]) -> Iterator[_Definition]:
+    """The skills, the least important first."""
+    home, folder = home_directory(settings.where), settings.where.folder
+    roots: list[tuple[str, Scope]] = [
+        (os.path.dirname(each.path), "user") for each in read_extensions(disk, settings.where)
+    ]
+    bases: list[tuple[str, Scope]] = [(home, "user")]
+    if folder != home:
+        bases.append((folder, "project"))
+    for base, scope in bases:
+        roots.extend([(os.path.join(base, ".gemini"), scope), (os.path.join(base, ".agents"), scope)])
+    for root, scope in roots:
+        directory = os.path.join(root, "skills")
+        names = sorted((name for name, _ in disk.entries(directory) if name[0] != "."), reverse=True)
+        for path in (os.path.join(directory, name, SKILL) for name in ("", *names) if name != "node_modules"):
+            texts = _texts(disk, path)
+            if texts is not None and len(texts) == len(("name", "description")):
+                yield _Definition(_UNSAFE.sub("-", texts["name"]), texts["description"], path, scope)
+            elif disk.is_file(path):
+                message = "Gemini CLI does not list this skill: it needs a `name` and a `description`."
+                problems.append(_void(path, message))
+
+
+def _texts(disk: Disk, path: str) -> dict[str, str] | None:
+    """The name and the description of a skill: as YAML, else line by line; None without front matter."""
+    match = _MATTER.match(disk.text(path) or "") if disk.is_file(path) else None
+    if match is None:
+        return None
+    try:
+        fields = read_fields(f"{match[1]}\n").values
+    except UnreadableError:
+        fields = {}
+    texts = {key: fields.get(key) for key in ("name", "description")}
+    if all(isinstance(each, str) for each in texts.values()):
+        return {key: str(value) for key, value in texts.items()}
+    return dict(_plain_fields(match[1].splitlines()))
+
+
+def _plain_fields(lines: list[str]) -> Iterator[tuple[str, str]]:
+    """The fields of text that is no YAML; indented lines go on with a description."""
+    index = 0
+    while index < len(lines):
+        match = _FIELD.match(lines[index])
+        index += 1
+        if match is None:
+            continue
+        texts = [match[2].strip()]
+        while match[1] == "description" and index < len(lines) and re.match(r"[ \t]+\S", lines[index]):
+            texts.append(lines[index].strip())
+            index += 1
+        yield match[1], " ".join(filter(None, texts))
+
+
+def _agent_files(disk: Disk, directory: str) -> Iterable[str]:
+    names = sorted(name for name, kind in disk.entries(directory) if kind == "file")
+    return [os.path.join(directory, name) for name in names if name.endswith(".md") and name[0] != "_"]
+
+
+def _agent(disk: Disk, path: str, problems: list[Problem]) -> Iterator[_Definition]:
+    """The agent of a file, if its fields are known and of the right kind."""
+    matter, _ = markdown.split_front_matter(disk.text(path) or "")
+    try:
+        fields: dict[str, Any] = {} if matter is None else read_fields(matter).values
+    except UnreadableError:
+        fields = {}
+    name, description = fields.get("name"), fields.get("description")
+    if fields.get("kind") == "remote" or "agent_card_url" in fields:
+        return  # the program asks its address, which is not known
+    turns = [fields[key] for key in ("max_turns", "timeout_mins") if key in fields]
+    are_numbers = all(type(each) is int and each > 0 for each in turns)
+    is_named = isinstance(name, str) and _AGENT_NAME.fullmatch(name) and isinstance(description, str)
+    tools = texts_of(fields.get("tools"))
+    unknown = [key for key in fields if key not in _agent_fields()["fields"]]
+    unknown += [
+        each for each in tools if not each.startswith(_TOOL_PREFIXES) and each not in _agent_fields()["tools"]
+    ]
+    if name in _agent_fields()["own_agents"]:
+        problems.append(
+            _void(path, f"Gemini CLI has an agent `{name}` of its own, and does not use this one.")
+        )
+    elif is_named and description and are_numbers and not unknown:
+        yield _Definition(str(name), str(description), path, "user")
+    else:
+        reason = "it needs a `name` (a-z, 0-9, - and _), a `description`, and turns and minutes above 0."
+        if unknown:
+            reason = f"it knows no {', '.join(f'`{each}`' for each in unknown)}."
+        problems.append(_void(path, f"Gemini CLI leaves this agent out: {reason}"))
+
+
+@functools.cache
+def _agent_fields() -> dict[str, list[str]]:
+    fields: dict[str, list[str]] = msgspec.json.decode(schema_text(AGENT_FIELDS))
+    return fields
+
+
+def _void(path: str, message: str) -> Problem:
+    return Problem(path, Span(0, 0), "assistant.void", Severity.ERROR, message=message)

@@ -1,0 +1,68 @@
+"""Definitions of a name, of skills, agents or servers: the one that counts, and why the others do not.
+
+1. The caller gives them in the order in which the program prefers them: the first of each name counts.
+2. The others are not read, for a reason that names the winner and the program's preference. They are a
+   problem of the project's own files: a hint if the user's own wins, which is so only here.
+"""
+
+import os
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol, TypeVar
+
+from nexus_context.assistants.reading.model import IgnoredFile, Scope, Surroundings, short_path
+from nexus_context.errors import Problem, Severity, Span
+
+
+class Definition(Protocol):
+    """What defines a name in a file."""
+
+    @property
+    def name(self) -> str:
+        """The name."""
+        ...
+
+    @property
+    def path(self) -> str:
+        """The file."""
+        ...
+
+    @property
+    def scope(self) -> Scope:
+        """Whose the file is."""
+        ...
+
+
+class Preference(NamedTuple):
+    """Which of several definitions a program prefers: `title` of the program, `what` they are, and why."""
+
+    title: str
+    what: str
+    why: str
+
+
+AnyDefinition = TypeVar("AnyDefinition", bound=Definition)
+
+
+def choose(
+    definitions: Iterable[AnyDefinition],
+    preference: Preference,
+    where: Surroundings,
+    *,
+    ignored: list[IgnoredFile],
+    problems: list[Problem],
+) -> list[AnyDefinition]:
+    """The first definition of each name, in order; the others are added to `ignored` and `problems`."""
+    winners: dict[str, AnyDefinition] = {}
+    for each in definitions:
+        winner = winners.setdefault(each.name, each)
+        if winner.path == each.path:
+            continue
+        title, what, why = preference
+        place = short_path(winner.path, where.folder, where.user_home)
+        reason = f"{title} uses the {what} `{each.name}` of {place} instead. {why}"
+        ignored.append(IgnoredFile(each.path, reason))
+        if each.scope != "user" and os.path.isabs(each.path):
+            severity = Severity.INFORMATION if winner.scope == "user" else Severity.WARNING
+            message = f"{reason} Rename one."
+            problems.append(Problem(each.path, Span(0, 0), "assistant.shadowed", severity, message=message))
+    return list(winners.values())
