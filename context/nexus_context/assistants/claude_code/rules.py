@@ -18,7 +18,12 @@ from nexus_context.assistants.claude_code.agents import claude_agents, read_outp
 from nexus_context.assistants.claude_code.front_matter import fields_of, matches_nothing, path_patterns
 from nexus_context.assistants.claude_code.intentions import DEEPEST, WrittenImport, check_import, check_text
 from nexus_context.assistants.claude_code.name_checks import check_names
-from nexus_context.assistants.claude_code.settings import config_directory, is_set, managed_directory
+from nexus_context.assistants.claude_code.settings import (
+    config_directory,
+    is_set,
+    managed_directory,
+    read_state,
+)
 from nexus_context.assistants.claude_code.skills import claude_skills
 from nexus_context.assistants.reading import markdown
 from nexus_context.assistants.reading.disk import Disk
@@ -36,7 +41,7 @@ from nexus_context.assistants.reading.model import (
     Surroundings,
 )
 from nexus_context.assistants.reading.path_globs import PathGlob
-from nexus_context.assistants.reading.settings import read_json, texts_of
+from nexus_context.assistants.reading.settings import texts_of
 from nexus_context.assistants.reading.working_tree import find_working_tree, is_within, parents
 from nexus_context.errors import Problem, Severity, Span
 
@@ -111,6 +116,13 @@ ASSISTANT = Assistant(
         Rule("imports from outside of the folder only after the user's approval", MEMORY_PAGE),
         Rule("comments that are blocks of their own, and front matter, are not sent", PROGRAM),
         Rule("a file of more than 4 MiB is not sent", PROGRAM),
+        Rule(
+            "skills, commands and agents of .claude, of the user and of plugins that are on, by line", PROGRAM
+        ),
+        Rule(
+            "1 % of the model's window for the list of skills: what does not fit has its name only", PROGRAM
+        ),
+        Rule("the text of the output style, and the prompt of the agent that the settings name", PROGRAM),
         Rule("`claudeMdExcludes` leaves out files of the user, the project and rules", MEMORY_PAGE),
     ),
 )
@@ -143,7 +155,7 @@ class _Walk:
         self.problems: list[Problem] = []
         self.settings = settings
         self.excludes = _excludes(disk, settings)
-        self.approved = _is_approved(disk, surroundings, self.config)
+        self.approved = _is_approved(disk, surroundings)
 
     def is_excluded(self, path: str, kind: str) -> bool:
         """Whether `claudeMdExcludes` leaves out a file."""
@@ -441,11 +453,9 @@ def _excludes(disk: Disk, settings: AssistantSettings) -> list[PathGlob]:
     return [PathGlob(pattern) for pattern in patterns if pattern]
 
 
-def _is_approved(disk: Disk, surroundings: Surroundings, config: str) -> bool:
+def _is_approved(disk: Disk, surroundings: Surroundings) -> bool:
     """Whether the user approved imports from outside of the folder."""
-    beside = "CLAUDE_CONFIG_DIR" in surroundings.environ
-    state = os.path.join(config if beside else surroundings.user_home, ".claude.json")
-    projects = read_json(disk, state).get("projects")
+    projects = read_state(disk, surroundings)[1].get("projects")
     repository = find_working_tree(disk, surroundings.folder)
     keys = [surroundings.folder] if repository is None else [repository.main, surroundings.folder]
     entries = [projects.get(key) for key in keys] if isinstance(projects, dict) else []

@@ -6,8 +6,8 @@
    commands follow together, then what plugins have.
 2. A line has the name and the description; without one the first line of the text stands for it, and a
    `name` that is another one follows in parentheses. `disable-model-invocation` and `skillOverrides` leave it
-   out, or its description; a skill with `paths` follows the first read of a file that matches. Without the
-   tool `Skill` there is no list.
+   out, or its description; a skill with `paths` follows the first read of a file that matches, and one of a
+   directory below the folder the first read there. Without the tool `Skill` there is no list.
 3. All lines, with those of Claude Code's own skills, have `skillListingBudgetFraction` (1 %) of the model's
    window, in columns: four for a token of earlier models, three for one of the others. Where they need more,
    each description in turn is sent if it still fits, the ones that were used most first; else the name alone.
@@ -48,6 +48,7 @@ from nexus_context.assistants.reading.model import (
     SentBlock,
     SentPart,
 )
+from nexus_context.assistants.reading.working_tree import directories_below
 from nexus_context.config.check import schema_text
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.tokens.models import candidates
@@ -121,6 +122,7 @@ def claude_skills(
     denied = (rule for value in settings.each("permissions", "deny") for rule in value)
     if "Skill" in denied:
         return
+    later.extend(_nested_skills(disk, settings.where.folder))
     plugins = list(enabled_plugins(disk, settings))
     found = [
         *_skills(disk, settings, problems),
@@ -188,6 +190,18 @@ def _skills(disk: Disk, settings: AssistantSettings, problems: list[Problem]) ->
             if disk.is_file(path) and real not in visited and name not in _RESERVED and ":" not in name:
                 visited.add(real)
                 yield _Skill(name, "skill", read_definition(disk, path, directory, problems))
+
+
+def _nested_skills(disk: Disk, folder: str) -> Iterator[LaterFile]:
+    """The skills of directories below the folder."""
+    for directory in directories_below(disk, folder)[0][1:]:
+        if any(name == ".claude" for name, _ in disk.entries(directory)):
+            skills = os.path.join(directory, ".claude", "skills")
+            for name, _ in disk.entries(skills):
+                path = os.path.join(skills, name, SKILL)
+                if disk.is_file(path):
+                    when = "after a file in or below its directory is read, by name and description"
+                    yield LaterFile(path, "nested", when)
 
 
 def _commands(disk: Disk, settings: AssistantSettings, problems: list[Problem]) -> list[_Skill]:

@@ -67,6 +67,7 @@ ASSISTANT = Assistant(
         Rule("`@path` and front matter are sent as they stand", PROGRAM),
         Rule("`developer_instructions` of its settings, before these files", PROGRAM),
         Rule("the list of skills has 2 % of the model's window: longer descriptions are cut", PROGRAM),
+        Rule("`agents/openai.yaml` of a skill may leave it out of the list", PROGRAM),
         Rule("`agents/**/*.toml` beside its settings: their names and descriptions", PROGRAM),
     ),
 )
