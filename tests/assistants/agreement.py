@@ -30,13 +30,14 @@ LONGEST_ENTRY = 400
 class Record(NamedTuple):
     """What a program sent in a case, with `{root}` for the root: JSON values.
 
-    `unexplained` are lines that hold a text of the folder, and that nothing of the others has.
+    `unexplained` are lines that hold a text of the folder, and that nothing of the others has; None if they
+    were not looked for.
     """
 
     place: str | None
     instructions: str | None
     entries: list[str]
-    unexplained: list[str]
+    unexplained: list[str] | None
 
 
 def write_folder(program: str, case: Case, root: Path) -> None:

@@ -35,8 +35,9 @@ CODEX_ROLE = re.compile(r"^[^\n]+: \{\n.*?\n\}$", re.MULTILINE | re.DOTALL)
 SKILL_ELEMENT = re.compile(r"^  <skill>\n.*?^  </skill>$", re.MULTILINE | re.DOTALL)
 GEMINI_AGENTS = "\nThe following sub-agents are available:\n\n"
 GEMINI_AGENTS_END = "\n\nRemember that the closest relevant sub-agent"
-TREE = ("\u2502", "\u251c", "\u2514")
-"""How the lines begin that Gemini CLI sends of the names in the folder."""
+NAMES_OF_FILES = ("\u2502", "\u251c", "\u2514", "?? ")
+"""How the lines begin that have the names in the folder: of Gemini CLI, and of git."""
+SWITCHES = ("true", "false", "null")
 SHORTEST = 4  # characters of a text of a file that is looked for
 VALUE = re.compile(r"[\w\"-]+ ?[:=] ?(.+)")
 
@@ -195,7 +196,7 @@ def unexplained_lines(
         for text in _texts_in({**body, "metadata": None, "client_metadata": None})
         for line in text.split("\n")
         if _without_path(line) not in explained
-        and not line.lstrip().startswith(TREE)
+        and not line.lstrip().startswith(NAMES_OF_FILES)
         and pattern.search(line)
     ]
 
@@ -209,7 +210,7 @@ def _values_of(line: str) -> Iterator[str]:
     """A line of a file, and the value that it gives a field."""
     match = VALUE.fullmatch(line)
     for text in (line, match[1].strip("\"'") if match else ""):
-        if len(text) >= SHORTEST:
+        if len(text) >= SHORTEST and text not in SWITCHES:
             yield text
 
 

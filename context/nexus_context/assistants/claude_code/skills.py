@@ -96,11 +96,6 @@ class _Line(NamedTuple):
     whole: str
     bare: str
 
-    @property
-    def is_bare(self) -> bool:
-        """Whether there is no description to send."""
-        return self.whole == self.bare
-
 
 class _Size(NamedTuple):
     """The columns of a line, whole and with the name alone, and how much the skill was used."""
@@ -134,50 +129,62 @@ def claude_skills(
     overrides = {name: each for value in settings.each("skillOverrides") for name, each in value.items()}
     longest = settings.value("skillListingMaxDescChars")
     longest = longest if isinstance(longest, int) and longest > 0 else LONGEST_DESCRIPTION
-    shown = {*(skill.name for skill in found), *_own()["skills"], *_own()["late_skills"], *_own()["commands"]}
     lines = []
-    for skill in found:
-        fields = skill.file.fields
-        override = "on" if skill.plugin else overrides.get(skill.name, "on")
-        if override in _OFF or is_true(fields.get("disable-model-invocation")):
-            continue
-        if skill.plugin and not any(text_of(fields.get(key)) for key in ("description", "when_to_use")):
-            ignored.append(IgnoredFile(skill.path, "Of a plugin only skills with a description are listed."))
-            continue
-        globs = path_patterns(fields.get("paths")) if skill.kind == "skill" and not skill.plugin else ()
-        if globs:
-            when = f"after a file that matches {', '.join(globs)} is read"
-            later.append(LaterFile(skill.path, "skill", when))
-            continue
+    listed = _listed(found, overrides, later=later, ignored=ignored)
+    for skill, label, is_bare in _labelled(listed, {skill.name for skill in found}, overrides):
         problems.extend(_field_problems(skill))
-        title = _title(fields.get("name")) if skill.kind == "skill" else None
-        title = title and f"{skill.plugin}{title}"
-        label = skill.name if title is None or title in shown else f"{skill.name} ({title})"
-        shown.add(title or skill.name)
-        description = "" if override == "name-only" else _description(skill, problems, longest)
-        bare, labelled = f"- {skill.name}", f"- {label}"
-        lines.append(
-            _Line(
-                skill,
-                f"{labelled}: {description}" if description else bare,
-                labelled if description else bare,
-            )
-        )
+        description = "" if is_bare else f": {_description(skill, problems, longest)}"
+        lines.append(_Line(skill, f"- {label}{description}", f"- {label}"))
     budget = _budget(settings)
     uses = _uses(read_state(disk, settings.where)[1])
     sizes = [_Size(_columns(line.whole), _columns(line.bare), uses.get(line.skill.name, 0)) for line in lines]
     own = _own_sizes(settings, {each.name for each in found}, overrides, longest=longest)
-    fitting = _fitting([*sizes, *own], budget)[: len(lines)]
-    texts = [line.whole if fits else line.bare for line, fits in zip(lines, fitting, strict=True)]
-    cut = [line for line, fits in zip(lines, fitting, strict=True) if not fits and not line.is_bare]
+    fitting = _fitting([*sizes, *own], budget)
+    cut = [line for line, fits in zip(lines, fitting, strict=False) if not fits and line.whole != line.bare]
     if cut:
         problems.append(_cut_problem(cut, budget))
     parts = (
         SentPart(f"{text}\n", "skill", line.skill.path, content=Span(0, len(text)))
-        for line, text in zip(lines, texts, strict=True)
+        for line, fits in zip(lines, fitting, strict=False)
+        for text in (line.whole if fits else line.bare,)
     )
     if lines:
         yield SentBlock("skills", "system", tuple(parts), complete=False)
+
+
+def _listed(
+    found: list[_Skill], overrides: dict[str, str], *, later: list[LaterFile], ignored: list[IgnoredFile]
+) -> Iterator[_Skill]:
+    """The skills that have a line from the start."""
+    for skill in found:
+        fields = skill.file.fields
+        globs = path_patterns(fields.get("paths")) if skill.kind == "skill" and not skill.plugin else ()
+        override = None if skill.plugin else overrides.get(skill.name)
+        if override == "off":
+            continue
+        if override == "user-invocable-only" or is_true(fields.get("disable-model-invocation")):
+            later.append(LaterFile(skill.path, "skill", "when the user calls it"))
+        elif skill.plugin and not any(text_of(fields.get(key)) for key in ("description", "when_to_use")):
+            ignored.append(IgnoredFile(skill.path, "Of a plugin only skills with a description are listed."))
+        elif globs:
+            when = f"after a file that matches {', '.join(globs)} is read"
+            later.append(LaterFile(skill.path, "skill", when))
+        else:
+            yield skill
+
+
+def _labelled(
+    listed: Iterator[_Skill], names: set[str], overrides: dict[str, str]
+) -> Iterator[tuple[_Skill, str, bool]]:
+    """The skills with what their lines call them, and whether they have that alone."""
+    shown = {*names, *_own()["skills"], *_own()["late_skills"], *_own()["commands"]}
+    for skill in listed:
+        title = _title(skill.file.fields.get("name")) if skill.kind == "skill" else None
+        title = title and f"{skill.plugin}{title}"
+        is_bare = not skill.plugin and overrides.get(skill.name) == "name-only"
+        has_title = title is not None and title not in shown and not is_bare
+        shown.add(title or skill.name)
+        yield skill, f"{skill.name} ({title})" if has_title else skill.name, is_bare
 
 
 def _skills(disk: Disk, settings: AssistantSettings, problems: list[Problem]) -> Iterator[_Skill]:

@@ -28,6 +28,7 @@ from nexus_context.assistants.reading.model import (
     Cut,
     IgnoredFile,
     InstructionReader,
+    LaterFile,
     Rule,
     Scope,
     Sent,
@@ -78,6 +79,7 @@ def read_codex(disk: Disk, settings: AssistantSettings) -> Sent:
     surroundings = settings.where
     home = codex_home(surroundings)
     ignored: list[IgnoredFile] = []
+    later: list[LaterFile] = []
     problems: list[Problem] = []
     user = _user_part(disk, home, ignored)
     root = project_root(disk, settings)
@@ -94,9 +96,9 @@ def read_codex(disk: Disk, settings: AssistantSettings) -> Sent:
     blocks = list(_developer_instructions(settings))
     if user is not None or parts:
         blocks.append(_instructions(user, parts, surroundings.folder))
-    blocks.extend(codex_skills(disk, settings, home, directories, ignored=ignored, problems=problems))
+    blocks.extend(codex_skills(disk, settings, home, directories, later=later, problems=problems))
     blocks.extend(codex_agents(disk, settings, ignored=ignored, problems=problems))
-    return Sent(tuple(blocks), ignored=tuple(ignored), problems=tuple(problems))
+    return Sent(tuple(blocks), tuple(later), tuple(ignored), tuple(problems))
 
 
 def _developer_instructions(settings: AssistantSettings) -> Iterator[SentBlock]:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from nexus_context.assistants.codex.front_matter import skill_texts
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import AssistantSettings, IgnoredFile, SentBlock, SentPart
+from nexus_context.assistants.reading.model import AssistantSettings, LaterFile, SentBlock, SentPart
 from nexus_context.assistants.reading.yaml_fields import UnreadableError, read_fields
 from nexus_context.errors import Problem, Severity, Span
 
@@ -55,7 +55,7 @@ def codex_skills(
     home: str,
     directories: list[str],
     *,
-    ignored: list[IgnoredFile],
+    later: list[LaterFile],
     problems: list[Problem],
 ) -> Iterator[SentBlock]:
     """The block of skills, if there are any. `directories` lead from the project's root to the folder."""
@@ -78,11 +78,11 @@ def codex_skills(
     found.sort(key=lambda each: each[:3])
     skills = []
     for *_, skill in found:
-        reason = _is_off(disk, settings, skill) or _policy(disk, skill.path)
-        if reason is None:
-            skills.append(skill)
-        else:
-            ignored.append(IgnoredFile(skill.path, reason))
+        if not _is_off(disk, settings, skill):
+            if _is_for_users(disk, skill.path):
+                later.append(LaterFile(skill.path, "skill", "when the user calls it (`agents/openai.yaml`)"))
+            else:
+                skills.append(skill)
     has_own = settings.value("skills", "bundled", "enabled") is not False
     own = [_Skill(name, "x" * size, "", f"{name}/{SKILL}") for name, size in OWN] if has_own else []
     lengths = _lengths([*own, *skills])[len(own) :]
@@ -139,8 +139,8 @@ def _skills(
             )
 
 
-def _is_off(disk: Disk, settings: AssistantSettings, skill: _Skill) -> str | None:
-    """Why the user's settings leave a skill out, if they do; the last entry that names it counts."""
+def _is_off(disk: Disk, settings: AssistantSettings, skill: _Skill) -> bool:
+    """Whether the user's settings leave a skill out; the last entry that names it counts."""
     is_off = False
     for file in settings.files:
         table = file.values.get("skills")
@@ -149,25 +149,22 @@ def _is_off(disk: Disk, settings: AssistantSettings, skill: _Skill) -> str | Non
             path, name = entry.get("path"), entry.get("name")
             if name == skill.name or (isinstance(path, str) and disk.real(path) == disk.real(skill.path)):
                 is_off = entry.get("enabled") is False
-    return "`skills.config` of the user's settings turns it off." if is_off else None
+    return is_off
 
 
-def _policy(disk: Disk, path: str) -> str | None:
-    """Why `agents/openai.yaml` beside a skill leaves it out, if it does; a wrong value costs the file."""
+def _is_for_users(disk: Disk, path: str) -> bool:
+    """Whether `agents/openai.yaml` beside a skill leaves it out of the list; a wrong value costs the file."""
     text = disk.text(os.path.join(os.path.dirname(path), *POLICY))
     try:
         fields = read_fields(text or "").values
     except UnreadableError:
-        return None
+        return False
     policy, interface = fields.get("policy"), fields.get("interface")
     if not isinstance(policy, dict) or not isinstance(interface, dict | None):
-        return None
-    if policy.get("allow_implicit_invocation") is False:
-        return f"`allow_implicit_invocation` in {'/'.join(POLICY)} is false: only the user can call it."
+        return False
     products = policy.get("products")
-    if isinstance(products, list) and products and "codex" not in products:
-        return f"`products` in {'/'.join(POLICY)} does not name codex."
-    return None
+    is_for_others = isinstance(products, list) and bool(products) and "codex" not in products
+    return policy.get("allow_implicit_invocation") is False or is_for_others
 
 
 def _lengths(skills: list[_Skill]) -> list[int | None]:

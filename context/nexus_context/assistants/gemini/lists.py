@@ -75,7 +75,6 @@ def gemini_skills(
     for name in dict.fromkeys(each.name for each in found):
         skill = chosen[name]
         if name.lower() in disabled:
-            ignored.append(IgnoredFile(skill.path, "`skills.disabled` of the settings turns it off."))
             continue
         text = (
             f"  <skill>\n    <name>{name}</name>\n    <description>{skill.description}</description>\n"
@@ -113,7 +112,6 @@ def gemini_agents(
     parts = []
     for agent in chosen:
         if any(each.get("enabled") is False for each in settings.each("agents", "overrides", agent.name)):
-            ignored.append(IgnoredFile(agent.path, "`agents.overrides` of the settings turns it off."))
             continue
         text = f"- {agent.name} -> {agent.description}"
         parts.append(SentPart(f"{text}\n", "agent", agent.path, content=Span(0, len(text))))

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from nexus_context.assistants.reading.model import Surroundings
-from nexus_context.assistants.views.profile import Profile, read_profile
+from nexus_context.assistants.reading.model import Profile, Surroundings
+from nexus_context.assistants.views.profile import read_profile
 from support.fixture import write_fixture
 
 SKILL = "---\nname: x\ndescription: {0}\n---\nText.\n"
