@@ -10,10 +10,10 @@
 
 import os
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from nexus_context.assistants.codex.settings import SCHEMA
-from nexus_context.assistants.reading.definitions import Preference, choose
+from nexus_context.assistants.reading.definitions import ListEntry, Preference, choose
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.findings import settings_problem
 from nexus_context.assistants.reading.model import (
@@ -39,19 +39,6 @@ _PREFERENCE = Preference(
 _NEEDED = ("name", "description", "developer_instructions")
 
 
-class _Role(NamedTuple):
-    """A role, and what its settings say that a call cannot change."""
-
-    name: str
-    description: str
-    path: str
-    scope: Scope
-
-    @property
-    def text(self) -> str:
-        return f"{self.name}: {{\n{self.description}\n}}"
-
-
 def codex_agents(
     disk: Disk, settings: AssistantSettings, *, ignored: list[IgnoredFile], problems: list[Problem]
 ) -> Iterator[SentBlock]:
@@ -68,7 +55,7 @@ def codex_agents(
         yield SentBlock("agents", "system", tuple(parts), complete=False)
 
 
-def _roles(disk: Disk, file: AssistantSettingsFile, problems: list[Problem]) -> Iterator[_Role]:
+def _roles(disk: Disk, file: AssistantSettingsFile, problems: list[Problem]) -> Iterator[ListEntry]:
     """The roles of a file of settings and of the directory beside it."""
     tables = file.values.get("agents")
     directory = os.path.dirname(file.path)
@@ -90,13 +77,14 @@ def _roles(disk: Disk, file: AssistantSettingsFile, problems: list[Problem]) -> 
             problems.append(settings_problem(document, "void", place, message))
 
 
-def _role(values: dict[str, Any], path: str, scope: Scope) -> _Role:
+def _role(values: dict[str, Any], path: str, scope: Scope) -> ListEntry:
     description = values["description"].strip()
     fixed = [f"{words} is set to `{values[key]}`" for key, words in _FIXED.items() if key in values]
     if fixed:
         ending = ". These settings cannot be changed." if len(fixed) > 1 else " and cannot be changed."
         description += f"\n- This role's {' and its '.join(fixed)}{ending}"
-    return _Role(str(values["name"]).strip(), description, path, scope)
+    name = str(values["name"]).strip()
+    return ListEntry(name, path, scope, f"{name}: {{\n{description}\n}}")
 
 
 def _role_files(disk: Disk, directory: str, deepest: int) -> Iterator[str]:

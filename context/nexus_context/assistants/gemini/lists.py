@@ -16,13 +16,13 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from nexus_context.assistants.gemini.settings import home_directory, read_extensions
 from nexus_context.assistants.reading import markdown
-from nexus_context.assistants.reading.definitions import Preference, choose
+from nexus_context.assistants.reading.definitions import ListEntry, Preference, choose
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import (
     AssistantSettings,
@@ -52,15 +52,6 @@ _PREFERENCE = Preference(
 _AGENTS = Preference("Gemini CLI", "agent", "Of one name the first file counts.")
 
 
-class _Definition(NamedTuple):
-    """A skill or an agent."""
-
-    name: str
-    description: str
-    path: str
-    scope: Scope
-
-
 def gemini_skills(
     disk: Disk, settings: AssistantSettings, *, ignored: list[IgnoredFile], problems: list[Problem]
 ) -> Iterator[SentBlock]:
@@ -76,11 +67,7 @@ def gemini_skills(
         skill = chosen[name]
         if name.lower() in disabled:
             continue
-        text = (
-            f"  <skill>\n    <name>{name}</name>\n    <description>{skill.description}</description>\n"
-            f"    <location>{skill.path}</location>\n  </skill>\n"
-        )
-        parts.append(SentPart(text, "skill", skill.path, content=Span(0, len(text) - 1)))
+        parts.append(SentPart(skill.text, "skill", skill.path, content=Span(0, len(skill.text) - 1)))
     if parts:
         yield SentBlock("skills", "system", tuple(parts), complete=False)
 
@@ -113,13 +100,12 @@ def gemini_agents(
     for agent in chosen:
         if any(each.get("enabled") is False for each in settings.each("agents", "overrides", agent.name)):
             continue
-        text = f"- {agent.name} -> {agent.description}"
-        parts.append(SentPart(f"{text}\n", "agent", agent.path, content=Span(0, len(text))))
+        parts.append(SentPart(agent.text, "agent", agent.path, content=Span(0, len(agent.text) - 1)))
     if parts:
         yield SentBlock("agents", "system", tuple(parts), complete=False)
 
 
-def _skills(disk: Disk, settings: AssistantSettings, problems: list[Problem]) -> Iterator[_Definition]:
+def _skills(disk: Disk, settings: AssistantSettings, problems: list[Problem]) -> Iterator[ListEntry]:
     """The skills, the least important first."""
     home, folder = home_directory(settings.where), settings.where.folder
     roots: list[tuple[str, Scope]] = [
@@ -136,7 +122,13 @@ def _skills(disk: Disk, settings: AssistantSettings, problems: list[Problem]) ->
         for path in (os.path.join(directory, name, SKILL) for name in ("", *names) if name != "node_modules"):
             texts = _texts(disk, path)
             if texts is not None and len(texts) == len(("name", "description")):
-                yield _Definition(_UNSAFE.sub("-", texts["name"]), texts["description"], path, scope)
+                name = _UNSAFE.sub("-", texts["name"])
+                text = (
+                    f"  <skill>\n    <name>{name}</name>\n"
+                    f"    <description>{texts['description']}</description>\n"
+                    f"    <location>{path}</location>\n  </skill>\n"
+                )
+                yield ListEntry(name, path, scope, text)
             elif disk.is_file(path):
                 message = "Gemini CLI does not list this skill: it needs a `name` and a `description`."
                 problems.append(_void(path, message))
@@ -177,7 +169,7 @@ def _agent_files(disk: Disk, directory: str) -> Iterable[str]:
     return [os.path.join(directory, name) for name in names if name.endswith(".md") and name[0] != "_"]
 
 
-def _agent(disk: Disk, path: str, problems: list[Problem]) -> Iterator[_Definition]:
+def _agent(disk: Disk, path: str, problems: list[Problem]) -> Iterator[ListEntry]:
     """The agent of a file, if its fields are known and of the right kind."""
     matter, _ = markdown.split_front_matter(disk.text(path) or "")
     try:
@@ -200,7 +192,7 @@ def _agent(disk: Disk, path: str, problems: list[Problem]) -> Iterator[_Definiti
             _void(path, f"Gemini CLI has an agent `{name}` of its own, and does not use this one.")
         )
     elif is_named and description and are_numbers and not unknown:
-        yield _Definition(str(name), str(description), path, "user")
+        yield ListEntry(str(name), path, "user", f"- {name} -> {description}\n")
     else:
         reason = "it needs a `name` (a-z, 0-9, - and _), a `description`, and turns and minutes above 0."
         if unknown:

@@ -9,14 +9,14 @@ if `permission.skill` denies it, it is not listed.
 import os
 from collections.abc import Iterator
 from html import escape
-from typing import Any, NamedTuple
+from typing import Any
 
 from nexus_context.assistants.opencode.agents import permission_of
 from nexus_context.assistants.opencode.front_matter import read_markdown
 from nexus_context.assistants.opencode.settings import config_directories, directories, is_on
 from nexus_context.assistants.opencode.visits import Visits
 from nexus_context.assistants.reading.alphabetical import alphabetical
-from nexus_context.assistants.reading.definitions import Preference, choose
+from nexus_context.assistants.reading.definitions import ListEntry, Preference, choose
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import IgnoredFile, Scope, SentBlock, SentPart, Surroundings
 from nexus_context.errors import Problem, Severity, Span
@@ -29,15 +29,6 @@ _PREFERENCE = Preference(
 )
 
 
-class _Skill(NamedTuple):
-    """A skill and its entry."""
-
-    name: str
-    path: str
-    scope: Scope
-    text: str
-
-
 def skill_blocks(
     disk: Disk,
     surroundings: Surroundings,
@@ -47,7 +38,7 @@ def skill_blocks(
     problems: list[Problem],
 ) -> Iterator[SentBlock]:
     """The block of skills, if there are any; opencode lists one of its own besides."""
-    found: list[_Skill] = []
+    found: list[ListEntry] = []
     visits = Visits()
     for root, scope in dict.fromkeys(_roots(disk, surroundings, values)):
         for path in _skill_files(disk, root, visits):
@@ -71,7 +62,7 @@ def skill_blocks(
                 f"  <skill>\n    <name>{name}</name>\n    <description>{description}</description>\n"
                 f"    <location>{escape(path)}</location>\n  </skill>\n"
             )
-            found.append(_Skill(str(name), path, scope, text))
+            found.append(ListEntry(str(name), path, scope, text))
     skills = choose(reversed(found), _PREFERENCE, surroundings, ignored=ignored, problems=problems)
     parts = [
         SentPart(skill.text, "skill", skill.path, content=Span(0, len(skill.text)))

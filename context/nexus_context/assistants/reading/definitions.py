@@ -32,6 +32,15 @@ class Definition(Protocol):
         ...
 
 
+class ListEntry(NamedTuple):
+    """A definition with the text that a list has of it."""
+
+    name: str
+    path: str
+    scope: Scope
+    text: str
+
+
 class Preference(NamedTuple):
     """Which of several definitions a program prefers: `title` of the program, `what` they are, and why."""
 
