@@ -160,6 +160,8 @@ def test_a_budget_is_part_of_a_report(tmp_path: Path, capsys: pytest.CaptureFixt
         ("//- /home/src/shop/main.py\n", ""),
         ("//- /home/src/shop/.cursorrules\nx\n", ", and in what is read by Cursor"),
         ("//- /home/src/shop/GEMINI.md\nx\n//- /home/src/shop/AGENTS.md\nx\n", " by Codex and Gemini CLI"),
+        ("//- /home/src/shop/.gemini/commands/a.toml\nx\n", " by Gemini CLI"),
+        ("//- /home/src/shop/.gemini/config.yaml\nx: 1\n", ""),  # of the reviewer on GitHub
         ("//- /home/src/shop/opencode.jsonc\n{}\n", " by opencode"),
         ("//- /home/src/shop/.vscode/mcp.json\n{}\n", " by GitHub Copilot"),
     ],

@@ -136,7 +136,11 @@ PROGRAMS: Mapping[str, Program] = {
             title="Gemini CLI",
             command="gemini",
             client="gemini-cli",
-            marks=("GEMINI.md", ".gemini"),
+            marks=(
+                "GEMINI.md",  # what else is in .gemini is of the reviewer on GitHub
+                *(f".gemini/{name}" for name in ("settings.json", "GEMINI.md", ".env", "system.md")),
+                *(f".gemini/{name}" for name in ("agents", "commands", "extensions", "policies", "skills")),
+            ),
             has_sessions=True,
             has_setup=True,
             has_permissions=True,

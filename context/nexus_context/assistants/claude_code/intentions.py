@@ -31,6 +31,8 @@ DOCUMENTS = frozenset(
 )
 """What the names of files end with that are imported; those of code are also packages and aliases."""
 LONGEST_LINK = 1_000  # characters of a link that was checked out as a text
+_PACKAGE = re.compile(r"[\w.~-]+/[\w~-]+(?:@[\w.^~-]+)?")
+"""A package, or a team: two names, the second without an extension."""
 _PUNCTUATION = ".,;:!?)'\""
 _PATHS = re.compile(r"^paths(?=[ \t]*:)", re.MULTILINE)
 _UNFINISHED = re.compile(r"\s*(?:-{3,}|\+{3})\w*[ \t]*\n(?:[^\n]*\n){0,9}?paths[ \t]*[:=]")
@@ -106,8 +108,11 @@ def _can_be_path(disk: Disk, each: WrittenImport) -> bool:
     word = each.token.path.rstrip(_PUNCTUATION)
     if word.startswith(("./", "../", "~/")) or os.path.splitext(word)[1].lower() in DOCUMENTS:
         return True
+    directory = os.path.dirname(each.path)
+    if _PACKAGE.fullmatch(word):
+        return disk.is_file(os.path.join(directory, f"{word}.md"))
     first, separator, _ = word.partition("/")
-    return bool(separator and first) and disk.is_directory(os.path.join(os.path.dirname(each.path), first))
+    return bool(separator and first) and disk.is_directory(os.path.join(directory, first))
 
 
 def check_text(disk: Disk, path: str, *, is_rule: bool) -> Iterator[Problem]:

@@ -4,12 +4,12 @@
    `config_file` may have another name and description; of several of a name the nearest counts.
    `agents.enabled = false` turns them off.
 2. A file needs `name`, `description` and `developer_instructions`, and may set what `config.toml` may. Codex
-   leaves out a whole file with anything else, or with a value of the wrong type. What it says of the model is
-   sent, too.
+   leaves out a whole file with anything else, or with a value of the wrong type. A file that `config_file`
+   names has the table's name and description. What it says of the model is sent, too.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from nexus_context.assistants.codex.settings import SCHEMA
@@ -58,17 +58,21 @@ def codex_agents(
 def _roles(disk: Disk, file: AssistantSettingsFile, problems: list[Problem]) -> Iterator[ListEntry]:
     """The roles of a file of settings and of the directory beside it."""
     tables = file.values.get("agents")
-    directory = os.path.dirname(file.path)
+    directory, named = os.path.dirname(file.path), set[str]()
     for name, table in tables.items() if isinstance(tables, dict) else ():
         config = table.get("config_file") if isinstance(table, dict) else None
         path = os.path.join(directory, config) if isinstance(config, str) else None
+        named |= set() if path is None else {path}
         if isinstance(table, dict) and (path is None or disk.is_file(path)):
             values = {"name": name, **table, **({} if path is None else read_toml(disk, path).value)}
             if isinstance(values.get("description"), str) and values["description"].strip():
                 yield _role(values, path or file.path, file.scope)
     for path in _role_files(disk, os.path.join(directory, "agents"), DEEPEST):
         document = read_toml(disk, path)
-        failure = _failure(document)
+        is_named = path in named and "name" not in document.value
+        failure = _failure(document, _NEEDED[2:] if is_named else _NEEDED)
+        if failure is None and is_named:
+            continue
         if failure is None:
             yield _role(document.value, path, file.scope)
         else:
@@ -96,7 +100,7 @@ def _role_files(disk: Disk, directory: str, deepest: int) -> Iterator[str]:
             yield path
 
 
-def _failure(document: TomlDocument) -> tuple[Any, str] | None:
+def _failure(document: TomlDocument, needed: Iterable[str]) -> tuple[Any, str] | None:
     """Why Codex leaves a file out, and where."""
     if document.failure is not None:
         span, reason = document.failure
@@ -106,7 +110,7 @@ def _failure(document: TomlDocument) -> tuple[Any, str] | None:
         if finding.detail == "unknown-key":
             return finding.pointer, f"it knows no key `{finding.pointer[-1]}` there. Remove it."
         return finding.pointer, finding.message
-    for key in _NEEDED:
+    for key in needed:
         value = document.value.get(key)
         if not isinstance(value, str) or not value.strip():
             return (key,) if key in document.value else (), f"it needs a text for `{key}`."

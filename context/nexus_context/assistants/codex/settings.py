@@ -198,7 +198,7 @@ def _server_problems(layers: Sequence[_Layer]) -> Iterator[Problem]:
         wrong = next((key for key in (*others, "bearer_token") if key in server), None)
         pointer: tuple[str, ...] = ("mcp_servers", name)
         if "command" not in server and "url" not in server:
-            message = f"the server `{name}` needs `command` or `url`."
+            message = f"the server `{name}` needs `command` or `url`, here or in ~/.codex/config.toml."
         elif wrong == "bearer_token":
             pointer = (*pointer, wrong)
             message = (

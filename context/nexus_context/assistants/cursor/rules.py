@@ -31,6 +31,7 @@ from nexus_context.assistants.reading.working_tree import directories_below
 from nexus_context.errors import Problem, Severity, Span
 
 PAGE = "https://cursor.com/docs/rules"
+COMMAND_LINE = "https://cursor.com/docs/cli/using"
 DIRECTORY = os.path.join(".cursor", "rules")
 SUFFIX = ".mdc"
 DEEPEST = 6
@@ -50,6 +51,7 @@ ASSISTANT = Assistant(
         Rule("AGENTS.md at the root of the project", PAGE),
         Rule("a nested AGENTS.md with files in its directory", PAGE),
         Rule(".cursorrules (old)", PAGE),
+        Rule("CLAUDE.md at the root of the project, only on the command line", COMMAND_LINE),
     ),
 )
 
@@ -66,6 +68,9 @@ def read_cursor(disk: Disk, settings: AssistantSettings) -> Sent:
         text = (disk.text(path) or "").removeprefix("\ufeff") if disk.is_file(path) else ""
         if text.strip():
             parts.append(SentPart(text, "project", path, content=Span(0, len(text))))
+    of_claude = os.path.join(surroundings.folder, "CLAUDE.md")
+    if disk.is_file(of_claude):
+        later.append(LaterFile(of_claude, "project", "on Cursor's command line, not in its editor"))
     problems: list[Problem] = []
     for directory in directories_below(disk, surroundings.folder)[0]:
         rules = os.path.join(directory, DIRECTORY)

@@ -271,7 +271,10 @@ def _problem(path: str, span: Span, target: str, failure: str, *, depth: int) ->
             f"{target} is outside of the project, and is not imported.",
         )
     else:
-        message = f"{target} is not a file. Correct the path: Gemini CLI sends a comment about it instead."
+        message = (
+            f"{target} is not a file: Gemini CLI sends a comment about it instead. Correct the path, or put "
+            "the word between backticks if it is none."
+        )
     severity = Severity.WARNING if depth or "/" in target else Severity.INFORMATION
     return Problem(path, span, code, severity, message=message)
 

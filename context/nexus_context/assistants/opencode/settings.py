@@ -72,7 +72,7 @@ def read_settings(disk: Disk, surroundings: Surroundings) -> AssistantSettings:
             files.append(AssistantSettingsFile(path, scope, values, document if reading.is_exact else None))
             found = reading.problems()
             problems.extend(found)
-            if found:
+            if found or "instructions" in values:  # which may name no file
                 texts[path] = reading.text
     schema = load_schema(SCHEMA)
     for file, found in read_agent_files(disk, config_directories(disk, surroundings), schema):

@@ -42,7 +42,10 @@ def skill_blocks(
     visits = Visits()
     for root, scope in dict.fromkeys(_roots(disk, surroundings, values)):
         for path in _skill_files(disk, root, visits):
-            fields, _, _ = read_markdown((disk.text(path) or "").removeprefix("\ufeff"))
+            text = disk.text(path)
+            if text is None:
+                continue
+            fields, _, _ = read_markdown(text.removeprefix("\ufeff"))
             name, description = (fields or {}).get("name"), (fields or {}).get("description")
             reason = None
             if fields is None:
@@ -53,7 +56,7 @@ def skill_blocks(
                 reason = f"`permission.skill` denies {name}."
             if fields is None or not (isinstance(name, str) and isinstance(description, str)):
                 message = f"opencode does not list this skill: {reason}"
-                span = Span(0, min(3, len(disk.text(path) or "")))
+                span = Span(0, min(3, len(text)))
                 problems.append(Problem(path, span, "assistant.void", Severity.ERROR, message=message))
             if reason is not None:
                 ignored.append(IgnoredFile(path, reason))

@@ -99,10 +99,10 @@ def judge_variable(
 ) -> Judgement | None:
     """What is wrong with a reference where `${env:NAME}` and some names of its own are replaced.
 
-    That a variable is not set may be so only here.
+    That a variable is not set may be so only here, and is not known without an environment.
     """
     kind, colon, variable = name.partition(":")
-    if kind == "env" and colon and variable not in environ:
+    if kind == "env" and colon and environ and variable not in environ:
         message = f"{variable} is not set here: {title} replaces `${{{name}}}` by nothing. Set it."
         return Severity.INFORMATION, message
     if name in known or colon:

@@ -9,6 +9,7 @@
 
 import os
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from itertools import accumulate
 
 from msgspec.structs import replace
@@ -75,6 +76,7 @@ def read_profile(
     )
     explained = {each.path for each in (*settings.problems, *sent.problems)}
     is_here = is_set_up(name, surroundings, disk)
+    scopes = {part.scope for block in blocks for part in block.parts} | {each.scope for each in later}
     unexplained = tuple(each for each in ignored if is_here and each.path not in explained)
     replaced_servers: list[Problem] = []
     servers = read_servers(name, settings, disk.anew(), problems=replaced_servers)
@@ -93,7 +95,7 @@ def read_profile(
             *sent.problems,
             *replaced_servers,
             *_refused_problems(disk),
-            *_unread_problems(assistant, blocks, unexplained, surroundings),
+            *_unread_problems(assistant, scopes, unexplained, surroundings),
         ),
         texts={**disk.texts, **settings.texts},
         total=sum(part.tokens for block in blocks for part in block.parts),
@@ -166,7 +168,7 @@ def _refused_problems(disk: Disk) -> Iterator[Problem]:
 
 def _unread_problems(
     assistant: Assistant,
-    blocks: tuple[SentBlock, ...],
+    scopes: AbstractSet[str],
     ignored: tuple[IgnoredFile, ...],
     surroundings: Surroundings,
 ) -> Iterator[Problem]:
@@ -174,9 +176,7 @@ def _unread_problems(
 
     The first is a warning if nothing of the project is read.
     """
-    reads_project = any(
-        part.scope in ("project", "parent", "local") for block in blocks for part in block.parts
-    )
+    reads_project = scopes & {"project", "parent", "local"}
     severity = Severity.INFORMATION if reads_project else Severity.WARNING
     for each in ignored:
         owner = _owner(each.path)

@@ -95,6 +95,20 @@ def test_a_void_file_says_what_is_not_in_force(tmp_path: Path) -> None:
             ),
         ),
         (
+            {"permissions": {"allow": ["mcp__*"]}},
+            snapshot(
+                [
+                    (
+                        '"mcp__*"',
+                        "assistant.no-effect",
+                        "Claude Code leaves this rule out.",
+                        "It allows too much.",
+                        "Name a server: `mcp__github`.",
+                    )
+                ]
+            ),
+        ),
+        (
             {"permissions": {"deny": ["bash"]}},
             snapshot(
                 [

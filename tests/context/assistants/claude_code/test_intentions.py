@@ -53,6 +53,7 @@ def check(name: str, text: str, root: Path) -> list[tuple[str, ...]]:
         ),
         *("@/components/Button.tsx", "@repo/ui/components/", "@someone", "@next/font", "@types/node.d.ts"),
         *("@angular/core", "@scope/package.js", "@media", "@param", "@docs/style.md"),
+        *("@docs/no", "@packages/x", "@packages/sdk-core@2"),  # a scope that has the name of a directory
     ],
 )
 def test_words_that_are_no_imports(word: str, tmp_path: Path) -> None:
@@ -60,7 +61,16 @@ def test_words_that_are_no_imports(word: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "word", ["@docs/no.md", "@./no", "@../no/such", "@~/no.md", "@no.md", "@packages/no/such.ts", "@docs/no"]
+    "word",
+    [
+        "@docs/scoped",
+        "@docs/no.md",
+        "@./no",
+        "@../no/such",
+        "@~/no.md",
+        "@no.md",
+        "@packages/no/such.ts",
+    ],
 )
 def test_words_that_can_be_paths(word: str, tmp_path: Path) -> None:
     ((place, *said),) = check("CLAUDE.md", f"Use {word} here.\n", tmp_path)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from nexus_context.assistants.reading.model import Surroundings
+from nexus_context.assistants.reading.server_checks import judge_variable
 from nexus_context.assistants.views.profile import read_profile
 from support.fixture import write_fixture
 
@@ -114,3 +115,7 @@ def test_rules_that_are_a_file(tmp_path: Path) -> None:
     assert [(code, message) for code, _, message in result["problems"]] == [
         ("void", "Cursor reads nothing of this file: `.cursor/rules` must be a directory. Move it into one.")
     ]
+
+
+def test_no_variable_is_missed_where_none_of_the_machine_counts() -> None:
+    assert judge_variable("Cursor", "env:HOME", {}, frozenset()) is None

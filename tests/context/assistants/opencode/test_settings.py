@@ -247,3 +247,10 @@ def test_skills_that_are_not_listed(tmp_path: Path) -> None:
         (".opencode/skill/internal/SKILL.md", "`permission.skill` denies internal."),
         (".opencode/skills/broken/SKILL.md", "opencode lists skills with a `name` and a `description`."),
     ]
+
+
+def test_an_entry_that_matches_no_file_is_shown_in_its_place(tmp_path: Path) -> None:
+    tree = write_fixture(GIT + '//- /work/opencode.json\n{"instructions": ["no.md"]}\n', tmp_path)
+    profile = read_profile("opencode", Surroundings(tree.path("/work"), tree.path("/home"), {}))
+    (problem,) = profile.problems
+    assert profile.texts[problem.path][problem.span.start : problem.span.end] == '"no.md"'

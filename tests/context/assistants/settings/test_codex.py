@@ -120,6 +120,8 @@ def test_what_codex_ignores(text: str, marked: str, remedy: str, tmp_path: Path)
         '[otel]\nexporter = { otlp-http = { endpoint = "http://x" } }',
         '[[hooks.Stop]]\nhooks = [{ type = "command", command = "x" }]',
         '[agents.reviewer]\ndescription = "x"\n[agents]\nmax_threads = 2',
+        "[agents]\nmax_depth = 1\njob_max_runtime_seconds = 60\ninterrupt_message = false",
+        '[agents]\ndefault_subagent_model = "a"\ndefault_subagent_reasoning_effort = "low"',
         "[features]\nunified_exec = true\n[notice]\nhide_full_access_warning = true",
     ],
 )
@@ -227,3 +229,18 @@ def test_a_cut_that_the_project_prevents_is_no_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ['x = "' + '\\"' * 100_000, "x = '''" + "'" * 100_000, "x = " + "[" * 5_000])
 def test_hostile_texts_are_refused_in_one_pass(text: str, tmp_path: Path) -> None:
     assert settings_of(tmp_path, user=text, trusted=False).stop is not None
+
+
+def test_a_file_that_a_table_names_needs_no_name_of_its_own(tmp_path: Path) -> None:
+    tree = write_fixture(
+        '//- /work/.codex/config.toml\n[agents.far]\ndescription = "Looks far."\n'
+        'config_file = "agents/far.toml"\n'
+        '//- /work/.codex/agents/far.toml\ndeveloper_instructions = "x"\n'
+        '//- /work/.codex/agents/near.toml\ndeveloper_instructions = "x"\n'
+        "//- /home/.codex/config.toml\n",
+        tmp_path,
+    )
+    where = Surroundings(tree.path("/work"), tree.path("/home"), {}, trusted=True)
+    profile = read_profile("codex", where, counted=False)
+    assert [Path(each.path).name for each in profile.problems] == ["near.toml"]
+    assert "far: {\nLooks far.\n}\n" in [part.text for block in profile.blocks for part in block.parts]

@@ -36,3 +36,11 @@ def test_a_skill_that_is_not_listed(program: str, matter: str, tmp_path: Path) -
 @pytest.mark.parametrize("matter", LISTED_BY_ALL)
 def test_a_skill_that_is_listed(program: str, matter: str, tmp_path: Path) -> None:
     assert codes(program, matter, tmp_path.resolve()) == []
+
+
+@pytest.mark.parametrize("program", FILES)
+def test_nothing_is_said_of_a_skill_that_nexus_itself_does_not_read(
+    program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nexus_context.assistants.reading.disk.MOST_BYTES", 10)
+    assert codes(program, LISTED_BY_ALL[0], tmp_path.resolve()) == ["assistant.too-large"]

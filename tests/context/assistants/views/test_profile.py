@@ -225,16 +225,13 @@ def test_cursor(tmp_path: Path) -> None:
         {
             "sent": [("work/AGENTS.md", "project"), ("work/.cursor/rules/a.mdc", "rule")],
             "later": [
+                ("work/CLAUDE.md", "on Cursor's command line, not in its editor"),
                 ("work/.cursor/rules/a.mdc", "when the model asks for it, by its description"),
                 ("work/src/AGENTS.md", "after a file in or below its directory is read"),
             ],
             "ignored": [
                 (
                     ".claude/CLAUDE.md",
-                    "Cursor reads AGENTS.md and its own rules, not CLAUDE.md.",
-                ),
-                (
-                    "work/CLAUDE.md",
                     "Cursor reads AGENTS.md and its own rules, not CLAUDE.md.",
                 ),
                 (
