@@ -175,7 +175,7 @@ Tokens of files in every request: Claude Code N, Codex N, opencode N, Gemini CLI
 GitHub Copilot N, Cursor N.
 ~/.claude/CLAUDE.md: claude-code sent N, opencode sent N, copilot sent N
 AGENTS.md: codex sent N, opencode sent N, copilot sent N, cursor sent N
-CLAUDE.md: claude-code sent N, copilot sent N
+CLAUDE.md: claude-code sent N, copilot sent N, cursor later
 docs/style.md: claude-code sent N
 sub/CLAUDE.md: claude-code later, opencode later
 """)

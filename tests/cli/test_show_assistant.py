@@ -213,7 +213,7 @@ def test_who_reads_what(run: Any) -> None:
    \n\
   ~/.codex/AGENTS.md  –  N  –  –  –  –
   AGENTS.md  –  cut N  N  –  N  N
-  CLAUDE.md  N  –  –  –  N  –
+  CLAUDE.md  N  –  –  –  N  later
   docs/style.md  N  –  –  –  –  –
   src/AGENTS.md  –  –  later  –  –  later
   own words  N  N  –  –  –  –
