@@ -13,14 +13,13 @@ from nexus_context.assistants.claude_code.front_matter import fields_of, text_of
 from nexus_context.assistants.claude_code.mcp_file import NAME, read_mcp_file
 from nexus_context.assistants.claude_code.permission_rules import KINDS
 from nexus_context.assistants.claude_code.rule_syntax import parse_rule
-from nexus_context.assistants.claude_code.settings import config_directory
-from nexus_context.assistants.claude_code.skills import OWN_SKILLS
+from nexus_context.assistants.claude_code.settings import config_directory, read_state
+from nexus_context.assistants.claude_code.skills import list_own_skills
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.findings import settings_problem, value_at
 from nexus_context.assistants.reading.markdown import split_front_matter
 from nexus_context.assistants.reading.model import AssistantSettings, Surroundings
 from nexus_context.assistants.reading.servers import server_names
-from nexus_context.assistants.reading.settings import read_json
 from nexus_context.assistants.reading.working_tree import parents
 from nexus_context.config.fixes import as_json, meant
 from nexus_context.errors import Edit, Fix, Problem
@@ -95,7 +94,7 @@ def _names(disk: Disk, where: Surroundings, kind: str) -> Iterator[str]:
         for path in paths[:MOST_AGENTS]:
             yield text_of(fields_of(split_front_matter(disk.text(path) or "")[0]).get("name")) or ""
     elif kind == "skill":
-        yield from OWN_SKILLS
+        yield from list_own_skills()
         for path in (*_entries(disk, where, "skills"), *_entries(disk, where, "commands")):
             yield os.path.basename(path).removesuffix(".md")
     else:
@@ -103,8 +102,7 @@ def _names(disk: Disk, where: Surroundings, kind: str) -> Iterator[str]:
             each for above in parents(where.folder) for each in read_mcp_file(disk, f"{above}/{NAME}").servers
         ]
         if kind == "server":
-            home = config_directory(where) if "CLAUDE_CONFIG_DIR" in where.environ else where.user_home
-            state = read_json(disk, os.path.join(home, ".claude.json"))
+            _, state = read_state(disk, where)
             projects = state.get("projects")
             states = [state, *(projects.values() if isinstance(projects, dict) else ())]
             names += [name for each in states if isinstance(each, dict) for name in server_names(each)]

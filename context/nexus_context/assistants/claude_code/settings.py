@@ -99,7 +99,7 @@ def is_set(surroundings: Surroundings, name: str) -> bool:
 def are_agent_hooks(value: Any) -> bool:
     """Whether an agent with these hooks counts: those that guard calls must be valid."""
     hooks = {"hooks": value}
-    return not isinstance(value, str | int | float | list) and not _refused(parse("", json.dumps(hooks)), hooks)
+    return isinstance(value, dict | None) and not _refused(parse("", json.dumps(hooks)), hooks)
 
 
 def _settings_places(disk: Disk, surroundings: Surroundings) -> dict[str, Scope]:
