@@ -328,7 +328,10 @@ Claude Code 2.1.330, by its own requests: ≈<n> tokens of files in every reques
 
 scope file tokens
 project CLAUDE.md ≈<n> tokens
+skill ~/company/.claude/skills/brand-voice/SKILL.md ≈<n> tokens
 program text of Claude Code ≈<n> tokens
+~/company/.claude/skills/brand-voice/SKILL.md: Sent when the model calls it; until then only its name and \
+description.
 ~/company/backend/AGENTS.md: CLAUDE.md is read instead. Import this file there: \
 `@AGENTS.md`."""
     assert session.endswith(read)

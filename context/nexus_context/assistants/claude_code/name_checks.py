@@ -14,7 +14,7 @@ from nexus_context.assistants.claude_code.mcp_file import NAME, read_mcp_file
 from nexus_context.assistants.claude_code.permission_rules import KINDS
 from nexus_context.assistants.claude_code.rule_syntax import parse_rule
 from nexus_context.assistants.claude_code.settings import config_directory, read_state
-from nexus_context.assistants.claude_code.skills import list_own_skills
+from nexus_context.assistants.claude_code.skills import list_built_in_skills
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.findings import settings_problem, value_at
 from nexus_context.assistants.reading.markdown import split_front_matter
@@ -94,7 +94,7 @@ def _names(disk: Disk, where: Surroundings, kind: str) -> Iterator[str]:
         for path in paths[:MOST_AGENTS]:
             yield text_of(fields_of(split_front_matter(disk.text(path) or "")[0]).get("name")) or ""
     elif kind == "skill":
-        yield from list_own_skills()
+        yield from list_built_in_skills()
         for path in (*_entries(disk, where, "skills"), *_entries(disk, where, "commands")):
             yield os.path.basename(path).removesuffix(".md")
     else:

@@ -388,7 +388,7 @@ def _cut_problem(cut: list[_Line], budget: int) -> Problem:
     return Problem(cut[0].skill.path, Span(0, 0), "assistant.cut", Severity.WARNING, message=message)
 
 
-def list_own_skills() -> list[str]:
+def list_built_in_skills() -> list[str]:
     """The skills and commands that Claude Code lists besides: their names are theirs."""
     return [*_own()["skills"], *_own()["late_skills"], *_own()["commands"]]
 

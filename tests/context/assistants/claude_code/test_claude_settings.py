@@ -102,8 +102,7 @@ def test_a_void_file_says_what_is_not_in_force(tmp_path: Path) -> None:
                         '"mcp__*"',
                         "assistant.no-effect",
                         "Claude Code leaves this rule out.",
-                        "It allows too much.",
-                        "Name a server: `mcp__github`.",
+                        "`mcp__*` is too wide to be allowed: a `*` may stand only behind `mcp__server__`.",
                     )
                 ]
             ),
