@@ -20,7 +20,7 @@ from nexus_context.assistants.sessions.model import AssistantSession
 from nexus_context.assistants.tracking import find_sessions
 from nexus_context.assistants.tracking.follow import SessionFollower
 
-ASIDE = ("title generator", "Generate a title", "summary of the conversation so far", "<analysis>")
+ASIDE = ("title generator", "Generate a title")
 STEP = 1_000  # tokens by which one answer states more than the one before
 _FIGURE = re.compile(rb'"(?:input_tokens|prompt_tokens|promptTokenCount)": \d+')
 _SUM = re.compile(rb'"total(?:_tokens|TokenCount)": \d+')
@@ -61,6 +61,8 @@ STEPS: dict[str, tuple[Steps, ...]] = {
         lambda found: ("-r", _latest(found), "--fork-session", "-p", "Three."),
         lambda found: ("-r", found[-1].id, "-p", "Four."),
         lambda _: ("-p", "Five.", "--model", "claude-sonnet-4-5[1m]"),
+        lambda _: ("-c", "-p", "/compact"),
+        lambda found: ("-r", _latest(found), "--fork-session", "-p", "Six."),
     ),
     "codex": (
         lambda _: ("exec", "One."),
@@ -105,10 +107,12 @@ def run_sessions(program: Program) -> Outcome:
         home, work = Path(directory).resolve() / "home", Path(directory).resolve() / "work"
         for each in (home, work / ".git"):
             each.mkdir(parents=True)
+        forks = 0
         with ProviderStandIn(answers=provider) as stand_in:
             for step in STEPS[program.name]:
                 found = find_sessions(str(home), {}, assistants=[program.name]).sessions
                 arguments = (*step(found), *_options(program, stand_in.address))
+                forks += any("fork" in word for word in arguments)
                 _run(program, command, arguments, home=home, address=stand_in.address)
         sessions = find_sessions(str(home), {}, assistants=[program.name]).sessions
         totals = [session.total.sent for session in sessions if session.total is not None]
@@ -117,7 +121,7 @@ def run_sessions(program: Program) -> Outcome:
             listed=sum(totals),
             reported=sum(_reported(sessions)),
             forks=sum(session.fork_of is not None for session in sessions),
-            expected_forks=1,
+            expected_forks=forks,
         )
 
 

@@ -2,7 +2,8 @@
 
 1. A fork begins with copies of its origin's records, which keep their uuids. `/branch` marks them
    (`forkedFrom`); `--fork-session` marks none, and keeps the marks of earlier branches.
-2. Sessions of a directory with the same first record are a family. Of two of them, the origin is the one that
+2. Sessions of a directory with the same first record are a family. A fork of a compacted session begins with
+   the compaction: with those that have this record, too. Of two of them, the origin is the one that
    has nothing but what both have, or goes on from there later: who forks a session works in the fork.
 3. After `--fork-session` the program goes on counting (`cost-state`) from what the origin had stated.
 """
@@ -25,8 +26,12 @@ from nexus_context.disk import files
 _SUFFIX = ".jsonl"
 _MARKS = (b'"uuid"', b'"cost-state"')
 _HEAD = 64 * 1024  # bytes, in which the first record is
+_BLOCK = 1 << 20  # bytes
 MOST_ROOTS = 100_000
 _roots: dict[str, str] = {}  # of the first record with a uuid, by path: it stays
+
+
+_cut: set[str] = set()  # those that begin with a compaction
 
 
 class OriginRecords(NamedTuple):
@@ -59,7 +64,10 @@ def note_root(path: str, record: ClaudeCodeRecord) -> None:
     if record.uuid is not None and path not in _roots:
         if len(_roots) >= MOST_ROOTS:
             _roots.clear()
+            _cut.clear()
         _roots[path] = record.uuid
+        if record.is_compaction:
+            _cut.add(path)
 
 
 def find_origins(paths: Iterable[str]) -> dict[str, str]:
@@ -69,8 +77,12 @@ def find_origins(paths: Iterable[str]) -> dict[str, str]:
         root = _roots.get(path)
         if root is not None:
             families.setdefault((dirname(path), root), []).append(path)
-    pairs = ((path, family) for family in families.values() if len(family) > 1 for path in family)
-    origins = {path: _nearest(path, family) for path, family in pairs}
+    origins: dict[str, str | None] = {}
+    for (directory, root), family in families.items():
+        if not _cut.isdisjoint(family):
+            family = _holders(directory, root, family)
+        if len(family) > 1:
+            origins |= {path: _nearest(path, family) for path in family if _roots.get(path) == root}
     return {path: origin for path, origin in origins.items() if origin is not None}
 
 
@@ -83,6 +95,8 @@ def find_origin(path: str) -> str | None:
         return None
     root = _roots.get(path) or _read_root(path)
     family = _families(directory, changed).get(root, []) if root is not None else []
+    if path in _cut and root is not None:
+        family = _holders(directory, root, family)
     origin = _nearest(path, family) if len(family) > 1 else None
     return None if origin is None else id_of(origin)
 
@@ -91,11 +105,9 @@ def read_base(path: str, origin: str) -> OriginRecords:
     """What a fork has of its origin. OSError if one of the files cannot be read."""
     own, theirs = _records(path), _records(origin)
     uuids = _uuids(own) & _uuids(theirs)
-    stated = None
-    for record in theirs:
-        if record.uuid is not None and record.uuid not in uuids:
-            break
-        stated = record if record.usage is not None else stated
+    end = _end_of(theirs, uuids)
+    later = next((at for at, one in enumerate(theirs) if at >= end and one.uuid), len(theirs))
+    stated = next((one for one in reversed(theirs[:later]) if one.usage is not None), None)
     return OriginRecords(uuids) if stated is None else OriginRecords(uuids, stated.usage, stated.cost_usd)
 
 
@@ -148,12 +160,19 @@ def _nearest(path: str, family: Iterable[str]) -> str | None:
 def _common(mine: tuple[_Record, ...], theirs: tuple[_Record, ...], path: str, other: str) -> int:
     """How many records a session shares with the one that may be its origin; 0 if that is the fork."""
     uuids, their_uuids = _uuids(mine), _uuids(theirs)
-    own = min((one.at for one in mine if one.uuid and one.uuid not in their_uuids), default=None)
-    their_own = min((one.at for one in theirs if one.uuid and one.uuid not in uuids), default=None)
+    own, their_own = (
+        min((one.at for one in records[_end_of(records, uuids & their_uuids) :] if one.uuid), default=None)
+        for records in (mine, theirs)
+    )
     if own is None and their_own is None:
         return len(uuids) if other < path else 0
     is_origin = their_own is None or (own is not None and own < their_own)
     return len(uuids & their_uuids) if is_origin else 0
+
+
+def _end_of(records: tuple[_Record, ...], shared: frozenset[str]) -> int:
+    """The place behind the last record that is shared; what comes before the first may be compacted."""
+    return max((at for at, one in enumerate(records, 1) if one.uuid in shared), default=0)
 
 
 def _uuids(records: Iterable[_Record]) -> frozenset[str]:
@@ -171,6 +190,35 @@ def _families(directory: str, _changed: int) -> dict[str, list[str]]:
             if root is not None:
                 families.setdefault(root, []).append(path)
     return families
+
+
+def _holders(directory: str, uuid: str, family: Iterable[str]) -> list[str]:
+    """The family, and the other sessions of a directory that have a record."""
+    paths = [
+        join(directory, name)
+        for name, kind in files.list_directory(directory) or ()
+        if kind != "directory" and name.endswith(_SUFFIX) and not name.startswith("agent-")
+    ]
+    return list(dict.fromkeys((*family, *(path for path in paths if _has(path, uuid)))))
+
+
+def _has(path: str, uuid: str) -> bool:
+    stamp = files.file_stamp(path)
+    return stamp is not None and _find_text(path, stamp, uuid.encode())
+
+
+@lru_cache(maxsize=10_000)
+def _find_text(path: str, _stamp: tuple[int, ...], text: bytes) -> bool:
+    """Whether a file has a text: it is not decoded, since this may concern each session of a directory."""
+    position, rest = 0, b""
+    try:
+        while data := files.read_range(path, position, _BLOCK)[1]:
+            if text in rest + data:
+                return True
+            position, rest = position + len(data), data[-len(text) :]
+    except OSError:  # it was removed
+        return False
+    return False
 
 
 def _read_root(path: str) -> str | None:

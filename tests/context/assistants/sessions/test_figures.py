@@ -492,6 +492,29 @@ def test_a_fork_without_marks_counts_only_its_own_requests(tmp_path: Path, goes_
         assert (figures, report.requests) == (expected[session.id], 1 + (goes_on and session.id == "first"))
 
 
+def test_a_fork_of_a_compacted_session_begins_with_the_compaction(tmp_path: Path) -> None:
+    claude = Claude(model=OPUS, session="first")
+    before = [claude.asks("One?"), *claude.answers("One.", read=1_000, fresh=0)]
+    kept = claude.compacts("So far.", before=1_000, after=100)
+    claude.minute = 1
+    kept += [claude.asks("Two?"), *claude.answers("Two.", read=3_000, fresh=0)]
+    stated = claude.sums_up(0.5, cacheReadInputTokens=6_000)  # with the request for the summary
+    claude.minute = 2
+    fork = [claude.asks("Three?"), *claude.answers("Three.", read=4_000, fresh=0)]
+    claude.minute = 3
+    later = [claude.asks("Four?"), *claude.answers("Four.", read=6_000, fresh=0)]
+    last = claude.sums_up(0.9, cacheReadInputTokens=12_000)
+    write(claude.path(tmp_path), [*before, *kept, stated, *later, last], minute=3)
+    claude.session = "second"
+    own = claude.sums_up(0.7, cacheReadInputTokens=10_000)
+    write(claude.path(tmp_path), [*({**one, "sessionId": "second"} for one in [*kept, *fork]), own], minute=2)
+    found = {one.id: one for one in find_sessions(str(tmp_path), {}).sessions}
+    assert (found["first"].fork_of, found["second"].fork_of) == (None, "first")
+    assert [one.total and one.total.sent for one in (found["first"], found["second"])] == [12_000, 4_000]
+    report = follow(Path(found["second"].path), id="second", fork_of="first").report()
+    assert (report.total.sent, round(report.cost_usd or 0, 9), report.requests) == (4_000, 0.2, 1)
+
+
 def test_what_a_branch_states_is_its_own(tmp_path: Path) -> None:
     """After `/branch` the program counts anew: nothing of the origin is in it."""
     first, second = Claude(model=OPUS, session="first"), "second"
