@@ -1,6 +1,7 @@
 """A client of the SDK for a launch: a process, streamable HTTP or SSE; either era of the protocol.
 
-What the SDK logs quotes addresses, headers and answers, which may be secret: only its place is logged.
+What the SDK logs quotes addresses, headers and answers, which may be secret: only its place is logged, as
+information, since the SDK calls an answer that comes after the end an error.
 """
 
 import asyncio
@@ -30,7 +31,7 @@ _QUOTING = ("mcp", "httpx2", "httpcore2")  # loggers of packages
 class _PlaceHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         place = f"{record.name}: {record.funcName}, line {record.lineno}"
-        logger.log(record.levelno, "%s", place)
+        logger.log(min(record.levelno, logging.INFO), "%s", place)
 
 
 for _name in _QUOTING:

@@ -383,8 +383,9 @@ class FolderServers:
         for view in await self.views(folder, snapshot):
             if view.state == "needs-auth":
                 saved = await self._workers.run(saved_at, environ, view.key.launch_hash)
-                if saved > view.started:  # it may start again
-                    await self._end(view.key)
+                running = self._running.get(view.key)
+                if running is not None and running.status.state == "needs-auth" and saved > view.started:
+                    await self._stop(view.key)  # it may start again
                     self._report(view.key.launch_hash)
             if view.state != before.get(view.server.name, view.state):
                 self._report(view.key.launch_hash)
@@ -423,8 +424,12 @@ class FolderServers:
             return running
 
     async def _end(self, key: RunKey) -> None:
-        running = self._running.pop(key, None)
         self._users.pop(key, None)
+        await self._stop(key)
+
+    async def _stop(self, key: RunKey) -> None:
+        """End a server for its users, who may be starting the next one."""
+        running = self._running.pop(key, None)
         if running is not None:
             await asyncio.wrap_future(self._thread.submit(running.stop()))
 

@@ -14,7 +14,7 @@ import keyring
 import pytest
 from keyring.backend import KeyringBackend
 
-from nexus_daemon.servers import sign_in, token_store
+from nexus_daemon.servers import folder_servers, sign_in, token_store
 from nexus_daemon.servers.server_log import ServerLog
 from support.protected_server import browse, protected
 from support.server_story import Servers, check
@@ -61,10 +61,11 @@ def pages(servers: Servers) -> list[str]:
 
 
 async def log_in(servers: Servers) -> Any:
-    """Sign in with a browser; the answer of the request."""
+    """Sign in with a browser; what it gives, or the error."""
     page = await begin(servers)
     await asyncio.to_thread(browse, page)
-    return await servers.desk.reply(servers.talk, servers.last)
+    answer = await servers.desk.reply(servers.talk, servers.last)
+    return answer.get("result") or answer["error"]
 
 
 def lines(directory: Path, file: str) -> list[str]:
@@ -89,7 +90,7 @@ def test_the_user_signs_in_and_out(tmp_path: Path, caplog: pytest.LogCaptureFixt
             server = await servers.ask("mcp/start", name="test")
             assert (server["state"], "nexus mcp login test" in server["error"]) == ("needs-auth", True)
             assert {line.split()[0] for line in lines(tmp_path, "requests")} == {"/mcp"}
-            assert (await log_in(servers))["result"]["state"] == "ready"
+            assert (await log_in(servers)).get("state") == "ready"
             assert (await servers.call("alpha", text="hi"))["content"][0]["text"] == "hi"
             for line in lines(tmp_path, "requests"):
                 assert line.endswith(KEY) == line.startswith("/mcp ")  # its headers are for the server alone
@@ -114,7 +115,7 @@ def test_an_expired_token_is_refreshed(tmp_path: Path) -> None:
         async def story(servers: Servers) -> None:
             await configure(servers, url)
             await servers.approve()
-            assert (await log_in(servers))["result"]["state"] == "ready"
+            assert (await log_in(servers)).get("state") == "ready"
             (tmp_path / "forget").write_text("")  # before the time that it said
             (tmp_path / "lifetime").write_text("2")
             assert (await servers.call("alpha", text="hi"))["content"][0]["text"] == "hi"
@@ -153,6 +154,36 @@ def test_a_sign_in_on_the_command_line_is_noticed(tmp_path: Path, monkeypatch: p
         check(tmp_path, story)
 
 
+def test_a_server_that_starts_while_a_sign_in_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starts, noticed = threading.Event(), threading.Event()
+
+    def wait_for_the_notice() -> None:
+        starts.set()
+        noticed.wait(20)
+
+    with protected(tmp_path) as url:
+
+        async def story(servers: Servers) -> None:
+            await configure(servers, url)
+            await servers.approve()
+            assert (await servers.ask("mcp/start", name="test"))["state"] == "needs-auth"
+            launch_hash = (await servers.server())["hash"]
+            tokens_file = token_store.tokens_file(servers.desk.daemon.load_inputs.environ, launch_hash)
+            monkeypatch.setattr(folder_servers, "_import_sdk", wait_for_the_notice)
+            start = asyncio.create_task(servers.ask("mcp/start", name="test"))
+            folder = servers.desk.folders.at(servers.desk.uri("/a"))
+            known = servers.desk.daemon.servers
+            assert await wait_until(starts.is_set)
+            Path(tokens_file).write_text("{}")
+            await known.approvals_changed(folder, await folder.current())
+            noticed.set()
+            assert (await start)["state"] == "needs-auth"  # the file has no tokens
+
+        check(tmp_path, story)
+
+
 @pytest.mark.parametrize(
     ("mode", "code", "words"),
     [("refuse", "mcp-sign-in-refused", "access_denied"), ("elsewhere", "mcp-sign-in-failed", "not safe")],
@@ -166,7 +197,7 @@ def test_a_sign_in_that_fails_says_why(tmp_path: Path, mode: str, code: str, wor
             if mode == "elsewhere":
                 error = (await servers.reply("mcp/login", name="test"))["error"]
             else:
-                error = (await log_in(servers))["error"]
+                error = await log_in(servers)
             assert (error["data"]["code"], words in error["message"]) == (code, True)
             assert not any(name.startswith("tokens-") for name in state_files(servers))
 
