@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 from benchmarks.lsp_client import Client
 from benchmarks.promises import ROOT, Measured, Promise, Run, Step, milliseconds, promises, take_turns
@@ -19,7 +20,11 @@ from benchmarks.servers import SHARED, Lane, install, started
 sys.path.insert(0, str(ROOT / "tests"))
 
 from assistants.programs import cache_directory
+from nexus_context.assistants.permissions.decision import PermissionReader
 from nexus_context.assistants.programs import PROGRAMS
+from nexus_context.assistants.reading.disk import Disk
+from nexus_context.assistants.reading.model import Surroundings
+from nexus_context.assistants.views.permissions import read_call
 
 VERSION = "0.59.3"
 AGNIX = f"agnix {VERSION}"
@@ -30,6 +35,21 @@ RULE = "---\npaths: packages/p{n}/**\n---\nUse the logger of package {n}.\n"
 SKILL = (
     "---\nname: release-{n}\ndescription: Use when package {n} is released\n---\nTag it, then publish it.\n"
 )
+
+
+CALLS = (
+    "npm test",
+    "git status",
+    "cat .env",
+    "git push && rm -rf dist",
+    "ls -la | grep x",
+    "Read(src/a.py)",
+    "WebFetch(https://example.com)",
+    "mcp__docs__search",
+)
+RULES_OF_EACH = 30
+DECISIONS = 4 * len(CALLS)
+READING = "reading those settings, once a program"
 
 
 @promises(
@@ -61,6 +81,30 @@ def checks(run: Run) -> Iterator[Measured]:
     yield "nexus check --for all of 40 packages, no daemon", alone["nexus"], alone[BARE]
 
 
+@promises(Promise(f"{DECISIONS} decisions on calls, their settings are read", 1.0, READING))
+def decisions(run: Run) -> Iterator[Measured]:
+    """What Claude Code, Codex, opencode and Gemini CLI may do, beside reading the settings that say so."""
+    folder = run.folder("permissions", _permission_files())
+    surroundings = Surroundings(str(folder), str(run.root), {}, trusted=True)
+    calls = [read_call(text) for text in CALLS]
+    readers = [(each, each.permissions) for each in PROGRAMS.values() if each.has_permissions]
+
+    def read() -> list[tuple[PermissionReader, Any]]:
+        disk = Disk()
+        return [(reader, reader.read(each.settings(disk, surroundings), disk)) for each, reader in readers]
+
+    known = read()
+
+    def decide() -> None:
+        for reader, permissions in known:
+            for call in calls:
+                reader.decide(permissions, call)
+
+    steps: dict[str, Step] = {"decide": partial(milliseconds, decide), READING: partial(milliseconds, read)}
+    turns = take_turns(steps, run.pick(full=50, quick=10), warm=3)
+    yield f"{DECISIONS} decisions on calls, their settings are read", turns["decide"], turns[READING]
+
+
 def _step(folder: Path, check: Callable[[], object]) -> Callable[[], float]:
     """Change a file, then measure a check."""
 
@@ -80,6 +124,20 @@ def _ask(client: Client, folder: Path) -> None:
 def _run(run: Run, command: Sequence[str]) -> None:
     """Run a check; what it finds does not matter."""
     subprocess.run(command, cwd=run.root, env=run.environ, capture_output=True, check=False)
+
+
+def _permission_files() -> dict[str, str]:
+    commands = [f"tool{n} run" for n in range(RULES_OF_EACH)]
+    claude = {"allow": [f"Bash({each}:*)" for each in commands], "deny": ["Read(./.env)", "Bash(rm -rf:*)"]}
+    opencode = {"bash": {f"{each} *": "allow" for each in commands} | {"rm *": "deny"}}
+    codex = "".join(f'prefix_rule(pattern=["{each.split()[0]}", "run"])\n' for each in commands)
+    gemini = {"allowed": [f"run_shell_command({each})" for each in commands]}
+    return {
+        ".claude/settings.json": json.dumps({"permissions": claude}),
+        ".codex/rules/default.rules": codex,
+        ".gemini/settings.json": json.dumps({"tools": gemini}),
+        "opencode.json": json.dumps({"permission": opencode}),
+    }
 
 
 def _files() -> dict[str, str]:

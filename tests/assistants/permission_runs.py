@@ -75,15 +75,19 @@ def rows() -> list[dict[str, Any]]:
 
 
 def run_rows(rows: Iterable[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
-    """Each row with its outcome in the real program; one that changes the directory has a run of its own."""
+    """Each row with its outcome in the real program.
+
+    One that changes the directory has a run of its own; so have loops, which are asked about only as long as
+    no command has run.
+    """
     for _, group in groupby(enumerate(rows), lambda row: _run_key(*row)):
         listed = [row for _, row in group]
         yield from zip(listed, _run(listed), strict=True)
 
 
 def _run_key(index: int, row: dict[str, Any]) -> tuple[str, int]:
-    moves = re.search(r"\b(?:cd|pushd)\b", row["call"].get("command", ""))
-    return json.dumps([row["settings"], row.get("options")]), index if moves else -1
+    is_alone = re.search(r"\b(?:cd|pushd|for)\b", row["call"].get("command", ""))
+    return json.dumps([row["settings"], row.get("options")]), index if is_alone else -1
 
 
 def write_folder(root: Path, row: dict[str, Any]) -> dict[str, str]:

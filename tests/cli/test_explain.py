@@ -68,7 +68,7 @@ def test_json_is_the_result_of_the_request(tree: Fixture, capsys: pytest.Capture
         True,
         3,
     )
-    assert {link["value"] for link in shadowed} == {"allow Bash(npm run *)", "allow Bash(rm *)"}
+    assert {link["value"] for link in shadowed} == {"allow Bash(rm *)"}
 
 
 def test_a_file_that_counts_for_nothing_is_named(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,7 @@
    text, or because it only reads; `acceptEdits` allows some that write.
 3. Commands with files ask if one is outside of the folder, or only the shell knows its name. So do a
    redirection into a file that may not be edited, and what the program does not look into (`_OPAQUE`).
+   Into a `for` loop it looks only when it has run a command in the session: this says what comes before.
 """
 
 import functools
@@ -38,7 +39,7 @@ from nexus_context.disk.files import read_text
 
 COMMANDS = Path(__file__).with_name("bash_commands.json")
 _OPAQUE: tuple[Construct, ...] = (
-    *("subshell", "group", "for", "case", "function", "background", "braces", "heredoc", "array"),
+    *("subshell", "group", "case", "function", "background", "braces", "heredoc", "array"),
 )
 _NEVER = ("eval", ".", "source", "exec")  # whatever a rule allows
 _LIST = re.compile(r"-f|--file=?")  # of patterns to look for
@@ -120,11 +121,11 @@ def _decide_stopped(
     settings: PermissionSettings, script: ShellScript, used: list[_CommandFiles], text: str
 ) -> Decision | None:
     """The decision on a script that a deny or ask rule stops."""
-    allowing = tuple(settings.matching("allow", "Bash"))
     stopped = _stopping(settings, "deny", script, text)
     if stopped is not None:
-        rule, part = stopped
-        return Decision("denied", f"`{rule.text}` denies `{part}`.", rule, allowing, part=part)
+        rule, part = stopped[0], stopped[1].raw
+        shadowed = _shadowed(settings, stopped[1])
+        return Decision("denied", f"`{rule.text}` denies `{part}`.", rule, shadowed, part=part)
     for command, files in used:
         rules = [rule for access in files for rule in _denying(settings, access)]
         part = text if command is None else command.raw
@@ -136,8 +137,9 @@ def _decide_stopped(
             )
     stopped = _stopping(settings, "ask", script, text)
     if stopped is not None:
-        rule, part = stopped
-        return Decision("asks", f"`{rule.text}` asks about `{part}`.", rule, allowing, part=part)
+        rule, part = stopped[0], stopped[1].raw
+        shadowed = _shadowed(settings, stopped[1])
+        return Decision("asks", f"`{rule.text}` asks about `{part}`.", rule, shadowed, part=part)
     for inner in (each for command in script.commands for each in _inner_scripts(command)):
         if _stopping(settings, "deny", read_script(inner, {}), inner) is not None:
             return Decision("asks", "A shell would run a command that a rule denies.", part=inner)
@@ -146,17 +148,23 @@ def _decide_stopped(
 
 def _stopping(
     settings: PermissionSettings, kind: RuleKind, script: ShellScript, text: str
-) -> tuple[PermissionRule, str] | None:
+) -> tuple[PermissionRule, ShellCommand] | None:
     """The first rule that covers a command of a script, and that command."""
-    rules = list(settings.matching(kind, "Bash"))
+    rules = settings.matching(kind, "Bash")
     for command in (script.commands or (ShellCommand(text, ()),)) if rules else ():
         forms = set(_denied_forms(command))
         if kind == "deny" and _has_exact(settings, "ask", forms) and not _has_exact(settings, kind, forms):
             continue
         for rule in rules:
             if rule.pattern is None or any(covers_command(rule.pattern, form) for form in forms):
-                return rule, command.raw
+                return rule, command
     return None
+
+
+def _shadowed(settings: PermissionSettings, command: ShellCommand) -> tuple[PermissionRule, ...]:
+    """The rules that would allow a command."""
+    whole = (rule for rule in settings.matching("allow", "Bash") if rule.pattern is None)
+    return (*whole, *_allowing(settings, command))
 
 
 def _has_exact(settings: PermissionSettings, kind: RuleKind, forms: set[str]) -> bool:
@@ -310,6 +318,8 @@ def _objections(
         yield _Objection("The script cannot be read for sure.")
     if any(name == "PATH" for name in script.assigned) or len(script.assigned) > 1:
         yield _Objection("It sets variables.")
+    if "for" in script.constructs:
+        yield _Objection("Claude Code looks into a loop only when it has run a command in the session.")
     for construct in _OPAQUE:
         if construct in script.constructs:
             yield _Objection(f"Claude Code does not look into it: {construct}.")
@@ -405,7 +415,6 @@ def _allowing(settings: PermissionSettings, command: ShellCommand) -> list[Permi
         return []
     if _ESCAPED.search(command.raw.replace("\\\n", "")):
         return []
-    rules = [rule for rule in settings.matching("allow", "Bash") if rule.pattern is not None]
     texts = [command.raw]
     for _ in range(MOST_WRAPPERS):
         name = words[0].raw if words[0].text is None else words[0].text
@@ -414,15 +423,14 @@ def _allowing(settings: PermissionSettings, command: ShellCommand) -> list[Permi
         if len(behind) == len(words):
             break
         words = behind
-    exact = [texts[0], *texts[2:]]
-    return [
-        rule
-        for rule in rules
-        if any(
-            covers_command(rule.pattern or "", text)
-            for text in (texts if "*" in (rule.pattern or "") else exact)
-        )
-    ]
+    exact, texts = list(dict.fromkeys([texts[0], *texts[2:]])), list(dict.fromkeys(texts))
+    rules: list[PermissionRule] = []
+    for rule in settings.matching("allow", "Bash"):
+        pattern = rule.pattern
+        if pattern is not None:
+            held = texts if "*" in pattern else exact
+            rules += [rule] if any(covers_command(pattern, text) for text in held) else []
+    return rules
 
 
 def _dangerous(words: list[ShellWord]) -> bool:

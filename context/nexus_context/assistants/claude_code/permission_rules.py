@@ -41,6 +41,7 @@ class PermissionSettings(msgspec.Struct, frozen=True):
 
     `bases` are the directories that `/x` stands for, by the path of the settings file. `roots` are those in
     which files may be read without a question, without links. `real_path` resolves the links of a path.
+    `found` keeps the rules of each tool that was asked for.
     """
 
     folder: str
@@ -50,10 +51,15 @@ class PermissionSettings(msgspec.Struct, frozen=True):
     roots: tuple[str, ...]
     bases: dict[str, str]
     real_path: Callable[[str], str]
+    found: dict[tuple[RuleKind, str], tuple[PermissionRule, ...]] = {}
 
-    def matching(self, kind: RuleKind, tool: str) -> Iterator[PermissionRule]:
+    def matching(self, kind: RuleKind, tool: str) -> tuple[PermissionRule, ...]:
         """The rules of a kind for a tool, whatever their patterns."""
-        return (rule for rule in self.rules[kind] if covers_tool(rule, tool))
+        found = self.found.get((kind, tool))
+        if found is None:
+            found = tuple(rule for rule in self.rules[kind] if covers_tool(rule, tool))
+            self.found[kind, tool] = found
+        return found
 
     def covering(
         self, kind: RuleKind, tool: str, path: str, *, is_linked: bool = True

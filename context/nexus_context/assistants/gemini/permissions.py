@@ -55,7 +55,7 @@ class GeminiPermissions(msgspec.Struct, frozen=True):
     """The rules in a folder, and what else decides.
 
     `roots` are the directories of which files may be read and written, without links; `servers` those of the
-    settings that are started.
+    settings that are started. `found` keeps the rules of each tool that was asked for.
     """
 
     rules: tuple[PolicyRule, ...]
@@ -66,6 +66,7 @@ class GeminiPermissions(msgspec.Struct, frozen=True):
     servers: dict[str, Any]
     unread: str | None
     disk: Disk
+    found: dict[tuple[str, str | None], tuple[PolicyRule, ...]] = {}
 
     def first(self, tool: str, server: str | None, arguments: str) -> PolicyRule | None:
         """The rule that decides on a call."""
@@ -73,11 +74,11 @@ class GeminiPermissions(msgspec.Struct, frozen=True):
 
     def matching(self, tool: str, server: str | None, arguments: str) -> Any:
         """The rules about a call, the one that decides first."""
-        return (
-            rule
-            for rule in self.rules
-            if rule.covers_tool(tool, server, self.mode) and rule.covers_arguments(arguments)
-        )
+        found = self.found.get((tool, server))
+        if found is None:
+            found = tuple(rule for rule in self.rules if rule.covers_tool(tool, server, self.mode))
+            self.found[tool, server] = found
+        return (rule for rule in found if rule.covers_arguments(arguments))
 
 
 class _Verdict(msgspec.Struct, frozen=True):
