@@ -66,6 +66,7 @@ STEADY: dict[str, Any] = {
     "uptimeSeconds": 93.5,
 }
 TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d")
+AGO = re.compile(r"(?<=last used here ).+")
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d")
 INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 COMPACTION = re.compile(r"[0-9a-f]{12}")
@@ -261,6 +262,7 @@ class _Recorder:
         self.ask("nexus/memory/query", {**folder, "session": "review", **call})
         self.ask("nexus/memory/list", {**folder, "limit": 2})
         self.ask("nexus/skill/read", {**folder, "arguments": {"name": "rotate-key"}})
+        self.ask("nexus/view/list", folder)
         self.ask("nexus/assistant/list", {})
         self.ask("nexus/assistant/context", {**folder, "assistant": "codex"})
         self.ask("nexus/assistant/readers", folder)
@@ -466,7 +468,7 @@ def steadier(home: Path) -> Callable[[Json], Json]:
         text = text.replace(directory_name(str(home)), directory_name(HOME))
         for here, there in ((str(home), HOME), (PACKAGE, INSTALLED), *PYTHONS):
             text = text.replace(here, there)
-        return TIME.sub(NOON, text)
+        return AGO.sub("yesterday", TIME.sub(NOON, text))
 
     return steady
 

@@ -491,6 +491,18 @@ class CheckSection(SettingsSection):
     )
 
 
+class ViewsSection(SettingsSection):
+    """Which assistants editors and commands speak of."""
+
+    show: Literal["auto", "nexus", "claude-code", "codex", "opencode", "gemini", "copilot", "cursor"] = Field(
+        default="auto",
+        description=(
+            "The assistant that is shown where there is room for one. `auto`: the one that runs in the "
+            "folder, else the one that was used there last, else one that has files there."
+        ),
+    )
+
+
 class LedgerSection(SettingsSection):
     """Where sessions are stored; global file only."""
 
@@ -559,6 +571,9 @@ class Config(SettingsSection):
     mcp: McpSection = Field(
         default_factory=McpSection,
         description="Other tools' MCP files that are read in addition to `.nexus3/mcp.json`.",
+    )
+    views: ViewsSection = Field(
+        default_factory=ViewsSection, description="Which assistants editors and commands speak of."
     )
     check: CheckSection = Field(
         default_factory=CheckSection, description="What `nexus check` and editors do not tell."

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from nexus_daemon.api import status as status
     from nexus_daemon.api import stored_sessions as stored_sessions
     from nexus_daemon.api import tokens as tokens
+    from nexus_daemon.api import view as view
     from nexus_daemon.api import workspace as workspace
 else:  # 100 ms that the reply to `initialize` must not wait for
     __getattr__ = submodules(
@@ -55,6 +56,7 @@ else:  # 100 ms that the reply to `initialize` must not wait for
             "status",
             "stored_sessions",
             "tokens",
+            "view",
             "workspace",
         ),
     )

@@ -179,6 +179,9 @@ METHODS: dict[str, Method] = {
     "nexus/explain": _method(
         lambda: (protocol.ExplainParams, protocol.ExplainResult), lambda: api.explain.explain
     ),
+    "nexus/view/list": _method(
+        lambda: (protocol.FolderParams, protocol.ViewListResult), lambda: api.view.list_views
+    ),
     "nexus/assistant/list": _method(
         lambda: (protocol.NoParams, protocol.AssistantListResult), lambda: api.assistant.list_assistants
     ),

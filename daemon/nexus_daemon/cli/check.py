@@ -1,13 +1,15 @@
 """Check every configuration file that a folder's assistant and its agents read.
 
-So is what other assistants read, where the repository has files for them. Files outside of the repository
-never fail the check; without a terminal, the result depends on the repository alone.
+So is what other assistants read: those in use here, and without a terminal those that the repository has
+files for. Files outside of the repository never fail the check; without a terminal, the result depends on
+the repository alone.
 Exit code: 0 without errors, 1 with at least one error, 2 for wrong usage. Warnings fail only with --strict.
-The lines around a problem show the reported value; all other values, and possible secrets, are masked.
+A terminal gets a line for each problem. The lines around it (--frames) show the reported value; all other
+values, and possible secrets, are masked.
 """
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from nexus_daemon.cli.reports import Checked
 
 FORMATS = ("text", "json", "sarif", "github")
+LINES = "lines"
 SIZE = "prompt.size"
 OF_MACHINE = ("mcp.unset-variable",)
 """Codes of what the machine lacks, beside programs that are not installed."""
@@ -50,7 +53,14 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "path", nargs="?", default=".", help="a folder, or one of its configuration files (default: .)"
     )
-    command.add_argument("--format", choices=FORMATS, default="text", help="output format (default: text)")
+    command.add_argument(
+        "--format",
+        choices=FORMATS,
+        help="output format (default: text; on a terminal a line for each problem)",
+    )
+    command.add_argument(
+        "--frames", action="store_true", help="show the lines around each problem on a terminal, too"
+    )
     command.add_argument(
         "--level", choices=tuple(LEVELS), default="warning", help="lowest severity to show (default: warning)"
     )
@@ -75,6 +85,10 @@ def arguments(command: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     path = absolute(options.path)
     folder = folder_of(path)
+    if options.frames and options.format not in (None, "text"):
+        return _wrong(f"--frames does not go with --format {options.format}.")
+    if options.format is None:
+        options.format = "text" if options.frames or not output.is_read_by_person() else LINES
     if folder is None:
         return _wrong(f"{options.path} does not exist.")
     if options.assistant is not None:
@@ -107,9 +121,10 @@ def _check_folder(folder: Path, path: Path, options: argparse.Namespace) -> int:
         _tell_of_user_files(project, read(folder, inputs))
     visible = (problem for problem in snapshot.problems if problem.severity <= LEVELS[options.level])
     problems = sorted(visible, key=_place)
-    if options.format == "text":
-        text = _text(snapshot, problems, checked.readers, programs)
-        output.page(text + _note_of_silenced(heard.silenced, options))
+    if options.format in ("text", LINES):
+        summary = _summary(snapshot, problems, checked.readers, programs)
+        _print_problems(problems, snapshot.layers.texts, programs, options)
+        output.page(summary + _note_of_silenced(heard.silenced, options))
     else:
         _print_report(snapshot, problems, options.format)
     return _exit_code(snapshot.problems, project, options)
@@ -120,6 +135,8 @@ def _with_programs(
 ) -> tuple[Snapshot, Heard]:
     """The snapshot with the problems of other assistants, without those that are silenced."""
     found = [each for each in snapshot.problems if not (alone and each.code in OF_MACHINE)]
+    if not programs.covers_nexus:
+        found = [each for each in found if check_assistant.is_anybody_s(each)]
     own = check_assistant.without_doubles(found, programs.folder, programs.problems)
     texts = {**programs.layers.texts, **snapshot.layers.texts}
     ignore = snapshot.effective.get(SETTING) or ()
@@ -169,13 +186,13 @@ def _check_assistant(folder: Path, options: argparse.Namespace) -> int:
     problems = sorted(
         (each for each in checked.problems if each.severity <= LEVELS[options.level]), key=_place
     )
-    if options.format == "text":
-        frames = [format_frame(each, checked.layers.texts.get(each.path)) + "\n\n" for each in problems]
+    if options.format in ("text", LINES):
+        _print_problems(problems, checked.layers.texts, checked, options)
         counts = (
             f"{_counted(checked.problems)} in {output.counted(checked.files, 'file')} {checked.readers}.\n"
         )
         notes = _note_of_user_files(checked.problems, project) + _note_of_silenced(heard.silenced, options)
-        output.page("".join(frames) + counts + notes)
+        output.page(counts + notes)
         for sentence in () if budget is None else budget.sentences:
             output.complain("check", sentence)
     elif budget is None:
@@ -230,10 +247,26 @@ def _place(problem: Problem) -> tuple[str, bool, tuple[int, int], str]:
     return problem.path, not problem.code.startswith("json."), problem.span, problem.code
 
 
-def _text(
+def _print_problems(
+    problems: Sequence[Problem],
+    texts: Mapping[str, str],
+    programs: check_assistant.AssistantCheck,
+    options: argparse.Namespace,
+) -> None:
+    """Print each problem as a line or a frame, and which to solve first."""
+    if options.format == LINES:
+        from nexus_daemon.cli import problem_lines
+
+        problem_lines.print_lines(problems, texts, programs.minders, folder=programs.folder)
+        output.page(problem_lines.first_step(problems, programs.folder))
+    else:
+        frames = (format_frame(problem, texts.get(problem.path)) + "\n\n" for problem in problems)
+        output.page("".join(frames))
+
+
+def _summary(
     snapshot: Snapshot, problems: Sequence[Problem], readers: str, programs: check_assistant.AssistantCheck
 ) -> str:
-    parts = [format_frame(problem, snapshot.layers.texts.get(problem.path)) + "\n\n" for problem in problems]
     files = [file for layer in snapshot.layers.layers for file in layer.files if file.status != "missing"]
     layers = [
         layer for layer in snapshot.layers.layers if any(file.status != "missing" for file in layer.files)
@@ -243,9 +276,9 @@ def _text(
     if programs.profiles:
         titles = [each.assistant.title for each in programs.profiles]
         last = f" and {titles[-1]}" if titles[1:] else titles[-1]
-        counts += f", and in what is read by {', '.join(titles[:-1])}{last}"
-    counts += ".\n"
-    return "".join(parts) + f"{_counted(snapshot.problems)} in {counts}" + _window_note(snapshot, problems)
+        theirs = f"what is read by {', '.join(titles[:-1])}{last}"
+        counts = f"{counts}, and in {theirs}" if programs.covers_nexus else theirs
+    return f"{_counted(snapshot.problems)} in {counts}.\n" + _window_note(snapshot, problems)
 
 
 def _window_note(snapshot: Snapshot, problems: Sequence[Problem]) -> str:

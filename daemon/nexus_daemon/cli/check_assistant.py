@@ -10,8 +10,9 @@ from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import Assistant, Profile, Surroundings
 from nexus_context.assistants.views.instruction_files import find_instruction_files
-from nexus_context.assistants.views.set_up import Project, is_set_up, project_of
+from nexus_context.assistants.views.set_up import Project, find_mark, is_set_up, project_of
 from nexus_context.errors import Problem, Severity, Span
+from nexus_context.folder.layers.walk import CONFIG_DIRECTORY
 from nexus_daemon.cli.assistant_option import ALL
 from nexus_daemon.cli.surroundings import surroundings_of
 
@@ -32,7 +33,10 @@ class CheckedTexts(NamedTuple):
 
 
 class AssistantCheck(NamedTuple):
-    """Problems, and what a report needs of the folder: as of a snapshot."""
+    """Problems, and what a report needs of the folder: as of a snapshot.
+
+    `minders` are the programs that mind each. With `covers_nexus` what Nexus itself reads counts, too.
+    """
 
     folder: str
     layers: CheckedTexts
@@ -40,6 +44,8 @@ class AssistantCheck(NamedTuple):
     files: int
     readers: str
     profiles: tuple[Profile, ...]
+    minders: Mapping[Problem, Sequence[str]]
+    covers_nexus: bool = True
 
 
 def check_assistant(folder: Path, name: str, *, counted: bool) -> AssistantCheck:
@@ -61,11 +67,21 @@ def check_assistant(folder: Path, name: str, *, counted: bool) -> AssistantCheck
 
 
 def check_project(folder: Path, *, alone: bool) -> AssistantCheck:
-    """The problems of those assistants that a project is set up for.
+    """The problems of those assistants that are in use in a folder.
 
-    `alone`: nothing else on the machine counts, and the user trusts the folder.
+    `alone`: those that the project is set up for; nothing else on the machine counts, and the user trusts
+    the folder.
     """
-    return _of_project(folder, tuple(PROGRAMS), alone=alone)
+    if alone:
+        return _of_project(folder, tuple(PROGRAMS), alone=True)
+    from nexus_context.assistants.tracking.in_use import NEXUS, read_views
+    from nexus_context.assistants.views.profile import read_profile
+
+    disk, where = Disk(), surroundings_of(folder)
+    surroundings = Surroundings(disk.real(where.folder), where.user_home, where.environ)
+    names = [view.name for view in read_views(surroundings, disk) if view.in_use]
+    profiles = [read_profile(name, surroundings, disk=disk, counted=False) for name in names if name != NEXUS]
+    return _together(folder, profiles)._replace(covers_nexus=NEXUS in names)
 
 
 def _of_project(folder: Path, names: Sequence[str], *, alone: bool) -> AssistantCheck:
@@ -77,9 +93,11 @@ def _of_project(folder: Path, names: Sequence[str], *, alone: bool) -> Assistant
         return _together(folder, ())
     from nexus_context.assistants.views.profile import read_profile
 
+    is_own = find_mark((CONFIG_DIRECTORY,), surroundings, disk) is not None
     if alone:
         disk = Disk(within=project_of(surroundings, disk).roots)
-    return _together(folder, [read_profile(each, surroundings, disk=disk, counted=False) for each in names])
+    profiles = [read_profile(each, surroundings, disk=disk, counted=False) for each in names]
+    return _together(folder, profiles)._replace(covers_nexus=is_own)
 
 
 def project_at(folder: Path) -> Project:
@@ -87,6 +105,14 @@ def project_at(folder: Path) -> Project:
     surroundings, disk = surroundings_of(folder), Disk()
     home = surroundings.user_home
     return project_of(Surroundings(disk.real(surroundings.folder), home, surroundings.environ), disk)
+
+
+def is_anybody_s(problem: Problem) -> bool:
+    """Whether what Nexus finds in a file matters where nobody uses Nexus."""
+    is_own_file = CONFIG_DIRECTORY in problem.path.split(os.sep)
+    return (
+        is_own_file or problem.code in SAFETY or problem.code.startswith(("prompt.hidden", "prompt.secret"))
+    )
 
 
 def without_doubles(problems: Iterable[Problem], folder: str, theirs: Iterable[Problem]) -> list[Problem]:
@@ -106,15 +132,19 @@ def _together(folder: Path, profiles: Iterable[Profile]) -> AssistantCheck:
     profiles = tuple(profiles)
     texts = {path: text for profile in profiles for path, text in profile.texts.items()}
     files = {part.path for profile in profiles for part in profile.parts if part.path is not None}
-    problems = dict.fromkeys(problem for profile in profiles for problem in profile.problems)
+    minders: dict[Problem, list[str]] = {}
+    for profile in profiles:
+        for problem in dict.fromkeys(profile.problems):
+            minders.setdefault(problem, []).append(profile.assistant.title)
     readers = ", ".join(_reader(profile.assistant) for profile in profiles)
     return AssistantCheck(
         folder=os.path.realpath(folder),
         layers=CheckedTexts(texts),
-        problems=tuple(problems),
+        problems=tuple(minders),
         files=len(files),
         readers=f"read by {readers}",
         profiles=profiles,
+        minders=minders,
     )
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from nexus_daemon.protocol.shapes import *
     from nexus_daemon.protocol.skill import *
     from nexus_daemon.protocol.tokens import *
+    from nexus_daemon.protocol.view import *
     from nexus_daemon.protocol.workspace import *
 else:
     _MODULES = (
@@ -49,6 +50,7 @@ else:
         "session",
         "skill",
         "tokens",
+        "view",
         "workspace",
     )
 

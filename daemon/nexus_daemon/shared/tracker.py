@@ -71,6 +71,7 @@ REPEATABLE = frozenset(
         "nexus/assistant/context",
         "nexus/explain",
         "nexus/assistant/list",
+        "nexus/view/list",
         "nexus/assistant/readers",
         "nexus/assistant/session",
         "nexus/assistant/sessions",

@@ -3,6 +3,7 @@
 find         all sessions, by folder, from the ends of files
 follow       one session: what is new, and its report
 followers    the sessions that are followed now
+in_use       the views of a folder that are in use, by its sessions and files
 
 Each program's room says where it writes, and what its records are; `sessions/` has what they share.
 

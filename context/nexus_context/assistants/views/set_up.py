@@ -1,6 +1,7 @@
 """Which assistants a project is set up for: those for which it has files of their own."""
 
 import os
+from collections.abc import Sequence
 
 import msgspec
 
@@ -37,10 +38,15 @@ def project_of(surroundings: Surroundings, disk: Disk) -> Project:
 
 def is_set_up(name: str, surroundings: Surroundings, disk: Disk) -> bool:
     """Whether the folder, or a directory above it in its project, has a file or directory of an assistant."""
+    return find_mark(PROGRAMS[name].marks, surroundings, disk) is not None
+
+
+def find_mark(marks: Sequence[str], surroundings: Surroundings, disk: Disk) -> str | None:
+    """The nearest of some files and directories in the folder or above it in its project, from the folder."""
     project = project_of(surroundings, disk)
-    return any(
-        disk.exists(os.path.join(directory, *mark.split("/")))
-        for directory in parents(surroundings.folder)
-        if project.contains(directory)
-        for mark in PROGRAMS[name].marks
-    )
+    for directory in parents(surroundings.folder):
+        for mark in marks if project.contains(directory) else ():
+            path = os.path.join(directory, *mark.split("/"))
+            if disk.exists(path):
+                return os.path.relpath(path, surroundings.folder)
+    return None

@@ -1,0 +1,100 @@
+"""Which views of a folder are in use, and why; the first of them is shown.
+
+1. A view is Nexus's own chat or a program. Those that run here come first, then those that were used here,
+   the latest first, then those that have files here, the installed ones first.
+2. A program runs here while a session of the folder, or of one inside, grows. It was used here if a session
+   there is not older than RECENT_S.
+3. Nexus is in use where the project has a directory of its own (`.nexus3`), and where nothing else is.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from nexus_context.assistants.programs import PROGRAMS
+from nexus_context.assistants.reading.disk import Disk
+from nexus_context.assistants.reading.model import Surroundings
+from nexus_context.assistants.reading.record_values import seconds
+from nexus_context.assistants.sessions.model import AssistantSession
+from nexus_context.assistants.tracking.find import find_sessions
+from nexus_context.assistants.tracking.followers import is_live
+from nexus_context.assistants.views.set_up import find_mark
+from nexus_context.disk.files import which
+from nexus_context.folder.layers.walk import CONFIG_DIRECTORY
+
+NEXUS = "nexus"
+RECENT_S = 30 * 86_400.0
+
+
+class FolderView(msgspec.Struct, frozen=True):
+    """Nexus's own chat, or a program, in a folder.
+
+    `reason` says why it is in use or not, and continues the title after a colon. `model` is that of its last
+    session here.
+    """
+
+    name: str
+    title: str
+    reason: str
+    in_use: bool
+    model: str | None = None
+
+
+_Ranked = tuple[int, float, FolderView]  # its level, and the seconds that passed: the smallest is the first
+
+
+def read_views(surroundings: Surroundings, disk: Disk) -> tuple[FolderView, ...]:
+    """The views of a folder now, by its sessions and files; the one to show comes first."""
+    listed = find_sessions(surroundings.user_home, surroundings.environ, surroundings.folder)
+    return find_views(surroundings, disk, listed.sessions, time.time())
+
+
+def find_views(
+    surroundings: Surroundings, disk: Disk, sessions: Sequence[AssistantSession], now: float
+) -> tuple[FolderView, ...]:
+    """All views, the one to show first; `sessions` are those of the folder, the latest first.
+
+    `now` is in seconds since 1970.
+    """
+    ranked = list(_programs(surroundings, disk, sessions, now))
+    ranked.append(_nexus(surroundings, disk, is_alone=not any(view.in_use for *_, view in ranked)))
+    return tuple(view for *_, view in sorted(ranked, key=lambda each: each[:2]))
+
+
+def _programs(
+    surroundings: Surroundings, disk: Disk, sessions: Sequence[AssistantSession], now: float
+) -> Iterator[_Ranked]:
+    last = {session.assistant: session for session in reversed(sessions)}
+    for name, program in PROGRAMS.items():
+        session, mark = last.get(name), find_mark(program.marks, surroundings, disk)
+        idle = 0.0 if session is None else now - seconds(session.changed)
+        model = None if session is None else session.model
+        used = f"last used here {_ago(idle)}"
+        if session is not None and is_live(session, now):
+            yield 0, idle, FolderView(name, program.title, "it runs here", in_use=True, model=model)
+        elif session is not None and idle <= RECENT_S:
+            yield 1, idle, FolderView(name, program.title, used, in_use=True, model=model)
+        elif mark is not None:
+            is_installed = which(program.command, search=surroundings.environ.get("PATH", "")) is not None
+            reason = f"{mark} is here" if is_installed else f"{mark} is here; it is not installed"
+            yield 3, not is_installed, FolderView(name, program.title, reason, in_use=True, model=model)
+        else:
+            reason = "nothing of it is here" if session is None else used
+            yield 5, idle, FolderView(name, program.title, reason, in_use=False, model=model)
+
+
+def _nexus(surroundings: Surroundings, disk: Disk, *, is_alone: bool) -> _Ranked:
+    mark = find_mark((CONFIG_DIRECTORY,), surroundings, disk)
+    if mark is not None:
+        return 2, 0.0, FolderView(NEXUS, "Nexus", f"{mark} is here", in_use=True)
+    reason = "no assistant is in use here" if is_alone else "nothing of it is here"
+    return 4, 0.0, FolderView(NEXUS, "Nexus", reason, in_use=is_alone)
+
+
+def _ago(idle: float) -> str:
+    """Seconds that passed, for people."""
+    days, hours = int(idle // 86_400), int(idle // 3_600)
+    if days:
+        return "yesterday" if days == 1 else f"{days} days ago"
+    return f"{hours} h ago" if hours else f"{max(int(idle // 60), 1)} min ago"

@@ -1,0 +1,79 @@
+"""`nexus check` on a terminal: a line each problem, of what is in use here."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from nexus_daemon.cli import output
+from support.commands import run_nexus
+
+CLAUDE = '{\n  "permissions": {"allow": ["Bash(:*)"]},\n  "autoMemoryEnable": true\n}\n'
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository in the home of a user at a terminal."""
+    home = tmp_path.resolve() / "home"
+    for name, path in (("HOME", home), ("NEXUS_HOME", home / ".nexus3"), ("NEXUS_STATE", tmp_path / "state")):
+        monkeypatch.setenv(name, str(path))
+    monkeypatch.setattr(output, "is_read_by_person", lambda: True)
+    work = home / "work"
+    (work / ".git").mkdir(parents=True)
+    (work / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    return work
+
+
+def write(work: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        path = work / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def test_a_line_for_each_problem(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(work, {".claude/settings.json": CLAUDE, "CLAUDE.md": "See @docs/none.md\n"})
+    code, out, _ = run_nexus(capsys, "check", str(work))
+    lines = out.splitlines()
+    places = [line.partition(" ")[0] for line in lines if "[assistant." in line]
+    assert code == 0
+    assert places == [".claude/settings.json:2:29", ".claude/settings.json:3:3", "CLAUDE.md:1:5"]
+    assert lines[-2:] == [
+        "Begin with .claude/settings.json: it is a warning.",
+        "0 errors and 3 warnings in what is read by Claude Code.",
+    ]
+
+
+def test_frames_on_request_and_where_nobody_looks(
+    work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(work, {"CLAUDE.md": "See @docs/none.md\n"})
+    framed = run_nexus(capsys, "check", str(work), "--frames").out
+    assert "Configuration Warning: Problem in" in framed
+    assert run_nexus(capsys, "check", str(work), "--format", "text").out == framed
+    assert run_nexus(capsys, "check", str(work), "--frames", "--format", "json").code == 2
+    monkeypatch.setattr(output, "is_read_by_person", lambda: False)
+    assert "Configuration Warning: Problem in" in run_nexus(capsys, "check", str(work)).out
+
+
+def test_what_nobody_uses_here_is_not_mentioned(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    big = "Word after word. " * 20_000
+    write(
+        work,
+        {"CLAUDE.md": f"Use tabs. {big}", ".mcp.json": json.dumps({"mcpServers": {"a": {"command": "a"}}})},
+    )
+    out = run_nexus(capsys, "check", str(work), "--level", "hint").out
+    assert "prompt.size" not in out
+    assert "Nexus" not in out
+    assert "layer" not in out
+    write(work, {".nexus3/config.json": '{"context": {"ancestor_dept": 1}}'})
+    out = run_nexus(capsys, "check", str(work)).out
+    assert ".nexus3/config.json:1:14 error" in out
+    assert "of 2 layers" in out or "of 1 layer" in out
+
+
+def test_the_program_that_minds_is_named(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(work, {"CLAUDE.md": "See @docs/none.md\n"})
+    lines = [line for line in run_nexus(capsys, "check", str(work)).out.splitlines() if "CLAUDE.md:1" in line]
+    assert lines
+    assert all("Claude Code" in line for line in lines)

@@ -1,0 +1,99 @@
+"""Which views are in use, and in which order: by sessions, files and installed programs."""
+
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from nexus_context.assistants.programs import PROGRAMS
+from nexus_context.assistants.reading.disk import Disk
+from nexus_context.assistants.reading.model import Surroundings
+from nexus_context.assistants.sessions.model import AssistantSession
+from nexus_context.assistants.tracking.in_use import FolderView, find_views
+
+NOW = datetime(2026, 11, 29, 12, tzinfo=UTC)
+MINUTE, HOUR, DAY = 1, 60, 24 * 60
+
+
+def session(assistant: str, minutes: float) -> AssistantSession:
+    """A session that changed some minutes ago."""
+    changed = (NOW - timedelta(minutes=minutes)).isoformat()
+    fields = ("id", "path", "folder", "prompt", "model", "version", "started", "last", "total", "window")
+    values = dict.fromkeys((*fields, "cost_usd", "parent"))
+    values |= {"id": "s", "path": "/s", "model": f"model of {assistant}", "started": changed}
+    return AssistantSession(assistant=assistant, changed=changed, **values)  # type: ignore[arg-type]
+
+
+def views(
+    root: Path, files: str, sessions: list[tuple[str, float]], installed: str = "claude codex"
+) -> list[FolderView]:
+    """The views in use in a repository with these files, and programs that are installed."""
+    work, programs = root / "home" / "work", root / "bin"
+    for path in (work / ".git" / "HEAD", *(work / name for name in files.split())):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x")
+    programs.mkdir()
+    for name in installed.split():
+        (programs / name).write_text("#!/bin/sh\n")
+        (programs / name).chmod(0o755)
+    surroundings = Surroundings(os.path.realpath(work), str(root / "home"), {"PATH": str(programs)})
+    listed = [session(*each) for each in sorted(sessions, key=lambda each: each[1])]
+    found = find_views(surroundings, Disk(), listed, NOW.timestamp())
+    assert {view.name for view in found} == {"nexus", *PROGRAMS}
+    in_use = [view for view in found if view.in_use]
+    assert list(found[: len(in_use)]) == in_use  # those in use come first
+    return in_use
+
+
+@pytest.mark.parametrize(
+    ("files", "sessions", "expected"),
+    [
+        ("", [], ["Nexus: no assistant is in use here"]),
+        (".nexus3/NEXUS.md", [], ["Nexus: .nexus3 is here"]),
+        ("CLAUDE.md", [], ["Claude Code: CLAUDE.md is here"]),
+        (
+            "opencode.json AGENTS.md",
+            [],
+            ["Codex: AGENTS.md is here", "opencode: opencode.json is here; it is not installed"],
+        ),
+        (
+            "CLAUDE.md .nexus3/NEXUS.md",
+            [("codex", 2 * MINUTE), ("opencode", 26 * HOUR)],
+            [
+                "Codex: it runs here",
+                "opencode: last used here yesterday",
+                "Nexus: .nexus3 is here",
+                "Claude Code: CLAUDE.md is here",
+            ],
+        ),
+        (
+            "",
+            [("claude-code", 9 * DAY), ("codex", 3 * HOUR), ("gemini", 20)],
+            [
+                "Gemini CLI: last used here 20 min ago",
+                "Codex: last used here 3 h ago",
+                "Claude Code: last used here 9 days ago",
+            ],
+        ),
+        ("", [("codex", 40 * DAY)], ["Nexus: no assistant is in use here"]),
+        ("CLAUDE.md", [("claude-code", 40 * DAY)], ["Claude Code: CLAUDE.md is here"]),
+    ],
+)
+def test_views_in_use(
+    tmp_path: Path, files: str, sessions: list[tuple[str, float]], expected: list[str]
+) -> None:
+    assert [f"{view.title}: {view.reason}" for view in views(tmp_path, files, sessions)] == expected
+
+
+def test_a_view_has_the_model_of_its_last_session(tmp_path: Path) -> None:
+    found = views(tmp_path, "", [("codex", 2), ("codex", 90), ("claude-code", 1)])
+    assert [view.model for view in found] == ["model of claude-code", "model of codex"]
+
+
+def test_a_mark_above_the_folder_is_named_from_there(tmp_path: Path) -> None:
+    views(tmp_path, "CLAUDE.md packages/api/x", [])
+    folder = os.path.realpath(tmp_path / "home" / "work" / "packages" / "api")
+    surroundings = Surroundings(folder, str(tmp_path / "home"), {"PATH": ""})
+    first = find_views(surroundings, Disk(), [], NOW.timestamp())[0]
+    assert first.reason == f"{Path('..', '..', 'CLAUDE.md')} is here; it is not installed"
