@@ -37,12 +37,13 @@ from assistants import (  # noqa: E402 - from the tests' directory
     settings_runs,
     spelling_runs,
 )
-from assistants.cases import CASES, Case  # noqa: E402
+from assistants.cases import CASES, GIT, Case  # noqa: E402
 from assistants.extraction import Extract, extract, without_own  # noqa: E402
 from assistants.provider_stand_in import ProviderStandIn  # noqa: E402
 
 RECORDED = TESTS / "assistants" / "recorded.json"
 PAGE = TESTS.parent / "docs" / "assistants.md"
+EMPTY_REPOSITORY = Case("nothing in a repository", GIT)
 TABLE = re.compile(r"(?<=<!-- agreements -->\n).*?(?=<!-- end of agreements -->)", re.DOTALL)
 
 
@@ -144,18 +145,29 @@ def run_program(program: programs.Program, wanted: str) -> dict[str, Any]:
     version = installed_version(command)
     if version != program.version:
         output(f"{program.name}: {program.version} is pinned, but {version} is installed", file=sys.stderr)
-    empty, _ = send(program, command, CASES[0], {})
-    records, agreements = {}, 0
+    empty, comparison = send(program, command, CASES[0])
+    in_repository, _ = send(program, command, EMPTY_REPOSITORY)
+    records, agreements, claimed, own = {}, 0, 0, comparison.record["tokens"]
     cases = [case for case in CASES if program.name in case.programs and wanted in case.name]
     for case in cases:
-        _, comparison = send(program, command, case, empty)
+        _, comparison = send(program, command, case, empty, in_repository)
         records[case.name] = comparison.record
         agreements += not comparison.differences
+        claimed += comparison.is_claimed
         output(f"{'agrees ' if not comparison.differences else 'DIFFERS'}  {program.name}  {case.name}")
         for line in comparison.differences:
             output(f"    {line}")
-    output(f"{program.name} {version}: {agreements} of {len(cases)} agree")
-    return {"version": version, "cases": len(cases), "agreements": agreements, "records": records}
+    output(
+        f"{program.name} {version}: {agreements} of {len(cases)} agree; own prompt and tools: {own} tokens"
+    )
+    return {
+        "version": version,
+        "own_tokens": own,
+        "cases": len(cases),
+        "agreements": agreements,
+        "claimed": claimed,
+        "records": records,
+    }
 
 
 def check_servers(name: str, wanted: str) -> bool:
@@ -190,19 +202,20 @@ def run_hooks(program: programs.Program) -> bool:
 
 
 class Comparison:
-    """What a case showed."""
+    """What a case showed; whether the profile claims what the whole request costs, or that there is none."""
 
-    def __init__(self, record: agreement.Record, differences: list[str]) -> None:
+    def __init__(self, record: agreement.Record, differences: list[str], *, is_claimed: bool) -> None:
         self.record = record._asdict()
         self.differences = differences
+        self.is_claimed = is_claimed
 
 
 def send(
-    program: programs.Program, command: Path, case: Case, empty: dict[str, Any]
+    program: programs.Program, command: Path, case: Case, *empty: dict[str, Any]
 ) -> tuple[dict[str, Any], Comparison]:
     """Run a program in a new folder of a case; its last request, and what that says beside the profile.
 
-    `empty` is what it sends from an empty folder.
+    `empty` is what it sends from empty folders.
     """
     with tempfile.TemporaryDirectory(prefix="case-") as directory, ProviderStandIn() as provider:
         root = Path(directory).resolve()
@@ -220,16 +233,19 @@ def send(
         if not provider.requests and any(each.code == "assistant.stops" for each in profile.problems):
             nothing = Extract(None, None, ())
             record = agreement.Record(None, None, [], [])
-            return {}, Comparison(record, agreement.differences(nothing, profile))
+            return {}, Comparison(record, agreement.differences(nothing, profile), is_claimed=True)
         if not provider.requests:
             differences = [f"the program sent nothing, and ended with {run.code}: {run.output[-400:]}"]
-            return {}, Comparison(agreement.Record(None, None, [], []), differences)
+            return {}, Comparison(agreement.Record(None, None, [], []), differences, is_claimed=False)
         turns = [each.body for each in provider.requests if each.body.get("tools")]  # not that for a title
         body = (turns or [provider.requests[-1].body])[-1]
-        real = without_own(extract(program.name, body), extract(program.name, empty).entries)
+        own = tuple(entry for each in empty for entry in extract(program.name, each).entries)
+        real = without_own(extract(program.name, body), own)
         lines = agreement.unexplained(body, empty, case, profile, root=root)
-        record = agreement.record(real, root, lines)
-        comparison = Comparison(record, agreement.differences(real, profile, lines))
+        tokens = agreement.count_request(body, profile.assistant.model)
+        record = agreement.record(real, root, lines, tokens)
+        different = agreement.differences(real, profile, lines, tokens)
+        comparison = Comparison(record, different, is_claimed=profile.request_tokens is not None)
         return agreement.portable_body(body, root), comparison
 
 

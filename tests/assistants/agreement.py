@@ -4,6 +4,7 @@
 2. The tokens of a profile's parts must sum to the count of the text that was sent.
 3. The assistant's own entries, those of a request from an empty folder, do not count.
 4. No other line of the request may hold a text of the folder's files.
+5. With the assistant's own prompt and tools, a profile has the tokens of the whole request, within NEAR.
 """
 
 import difflib
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 
 from assistants.case_folders import expand, slug, write_case
 from assistants.cases import Case
-from assistants.extraction import LISTED, Extract, extract, unexplained_lines
+from assistants.extraction import LISTED, Extract, blocks_of, extract, unexplained_lines
 from assistants.programs import CLAUDE_MODEL
 from nexus_context.assistants.reading.model import Profile, SentBlock, Surroundings
 from nexus_context.assistants.views.profile import read_profile
@@ -25,19 +26,21 @@ from nexus_context.tokens import counter_for
 ROOT = "{root}"
 LONGEST = 4_000  # characters of a recorded text; of a longer one the digest is recorded
 LONGEST_ENTRY = 400
+NEAR = 0.05
 
 
 class Record(NamedTuple):
     """What a program sent in a case, with `{root}` for the root: JSON values.
 
-    `unexplained` are lines that hold a text of the folder, and that nothing of the others has; None if they
-    were not looked for.
+    `unexplained` are lines that hold a text of the folder, and that nothing of the others has. `tokens` are
+    those of the whole request, by the counter of the profile; None if it sent nothing.
     """
 
     place: str | None
     instructions: str | None
     entries: list[str]
-    unexplained: list[str] | None
+    unexplained: list[str]
+    tokens: int | None = None
 
 
 def write_folder(program: str, case: Case, root: Path) -> None:
@@ -83,8 +86,10 @@ def _entries(profile: Profile, block: SentBlock) -> list[str]:
     return [part.text.rstrip("\n") for part in block.parts]
 
 
-def differences(real: Extract, profile: Profile, unexplained_texts: Sequence[str] = ()) -> list[str]:
-    """What differs, a line each; empty if the profile agrees."""
+def differences(
+    real: Extract, profile: Profile, unexplained_texts: Sequence[str] = (), tokens: int | None = None
+) -> list[str]:
+    """What differs, a line each; empty if the profile agrees. `tokens` are those of the whole request."""
     predicted = extract_of(profile)
     lines = [f"nothing explains {line!r}" for line in unexplained_texts]
     if real.place != predicted.place:
@@ -99,25 +104,44 @@ def differences(real: Extract, profile: Profile, unexplained_texts: Sequence[str
     expected = sum(counter.count(block.text) for block in blocks)
     if not lines and counted != expected:
         lines.append(f"tokens: {expected} of the text that was sent, {counted} of the parts")
+    if tokens is not None and not is_near(tokens, profile):
+        lines.append(f"tokens: {tokens} of the whole request, {profile.request_tokens} of the profile")
     return lines
 
 
-def record(found: Extract, root: Path, unexplained_texts: Sequence[str] = ()) -> Record:
-    """An extract that can be committed, with the lines that nothing explains."""
+def is_near(tokens: int, profile: Profile) -> bool:
+    """Whether the tokens of a whole request are those that a profile says."""
+    claimed = profile.request_tokens
+    return claimed is None or abs(tokens - claimed) <= NEAR * tokens
+
+
+def count_request(body: dict[str, Any], model: str) -> int:
+    """The tokens of a whole request, its tools as JSON, by the counter of a model."""
+    counter = counter_for(model)
+    texts = [block.text for block in blocks_of(body) if block.place != "tools"]
+    tools = json.dumps(body.get("tools") or [], ensure_ascii=False, separators=(",", ":"))
+    return sum(map(counter.count, (*texts, tools)))
+
+
+def record(
+    found: Extract, root: Path, unexplained_texts: Sequence[str] = (), tokens: int | None = None
+) -> Record:
+    """An extract that can be committed, with the lines that nothing explains, and the request's tokens."""
     return Record(
         found.place,
         None if found.instructions is None else _portable(found.instructions, root),
         [_portable(entry, root, LONGEST_ENTRY) for entry in found.entries],
         [_portable(line, root) for line in unexplained_texts],
+        tokens,
     )
 
 
 def unexplained(
-    body: dict[str, Any], empty: dict[str, Any], case: Case, profile: Profile, *, root: Path
+    body: dict[str, Any], empty: Sequence[dict[str, Any]], case: Case, profile: Profile, *, root: Path
 ) -> list[str]:
     """The lines of a request that a file of the folder put there, and that no part explains.
 
-    `empty` is the request of an empty folder, with `{root}` for its root.
+    `empty` are the requests of empty folders, with `{root}` for their root.
     """
     body = portable_body(body, root)
     found = unexplained_lines(body, empty, extract(profile.assistant.name, body), [expand(case.files)])

@@ -8,7 +8,7 @@
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 CLAUDE_START = "<system-reminder>\nCodebase and user instructions are shown below."
@@ -184,10 +184,10 @@ def without_own(extract: Extract, own: tuple[str, ...]) -> Extract:
 
 
 def unexplained_lines(
-    body: dict[str, Any], empty: dict[str, Any], extract: Extract, files: Iterable[str]
+    body: dict[str, Any], empty: Sequence[dict[str, Any]], extract: Extract, files: Iterable[str]
 ) -> list[str]:
     """The lines of a request that an empty folder's does not have, no extract, but a file of the folder."""
-    known = (*_texts_in(empty), extract.instructions or "", *extract.entries)
+    known = (*_texts_in(list(empty)), extract.instructions or "", *extract.entries)
     explained = {_without_path(line) for text in known for line in text.split("\n")}
     texts = {text for file in files for line in file.split("\n") for text in _values_of(line.strip())}
     pattern = re.compile("|".join(rf"(?<!\w){re.escape(text)}(?!\w)" for text in sorted(texts)) or r"\Z.")

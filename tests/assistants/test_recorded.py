@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from assistants.agreement import Record, extract_of, profile_of, record, unordered, write_folder
+from assistants.agreement import Record, extract_of, is_near, profile_of, record, unordered, write_folder
 from assistants.cases import CASES, Case
+from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.tokens import counter_for
 
 RECORDED: dict[str, Any] = json.loads((Path(__file__).parent / "recorded.json").read_text(encoding="utf-8"))
@@ -24,7 +25,7 @@ def check(program: str, case: Case, root: Path) -> tuple[Any, Any]:
     """What the program sent, and what its profile says."""
     write_folder(program, case, root)
     predicted = record(extract_of(profile_of(program, case, root)), root)
-    real = Record(**RECORDED[program]["records"][case.name])._replace(unexplained=[])
+    real = Record(**RECORDED[program]["records"][case.name])._replace(unexplained=[], tokens=None)
     return (unordered(real), unordered(predicted)) if case.as_stored else (real, predicted)
 
 
@@ -32,6 +33,24 @@ def check(program: str, case: Case, root: Path) -> tuple[Any, Any]:
 def test_a_profile_agrees_with_the_program(program: str, case: Case, tmp_path: Path) -> None:
     real, predicted = check(program, case, tmp_path.resolve())
     assert predicted == real
+
+
+@pytest.mark.parametrize("program", RECORDED)
+def test_the_own_prompt_and_tools_of_a_program_are_counted(program: str) -> None:
+    claimed = PROGRAMS[program].instructions.assistant.own_tokens or 0
+    assert claimed == pytest.approx(RECORDED[program]["own_tokens"], rel=0.01)
+
+
+@pytest.mark.parametrize(("program", "case"), RUNS)
+def test_every_request_costs_what_the_profile_says(program: str, case: Case, tmp_path: Path) -> None:
+    tokens = RECORDED[program]["records"][case.name]["tokens"]
+    write_folder(program, case, tmp_path)
+    profile = profile_of(program, case, tmp_path)
+    assert is_near(tokens, profile) if tokens is not None else profile.request_tokens is None
+
+
+def test_the_cost_of_nearly_every_request_is_claimed() -> None:
+    assert [name for name, result in RECORDED.items() if result["claimed"] < 0.9 * result["cases"]] == []
 
 
 @pytest.mark.parametrize(("program", "case"), RUNS)
@@ -45,7 +64,6 @@ def test_tokens_of_parts_sum_to_the_count_of_their_block(program: str, case: Cas
 
 
 def test_no_request_holds_a_text_of_the_folder_that_nothing_explains() -> None:
-    """None where a request was recorded before these lines were looked for."""
     lines = {
         (program, name): record["unexplained"]
         for program, result in RECORDED.items()

@@ -35,7 +35,8 @@ Below.
 """
 # tokens of texts with paths depend on where the tests run; the width of columns, too
 FIGURE = re.compile(
-    r"(?<=[ (])≈?\d[\d,]*(?= tokens)|(?:(?<=  )|(?<=cut ))≈?\d[\d,]*(?=  |$)|\d+%(?: +█*)?", re.MULTILINE
+    r"(?<=[ (])≈?\d[\d,]*(?= tokens| with)|(?:(?<=  )|(?<=cut ))≈?\d[\d,]*(?=  |$| \+ )|\d+%(?: +█*)?",
+    re.MULTILINE,
 )
 BLANKS = re.compile(r"(?<=\S) {2,}|─{5,}")
 
@@ -87,7 +88,9 @@ def test_mcp_servers_are_listed_and_not_started(
     path.write_text(json.dumps(servers))
     code, out, _ = run("show", "--for", "claude-code", "--layers")
     assert (code, "secret" in out, "\x1b" in out) == (0, False, False)
-    lines = [line.partition(": ")[0] for line in out.splitlines() if "MCP server" in line or "tools" in line]
+    lines = [
+        line.partition(": ")[0] for line in out.splitlines() if "MCP server" in line or "of their" in line
+    ]
     assert lines == [
         "MCP server gate (project, .mcp.json) waits for approval",
         "MCP server wall␛[2J (project, .mcp.json) waits for approval",
@@ -132,7 +135,7 @@ def test_the_source_of_each_part(run: Any) -> None:
         (
             0,
             """\
-── Codex (0.169.0, by its own requests): N tokens of files in every request
+── Codex (0.169.0, by its own requests): N tokens of files in every request, N with its prompt and tools
 ── instructions, in the first user message (N tokens)
 ── text of Codex (N tokens)
 # AGENTS.md instructions for /home/a
@@ -164,7 +167,7 @@ def test_the_tokens(run: Any) -> None:
         (
             0,
             """\
-Codex (0.169.0, by its own requests): N tokens of files in every request
+Codex (0.169.0, by its own requests): N tokens of files in every request, N with its prompt and tools
 
   scope  file  tokens  share
    \n\
@@ -187,7 +190,7 @@ def test_the_layers(run: Any) -> None:
         (
             0,
             """\
-Claude Code (2.1.330, by its own requests): N tokens of files in every request
+Claude Code (2.1.330, by its own requests): N tokens of files in every request, N with its prompt and tools
 
   scope  file  status  tokens
    \n\
@@ -216,11 +219,12 @@ def test_who_reads_what(run: Any) -> None:
   CLAUDE.md  N  –  –  –  N  later
   docs/style.md  N  –  –  –  –  –
   src/AGENTS.md  –  –  later  –  –  later
-  own words  N  N  –  –  –  –
+  around the files  N  N  –  –  –  –
+  own prompt, tools  N  N  N  N  ?  ?
 
-  every request  N  N  N  –  N  N
+  every request  N  N  N  N  N + ?  N + ?
 
-–: not read · later: sent when something happens · +: more of it then · cut: only in part
+–: not read · later: sent when something happens · +: more of it then · cut: only in part · ?: not known
 By documentation, not by their own requests: GitHub Copilot, Cursor.
 """,
             "",

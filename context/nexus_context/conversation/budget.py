@@ -91,9 +91,12 @@ class UsageRow(msgspec.Struct, frozen=True):
 
 
 class UsagePart(msgspec.Struct, frozen=True):
-    """The tokens of one kind of text in the system prompt (`folder.prompt.token_attribution`)."""
+    """The tokens of one kind of text in the system prompt (`folder.prompt.token_attribution`).
 
-    part: PromptPart
+    `program` is the prompt and the tools of another assistant.
+    """
+
+    part: PromptPart | Literal["program"]
     tokens: int
     exact: bool
 

@@ -138,6 +138,7 @@ def _context(profile: Profile, locate: convert.Locator) -> protocol.AssistantCon
         counter=profile.counter,
         problems=len(profile.problems),
         servers=assistant_views.build_servers(profile),
+        own_tokens=profile.own_tokens,
     )
 
 
@@ -205,6 +206,7 @@ def _readers(surroundings: Surroundings, disk: Disk) -> protocol.AssistantReader
                 verified=profile.assistant.verified,
                 tokens=profile.total,
                 exact=profile.exact,
+                own_tokens=profile.own_tokens,
             )
             for profile in table.profiles
         ],

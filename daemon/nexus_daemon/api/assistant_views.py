@@ -2,8 +2,8 @@
 
 1. The preview has the texts of the request that hold files, each below a line that names its place.
    That line is not sent, and costs nothing.
-2. The usage is that of these texts alone. The assistant's own system prompt and tools are not known before a
-   session of it runs.
+2. The usage is that of these texts, and of the assistant's own prompt and tools as its version sends them
+   from an empty folder; where that is not known, of these texts alone.
 3. A layer is a scope of the profile and one directory: the user's, a parent's, the project's.
 """
 
@@ -130,18 +130,23 @@ def _fragment(
 
 
 def build_usage(profile: Profile, locate: Locator) -> protocol.TokenUsage:
-    """What the files cost in every request."""
-    parts: dict[Literal["instructions", "skills"], int] = {}
+    """What every request costs before the conversation begins."""
+    parts: dict[Literal["instructions", "skills", "program"], int] = {}
     for block in profile.blocks:
         kind = _PARTS[block.kind]
         parts[kind] = parts.get(kind, 0) + sum(part.tokens for part in block.parts)
+    if profile.own_tokens is not None:
+        parts["program"] = profile.own_tokens
     spent = budget.usage(
         get_model_limits(profile.assistant.model),
         counter_for(profile.assistant.model),
         _rows(profile),
         max_tokens=None,
         reserved=0,
-        parts=[budget.UsagePart(part, tokens, profile.exact) for part, tokens in parts.items()],
+        parts=[
+            budget.UsagePart(part, tokens, profile.exact and part != "program")
+            for part, tokens in parts.items()
+        ],
     )
     return results.usage(spent, locate)
 
@@ -156,8 +161,12 @@ def _rows(profile: Profile) -> Iterator[budget.UsageRow]:
         if part.importer is not None:
             label = f"{profile.shorten(part.importer)}: {label}"
         yield budget.UsageRow("system", label, part.tokens, profile.exact, path=part.path, span=Span(0, 0))
+    title = profile.assistant.title
     if own:
-        yield budget.UsageRow("system", f"text of {profile.assistant.title}", own, profile.exact)
+        yield budget.UsageRow("system", f"text of {title} around the files", own, profile.exact)
+    if profile.own_tokens is not None:
+        label = f"prompt and tools of {title} {profile.assistant.version}"
+        yield budget.UsageRow("system", label, profile.own_tokens, exact=False)
 
 
 # ---------------------------------------------------------------- layers

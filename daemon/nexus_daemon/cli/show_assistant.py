@@ -86,7 +86,10 @@ def _title(profile: Profile) -> str:
     version = f"{assistant.version}, by its own requests"
     if assistant.verified == "documentation":
         version = f"by documentation of {assistant.version}"
-    return f"{assistant.title} ({version}): {mark}{profile.total:,} tokens of files in every request"
+    files = f"{assistant.title} ({version}): {mark}{profile.total:,} tokens of files in every request"
+    if profile.request_tokens is None:
+        return files
+    return f"{files}, ≈{profile.request_tokens:,} with its prompt and tools"
 
 
 def _print_text(profile: Profile, *, with_source: bool) -> None:
@@ -192,19 +195,21 @@ def _print_all(surroundings: Surroundings, options: argparse.Namespace) -> int:
         output.json_value([build_context(profile) for profile in result.profiles])
         return 0
     paths = [visible_line(result.profiles[0].shorten(row.path)) for row in result.files]
-    words = [sum(part.tokens for part in each.parts if part.path is None) for each in result.profiles]
-    paths += ["own words"] if any(words) else []
+    paths += ["around the files", "own prompt, tools"]
     columns = [Column("file", paths, least=LEAST_PATH, footer="every request", cut="start")]
-    for profile, count in zip(result.profiles, words, strict=True):
+    for profile in result.profiles:
         mark = "" if profile.exact else "≈"
         cells = [_cell(row.uses[profile.assistant.name]) for row in result.files]
-        cells += [f"{mark}{count:,}" if count else "–"] if any(words) else []
-        total = f"{mark}{profile.total:,}" if profile.total else "–"
+        around = sum(part.tokens for part in profile.parts if part.path is None)
+        own, whole = profile.own_tokens, profile.request_tokens
+        cells += [f"{mark}{around:,}" if around else "–", "?" if own is None else f"≈{own:,}"]
+        total = f"{mark}{profile.total:,} + ?" if whole is None else f"≈{whole:,}"
         columns.append(Column(profile.assistant.title, cells, justify="right", footer=total))
     out = output.console()
     tables.print_columns(columns)
     out.print(
-        "–: not read · later: sent when something happens · +: more of it then · cut: only in part",
+        "–: not read · later: sent when something happens · +: more of it then · cut: only in part · "
+        "?: not known",
         soft_wrap=True,
     )
     documented = [each.assistant.title for each in result.profiles if each.assistant.verified != "run"]

@@ -88,6 +88,9 @@ class AssistantContextResult(Wire, frozen=True):
     counter: str  # what tokens are counted with
     problems: int  # what `nexus check --for` reports
     servers: list[AssistantMcpServer]  # the MCP servers in its settings, by name
+    # tokens of the assistant's own prompt and tools beside `total`, as its version sends them from an empty
+    # folder; null where that is not known, or where a setting changes them
+    own_tokens: int | None = None
 
 
 class AssistantColumn(Wire, frozen=True):
@@ -100,6 +103,7 @@ class AssistantColumn(Wire, frozen=True):
     verified: Annotated[str, VERIFIED]
     tokens: int  # of the folder's files in every request
     exact: bool  # false: an estimate
+    own_tokens: int | None = None  # of its own prompt and tools beside them; null where that is not known
 
 
 class FileReader(Sparse, frozen=True):

@@ -123,8 +123,9 @@ class UsagePart(Wire, frozen=True):
     # `instructions`: instruction files, bootstrap files, READMEs and custom sections of all layers and
     # agents, and what a request adds; `skills`: the list of skills and the text of active ones; `tools`: MCP
     # servers and tools that the prompt lists (their definitions are rows of the category `tools`); `nexus`:
-    # text of Nexus, such as the environment, headings, paths and built-in defaults
-    part: Annotated[str, OneOf("instructions", "skills", "tools", "nexus")]
+    # text of Nexus, such as the environment, headings, paths and built-in defaults; `program`: the prompt and
+    # the tools of another assistant
+    part: Annotated[str, OneOf("instructions", "skills", "tools", "nexus", "program")]
     tokens: int  # its tokens
     exact: bool  # false: an estimate
 

@@ -103,16 +103,18 @@ def test_the_usage_has_a_row_for_each_file(tmp_path: Path) -> None:
         spent = await ask("context/usage", assistant="claude-code")
         assert sum(row["tokens"] for row in spent["rows"]) == spent["total"]
         assert sum(part["tokens"] for part in spent["parts"]) == spent["total"]
-        assert spent["total"] == (await ask("assistant/context", assistant="claude-code"))["total"]
+        context = await ask("assistant/context", assistant="claude-code")
+        assert spent["total"] == context["total"] + context["ownTokens"]
         assert [row["label"] for row in spent["rows"]] == [
             "~/.claude/CLAUDE.md",
             "CLAUDE.md",
             "CLAUDE.md: docs/style.md",
             ".claude/skills/rotate/SKILL.md",
-            "text of Claude Code",
+            "text of Claude Code around the files",
+            f"prompt and tools of Claude Code {context['version']}",
         ]
         assert spent["limit"] > 100_000
-        assert [part["part"] for part in spent["parts"]] == ["instructions", "skills"]
+        assert [part["part"] for part in spent["parts"]] == ["instructions", "skills", "program"]
 
     check(tmp_path, story)
 

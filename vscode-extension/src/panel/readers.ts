@@ -50,11 +50,15 @@ export function readersTable(
   const isRepeated = repeated(files.map(({ uri }) => nameOf(uri)));
   const titles = new Map(assistants.map(({ name, title }) => [name as string, title]));
   return {
-    columns: assistants.map(({ name, title, tokens, exact, verified }) => ({
+    columns: assistants.map(({ name, title, tokens, exact, verified, ownTokens }) => ({
       name,
       title,
       current: name === current,
-      tooltip: `${title}: ${tokensOf(tokens, exact)} of files in every request${verified === "documentation" ? ", by documentation" : ""}`,
+      tooltip: [
+        `${title}: ${tokensOf(tokens, exact)} of files in every request`,
+        ...(ownTokens === null || ownTokens === undefined ? [] : [`${tokensOf(ownTokens, false)} of its own`]),
+        ...(verified === "documentation" ? ["by documentation"] : []),
+      ].join(", "),
     })),
     rows: files.map(({ uri, readers }) => ({
       uri,

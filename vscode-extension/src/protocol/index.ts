@@ -61,6 +61,7 @@ export interface Requests {
   "nexus/agent/messages": { params: AgentMessagesParams; result: AgentMessagesResult };
   "nexus/agent/call": { params: AgentCallParams; result: AgentCallResult };
   "nexus/explain": { params: ExplainParams; result: ExplainResult };
+  "nexus/view/list": { params: FolderParams; result: ViewListResult };
   "nexus/assistant/list": { params: Record<string, never>; result: AssistantListResult };
   "nexus/assistant/readers": { params: FolderParams; result: AssistantReadersResult };
   "nexus/assistant/context": { params: AssistantParams; result: AssistantContextResult };
@@ -371,6 +372,8 @@ export interface AssistantColumn {
   tokens: number;
   /** false: an estimate */
   exact: boolean;
+  /** of its own prompt and tools beside them; null where that is not known */
+  ownTokens: number | null;
 }
 
 /** What an assistant reads in a folder. */
@@ -393,6 +396,11 @@ export interface AssistantContextResult {
   problems: number;
   /** the MCP servers in its settings, by name */
   servers: AssistantMcpServer[];
+  /**
+   * tokens of the assistant's own prompt and tools beside `total`, as its version sends them from an empty folder; null
+   * where that is not known, or where a setting changes them
+   */
+  ownTokens: number | null;
 }
 
 /** A file, or a stretch of one, and what the assistant does with it. */
@@ -2724,9 +2732,9 @@ export interface UsagePart {
    * `instructions`: instruction files, bootstrap files, READMEs and custom sections of all layers and agents, and what
    * a request adds; `skills`: the list of skills and the text of active ones; `tools`: MCP servers and tools that the
    * prompt lists (their definitions are rows of the category `tools`); `nexus`: text of Nexus, such as the environment,
-   * headings, paths and built-in defaults
+   * headings, paths and built-in defaults; `program`: the prompt and the tools of another assistant
    */
-  part: "instructions" | "skills" | "tools" | "nexus";
+  part: "instructions" | "skills" | "tools" | "nexus" | "program";
   /** its tokens */
   tokens: number;
   /** false: an estimate */
@@ -2785,6 +2793,30 @@ export interface CountResult {
   total: number;
   /** files that are not UTF-8, whose counts cover what could be read */
   problems?: Problem[];
+}
+
+/** Nexus's own chat, or an assistant, in a folder. */
+export interface ViewInfo {
+  /** `nexus`, `claude-code`, `codex`, `opencode`, `gemini`, `copilot` or `cursor` */
+  name: "nexus" | "claude-code" | "codex" | "opencode" | "gemini" | "copilot" | "cursor" | (string & {});
+  /** its name for people */
+  title: string;
+  /** why it is in use here or not; it continues the title after a colon */
+  reason: string;
+  /** it runs here, was used here in the last 30 days, or the folder has files for it */
+  inUse: boolean;
+  /** that of its last session here, else the usual one; absent: none is set */
+  model?: string;
+  /** the tokens of the model's window */
+  limit?: number;
+}
+
+/** The views of a folder. */
+export interface ViewListResult {
+  /** all; those in use first, in the order in which they are shown */
+  views: ViewInfo[];
+  /** the one to show where there is room for one: that of the setting `views.show`, else the first */
+  chosen: "nexus" | "claude-code" | "codex" | "opencode" | "gemini" | "copilot" | "cursor" | (string & {});
 }
 
 /** An MCP server that a new mcp.json takes over. */

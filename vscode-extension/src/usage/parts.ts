@@ -7,7 +7,7 @@
  */
 import type { TokenUsage, UsageRow } from "../protocol";
 
-export type Part = "instructions" | "skills" | "tools" | "nexus" | "history" | "memory" | "message";
+export type Part = "program" | "instructions" | "skills" | "tools" | "nexus" | "history" | "memory" | "message";
 
 export interface PartStyle {
   readonly title: string;
@@ -19,6 +19,11 @@ export interface PartStyle {
 
 /** In the order in which they are shown. */
 export const PARTS: Readonly<Record<Part, PartStyle>> = {
+  program: {
+    title: "The assistant's own",
+    holds: "The assistant's own prompt and tools, as its version sends them from an empty folder",
+    colour: "nexus.ownText",
+  },
   instructions: {
     title: "Your instructions",
     holds: "What stands in instruction files of all layers, and in what they import",

@@ -24,7 +24,7 @@ from nexus_context.assistants.claude_code.settings import (
     managed_directory,
     read_state,
 )
-from nexus_context.assistants.claude_code.skills import claude_skills
+from nexus_context.assistants.claude_code.skills import NO_BUNDLED_SKILLS, claude_skills
 from nexus_context.assistants.reading import markdown
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import (
@@ -61,6 +61,11 @@ AGENTS_OPTION = ("pluginConfigs", "agents-md@builtin", "options", "instructionFi
 AGENTS_PAGE = "https://github.com/anthropics/claude-code/tree/main/mods/agents-md"
 AGENTS_NAMES = ("AGENTS.md", ".claude/AGENTS.md")
 RULES = os.path.join(".claude", "rules")
+OWN_SWITCHES = (
+    *("agent", "autoMemoryEnabled", "disableBundledSkills"),
+    *("skillListingBudgetFraction", "skillListingMaxDescChars"),
+)
+"""Settings with which the program's own prompt or tools have another size."""
 TEXT_SUFFIXES = frozenset(
     {
         ".md", ".txt", ".text", ".json", ".yaml", ".yml", ".toml", ".xml", ".csv", ".html", ".htm",
@@ -95,6 +100,7 @@ ASSISTANT = Assistant(
     version=VERSION,
     verified="run",
     model="claude-sonnet-5",
+    own_tokens=28_000,
     names=(*NAMES, ".claude/rules/*.md"),
     reads="CLAUDE.md",
     rules=(
@@ -193,6 +199,17 @@ def read_claude_code(disk: Disk, settings: AssistantSettings) -> Sent:
         tuple(problems),
         nested_names=("CLAUDE.md", "CLAUDE.local.md", *(() if has_own else ("AGENTS.md",))),
         reasons=_reasons(walk, memories),
+        changes_own=_changes_own(settings),
+    )
+
+
+def _changes_own(settings: AssistantSettings) -> bool:
+    """Whether settings change Claude Code's own prompt and tools: the tools denied as a whole, too."""
+    denied = (text for texts in settings.each("permissions", "deny") for text in texts_of(texts))
+    return (
+        any(settings.value(key) is not None for key in OWN_SWITCHES)
+        or is_set(settings.where, NO_BUNDLED_SKILLS)
+        or any("(" not in text and not text.startswith("mcp__") for text in denied)
     )
 
 

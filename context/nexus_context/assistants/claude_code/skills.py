@@ -65,7 +65,7 @@ _HEADING = re.compile(r"#+\s+(?=\S)")
 _RESERVED = ("synced",)
 _HIDDEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 _JOINERS = "\u200d\ufe0f"
-_NO_BUNDLED = "CLAUDE_CODE_DISABLE_BUNDLED_SKILLS"
+NO_BUNDLED_SKILLS = "CLAUDE_CODE_DISABLE_BUNDLED_SKILLS"
 _WEEK_MS = 7 * 86_400_000
 _PREFERENCE = Preference(
     "Claude Code", "skill", "Of one name the user's skill comes first, then the nearest; then commands so."
@@ -332,7 +332,7 @@ def _own_sizes(
     settings: AssistantSettings, names: set[str], overrides: dict[str, str], *, longest: int
 ) -> Iterator[_Size]:
     """The sizes of Claude Code's own lines, which `names` replace."""
-    if settings.value("disableBundledSkills") is True or is_set(settings.where, _NO_BUNDLED):
+    if settings.value("disableBundledSkills") is True or is_set(settings.where, NO_BUNDLED_SKILLS):
         return
     for kind in ("skills", "late_skills"):
         for name, columns in _own()[kind].items():

@@ -55,6 +55,7 @@ ASSISTANT = Assistant(
     version=VERSION,
     verified="run",
     model="gpt-5-codex",
+    own_tokens=7_800,
     names=(OVERRIDE, NAME),
     reads="AGENTS.md",
     limit=MOST_BYTES,

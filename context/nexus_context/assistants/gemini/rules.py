@@ -54,6 +54,7 @@ ASSISTANT = Assistant(
     version=VERSION,
     verified="run",
     model="gemini-2.5-pro",
+    own_tokens=7_300,
     names=(NAME,),
     reads="GEMINI.md",
     rules=(

@@ -59,6 +59,7 @@ ASSISTANT = Assistant(
     version=VERSION,
     verified="run",
     model="claude-sonnet-5",
+    own_tokens=9_900,
     names=NAMES,
     reads="AGENTS.md or CLAUDE.md",
     rules=(

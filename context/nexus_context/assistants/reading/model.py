@@ -47,7 +47,8 @@ class Assistant(msgspec.Struct, frozen=True):
 
     The version of one that is known by its documentation is the month of that. `names` are the instruction
     files that it looks for in a project, `reads` the same in few words. `limit` is the most that it reads of
-    a project's instructions, in bytes.
+    a project's instructions, in bytes. `own_tokens` is what its own prompt and tools cost in a request from
+    an empty folder, by the counter of its model; None where no request was seen.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Assistant(msgspec.Struct, frozen=True):
     reads: str
     rules: tuple[Rule, ...]
     limit: int | None = None
+    own_tokens: int | None = None
 
 
 class Surroundings(msgspec.Struct, frozen=True):
@@ -175,7 +177,8 @@ class Sent(msgspec.Struct, frozen=True):
     """What an assistant does with a folder's files, before tokens are counted.
 
     Files with `nested_names` below the folder are sent after the first read beside or below them.
-    `reasons` say of other files why they are not sent, by their names.
+    `reasons` say of other files why they are not sent, by their names. With `changes_own` a setting takes
+    something away from the assistant's own prompt and tools, or adds to them.
     """
 
     blocks: tuple[SentBlock, ...]
@@ -184,6 +187,7 @@ class Sent(msgspec.Struct, frozen=True):
     problems: tuple[Problem, ...] = ()
     nested_names: tuple[str, ...] = ()
     reasons: Mapping[str, str] = {}
+    changes_own: bool = False
 
 
 class AssistantServer(msgspec.Struct, frozen=True):
@@ -227,7 +231,9 @@ class ServerReader(msgspec.Struct, frozen=True):
 class Profile(msgspec.Struct, frozen=True):
     """What an assistant reads in a user's folder. `total` is the sum of the parts; `exact` as of the counter.
 
-    `texts` are the texts that the spans of the problems are in. Of `servers` the tools are not known.
+    `own_tokens` is what its own prompt and tools cost beside them; None where that is not known, where a
+    setting changes it, or where the assistant does not start. `texts` are the texts that the spans of the
+    problems are in. Of `servers` the tools are not known.
     """
 
     assistant: Assistant
@@ -242,11 +248,17 @@ class Profile(msgspec.Struct, frozen=True):
     exact: bool
     counter: str
     servers: tuple[AssistantServer, ...] = ()
+    own_tokens: int | None = None
 
     @property
     def parts(self) -> tuple[SentPart, ...]:
         """All parts, in the order of the request."""
         return tuple(part for block in self.blocks for part in block.parts)
+
+    @property
+    def request_tokens(self) -> int | None:
+        """What each request has besides the conversation; None where the assistant's own part is unknown."""
+        return None if self.own_tokens is None else self.own_tokens + self.total
 
     def shorten(self, path: str) -> str:
         """A path from the folder, from the user's home with `~`, or from a directory above with `..`."""

@@ -102,6 +102,7 @@ def read_profile(
         exact=counter.exact,
         counter=counter.name,
         servers=servers,
+        own_tokens=None if settings.stop or sent.changes_own else assistant.own_tokens,
     )
 
 
