@@ -25,6 +25,11 @@ from assistants.provider_stand_in import ProviderStandIn, answer_text, answer_to
 ROWS = Path(__file__).with_name("claude_lints.jsonl")
 OTHERS = Path(__file__).with_name("other_lints.jsonl")
 """Rows of Codex and Gemini CLI, where `did` is stops, ran or did not run (the hook), or works."""
+TWINS = Path(__file__).with_name("twin_lints.jsonl")
+"""Broken files of all programs and their corrected twins, with the codes of the former.
+
+`seen` says by what they are known: a run of the program, its source, or its documentation.
+"""
 KINDS = ("rule", "settings", "hook", "hooks", "script", "plugin")
 CALL = ("Bash", {"command": "echo hi", "description": "Say hi"})
 PLUGIN = {

@@ -25,9 +25,12 @@ from nexus_context.assistants.claude_code.permission_rules import (
 from nexus_context.assistants.claude_code.rule_syntax import parse_rule, rule_fault
 from nexus_context.assistants.claude_code.settings import read_settings
 from nexus_context.assistants.claude_code.shadowed_rules import find_shadowed
+from nexus_context.assistants.opencode import permission_checks
+from nexus_context.assistants.opencode.permission_rules import matches
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import Surroundings
+from nexus_context.assistants.views.profile import read_profile
 from nexus_context.disk.files import real_path
 from nexus_context.errors import Problem, Severity
 from nexus_context.text.json import parse
@@ -393,3 +396,36 @@ def test_settings_of_other_programs(row: Row, tmp_path: Path) -> None:
     codes = {each.code for each in settings.problems if "yolo" not in row["text"]}  # of which Gemini warns
     expected = {"stops": {"assistant.stops"}, "did not run": {"assistant.no-effect"}}
     assert codes == expected.get(row["did"], set())
+
+
+TWINS = [json.loads(line) for line in lint_runs.TWINS.read_text().splitlines()]
+
+
+@pytest.mark.parametrize("row", TWINS, ids=lambda row: f"{row['program']}: {row['broken']}"[:120])
+def test_broken_settings_and_their_twins(row: Row, tmp_path: Path) -> None:
+    for name, codes in (("broken", row["codes"]), ("twin", [])):
+        root = tmp_path / name
+        files = {"work/x": "", "home/x": "", **row.get("files", {}), **row[name]}
+        lint_runs.write_files(
+            root, {path: text.replace("{work}", f"{root}/work") for path, text in files.items()}
+        )
+        where = Surroundings(str(root / "work"), str(root / "home"), {}, trusted=True)
+        problems = read_profile(row["program"], where, counted=False).problems
+        assert [code for code, _ in reported(list(problems), root)] == codes
+        for problem in problems:
+            if problem.fix is not None and len(codes) == 1:
+                text = Path(problem.path).read_text()
+                for edit in problem.fix.edits:
+                    text = text[: edit.span.start] + edit.text + text[edit.span.end :]
+                assert text == row["twin"][str(Path(problem.path).relative_to(root))]
+
+
+@given(
+    *2 * [st.text(alphabet="ab *?", max_size=6)], st.lists(st.text(alphabet="ab ", max_size=3), min_size=6)
+)
+def test_a_rule_of_opencode_is_covered_only_by_one_that_matches_all_of_it(
+    pattern: str, other: str, fillings: list[str]
+) -> None:
+    if permission_checks.covers(pattern, other):
+        text = "".join(fillings.pop() if each in "*" else "a" if each == "?" else each for each in other)
+        assert not matches(other, text) or matches(pattern, text)

@@ -16,13 +16,13 @@ from nexus_context.assistants.claude_code.rule_syntax import parse_rule
 from nexus_context.assistants.claude_code.settings import config_directory, read_state
 from nexus_context.assistants.claude_code.skills import list_built_in_skills
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.findings import settings_problem, value_at
+from nexus_context.assistants.reading.findings import name_problem, value_at
 from nexus_context.assistants.reading.markdown import split_front_matter
 from nexus_context.assistants.reading.model import AssistantSettings, Surroundings
 from nexus_context.assistants.reading.servers import server_names
 from nexus_context.assistants.reading.working_tree import parents
 from nexus_context.config.fixes import as_json, meant
-from nexus_context.errors import Edit, Fix, Problem
+from nexus_context.errors import Problem
 from nexus_context.text.json import Pointer
 
 OWN_AGENTS = ("Explore", "Plan", "claude-code-guide", "general-purpose", "statusline-setup")
@@ -51,15 +51,14 @@ def check_names(disk: Disk, settings: AssistantSettings) -> Iterator[Problem]:
                 names[use.kind] = sorted(set(_names(disk, settings.where, use.kind)))
             if use.name in names[use.kind] or _OF_OTHERS.fullmatch(use.name) or file.document is None:
                 continue
-            same = [each for each in names[use.kind] if each.lower() == use.name.lower()]
-            close = same[0] if same else meant(use.name, names[use.kind])
+            close = meant(use.name, names[use.kind])
             if close is None or disk.text(file.path) is None:
                 continue
             key = file.document.key_span(use.pointer) if use.pointer[0] == "skillOverrides" else None
             span = key or file.document.span(use.pointer)
-            message = f"No file has a {use.kind} `{use.name}`. Did you mean `{close}`?"
-            fix = Fix(f"Write `{close}`", (Edit(span, as_json(use.before + close + use.behind)),))
-            yield settings_problem(file.document, "unknown-name", span, message, fix=fix)
+            message = f"No file has a {use.kind} `{use.name}`."
+            text = as_json(use.before + close + use.behind)
+            yield name_problem(file.path, span, message, close, text=text)
 
 
 def _uses(values: Any) -> Iterator[_Use]:

@@ -30,6 +30,7 @@ OWN_MODES = {
     **dict.fromkeys(("build", "plan", "compaction", "title", "summary"), "primary"),
     **dict.fromkeys(("general", "explore"), "subagent"),
 }
+HIDDEN = ("compaction", "title", "summary")
 FOLDERS = (("agent", "agents"), ("agent", "agent"), ("command", "commands"), ("command", "command"))
 UNDESCRIBED = "This subagent should only be called manually by the user."
 

@@ -15,14 +15,15 @@
 import functools
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from tree_sitter import Node
 
 from nexus_context.assistants.opencode.agents import agents_of, running_agent
+from nexus_context.assistants.opencode.permission_rules import OpencodeRule, matches, settings_rules
 from nexus_context.assistants.opencode.settings import CONTENT, merged
 from nexus_context.assistants.permissions.decision import (
     Decision,
@@ -33,31 +34,17 @@ from nexus_context.assistants.permissions.decision import (
     RuleKind,
 )
 from nexus_context.assistants.permissions.shell import nodes_below, parse_bash, text_of
-from nexus_context.assistants.permissions.wildcards import with_stars
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.findings import value_at
-from nexus_context.assistants.reading.model import AssistantSettings, AssistantSettingsFile
+from nexus_context.assistants.reading.model import AssistantSettings
 from nexus_context.assistants.reading.working_tree import find_working_tree
 from nexus_context.config.check import schema_text
 from nexus_context.errors import Span
-from nexus_context.text.json import Pointer
 
 VERSION = "1.18.33"
 _TABLES = str(Path(__file__).with_name("permissions.json"))
 _OUTCOMES: dict[str, Outcome] = {"allow": "allowed", "ask": "asks", "deny": "denied"}
 _WORDS = ("command_name", "word", "string", "raw_string", "concatenation")
 _NAME = re.compile(r"[^a-zA-Z0-9_-]")
-_SPECIAL = re.compile(r"[*?]")
-
-
-class OpencodeRule(NamedTuple):
-    """A rule in the order in which opencode holds them. `file` is None for one of its own."""
-
-    permission: str
-    pattern: str
-    action: str
-    file: AssistantSettingsFile | None = None
-    pointer: Pointer = ()
 
 
 class OpencodePermissions(msgspec.Struct, frozen=True):
@@ -75,7 +62,7 @@ class OpencodePermissions(msgspec.Struct, frozen=True):
         return (
             rule
             for rule in reversed(self.rules)
-            if _matches(rule.permission, permission) and _matches(rule.pattern, subject)
+            if matches(rule.permission, permission) and matches(rule.pattern, subject)
         )
 
 
@@ -96,9 +83,9 @@ def read_permissions(settings: AssistantSettings, disk: Disk) -> OpencodePermiss
         for name, patterns in own.items()
         for pattern, action in (patterns if isinstance(patterns, dict) else {"*": patterns}).items()
     ]
-    rules += _settings_rules(settings, (), where.user_home)
+    rules += settings_rules(settings, ())
     if agent in agents_of(values):
-        rules += _settings_rules(settings, (agent,), where.user_home)
+        rules += settings_rules(settings, (agent,))
     repository = find_working_tree(disk, where.folder)
     return OpencodePermissions(
         rules=tuple(rules),
@@ -124,7 +111,7 @@ def decide(settings: OpencodePermissions, call: ExplainedCall) -> Decision:
         if call.tool in known:
             return Decision("asks", f"It is not known what opencode does with {call.tool}.")
         return Decision("denied", f"opencode has no tool for {call.tool}.", is_offered=False)
-    last = next((rule for rule in reversed(settings.rules) if _matches(rule.permission, permission)), None)
+    last = next((rule for rule in reversed(settings.rules) if matches(rule.permission, permission)), None)
     if last is not None and last.action == "deny" and last.pattern == "*":
         return _removed(_decision(last, [], None), settings, permission)
     match permission:
@@ -143,7 +130,7 @@ def decide(settings: OpencodePermissions, call: ExplainedCall) -> Decision:
 def _removed(decision: Decision, settings: OpencodePermissions, permission: str) -> Decision:
     """The decision on a tool that is taken out of the request."""
     allowing = [
-        each for each in settings.rules if _matches(each.permission, permission) and each.action != "deny"
+        each for each in settings.rules if matches(each.permission, permission) and each.action != "deny"
     ]
     return Decision(
         "denied",
@@ -221,10 +208,9 @@ def _strictest(
 
 
 def _decision(rule: OpencodeRule, shadowed: list[OpencodeRule], about: str | None) -> Decision:
-    name = rule.permission if rule.pattern == "*" else f"{rule.permission} {rule.pattern}"
-    said = f"`{name}`" if rule.file is not None else f"opencode's own rule `{name}`"
+    said = f"`{rule.text}`" if rule.file is not None else f"opencode's own rule `{rule.text}`"
     if rule.file is not None and rule.file.path == CONTENT:
-        said = f"`{name}` of {CONTENT}"
+        said = f"`{rule.text}` of {CONTENT}"
     verb = {"allow": "allows", "ask": "asks about", "deny": "denies"}.get(rule.action, "asks about")
     return Decision(
         _OUTCOMES.get(rule.action, "asks"),
@@ -241,78 +227,12 @@ def _rule(rule: OpencodeRule) -> PermissionRule | None:
     document = rule.file.document
     return PermissionRule(
         kind=kinds.get(rule.action, "ask"),
-        text=rule.permission if rule.pattern == "*" else f"{rule.permission} {rule.pattern}",
+        text=rule.text,
         tool=rule.permission,
         pattern=None if rule.pattern == "*" else rule.pattern,
         path=rule.file.path,
         span=Span(0, 0) if document is None else document.span(rule.pointer),
     )
-
-
-def _settings_rules(
-    settings: AssistantSettings, agent: tuple[str, ...], user_home: str
-) -> Iterator[OpencodeRule]:
-    """The rules of all files at the top, or of an agent, in the order in which opencode joins them."""
-    tools, rules = dict[str, Any](), dict[str, Any]()
-    for file in settings.files:
-        for key in ("agent", "mode") if agent else ("",):
-            values: Any = file.values
-            pointer = (key, *agent) if agent else ()
-            for name in pointer:
-                values = values.get(name) if isinstance(values, Mapping) else None
-            if not isinstance(values, Mapping):
-                continue
-            for tool, is_on in _items(values.get("tools")):
-                name = "edit" if tool in ("write", "edit", "patch") else tool
-                action = "allow" if is_on else "deny"
-                tools[name] = OpencodeRule(name, "*", action, file=file, pointer=(*pointer, "tools", tool))
-            _join(rules, values.get("permission"), file, (*pointer, "permission"))
-    joined = {**tools, **{name: each for name, each in rules.items() if name not in tools}}
-    joined |= {name: each for name, each in rules.items() if name in tools}
-    for each in joined.values():
-        for rule in each.values() if isinstance(each, dict) else (each,):
-            pattern = re.sub(r"\A(~|\$HOME)(?=/|\Z)", lambda _: user_home, rule.pattern)
-            yield rule._replace(pattern=pattern)
-
-
-def _join(rules: dict[str, Any], values: Any, file: AssistantSettingsFile, pointer: Pointer) -> None:
-    is_text = file.document is not None and isinstance(value_at(file.document.value, pointer), str)
-    for name, value in _items(values):
-        place = pointer if is_text else (*pointer, name)
-        if isinstance(value, Mapping):
-            old = rules.get(name)
-            patterns = rules[name] = old if isinstance(old, dict) else {}
-            for pattern, action in value.items():
-                patterns[pattern] = OpencodeRule(
-                    name, pattern, str(action), file=file, pointer=(*place, pattern)
-                )
-        else:
-            rules[name] = OpencodeRule(name, "*", str(value), file=file, pointer=place)
-
-
-def _items(values: Any) -> Any:
-    return values.items() if isinstance(values, Mapping) else ()
-
-
-def _matches(pattern: str, text: str) -> bool:
-    """Whether a pattern of opencode covers a text: ` *` at its end may be nothing."""
-    if pattern == "*":
-        return True
-    special = _SPECIAL.search(pattern)
-    if special is None:
-        return pattern.replace("\\", "/") == text.replace("\\", "/")
-    start = pattern[: special.start()].replace("\\", "/")
-    text = text.replace("\\", "/")
-    return text.startswith(start.removesuffix(" ")) and _expression(pattern).fullmatch(text) is not None
-
-
-@functools.lru_cache(maxsize=4096)
-def _expression(pattern: str) -> re.Pattern[str]:
-    pattern = pattern.replace("\\", "/")
-    is_open = pattern.endswith(" *")
-    parts = [re.escape(each).replace(r"\?", ".") for each in pattern.removesuffix(" *").split("*")]
-    text = with_stars(parts, ".*")
-    return re.compile(f"{text}(?: .*)?" if is_open else text, re.DOTALL)
 
 
 @functools.cache

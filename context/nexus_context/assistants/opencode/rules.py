@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from nexus_context.assistants.opencode.agents import agent_blocks, prompt_blocks
+from nexus_context.assistants.opencode.permission_checks import check_permissions
 from nexus_context.assistants.opencode.settings import (
     CONTENT,
     FILES,
@@ -121,6 +122,7 @@ def read_opencode(disk: Disk, settings: AssistantSettings) -> Sent:
         *skill_blocks(disk, surroundings, values, ignored, problems=problems),
         *agent_blocks(values, settings.files),
     ]
+    problems += check_permissions(disk, settings)
     return Sent(tuple(blocks), ignored=tuple(ignored), problems=tuple(problems), nested_names=NAMES)
 
 

@@ -27,7 +27,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from nexus_context.assistants.opencode.agents import OWN_MODES, agents_of, read_agent_files
+from nexus_context.assistants.opencode.agents import HIDDEN, OWN_MODES, agents_of, read_agent_files
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import (
     AssistantSettings,
@@ -100,17 +100,28 @@ def read_settings(disk: Disk, surroundings: Surroundings) -> AssistantSettings:
 
 
 def _agent_problems(files: list[AssistantSettingsFile]) -> Iterator[Problem]:
-    """A `default_agent` that is no agent, in the last file that has one."""
+    """A `default_agent` that cannot run, in the last file that has one."""
     values: dict[str, Any] = {}
     for file in files:
         _merge(values, file.values)
     name = values.get("default_agent")
     naming = [each for each in files if "default_agent" in each.values]
-    if isinstance(name, str) and name not in {*OWN_MODES, *agents_of(values)}:
-        file = naming[-1]
-        span = Span(0, 0) if file.document is None else file.document.span(("default_agent",))
-        message = f"opencode does not run: there is no agent `{name}`. Correct `default_agent`."
-        yield Problem(file.path, span, "assistant.stops", Severity.ERROR, message=message)
+    agents = agents_of(values)
+    agent = agents.get(name, {}) if isinstance(name, str) else {}
+    if not isinstance(name, str):
+        return
+    if name not in {*OWN_MODES, *agents} or agent.get("disable") is True:
+        why = f"there is no agent `{name}`"
+    elif agent.get("mode", OWN_MODES.get(name)) == "subagent":
+        why = f"the agent `{name}` is a subagent"
+    elif agent.get("hidden", name in HIDDEN) is True:
+        why = f"the agent `{name}` is hidden"
+    else:
+        return
+    file = naming[-1]
+    span = Span(0, 0) if file.document is None else file.document.span(("default_agent",))
+    message = f"opencode does not run: {why}. Correct `default_agent`."
+    yield Problem(file.path, span, "assistant.stops", Severity.ERROR, message=message)
 
 
 def merged(settings: AssistantSettings) -> dict[str, Any]:

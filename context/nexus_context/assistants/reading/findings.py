@@ -128,6 +128,15 @@ def _homes(schema: Node, name: str, table: str = "") -> Iterator[str]:
         yield from _homes(node, name, f"{table}.{key}".lstrip("."))
 
 
+def name_problem(
+    path: str, span: Span, message: str, close: str | None, *, effect: Effect = "unknown-name", text: str = ""
+) -> Problem:
+    """A name that nothing has; `close` is the one that is meant, `text` what the file should have instead."""
+    fix = Fix(f"Write `{close}`", (Edit(span, text),)) if close and text else None
+    message += f" Did you mean `{close}`?" if close else ""
+    return Problem(path, span, f"assistant.{effect}", SEVERITIES[effect], message=message, fix=fix)
+
+
 def first_stop(problems: Sequence[Problem]) -> Problem | None:
     """The first problem for which a program does not start."""
     return next((each for each in problems if each.code == "assistant.stops"), None)

@@ -1,0 +1,141 @@
+"""Permission rules of opencode that never decide, and names in its settings that nothing has.
+
+By the source in its binary (1.18.33), and runs of `opencode debug agent` and `opencode run`:
+
+1. The last rule that matches decides: one that a later rule of the same table covers never does. A rule of
+   the user that one of a project overrides is not reported, since it counts elsewhere.
+2. The tools `write` and `apply_patch` ask for `edit`: rules with their names match nothing.
+3. A model is `provider/model`; without a slash there is none. A command whose agent does not exist fails.
+4. Plugins bring tools and agents of any name: where there are some, nothing is said of unknown ones.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+
+from nexus_context.assistants.opencode.agents import OWN_MODES, agents_of
+from nexus_context.assistants.opencode.front_matter import read_markdown
+from nexus_context.assistants.opencode.permission_rules import OpencodeRule, matches, settings_rules
+from nexus_context.assistants.opencode.settings import CONTENT, config_directories, merged
+from nexus_context.assistants.reading.disk import Disk
+from nexus_context.assistants.reading.findings import Effect, name_problem, value_at
+from nexus_context.assistants.reading.model import AssistantSettings, AssistantSettingsFile
+from nexus_context.config.fixes import as_json, meant
+from nexus_context.errors import Problem, Span
+from nexus_context.text.json import Pointer
+
+PERMISSIONS = (
+    *("bash", "doom_loop", "edit", "external_directory", "glob", "grep", "lsp", "plan_enter", "plan_exit"),
+    *("question", "read", "skill", "task", "todowrite", "webfetch", "websearch", "workflow_tool_approval"),
+)
+"""What its tools ask for."""
+_EARLIER = ("codesearch", "invalid", "list", "todoread")
+"""Names in its documentation, and of earlier versions."""
+_EDITING = ("write", "apply_patch")
+_PLUGIN_FOLDERS = ("plugin", "plugins", "tool", "tools")
+MOST_RULES = 400
+"""Rules of one table that are compared with each other."""
+
+
+def check_permissions(disk: Disk, settings: AssistantSettings) -> Iterator[Problem]:
+    """What is wrong with the rules and names in settings that opencode starts with."""
+    values = merged(settings)
+    agents = agents_of(values)
+    has_plugins = bool(values.get("plugin")) or any(
+        disk.entries(os.path.join(directory, folder))
+        for directory in config_directories(disk, settings.where)
+        for folder in _PLUGIN_FOLDERS
+    )
+    names = [] if has_plugins else sorted({*OWN_MODES, *agents})
+    for agent in ((), *((name,) for name in agents)):
+        rules = list(settings_rules(settings, agent))
+        yield from _check_shadows(disk, settings, rules[:MOST_RULES])
+        for rule in rules:
+            yield from _check_name(disk, rule, names)
+    for file in settings.files:
+        for place, model in _texts(file, "model"):
+            if "/" not in model:
+                message = f"opencode has no model `{model}`: a model is `provider/model`."
+                yield from _named(disk, file, place, message, effect="no-effect")
+        for place, agent_name in _texts(file, "agent"):
+            if names and agent_name not in names:
+                message = f"opencode cannot run this command: there is no agent `{agent_name}`."
+                yield from _named(disk, file, place, message, close=meant(agent_name, names))
+
+
+def _check_shadows(disk: Disk, settings: AssistantSettings, rules: list[OpencodeRule]) -> Iterator[Problem]:
+    """Rules that a later one covers."""
+    order = {file.path: at for at, file in enumerate(settings.files)}
+    for at, rule in enumerate(rules):
+        by = next((each for each in reversed(rules[at + 1 :]) if _covers_rule(each, rule)), None)
+        if rule.file is None or by is None or by.file is None or order[by.file.path] > order[rule.file.path]:
+            continue
+        if by.action == rule.action:
+            message = f"This rule says nothing new: `{by.text}` covers it and comes later. Remove one."
+            yield from _named(disk, rule.file, rule.pointer, message, effect="repeated")
+        else:
+            message = f"This rule never decides: `{by.text}` covers it and comes later. The last one counts."
+            yield from _named(disk, rule.file, rule.pointer, message, effect="shadowed")
+
+
+def _covers_rule(by: OpencodeRule, rule: OpencodeRule) -> bool:
+    return covers(by.permission, rule.permission) and covers(by.pattern, rule.pattern)
+
+
+def covers(pattern: str, other: str) -> bool:
+    """Whether a pattern matches all that another one does; false where that is not known."""
+    texts = (other, other.removesuffix(" *")) if other.endswith(" *") else (other,)
+    return "?" not in pattern and all(matches(pattern, each.replace("*", "\0")) for each in texts)
+
+
+def _check_name(disk: Disk, rule: OpencodeRule, agents: list[str]) -> Iterator[Problem]:
+    """A rule about no tool, or about an agent that has almost this name."""
+    name, file = rule.permission, rule.file
+    if file is None:
+        return
+    key = rule.pointer if rule.pointer[-1] == name else rule.pointer[:-1]
+    if name in _EDITING:
+        message = f"This rule matches nothing: the tool `{name}` asks for `edit`."
+        yield from _named(disk, file, key, message, effect="no-effect", close="edit")
+    elif name == "task" and (close := _near(rule.pattern, agents)):
+        message = f"This rule matches nothing: there is no agent `{rule.pattern}`."
+        yield from _named(disk, file, rule.pointer, message, close=close)
+    elif agents and name not in _EARLIER and "_" not in name and (close := _near(name, PERMISSIONS)):
+        message = f"This rule matches nothing: opencode has no tool `{name}`."
+        yield from _named(disk, file, key, message, close=close)
+
+
+def _near(name: str, names: Sequence[str]) -> str | None:
+    """The name that is meant by one that is none of them, and no pattern."""
+    return None if name in names or {"*", "?"} & set(name) else meant(name, names)
+
+
+def _texts(file: AssistantSettingsFile, field: str) -> Iterator[tuple[Pointer, str]]:
+    """The values of a field in agents and commands, and at the top, with their places."""
+    places: list[Pointer] = [(field,)] if field == "model" else []
+    for table in ("agent", "mode", "command") if field == "model" else ("command",):
+        named = file.values.get(table)
+        places += [(table, name, field) for name in named] if isinstance(named, dict) else []
+    values = ((place, value_at(file.values, place)) for place in places)
+    yield from ((place, value) for place, value in values if isinstance(value, str) and value)
+
+
+def _named(
+    disk: Disk,
+    file: AssistantSettingsFile,
+    place: Pointer,
+    message: str,
+    *,
+    effect: Effect = "unknown-name",
+    close: str | None = None,
+) -> Iterator[Problem]:
+    """A problem of a key or value, in the front matter of its field; none of a variable's."""
+    if file.path == CONTENT or (text := disk.text(file.path)) is None:
+        return
+    span, fixed = Span(0, 3), ""
+    if file.document is not None:
+        is_key = place[-1] not in ("model", "agent")
+        span = (is_key and file.document.key_span(place)) or file.document.span(place)
+        fixed = as_json(close) if close else ""
+    elif file.path.endswith(".md") and len(place) > 2:
+        span = read_markdown(text).places.get(str(place[2]), span)
+    yield name_problem(file.path, span, message, close, effect=effect, text=fixed)

@@ -1,0 +1,92 @@
+"""The permission rules in settings of opencode, in the order in which it joins them (1.18.33)."""
+
+import functools
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from nexus_context.assistants.permissions.wildcards import with_stars
+from nexus_context.assistants.reading.findings import value_at
+from nexus_context.assistants.reading.model import AssistantSettings, AssistantSettingsFile
+from nexus_context.text.json import Pointer
+
+_SPECIAL = re.compile(r"[*?]")
+
+
+class OpencodeRule(NamedTuple):
+    """A rule in the order in which opencode holds them. `file` is None for one of its own."""
+
+    permission: str
+    pattern: str
+    action: str
+    file: AssistantSettingsFile | None = None
+    pointer: Pointer = ()
+
+    @property
+    def text(self) -> str:
+        """The rule as a decision names it."""
+        return self.permission if self.pattern == "*" else f"{self.permission} {self.pattern}"
+
+
+def settings_rules(settings: AssistantSettings, agent: tuple[str, ...]) -> Iterator[OpencodeRule]:
+    """The rules of all files at the top, or of an agent, in the order in which opencode joins them."""
+    tools, rules = dict[str, Any](), dict[str, Any]()
+    for file in settings.files:
+        for key in ("agent", "mode") if agent else ("",):
+            values: Any = file.values
+            pointer = (key, *agent) if agent else ()
+            for name in pointer:
+                values = values.get(name) if isinstance(values, Mapping) else None
+            if not isinstance(values, Mapping):
+                continue
+            for tool, is_on in _items(values.get("tools")):
+                name = "edit" if tool in ("write", "edit", "patch") else tool
+                action = "allow" if is_on else "deny"
+                tools[name] = OpencodeRule(name, "*", action, file=file, pointer=(*pointer, "tools", tool))
+            _join(rules, values.get("permission"), file, (*pointer, "permission"))
+    joined = {**tools, **{name: each for name, each in rules.items() if name not in tools}}
+    joined |= {name: each for name, each in rules.items() if name in tools}
+    for each in joined.values():
+        for rule in each.values() if isinstance(each, dict) else (each,):
+            pattern = re.sub(r"\A(~|\$HOME)(?=/|\Z)", lambda _: settings.where.user_home, rule.pattern)
+            yield rule._replace(pattern=pattern)
+
+
+def _join(rules: dict[str, Any], values: Any, file: AssistantSettingsFile, pointer: Pointer) -> None:
+    is_text = file.document is not None and isinstance(value_at(file.document.value, pointer), str)
+    for name, value in _items(values):
+        place = pointer if is_text else (*pointer, name)
+        if isinstance(value, Mapping):
+            old = rules.get(name)
+            patterns = rules[name] = old if isinstance(old, dict) else {}
+            for pattern, action in value.items():
+                patterns[pattern] = OpencodeRule(
+                    name, pattern, str(action), file=file, pointer=(*place, pattern)
+                )
+        else:
+            rules[name] = OpencodeRule(name, "*", str(value), file=file, pointer=place)
+
+
+def _items(values: Any) -> Any:
+    return values.items() if isinstance(values, Mapping) else ()
+
+
+def matches(pattern: str, text: str) -> bool:
+    """Whether a pattern of opencode covers a text: ` *` at its end may be nothing."""
+    if pattern == "*":
+        return True
+    special = _SPECIAL.search(pattern)
+    if special is None:
+        return pattern.replace("\\", "/") == text.replace("\\", "/")
+    start = pattern[: special.start()].replace("\\", "/")
+    text = text.replace("\\", "/")
+    return text.startswith(start.removesuffix(" ")) and _expression(pattern).fullmatch(text) is not None
+
+
+@functools.lru_cache(maxsize=4096)
+def _expression(pattern: str) -> re.Pattern[str]:
+    pattern = pattern.replace("\\", "/")
+    is_open = pattern.endswith(" *")
+    parts = [re.escape(each).replace(r"\?", ".") for each in pattern.removesuffix(" *").split("*")]
+    text = with_stars(parts, ".*")
+    return re.compile(f"{text}(?: .*)?" if is_open else text, re.DOTALL)
