@@ -405,10 +405,8 @@ TWINS = [json.loads(line) for line in lint_runs.TWINS.read_text().splitlines()]
 def test_broken_settings_and_their_twins(row: Row, tmp_path: Path) -> None:
     for name, codes in (("broken", row["codes"]), ("twin", [])):
         root = tmp_path / name
-        files = {"work/x": "", "home/x": "", **row.get("files", {}), **row[name]}
-        lint_runs.write_files(
-            root, {path: text.replace("{work}", f"{root}/work") for path, text in files.items()}
-        )
+        files = json.dumps({"work/x": "", "home/x": "", **row.get("files", {}), **row[name]})
+        lint_runs.write_files(root, json.loads(files.replace("{root}", str(root))))
         where = Surroundings(str(root / "work"), str(root / "home"), {}, trusted=True)
         problems = read_profile(row["program"], where, counted=False).problems
         assert [code for code, _ in reported(list(problems), root)] == codes
@@ -417,7 +415,8 @@ def test_broken_settings_and_their_twins(row: Row, tmp_path: Path) -> None:
                 text = Path(problem.path).read_text()
                 for edit in problem.fix.edits:
                     text = text[: edit.span.start] + edit.text + text[edit.span.end :]
-                assert text == row["twin"][str(Path(problem.path).relative_to(root))]
+                twin = row["twin"][str(Path(problem.path).relative_to(root))]
+                assert text == twin.replace("{root}", str(root))
 
 
 @given(

@@ -20,12 +20,15 @@ from nexus_context.assistants.reading.findings import name_problem, value_at
 from nexus_context.assistants.reading.markdown import split_front_matter
 from nexus_context.assistants.reading.model import AssistantSettings, Surroundings
 from nexus_context.assistants.reading.servers import server_names
+from nexus_context.assistants.reading.settings import read_document
 from nexus_context.assistants.reading.working_tree import parents
 from nexus_context.config.fixes import as_json, meant
 from nexus_context.errors import Problem
-from nexus_context.text.json import Pointer
+from nexus_context.text.json import JsonDocument, Pointer
 
 OWN_AGENTS = ("Explore", "Plan", "claude-code-guide", "general-purpose", "statusline-setup")
+SERVER = "MCP server"
+"""A server by its own name, not by that in rules."""
 MOST_AGENTS = 500  # files whose names are read
 _NAMED = ("mcp__", "Skill(", "Agent(", "Task(")
 _OF_OTHERS = re.compile(r".*[:* ].*|plugin_.*|claude_ai_.*", re.DOTALL)
@@ -42,23 +45,49 @@ class _Use(NamedTuple):
     behind: str = ""
 
 
-def check_names(disk: Disk, settings: AssistantSettings) -> Iterator[Problem]:
+class FileNames:
+    """The names that the files around a folder have, by what they are of; each kind is read once."""
+
+    def __init__(self, disk: Disk, where: Surroundings) -> None:
+        self.disk = disk
+        self.where = where
+        self._names: dict[str, list[str]] = {}
+
+    def near(self, kind: str, name: str) -> str | None:
+        """The name that is meant by one that no file has; None if that may come from elsewhere."""
+        if kind not in self._names:
+            self._names[kind] = sorted(set(_names(self.disk, self.where, kind)))
+        is_right = name in self._names[kind] or _OF_OTHERS.fullmatch(name) is not None
+        return None if is_right else meant(name, self._names[kind])
+
+
+def check_names(disk: Disk, settings: AssistantSettings, names: FileNames) -> Iterator[Problem]:
     """The names in settings that no file has, where one has a name that is almost the same."""
-    names: dict[str, list[str]] = {}
     for file in settings.files:
-        for use in _uses(file.values):
-            if use.kind not in names:
-                names[use.kind] = sorted(set(_names(disk, settings.where, use.kind)))
-            if use.name in names[use.kind] or _OF_OTHERS.fullmatch(use.name) or file.document is None:
-                continue
-            close = meant(use.name, names[use.kind])
-            if close is None or disk.text(file.path) is None:
-                continue
-            key = file.document.key_span(use.pointer) if use.pointer[0] == "skillOverrides" else None
-            span = key or file.document.span(use.pointer)
-            message = f"No file has a {use.kind} `{use.name}`."
-            text = as_json(use.before + close + use.behind)
-            yield name_problem(file.path, span, message, close, text=text)
+        if file.document is not None:
+            yield from _check_uses(disk, file.document, file.values, names)
+    path, state = read_state(disk, settings.where)
+    place = ("projects", settings.where.folder)
+    values = value_at(state, place)
+    if isinstance(values, dict) and any(names.near(use.kind, use.name) for use in _uses(values)):
+        document = read_document(disk, path)  # which may have megabytes
+        if document is not None:
+            yield from _check_uses(disk, document, values, names, place=place)
+
+
+def _check_uses(
+    disk: Disk, document: JsonDocument, values: Any, names: FileNames, *, place: Pointer = ()
+) -> Iterator[Problem]:
+    for use in _uses(values):
+        close = names.near(use.kind, use.name)
+        if close is None or disk.text(document.path) is None:
+            continue
+        pointer = (*place, *use.pointer)
+        key = document.key_span(pointer) if use.pointer[0] == "skillOverrides" else None
+        span = key or document.span(pointer)
+        text = as_json(use.before + close + use.behind)
+        message = f"No file has the {use.kind} `{use.name}`."
+        yield name_problem(document.path, span, message, close, text=text)
 
 
 def _uses(values: Any) -> Iterator[_Use]:
@@ -74,6 +103,10 @@ def _uses(values: Any) -> Iterator[_Use]:
     for key in ("enabledMcpjsonServers", "disabledMcpjsonServers"):
         for index, name in _items(values.get(key)):
             yield _Use(f"server of {NAME}", name, (key, index))
+    for index, name in _items(values.get("disabledMcpServers")):
+        yield _Use(SERVER, name, ("disabledMcpServers", index))
+    if isinstance(values.get("agent"), str):
+        yield _Use("agent", values["agent"], ("agent",))
     overrides = values.get("skillOverrides")
     for name in overrides if isinstance(overrides, dict) else ():
         yield _Use("skill", name, ("skillOverrides", name))
@@ -100,13 +133,12 @@ def _names(disk: Disk, where: Surroundings, kind: str) -> Iterator[str]:
         names = [
             each for above in parents(where.folder) for each in read_mcp_file(disk, f"{above}/{NAME}").servers
         ]
-        if kind == "server":
+        if kind in ("server", SERVER):
             _, state = read_state(disk, where)
             projects = state.get("projects")
             states = [state, *(projects.values() if isinstance(projects, dict) else ())]
             names += [name for each in states if isinstance(each, dict) for name in server_names(each)]
-            names = [re.sub(r"[^a-zA-Z0-9_-]", "_", name) for name in names]
-        yield from names
+        yield from (re.sub(r"[^a-zA-Z0-9_-]", "_", name) if kind == "server" else name for name in names)
 
 
 def _entries(disk: Disk, where: Surroundings, kind: str) -> list[str]:

@@ -15,9 +15,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from nexus_context.assistants.claude_code.agents import claude_agents, read_output_style
+from nexus_context.assistants.claude_code.definition_checks import check_definitions
 from nexus_context.assistants.claude_code.front_matter import fields_of, matches_nothing, path_patterns
 from nexus_context.assistants.claude_code.intentions import DEEPEST, WrittenImport, check_import, check_text
-from nexus_context.assistants.claude_code.name_checks import check_names
+from nexus_context.assistants.claude_code.name_checks import FileNames, check_names
 from nexus_context.assistants.claude_code.settings import (
     config_directory,
     is_set,
@@ -190,7 +191,12 @@ def read_claude_code(disk: Disk, settings: AssistantSettings) -> Sent:
         *claude_agents(disk, settings, ignored=ignored, problems=problems),
         *claude_skills(disk, settings, later=later, ignored=ignored, problems=problems),
     ]
-    problems.extend((*_long_files(sent), *check_names(disk, settings)))
+    names = FileNames(disk, settings.where)
+    problems += [
+        *_long_files(sent),
+        *check_names(disk, settings, names),
+        *check_definitions(disk, settings.where, names),
+    ]
     has_own = any(os.path.basename(memory.path) == "CLAUDE.md" for memory in sent)
     return Sent(
         tuple(blocks),

@@ -102,6 +102,11 @@ def are_agent_hooks(value: Any) -> bool:
     return isinstance(value, dict | None) and not _refused(parse("", json.dumps(hooks)), hooks)
 
 
+def hook_events() -> list[str]:
+    """The events that hooks may be of."""
+    return list(_schema()["hookEvents"])
+
+
 def _settings_places(disk: Disk, surroundings: Surroundings) -> dict[str, Scope]:
     """The paths of settings; in the user's home, the user's file is the folder's, too."""
     folder = surroundings.folder

@@ -1,0 +1,166 @@
+"""The front matter of Claude Code's agents, skills and commands: what of it the program does not heed.
+
+By runs of 2.1.330, whose log names what it leaves out of an agent:
+
+1. A tool that does not exist is left out of `tools` and `allowed-tools`, and takes nothing away in
+   `disallowedTools`. Names are compared as a whole, with their case.
+2. A mode, memory, isolation or effort that is none of the words that it knows does not count.
+3. Hooks of an agent are as those of settings. An event that does not exist is left out.
+4. Skills, servers and agents are reported if a file has almost that name: others may have it, too.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from nexus_context.assistants.claude_code.directories import definition_directories, markdown_files
+from nexus_context.assistants.claude_code.front_matter import NO_FIELDS, read_matter, tool_names
+from nexus_context.assistants.claude_code.hook_checks import check_hooks
+from nexus_context.assistants.claude_code.name_checks import SERVER, FileNames
+from nexus_context.assistants.claude_code.rule_syntax import rule_fault
+from nexus_context.assistants.claude_code.settings import hook_events
+from nexus_context.assistants.reading.disk import Disk
+from nexus_context.assistants.reading.findings import Effect, name_problem
+from nexus_context.assistants.reading.markdown import split_front_matter
+from nexus_context.assistants.reading.model import Surroundings
+from nexus_context.assistants.reading.settings import texts_of
+from nexus_context.config.fixes import listed, meant
+from nexus_context.errors import Problem, Severity, Span
+from nexus_context.text.json import parse
+
+_WORDS = {
+    "permissionMode": ("acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "plan"),
+    "memory": ("user", "project", "local"),
+    "isolation": ("worktree", "remote"),
+    "effort": ("low", "medium", "high", "xhigh", "max"),
+}
+"""The fields of an agent that have one of some words."""
+_EARLIER_MODE = "manual"
+_TOOLS = {
+    "agents": {"tools": "the agent does not get it", "disallowedTools": "this takes nothing away"},
+    "skills": {"allowed-tools": "this allows nothing"},
+    "commands": {"allowed-tools": "this allows nothing"},
+}
+_NAMED = {
+    "agents": (("skills", "skill"), ("mcpServers", SERVER)),
+    "skills": (("agent", "agent"),),
+    "commands": (("agent", "agent"),),
+}
+"""The fields that name what files have."""
+
+
+class _Matter(NamedTuple):
+    """The front matter of a file: where it ends, its fields and the places of their names."""
+
+    path: str
+    text: str
+    fields: dict[str, Any]
+    places: dict[str, Span]
+
+    def span(self, field: str, word: str = "") -> Span:
+        """The place of a word in a field; that of the field's name if it is not found."""
+        name = self.places.get(field)
+        if name is None:
+            return Span(0, 3)
+        match = re.compile(rf"(?<![\w-]){re.escape(word)}(?![\w-])").search(self.text, name.end)
+        return Span(*match.span()) if match is not None and word else name
+
+
+def check_definitions(disk: Disk, where: Surroundings, names: FileNames) -> Iterator[Problem]:
+    """What is wrong with the front matter of agents, skills and commands; not of those of plugins."""
+    for kind, fields in _TOOLS.items():
+        for file in markdown_files(disk, definition_directories(disk, where, kind), []):
+            if kind == "skills" and os.path.basename(file.path) != "SKILL.md":
+                continue
+            matter = _read(disk, file.path)
+            for field, follows in fields.items():
+                yield from _check_tools(matter, field, follows, names)
+            if kind == "agents":
+                yield from _check_words(matter)
+                yield from _check_hooks(matter, disk, where)
+            for field, what in _NAMED[kind]:
+                yield from _check_names(matter, field, what, names)
+
+
+def _read(disk: Disk, path: str) -> _Matter:
+    text = disk.text(path) or ""
+    matter, body = split_front_matter(text)
+    read = read_matter(matter) or NO_FIELDS
+    start = text.index(matter) if matter else 0
+    places = {name: Span(start + each.start, start + each.end) for name, each in read.places.items()}
+    return _Matter(path, text[: len(text) - len(body)], read.values, places)
+
+
+def _check_tools(matter: _Matter, field: str, follows: str, names: FileNames) -> Iterator[Problem]:
+    servers = matter.fields.get("mcpServers")
+    items = servers if isinstance(servers, list) else ()
+    own = {name for each in items if isinstance(each, dict) for name in each}
+    for text in tool_names(matter.fields.get(field)):
+        name = text.partition("(")[0]
+        fault = None if "*" in name or not name else rule_fault(name, "deny")
+        server, _, tool = name.removeprefix("mcp__").partition("__")
+        close = names.near("server", server) if name.startswith("mcp__") and server not in own else None
+        if close is not None:
+            written = f"mcp__{close}__{tool}" if tool else f"mcp__{close}"
+            yield _named(matter, field, name, f"No file has the server `{server}`: {follows}.", close=written)
+        elif fault is not None and fault.effect == "gone":
+            message = f"Claude Code has no tool `{name}` any more: {follows}."
+            problem = _named(matter, field, name, message, close=None, effect="no-effect")
+            yield replace(problem, severity=Severity.INFORMATION)
+        elif fault is not None and fault.effect != "reads-otherwise":
+            message = f"Claude Code has no tool `{name}`: {follows}."
+            yield _named(matter, field, name, message, close=fault.meant, effect="no-effect")
+
+
+def _check_words(matter: _Matter) -> Iterator[Problem]:
+    for field, words in _WORDS.items():
+        value = matter.fields.get(field)
+        if not isinstance(value, str):
+            continue
+        text = value.lower() if field == "effort" else value
+        if text not in ("", *words, _EARLIER_MODE) and not text.isdecimal():
+            message = f"Claude Code does not heed this `{field}`: it is {listed(words)}."
+            close = next((each for each in words if each.lower() == value.lower()), None)
+            yield _named(matter, field, value, message, close=close, effect="no-effect")
+
+
+def _check_hooks(matter: _Matter, disk: Disk, where: Surroundings) -> Iterator[Problem]:
+    hooks = matter.fields.get("hooks")
+    if not isinstance(hooks, dict):
+        return
+    for event in hooks:
+        if event not in hook_events():
+            message = f"Claude Code has no hook event `{event}`, and leaves it out."
+            close = meant(event, hook_events())
+            yield _named(matter, "hooks", event, message, close=close, effect="no-effect")
+    document = parse(matter.path, json.dumps({"hooks": hooks}))
+    for problem in check_hooks(document, hooks, disk, where):
+        yield replace(problem, span=matter.span("hooks"), fix=None)
+
+
+def _check_names(matter: _Matter, field: str, kind: str, names: FileNames) -> Iterator[Problem]:
+    value = matter.fields.get(field)
+    texts = texts_of([value] if kind == "agent" else value) or (tool_names(value) if kind == "skill" else [])
+    for name in filter(None, texts):
+        close = names.near(kind, name)
+        if close is not None:
+            yield _named(matter, field, name, f"No file has the {kind} `{name}`.", close=close)
+
+
+def _named(
+    matter: _Matter,
+    field: str,
+    word: str,
+    message: str,
+    *,
+    close: str | None,
+    effect: Effect = "unknown-name",
+) -> Problem:
+    """A problem of a word in a field."""
+    span = matter.span(field, word)
+    text = close if matter.text[span.start : span.end] == word else None
+    return name_problem(matter.path, span, message, close, effect=effect, text=text or "")
