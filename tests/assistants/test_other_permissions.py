@@ -64,6 +64,33 @@ def test_the_decisions_are_those_of_the_program(program: str, tmp_path: Path) ->
     assert list(disagreements(program, tmp_path)) == []
 
 
+@pytest.mark.parametrize("program", NAMES)
+def test_a_rule_that_decides_is_never_called_dead(program: str, tmp_path: Path) -> None:
+    """The decisions are those of the real program; a problem is at the rule, or at its key."""
+    groups = groupby(permission_askers.rows(program), lambda row: [row["settings"], row.get("git")])
+    deciding, dead = 0, set[str]()
+    for index, (_, group) in enumerate(groups):
+        listed = list(group)
+        disk, settings, places = read_row(program, tmp_path / str(index), listed[0])
+        rules = [decide(program, disk, settings, row, places).rule for row in listed]
+        deciding += sum(rule is not None for rule in rules)
+        sent = PROGRAMS[program].instructions.read(disk, settings)
+        for problem in sent.problems:
+            if problem.code in ("assistant.shadowed", "assistant.repeated"):
+                text = disk.text(problem.path) or ""
+                dead.add(text[problem.span.start : problem.span.end])
+                assert not [
+                    rule
+                    for rule in rules
+                    if rule is not None
+                    and rule.path == problem.path
+                    and text[problem.span.end : rule.span.end].strip(": ")
+                    in ("", text[rule.span.start : rule.span.end])
+                    and problem.span.start <= rule.span.start
+                ]
+    assert deciding > 50 and dead
+
+
 @pytest.mark.parametrize(
     ("program", "path", "text", "chosen", "shadowed"),
     [

@@ -14,7 +14,7 @@ from nexus_context.assistants.claude_code.permission_rules import KINDS, read_pe
 from nexus_context.assistants.claude_code.rule_syntax import rule_fault
 from nexus_context.assistants.claude_code.shadowed_rules import find_shadowed
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.findings import Effect, settings_problem, value_at
+from nexus_context.assistants.reading.findings import Effect, settings_problem, shadow_problem, value_at
 from nexus_context.assistants.reading.model import AssistantSettings, AssistantSettingsFile
 from nexus_context.config.fixes import as_json
 from nexus_context.errors import Edit, Fix, Problem, Severity
@@ -82,13 +82,8 @@ def _check_shadows(disk: Disk, settings: AssistantSettings) -> Iterator[Problem]
         counts[rule.path, rule.kind] += 1
         if document is None or counts[rule.path, rule.kind] > MOST:
             continue
-        if by.kind == rule.kind:
-            message = f"This rule says nothing new: `{by.text}` covers it. Remove one of them."
-            yield settings_problem(document, "repeated", rule.span, message)
-        else:
-            path = f"~/{by.path[len(home) :]}" if by.path.startswith(home) else by.path
-            place = "" if by.path == rule.path else f" of {path}"
-            message = (
-                f"This rule never decides: `{by.text}` in `{by.kind}`{place} covers it, and counts first."
-            )
-            yield settings_problem(document, "shadowed", rule.span, message)
+        path = f"~/{by.path[len(home) :]}" if by.path.startswith(home) else by.path
+        place = "" if by.path == rule.path else f" of {path}"
+        is_same = by.kind == rule.kind
+        text = f"`{by.text}`" if is_same else f"`{by.text}` in `{by.kind}`{place}"
+        yield shadow_problem(document.path, rule.span, text, "counts first", is_same=is_same)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from nexus_context.assistants.codex.agents import codex_agents
+from nexus_context.assistants.codex.permission_checks import check_rules
 from nexus_context.assistants.codex.settings import (
     codex_home,
     is_file_name,
@@ -99,6 +100,7 @@ def read_codex(disk: Disk, settings: AssistantSettings) -> Sent:
         blocks.append(_instructions(user, parts, surroundings.folder))
     blocks.extend(codex_skills(disk, settings, home, directories, later=later, problems=problems))
     blocks.extend(codex_agents(disk, settings, ignored=ignored, problems=problems))
+    problems += check_rules(disk, settings)
     return Sent(tuple(blocks), tuple(later), tuple(ignored), tuple(problems))
 
 

@@ -100,18 +100,32 @@ def write_arguments(arguments: dict[str, Any]) -> str:
 def read_rules(settings: AssistantSettings, disk: Disk) -> tuple[list[PolicyRule], str | None]:
     """The rules in the order in which they count, and a file with a pattern that only Gemini CLI reads."""
     rules, unread = list[PolicyRule](), None
+    for document, tier in policy_files(settings, disk):
+        try:
+            rules += _file_rules(document, tier)
+        except re.error:
+            unread = document.path
+    rules += _own_rules()
+    rules += _settings_rules(settings)
+    return sorted(rules, key=lambda rule: -rule.priority), unread
+
+
+def policy_files(settings: AssistantSettings, disk: Disk) -> Iterator[tuple[TomlDocument, int]]:
+    """The files of policies, each with its tier."""
     user = os.path.join(home_directory(settings.where), ".gemini", "policies")
     for tier, directory in ((5, SYSTEM_POLICIES), (4, user)):
         for name, _ in disk.entries(directory):
             if name.endswith(".toml"):
-                document = read_toml(disk, os.path.join(directory, name))
-                try:
-                    rules += _file_rules(document, tier)
-                except re.error:
-                    unread = document.path
-    rules += _own_rules()
-    rules += _settings_rules(settings)
-    return sorted(rules, key=lambda rule: -rule.priority), unread
+                yield read_toml(disk, os.path.join(directory, name)), tier
+
+
+def invalid_place(document: TomlDocument) -> Span | None:
+    """Where a file has what keeps all of it from being read; None if it is read."""
+    if document.failure is not None:
+        return document.failure[0]
+    rules = enumerate(_listed(document))
+    wrong = next((at for at, each in rules if not (isinstance(each, dict) and _is_valid(each))), None)
+    return None if wrong is None else document.span(("rule", wrong))
 
 
 @functools.cache
@@ -128,12 +142,10 @@ def _own_rules() -> Iterator[PolicyRule]:
 
 def _file_rules(document: TomlDocument, tier: int) -> list[PolicyRule]:
     """The rules of a file; none if one of them is not valid."""
-    values = document.value.get("rule")
-    listed = values if isinstance(values, list) else []
-    if not all(isinstance(each, dict) and _is_valid(each) for each in listed):
+    if invalid_place(document) is not None:
         return []
     rules = list[PolicyRule]()
-    for index, each in enumerate(listed):
+    for index, each in enumerate(_listed(document)):
         if (
             each.get("interactive") is not False
             and not each.get("toolAnnotations")
@@ -149,6 +161,11 @@ def _file_rules(document: TomlDocument, tier: int) -> list[PolicyRule]:
             )
             rules += _rules_of(each, tier, place, _arguments_text(each))
     return rules
+
+
+def _listed(document: TomlDocument) -> list[Any]:
+    values = document.value.get("rule")
+    return values if isinstance(values, list) else []
 
 
 def _is_valid(each: dict[str, Any]) -> bool:
@@ -205,20 +222,20 @@ def _rules_of(
 
 
 def _settings_rules(settings: AssistantSettings) -> Iterator[PolicyRule]:
-    for name, place in _entries(settings, ("mcp", "excluded")):
+    for name, place in list_entries(settings, ("mcp", "excluded")):
         yield PolicyRule(
             "mcp_*" if name == "*" else f"mcp_{name}_*", "deny", 4.9, server=name, rule=place("deny")
         )
-    for name, place in _entries(settings, ("tools", "exclude")):
+    for name, place in list_entries(settings, ("tools", "exclude")):
         yield PolicyRule(name, "deny", EXCLUDED, rule=place("deny"))
     yield from _allowed(settings, "allowed", 4.3, ())
-    for name, place in _entries(settings, ("tools", "confirmationRequired")):
+    for name, place in list_entries(settings, ("tools", "confirmationRequired")):
         yield PolicyRule(_shell(name), "ask_user", 4.35, rule=place("ask"))
     yield from _allowed(settings, "core", 4.25, _WORKING)
-    for name, place in _entries(settings, ("mcpServers",)):
+    for name, place in list_entries(settings, ("mcpServers",)):
         if settings.value("mcpServers", name, "trust"):
             yield PolicyRule(f"mcp_{name}_*", "allow", 4.2, _WORKING, server=name, rule=place("allow"))
-    for name, place in _entries(settings, ("mcp", "allowed")):
+    for name, place in list_entries(settings, ("mcp", "allowed")):
         tool = "mcp_*" if name == "*" else f"mcp_{name}_*"
         yield PolicyRule(tool, "allow", 4.1, _WORKING, server=name, rule=place("allow"))
 
@@ -228,7 +245,7 @@ def _allowed(
 ) -> Iterator[PolicyRule]:
     narrowing: PermissionRule | None = None
     last: PermissionRule | None = None
-    for text, place in _entries(settings, ("tools", key)):
+    for text, place in list_entries(settings, ("tools", key)):
         match = _ENTRY.fullmatch(text)
         tool, last = _shell(match[1] if match else text), place("allow")
         prefix = None
@@ -245,7 +262,7 @@ def _allowed(
         yield PolicyRule(SHELL, "deny", priority - 0.01, modes, rule=narrowing)
 
 
-def _entries(settings: AssistantSettings, keys: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+def list_entries(settings: AssistantSettings, keys: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
     """The texts at keys, and what makes a rule of a kind of each: of one list, save of what files join."""
     last = settings.value(*keys)
     for file in settings.files:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from nexus_context.assistants.gemini.lists import gemini_agents, gemini_skills
+from nexus_context.assistants.gemini.permission_checks import check_permissions
 from nexus_context.assistants.gemini.settings import home_directory, read_extensions
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.markdown import WHITE_SPACE, trim
@@ -129,6 +130,7 @@ def read_gemini(disk: Disk, settings: AssistantSettings) -> Sent:
     later: list[LaterFile] = []
     blocks.extend(gemini_agents(disk, settings, later=later, ignored=ignored, problems=problems))
     blocks.extend(gemini_skills(disk, settings, ignored=ignored, problems=problems))
+    problems += check_permissions(disk, settings)
     return Sent(tuple(blocks), tuple(later), tuple(ignored), tuple(problems), nested_names=(NAME,))
 
 

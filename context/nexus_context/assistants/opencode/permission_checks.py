@@ -17,7 +17,7 @@ from nexus_context.assistants.opencode.front_matter import read_markdown
 from nexus_context.assistants.opencode.permission_rules import OpencodeRule, matches, settings_rules
 from nexus_context.assistants.opencode.settings import CONTENT, config_directories, merged
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.findings import Effect, name_problem, value_at
+from nexus_context.assistants.reading.findings import Effect, name_problem, shadow_problem, value_at
 from nexus_context.assistants.reading.model import AssistantSettings, AssistantSettingsFile
 from nexus_context.config.fixes import as_json, meant
 from nexus_context.errors import Problem, Span
@@ -69,12 +69,10 @@ def _check_shadows(disk: Disk, settings: AssistantSettings, rules: list[Opencode
         by = next((each for each in reversed(rules[at + 1 :]) if _covers_rule(each, rule)), None)
         if rule.file is None or by is None or by.file is None or order[by.file.path] > order[rule.file.path]:
             continue
-        if by.action == rule.action:
-            message = f"This rule says nothing new: `{by.text}` covers it and comes later. Remove one."
-            yield from _named(disk, rule.file, rule.pointer, message, effect="repeated")
-        else:
-            message = f"This rule never decides: `{by.text}` covers it and comes later. The last one counts."
-            yield from _named(disk, rule.file, rule.pointer, message, effect="shadowed")
+        if (span := _span(disk, rule.file, rule.pointer)) is not None:
+            why = "comes later: the last one counts"
+            is_same = by.action == rule.action
+            yield shadow_problem(rule.file.path, span, f"`{by.text}`", why, is_same=is_same)
 
 
 def _covers_rule(by: OpencodeRule, rule: OpencodeRule) -> bool:
@@ -128,14 +126,20 @@ def _named(
     effect: Effect = "unknown-name",
     close: str | None = None,
 ) -> Iterator[Problem]:
-    """A problem of a key or value, in the front matter of its field; none of a variable's."""
-    if file.path == CONTENT or (text := disk.text(file.path)) is None:
-        return
-    span, fixed = Span(0, 3), ""
+    """A problem of a key or value."""
+    span = _span(disk, file, place)
+    if span is not None:
+        text = as_json(close) if close and file.document is not None else ""
+        yield name_problem(file.path, span, message, close, effect=effect, text=text)
+
+
+def _span(disk: Disk, file: AssistantSettingsFile, place: Pointer) -> Span | None:
+    """Where a key or value is, in front matter that of its field; None for a variable's."""
+    text = None if file.path == CONTENT else disk.text(file.path)
+    if text is None:
+        return None
     if file.document is not None:
         is_key = place[-1] not in ("model", "agent")
-        span = (is_key and file.document.key_span(place)) or file.document.span(place)
-        fixed = as_json(close) if close else ""
-    elif file.path.endswith(".md") and len(place) > 2:
-        span = read_markdown(text).places.get(str(place[2]), span)
-    yield name_problem(file.path, span, message, close, effect=effect, text=fixed)
+        return (is_key and file.document.key_span(place)) or file.document.span(place)
+    is_field = file.path.endswith(".md") and len(place) > 2
+    return read_markdown(text).places.get(str(place[2]), Span(0, 3)) if is_field else Span(0, 3)

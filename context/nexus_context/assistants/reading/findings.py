@@ -137,6 +137,15 @@ def name_problem(
     return Problem(path, span, f"assistant.{effect}", SEVERITIES[effect], message=message, fix=fix)
 
 
+def shadow_problem(path: str, span: Span, by: str, why: str, *, is_same: bool) -> Problem:
+    """A rule that decides nothing because of another one; `is_same` if that says the same."""
+    effect: Effect = "repeated" if is_same else "shadowed"
+    message = f"This rule never decides: {by} covers it, and {why}."
+    if is_same:
+        message = f"This rule says nothing new: {by} covers it. Remove one of them."
+    return Problem(path, span, f"assistant.{effect}", SEVERITIES[effect], message=message)
+
+
 def first_stop(problems: Sequence[Problem]) -> Problem | None:
     """The first problem for which a program does not start."""
     return next((each for each in problems if each.code == "assistant.stops"), None)

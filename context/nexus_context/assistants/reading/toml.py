@@ -122,7 +122,7 @@ class _Scan:
         pointer = self._key(())
         if is_item:
             index = self._counts[pointer] = self._counts.get(pointer, -1) + 1
-            self.places[(*pointer, index)] = (None, self.places[pointer][1])
+            self.places[(*pointer, index)] = (None, self._tokens[self._at - 1][1])
             pointer = (*pointer, index)
         self._at += 1 + is_item
         return pointer

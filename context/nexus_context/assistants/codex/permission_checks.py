@@ -1,0 +1,55 @@
+"""Rules for commands of Codex that decide nothing, because a stricter one covers them, or none counts.
+
+`codex execpolicy check` (0.169.0) names all rules that match a command: the strictest one decides.
+"""
+
+import os
+from collections.abc import Iterator
+
+from nexus_context.assistants.codex.permission_rules import CommandRule, read_rules
+from nexus_context.assistants.permissions.decision import RuleKind
+from nexus_context.assistants.reading.disk import Disk
+from nexus_context.assistants.reading.findings import SEVERITIES, shadow_problem
+from nexus_context.assistants.reading.model import AssistantSettings
+from nexus_context.errors import Problem
+
+MOST_RULES = 400
+"""Rules about one command that are compared with each other."""
+_STRICTNESS: tuple[RuleKind, ...] = ("allow", "ask", "deny")
+
+
+def check_rules(disk: Disk, settings: AssistantSettings) -> Iterator[Problem]:
+    """The rules that decide nothing, of those that count in a folder."""
+    rules = read_rules(settings, disk)
+    if rules.refused is not None:
+        path, span, why = rules.refused
+        message = f"Codex takes none of the rules for commands, of any file: {why}"
+        yield Problem(path, span, "assistant.void", SEVERITIES["void"], message=message)
+    order = {os.path.dirname(file.path): at for at, file in enumerate(settings.files)}
+    for name, listed in rules.by_name.items():
+        compared = listed[:MOST_RULES]
+        for at, rule in enumerate(compared):
+            covering = (
+                each
+                for place, each in enumerate(compared)
+                if _covers(each, rule)
+                and (_strictness(each), place < at or not _covers(rule, each)) > (_strictness(rule), False)
+            )
+            by = max(covering, key=_strictness, default=None)
+            if by is None or name != rule.pattern[0][0]:  # a rule is in the list of each of its first words
+                continue
+            home, own = (os.path.dirname(os.path.dirname(each.rule.path)) for each in (by, rule))
+            if order[home] <= order[own]:
+                is_same, text = by.rule.kind == rule.rule.kind, f"`{by.rule.text}`"
+                yield shadow_problem(rule.rule.path, rule.rule.span, text, "is stricter", is_same=is_same)
+
+
+def _strictness(rule: CommandRule) -> int:
+    return _STRICTNESS.index(rule.rule.kind)
+
+
+def _covers(by: CommandRule, rule: CommandRule) -> bool:
+    """Whether a rule is about all commands that another one is about."""
+    return len(by.pattern) <= len(rule.pattern) and all(
+        set(words) <= set(others) for words, others in zip(rule.pattern, by.pattern, strict=False)
+    )

@@ -1,0 +1,117 @@
+"""Policies and lists of Gemini CLI that decide nothing, and names in them that nothing has.
+
+By its bundle (0.61.0), which warns of names of tools in policies that are almost those of its own:
+
+1. The first rule that matches in the order of priorities decides: one that a rule of a higher priority
+   covers never does. A rule of the user that one of the folder overrides counts elsewhere.
+2. A policy file with a rule that is not valid is not read.
+3. A name without `mcp_` is of a tool of its own, by its name or class; `tools.exclude` is about those of
+   servers, too. Servers are compared without their case.
+"""
+
+import re
+from collections.abc import Iterator
+
+from nexus_context.assistants.gemini.mcp_servers import SERVERS
+from nexus_context.assistants.gemini.policies import (
+    EXCLUDED,
+    PolicyRule,
+    invalid_place,
+    list_entries,
+    policy_files,
+    read_rules,
+    tables,
+)
+from nexus_context.assistants.reading.disk import Disk
+from nexus_context.assistants.reading.findings import SEVERITIES, name_problem, shadow_problem
+from nexus_context.assistants.reading.model import AssistantSettings
+from nexus_context.config.fixes import as_json, meant
+from nexus_context.errors import Problem, Span
+
+MOST_RULES = 400
+"""Rules that are compared with each other."""
+_OWN_NAME = re.compile(r"(?!mcp_|discovered_tool_)[a-z_]*[a-z](?<!__)")
+_POLICY = ".toml"
+_REPORTED = ("tools.allowed ", "tools.confirmationRequired ")
+"""The lists whose entries are rules, and nothing else besides."""
+_LISTS = ("allowed", "confirmationRequired", "core", "exclude")
+
+
+def check_permissions(disk: Disk, settings: AssistantSettings) -> Iterator[Problem]:
+    """What is wrong with the policies and the lists of tools and servers in settings."""
+    for document, _ in policy_files(settings, disk):
+        place = invalid_place(document)
+        if place is not None:
+            message = (
+                "Gemini CLI takes no rule of this file: each needs a `toolName`, a `decision` of `allow`, "
+                "`deny` or `ask_user`, and a `priority` from 0 to 999."
+            )
+            if document.failure is not None:
+                message = (
+                    f"Gemini CLI takes no rule of this file: it is no valid TOML. {document.failure[1]}."
+                )
+            yield Problem(document.path, place, "assistant.void", SEVERITIES["void"], message=message)
+    rules = [each for each in read_rules(settings, disk)[0] if each.rule is not None]
+    yield from _check_shadows(settings, rules[:MOST_RULES])
+    servers = {_bare(each.name): each.name for each in SERVERS.read(disk, settings)}
+    in_files = dict.fromkeys((each.tool, each.rule) for each in rules if _is_policy(each))
+    in_lists = (
+        (text, place("allow"))
+        for key in _LISTS
+        for text, place in list_entries(settings, ("tools", key))
+        if key != "exclude" or not servers  # which may have a tool of the name
+    )
+    for text, rule in (*in_files, *in_lists):
+        name, parenthesis, rest = text.partition("(")
+        close = meant(name, tables()["names"]) if _OWN_NAME.fullmatch(name) else None
+        if rule is not None and close is not None and name not in tables()["names"]:
+            message = f"This matches nothing: Gemini CLI has no tool `{name}`."
+            fixed = "" if rule.path.endswith(_POLICY) else as_json(close + parenthesis + rest)
+            yield name_problem(rule.path, rule.span, message, close, text=fixed)
+    for key in ("allowed", "excluded"):
+        for text, place in list_entries(settings, ("mcp", key)):
+            close = None if _bare(text) in servers else meant(text, servers.values())
+            if close is not None:
+                path, span = place("allow").path, place("allow").span
+                message = f"No file has the server `{text}`."
+                yield name_problem(path, span, message, close, text=as_json(close))
+
+
+def _check_shadows(settings: AssistantSettings, rules: list[PolicyRule]) -> Iterator[Problem]:
+    """Rules of policies and of lists that others cover, with all their tools and prefixes."""
+    of_folder = {file.path for file in settings.files if file.scope == "project"}
+    covering: dict[tuple[str, Span], list[tuple[PolicyRule, PolicyRule | None]]] = {}
+    for at, rule in enumerate(rules):
+        by = next((each for each in rules[:at] if _covers(each, rule)), None)
+        if rule.rule is not None:
+            covering.setdefault((rule.rule.path, rule.rule.span), []).append((rule, by))
+    for (path, span), pairs in covering.items():
+        (rule, by), *_ = pairs
+        is_reported = path.endswith(_POLICY) or (rule.rule and rule.rule.text.startswith(_REPORTED))
+        if not is_reported or by is None or by.rule is None or any(other is None for _, other in pairs):
+            continue
+        if path in of_folder or by.rule.path not in of_folder:
+            is_same = all(each.decision == other.decision for each, other in pairs if other is not None)
+            why = "has a higher priority"
+            yield shadow_problem(path, span, f"`{by.rule.text}`", why, is_same=is_same)
+
+
+def _covers(by: PolicyRule, rule: PolicyRule) -> bool:
+    """Whether a rule is about all calls that another one is about, and counts before it."""
+    if by.priority <= rule.priority or rule.priority == EXCLUDED:  # which takes tools of servers out, too
+        return False
+    if by.modes and not set(by.modes).issuperset(rule.modes or ("default", "autoEdit", "yolo", "plan")):
+        return False
+    if by.tool not in ("*", rule.tool) or by.server not in (None, rule.server):
+        return False
+    if by.prefix is not None:
+        return rule.prefix is not None and f"{rule.prefix} ".startswith(f"{by.prefix} ")
+    return by.pattern is None or by.pattern == rule.pattern
+
+
+def _is_policy(rule: PolicyRule) -> bool:
+    return rule.rule is not None and rule.rule.path.endswith(_POLICY)
+
+
+def _bare(name: str) -> str:
+    return name.lower().strip()
