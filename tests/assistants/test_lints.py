@@ -25,6 +25,7 @@ from nexus_context.assistants.claude_code.permission_rules import (
 from nexus_context.assistants.claude_code.rule_syntax import parse_rule, rule_fault
 from nexus_context.assistants.claude_code.settings import read_settings
 from nexus_context.assistants.claude_code.shadowed_rules import find_shadowed
+from nexus_context.assistants.copilot.settings import user_directory
 from nexus_context.assistants.opencode import permission_checks
 from nexus_context.assistants.opencode.permission_rules import matches
 from nexus_context.assistants.programs import PROGRAMS
@@ -405,9 +406,11 @@ TWINS = [json.loads(line) for line in lint_runs.TWINS.read_text().splitlines()]
 def test_broken_settings_and_their_twins(row: Row, tmp_path: Path) -> None:
     for name, codes in (("broken", row["codes"]), ("twin", [])):
         root = tmp_path / name
-        files = json.dumps({"work/x": "", "home/x": "", **row.get("files", {}), **row[name]})
-        lint_runs.write_files(root, json.loads(files.replace("{root}", str(root))))
         where = Surroundings(str(root / "work"), str(root / "home"), {}, trusted=True)
+        code = str(Path(user_directory(where)).relative_to(root))
+        files = json.dumps({"work/x": "", "home/x": "", **row.get("files", {}), **row[name]})
+        files = files.replace("{code}", code)
+        lint_runs.write_files(root, json.loads(files.replace("{root}", str(root))))
         problems = read_profile(row["program"], where, counted=False).problems
         assert [code for code, _ in reported(list(problems), root)] == codes
         for problem in problems:

@@ -107,13 +107,10 @@ def _check_tools(matter: _Matter, field: str, follows: str, names: FileNames) ->
         if close is not None:
             written = f"mcp__{close}__{tool}" if tool else f"mcp__{close}"
             yield _named(matter, field, name, f"No file has the server `{server}`: {follows}.", close=written)
-        elif fault is not None and fault.effect == "gone":
-            message = f"Claude Code has no tool `{name}` any more: {follows}."
-            problem = _named(matter, field, name, message, close=None, effect="no-effect")
-            yield replace(problem, severity=Severity.INFORMATION)
         elif fault is not None and fault.effect != "reads-otherwise":
             message = f"Claude Code has no tool `{name}`: {follows}."
-            yield _named(matter, field, name, message, close=fault.meant, effect="no-effect")
+            problem = _named(matter, field, name, message, close=fault.meant, effect="no-effect")
+            yield replace(problem, severity=Severity.INFORMATION) if fault.effect == "gone" else problem
 
 
 def _check_words(matter: _Matter) -> Iterator[Problem]:

@@ -17,6 +17,7 @@ from typing import Any
 
 from nexus_context.assistants.claude_code.rule_syntax import may_be_tool, near_tool, parse_rule, table
 from nexus_context.assistants.reading.disk import Disk
+from nexus_context.assistants.reading.expressions import is_valid_expression
 from nexus_context.assistants.reading.findings import Effect, settings_problem
 from nexus_context.assistants.reading.model import Surroundings
 from nexus_context.config.check import Node, conform
@@ -28,9 +29,6 @@ _NAMES = re.compile(r"[a-zA-Z0-9_|, -]+")
 _RULE = re.compile(r"([A-Z]\w*)\([^|()[? :/]+[ :/][^|()[?]*\)")
 _SPECIAL = frozenset("\\^$.|?*+()[]{}")
 _LONGEST = 1_000  # characters of a matcher that is compiled
-_REFUSALS = ("nothing", "missing ), unt", "unterminated c", "unbalanced", "bad escape (end", "min repeat")
-"""How Python begins what it says of expressions that JavaScript refuses, too."""
-_WARNED = ("[[", "--", "&&", "~~", "||")  # Python warns of these in a set
 _FOLDER = re.compile(r"\$(?:CLAUDE_PROJECT_DIR\b|\{CLAUDE_(?:PROJECT_DIR|PLUGIN_ROOT)\})")
 """A plugin is checked where it is the folder, too."""
 _RUNNERS = frozenset({"bash", "sh", "zsh", "python", "python3", "node", "bun", "deno", "ruby", "perl", "tsx"})
@@ -157,22 +155,9 @@ def _dead_expression(matcher: str) -> str | None:
         return f"`{matcher}` matches no tool: this hook never runs. Write `{rule[1]}`, and the rule as `if`."
     if not set(matcher) & _SPECIAL or re.fullmatch(r"/[\w|]+/", matcher):
         return f"`{matcher}` is in the name of no tool: this hook never runs. Separate names by `|`."
-    if len(matcher) <= _LONGEST and not _is_valid(matcher):
+    if len(matcher) <= _LONGEST and not is_valid_expression(matcher):
         return f"`{matcher}` is not a valid regular expression of JavaScript: this hook never runs."
     return None
-
-
-def _is_valid(matcher: str) -> bool:
-    """Whether JavaScript may take an expression: false only for what it is known to refuse."""
-    if any(each in matcher for each in _WARNED):
-        return True
-    try:
-        re.compile(matcher)
-    except re.error as error:
-        return not error.msg.startswith(_REFUSALS) or "[]" in matcher or "[^]" in matcher
-    except (RecursionError, OverflowError):
-        return True
-    return re.match(r"\(\?[a-zA-Z]+\)", matcher) is None
 
 
 def _dead_condition(event: str, matcher: str, condition: str) -> str | None:

@@ -5,11 +5,14 @@
 """
 
 import os
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from nexus_context.assistants.reading.disk import Disk
+from nexus_context.assistants.reading.expressions import is_valid_expression
+from nexus_context.assistants.reading.findings import shadow_problem
 from nexus_context.assistants.reading.model import (
     AssistantSettings,
     AssistantSettingsFile,
@@ -33,12 +36,16 @@ SWITCHES: Mapping[str, bool] = {
     "chat.includeApplyingInstructions": True,
 }
 """By name, with what counts where nobody sets it."""
+APPROVALS = "chat.tools.terminal.autoApprove"
+"""Rules for commands, https://code.visualstudio.com/docs/agents/approvals: one that is false counts first."""
 LOCATIONS = "chat.instructionsFilesLocations"
 DEFAULT_LOCATIONS = (".github/instructions", ".claude/rules", "~/.copilot/instructions", "~/.claude/rules")
 USER_DIRECTORIES = {
     "darwin": ("Library", "Application Support", "Code", "User"),
     "win32": ("AppData", "Roaming", "Code", "User"),
 }
+_PLAIN = re.compile(r"\w(?:[\w -]*\w)?")
+_EXPRESSION = re.compile(r"/(.+)/[dgimsuvy]*")
 KNOWN = frozenset(
     (
         *("userHome", "workspaceFolder", "workspaceFolderBasename", "pathSeparator", "/", "cwd", "execPath"),
@@ -67,8 +74,8 @@ def read_settings(disk: Disk, surroundings: Surroundings) -> AssistantSettings:
                 check = _check_servers if name == "mcp.json" else _check_switches
                 found = check(file, surroundings)
                 problems.extend(found)
-                if found:
-                    texts[document.path] = document.text
+                texts[document.path] = document.text
+    problems.extend(_check_approvals(files))
     return AssistantSettings(surroundings, tuple(files), tuple(problems), texts=texts)
 
 
@@ -105,6 +112,25 @@ def _check_switches(file: AssistantSettingsFile, _: Surroundings) -> list[Proble
                 Problem(file.path, span, "assistant.no-effect", Severity.WARNING, message=message)
             )
     return problems
+
+
+def _check_approvals(files: list[AssistantSettingsFile]) -> Iterator[Problem]:
+    """Rules for commands that match none, and that another one denies, of the same file or of the user's."""
+    tables = [(file, file.values.get(APPROVALS)) for file in files]
+    rules = [(file, table) for file, table in tables if isinstance(table, dict)]
+    counting = {name: value for _, table in rules for name, value in table.items()}
+    denied: list[str] = []
+    for file, table in rules:
+        denied += [name for name in table if counting[name] is False and _PLAIN.fullmatch(name)]
+        for name, value in table.items():
+            pattern = _EXPRESSION.fullmatch(name)
+            span = file.document.key_span((APPROVALS, name)) if file.document is not None else None
+            by = next((each for each in denied if f"{name} ".startswith(f"{each} ")), None)
+            if span is not None and pattern is not None and not is_valid_expression(pattern[1]):
+                message = "VS Code matches no command with this: it is not a valid regular expression."
+                yield Problem(file.path, span, "assistant.no-effect", Severity.WARNING, message=message)
+            elif span is not None and value is True and _PLAIN.fullmatch(name) and by not in (None, name):
+                yield shadow_problem(file.path, span, f"`{by}`", "denies before", is_same=False)
 
 
 def _check_servers(file: AssistantSettingsFile, surroundings: Surroundings) -> list[Problem]:

@@ -23,7 +23,7 @@ from nexus_context.assistants.gemini.policies import (
     tables,
 )
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.findings import SEVERITIES, name_problem, shadow_problem
+from nexus_context.assistants.reading.findings import name_problem, settings_problem, shadow_problem
 from nexus_context.assistants.reading.model import AssistantSettings
 from nexus_context.config.fixes import as_json, meant
 from nexus_context.errors import Problem, Span
@@ -42,15 +42,10 @@ def check_permissions(disk: Disk, settings: AssistantSettings) -> Iterator[Probl
     for document, _ in policy_files(settings, disk):
         place = invalid_place(document)
         if place is not None:
-            message = (
-                "Gemini CLI takes no rule of this file: each needs a `toolName`, a `decision` of `allow`, "
-                "`deny` or `ask_user`, and a `priority` from 0 to 999."
-            )
+            why = "each needs a `toolName`, a `decision` and a `priority` from 0 to 999."
             if document.failure is not None:
-                message = (
-                    f"Gemini CLI takes no rule of this file: it is no valid TOML. {document.failure[1]}."
-                )
-            yield Problem(document.path, place, "assistant.void", SEVERITIES["void"], message=message)
+                why = f"it is no valid TOML. {document.failure[1]}."
+            yield settings_problem(document, "void", place, f"Gemini CLI takes no rule of this file: {why}")
     rules = [each for each in read_rules(settings, disk)[0] if each.rule is not None]
     yield from _check_shadows(settings, rules[:MOST_RULES])
     servers = {_bare(each.name): each.name for each in SERVERS.read(disk, settings)}
@@ -61,6 +56,11 @@ def check_permissions(disk: Disk, settings: AssistantSettings) -> Iterator[Probl
         for text, place in list_entries(settings, ("tools", key))
         if key != "exclude" or not servers  # which may have a tool of the name
     )
+    for text, place in list_entries(settings, ("tools", "exclude")):
+        if "(" in text:
+            path, span = place("deny").path, place("deny").span
+            message = "This does nothing: `tools.exclude` has whole tools. A policy denies calls."
+            yield name_problem(path, span, message, None, effect="no-effect")
     for text, rule in (*in_files, *in_lists):
         name, parenthesis, rest = text.partition("(")
         close = meant(name, tables()["names"]) if _OWN_NAME.fullmatch(name) else None

@@ -141,5 +141,4 @@ def _span(disk: Disk, file: AssistantSettingsFile, place: Pointer) -> Span | Non
     if file.document is not None:
         is_key = place[-1] not in ("model", "agent")
         return (is_key and file.document.key_span(place)) or file.document.span(place)
-    is_field = file.path.endswith(".md") and len(place) > 2
-    return read_markdown(text).places.get(str(place[2]), Span(0, 3)) if is_field else Span(0, 3)
+    return read_markdown(text).places.get(str(*place[2:3]), Span(0, 3))

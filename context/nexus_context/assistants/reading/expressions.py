@@ -1,0 +1,20 @@
+"""Regular expressions of JavaScript, as far as Python can tell."""
+
+import re
+
+_REFUSALS = ("nothing", "missing ), unt", "unterminated c", "unbalanced", "bad escape (end", "min repeat")
+"""How Python begins what it says of expressions that JavaScript refuses, too."""
+_WARNED = ("[[", "--", "&&", "~~", "||")  # Python warns of these in a set
+
+
+def is_valid_expression(text: str) -> bool:
+    """Whether JavaScript may take an expression: false only for what it is known to refuse."""
+    if any(each in text for each in _WARNED):
+        return True
+    try:
+        re.compile(text)
+    except re.error as error:
+        return not error.msg.startswith(_REFUSALS) or "[]" in text or "[^]" in text
+    except (RecursionError, OverflowError):
+        return True
+    return re.match(r"\(\?[a-zA-Z]+\)", text) is None
