@@ -90,7 +90,7 @@ def _read(disk: Disk, path: str) -> _Matter:
     text = disk.text(path) or ""
     matter, body = split_front_matter(text)
     read = read_matter(matter) or NO_FIELDS
-    start = text.index(matter) if matter else 0
+    start = max(text.find(matter or ""), 0)
     places = {name: Span(start + each.start, start + each.end) for name, each in read.places.items()}
     return _Matter(path, text[: len(text) - len(body)], read.values, places)
 
@@ -130,7 +130,7 @@ def _check_hooks(matter: _Matter, disk: Disk, where: Surroundings) -> Iterator[P
     if not isinstance(hooks, dict):
         return
     for event in hooks:
-        if event not in hook_events():
+        if isinstance(event, str) and event not in hook_events():
             message = f"Claude Code has no hook event `{event}`, and leaves it out."
             close = meant(event, hook_events())
             yield _named(matter, "hooks", event, message, close=close, effect="no-effect")

@@ -63,8 +63,9 @@ def check_permissions(disk: Disk, settings: AssistantSettings) -> Iterator[Probl
             yield name_problem(path, span, message, None, effect="no-effect")
     for text, rule in (*in_files, *in_lists):
         name, parenthesis, rest = text.partition("(")
-        close = meant(name, tables()["names"]) if _OWN_NAME.fullmatch(name) else None
-        if rule is not None and close is not None and name not in tables()["names"]:
+        is_near = name not in tables()["names"] and _OWN_NAME.fullmatch(name)
+        close = meant(name, tables()["names"]) if is_near else None
+        if rule is not None and close is not None:
             message = f"This matches nothing: Gemini CLI has no tool `{name}`."
             fixed = "" if rule.path.endswith(_POLICY) else as_json(close + parenthesis + rest)
             yield name_problem(rule.path, rule.span, message, close, text=fixed)

@@ -11,6 +11,7 @@ By the source in its binary (1.18.33), and runs of `opencode debug agent` and `o
 
 import os
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from nexus_context.assistants.opencode.agents import OWN_MODES, agents_of
 from nexus_context.assistants.opencode.front_matter import read_markdown
@@ -33,7 +34,7 @@ _EARLIER = ("codesearch", "invalid", "list", "todoread")
 _EDITING = ("write", "apply_patch")
 _PLUGIN_FOLDERS = ("plugin", "plugins", "tool", "tools")
 MOST_RULES = 400
-"""Rules of one table that are compared with each other."""
+"""Rules of one table that are looked at."""
 
 
 def check_permissions(disk: Disk, settings: AssistantSettings) -> Iterator[Problem]:
@@ -47,8 +48,8 @@ def check_permissions(disk: Disk, settings: AssistantSettings) -> Iterator[Probl
     )
     names = [] if has_plugins else sorted({*OWN_MODES, *agents})
     for agent in ((), *((name,) for name in agents)):
-        rules = list(settings_rules(settings, agent))
-        yield from _check_shadows(disk, settings, rules[:MOST_RULES])
+        rules = list(islice(settings_rules(settings, agent), MOST_RULES))
+        yield from _check_shadows(disk, settings, rules)
         for rule in rules:
             yield from _check_name(disk, rule, names)
     for file in settings.files:
