@@ -46,6 +46,8 @@ Grüße.
 """
 AUTHOR = ("-c", "user.name=a", "-c", "user.email=a@b")
 HERE: list[tuple[str, ...]] = [
+    ("overview",),
+    ("overview", "a"),
     ("check",),
     ("check", ".", "--format", "json"),
     ("check", "a/sub", "--format", "github", "--strict", "--level", "hint"),
@@ -219,7 +221,7 @@ def test_characters_that_the_output_lacks(tmp_path: Path, encoding: str) -> None
         ("stop", False),
         ("status", False),
         ("--version", False),
-        ("", False),
+        ("", True),
     ],
 )
 def test_commands_that_read_run_warm(line: str, is_warm: bool) -> None:

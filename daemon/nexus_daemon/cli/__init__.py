@@ -56,9 +56,10 @@ def _main(arguments: list[str]) -> int:
         return _run("serve")  # an editor waits: build no parser
     if arguments[:1] != ["serve"]:
         output.replace_unencodable()
+    from nexus_daemon.cli.commands import OVERVIEW
     from nexus_daemon.cli.parser import parse
 
-    options = parse(arguments)
+    options = parse(arguments or [OVERVIEW])
     return _run(options.command, options)
 
 

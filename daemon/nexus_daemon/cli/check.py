@@ -108,7 +108,7 @@ def _check_folder(folder: Path, path: Path, options: argparse.Namespace) -> int:
     counted = workspace_inputs(inputs) if alone else inputs
     checked = check_agents.check_agents(read(folder, counted), counted, only=options.agent)
     programs = check_assistant.check_project(folder, alone=alone)
-    snapshot, heard = _with_programs(checked.snapshot, programs, alone=alone)
+    snapshot, heard = with_programs(checked.snapshot, programs, alone=alone)
     if not is_dir(str(path)) and not is_read(snapshot, path):
         return _wrong(
             f"Nothing was checked: the folder {folder} does not read {options.path}. "
@@ -130,7 +130,7 @@ def _check_folder(folder: Path, path: Path, options: argparse.Namespace) -> int:
     return _exit_code(snapshot.problems, project, options)
 
 
-def _with_programs(
+def with_programs(
     snapshot: Snapshot, programs: check_assistant.AssistantCheck, *, alone: bool
 ) -> tuple[Snapshot, Heard]:
     """The snapshot with the problems of other assistants, without those that are silenced."""
@@ -155,10 +155,8 @@ def _tell_of_user_files(project: "Project", snapshot: Snapshot) -> None:
     if wrong:
         others = len({problem.path for problem in wrong}) - 1
         where = wrong[0].path + (f" and {output.counted(others, 'other file')}" if others else "")
-        text = (
-            f"{_counted(wrong)} in {where} of yours do not count here. On a terminal, nexus check shows them."
-        )
-        output.complain("check", text)
+        text = f"{count_text(wrong)} in {where} of yours do not count here."
+        output.complain("check", f"{text} On a terminal, nexus check shows them.")
 
 
 def _check_assistant(folder: Path, options: argparse.Namespace) -> int:
@@ -189,7 +187,7 @@ def _check_assistant(folder: Path, options: argparse.Namespace) -> int:
     if options.format in ("text", LINES):
         _print_problems(problems, checked.layers.texts, checked, options)
         counts = (
-            f"{_counted(checked.problems)} in {output.counted(checked.files, 'file')} {checked.readers}.\n"
+            f"{count_text(checked.problems)} in {output.counted(checked.files, 'file')} {checked.readers}.\n"
         )
         notes = _note_of_user_files(checked.problems, project) + _note_of_silenced(heard.silenced, options)
         output.page(counts + notes)
@@ -218,7 +216,7 @@ def _reported(problems: list[Problem], project: "Project", options: argparse.Nam
 def _note_of_user_files(problems: Sequence[Problem], project: "Project") -> str:
     own = [each for each in problems if not project.contains(each.path) and each.severity <= Severity.WARNING]
     return (
-        f"{_counted(own)} of them in files of yours, which do not count for the exit code.\n" if own else ""
+        f"{count_text(own)} of them in files of yours, which do not count for the exit code.\n" if own else ""
     )
 
 
@@ -278,7 +276,7 @@ def _summary(
         last = f" and {titles[-1]}" if titles[1:] else titles[-1]
         theirs = f"what is read by {', '.join(titles[:-1])}{last}"
         counts = f"{counts}, and in {theirs}" if programs.covers_nexus else theirs
-    return f"{_counted(snapshot.problems)} in {counts}.\n" + _window_note(snapshot, problems)
+    return f"{count_text(snapshot.problems)} in {counts}.\n" + _window_note(snapshot, problems)
 
 
 def _window_note(snapshot: Snapshot, problems: Sequence[Problem]) -> str:
@@ -292,7 +290,7 @@ def _window_note(snapshot: Snapshot, problems: Sequence[Problem]) -> str:
     return f"The window is {window}. An editor counts for the model that is picked there.\n"
 
 
-def _counted(problems: Sequence[Problem]) -> str:
+def count_text(problems: Sequence[Problem]) -> str:
     errors = sum(problem.severity == Severity.ERROR for problem in problems)
     warnings = sum(problem.severity == Severity.WARNING for problem in problems)
     if not errors and not warnings:

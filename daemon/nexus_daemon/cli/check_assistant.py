@@ -56,7 +56,7 @@ def check_assistant(folder: Path, name: str, *, counted: bool) -> AssistantCheck
     names = tuple(PROGRAMS) if name == ALL else (name,)
     around = find_instruction_files(disk, surroundings)
     profiles = [read_profile(each, surroundings, disk=disk, around=around, counted=counted) for each in names]
-    checked = _together(folder, profiles)
+    checked = gather(folder, profiles)
     project = project_at(folder)
     if not any(each.code == STOPS and not project.contains(each.path) for each in checked.problems):
         return checked
@@ -81,7 +81,7 @@ def check_project(folder: Path, *, alone: bool) -> AssistantCheck:
     surroundings = Surroundings(disk.real(where.folder), where.user_home, where.environ)
     names = [view.name for view in read_views(surroundings, disk) if view.in_use]
     profiles = [read_profile(name, surroundings, disk=disk, counted=False) for name in names if name != NEXUS]
-    return _together(folder, profiles)._replace(covers_nexus=NEXUS in names)
+    return gather(folder, profiles, covers_nexus=NEXUS in names)
 
 
 def _of_project(folder: Path, names: Sequence[str], *, alone: bool) -> AssistantCheck:
@@ -90,14 +90,14 @@ def _of_project(folder: Path, names: Sequence[str], *, alone: bool) -> Assistant
     surroundings = Surroundings(disk.real(where.folder), where.user_home, environ, trusted=alone)
     names = [name for name in names if is_set_up(name, surroundings, disk)]
     if not names:
-        return _together(folder, ())
+        return gather(folder, ())
     from nexus_context.assistants.views.profile import read_profile
 
     is_own = find_mark((CONFIG_DIRECTORY,), surroundings, disk) is not None
     if alone:
         disk = Disk(within=project_of(surroundings, disk).roots)
     profiles = [read_profile(each, surroundings, disk=disk, counted=False) for each in names]
-    return _together(folder, profiles)._replace(covers_nexus=is_own)
+    return gather(folder, profiles, covers_nexus=is_own)
 
 
 def project_at(folder: Path) -> Project:
@@ -128,7 +128,8 @@ def without_doubles(problems: Iterable[Problem], folder: str, theirs: Iterable[P
     ]
 
 
-def _together(folder: Path, profiles: Iterable[Profile]) -> AssistantCheck:
+def gather(folder: Path, profiles: Iterable[Profile], *, covers_nexus: bool = True) -> AssistantCheck:
+    """The problems of profiles of a folder, each once."""
     profiles = tuple(profiles)
     texts = {path: text for profile in profiles for path, text in profile.texts.items()}
     files = {part.path for profile in profiles for part in profile.parts if part.path is not None}
@@ -145,6 +146,7 @@ def _together(folder: Path, profiles: Iterable[Profile]) -> AssistantCheck:
         readers=f"read by {readers}",
         profiles=profiles,
         minders=minders,
+        covers_nexus=covers_nexus,
     )
 
 

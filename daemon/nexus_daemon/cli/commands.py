@@ -4,7 +4,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+OVERVIEW = "overview"
+"""What `nexus` runs without a command."""
+
 COMMANDS = {
+    OVERVIEW: "show who is in use in a folder, what they read and what is wrong (as nexus alone)",
     "serve": "run the language server on standard input and output (for editors)",
     "check": "check a folder's configuration; exit code 1 if there are errors",
     "diff": "show what the changes since a git revision cost in other assistants' requests",
@@ -31,7 +35,18 @@ COMMANDS = {
 }
 """Name → help line. The module of that name has `arguments` and `run`, and may have `EPILOG` and `take`."""
 
+GROUPS = {
+    "What assistants read, and what it costs": (OVERVIEW, "show", "check", "diff", "tokens"),
+    "What they may do": ("explain", "trust"),
+    "What they have done": ("watch", "sessions", "memory", "knowledge"),
+    "Connect them with Nexus": ("setup", "mcp", "statusline", "hook"),
+    "Nexus's own chat": ("init", "agents", "skill", "schema"),
+    "The language server": ("serve", "status", "logs", "doctor", "stop"),
+}
+"""The commands by what people want to do."""
+
 WARM = {
+    OVERVIEW: None,
     "check": None,
     "show": None,
     "diff": None,
@@ -47,7 +62,7 @@ WARM = {
 
 def may_run_warm(arguments: "Sequence[str]") -> bool:
     """Whether the shared daemon may run this command line: it only reads, and not from standard input."""
-    command = arguments[0] if arguments else ""
+    command = arguments[0] if arguments else OVERVIEW
     if command not in WARM or any(_is_local(argument) for argument in arguments):
         return False
     actions = WARM[command]

@@ -5,12 +5,12 @@ import importlib
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from nexus_daemon.cli.commands import COMMANDS
+from nexus_daemon.cli.commands import COMMANDS, GROUPS
 from nexus_daemon.cli.invocation import LocalOnlyError, RemoteInvocation, current
 from nexus_daemon.process.version import __version__
 
 _EPILOG = """\
-Start with `nexus check` in a project, then `nexus show --tokens`.
+Start with `nexus` in a project, then `nexus check`.
 Configuration is read from ~/.nexus3 (or $NEXUS_HOME), then from .nexus3 in each folder above the project,
 then from .nexus3 in the project itself.
 """
@@ -35,7 +35,7 @@ def parser(names: Sequence[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
     """The parser of these commands: to build those of all takes longer than to parse."""
     top = _Parser(
         prog="nexus",
-        description="The context engine of the editor: what the model sees, what it costs, what broke.",
+        description=_description(names),
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -45,8 +45,18 @@ def parser(names: Sequence[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
         dest="command", required=True, metavar="COMMAND", prog="nexus", parser_class=_CommandParser
     )
     for name in names:
-        commands.add_parser(name, help=COMMANDS[name]).command = name
+        commands.add_parser(name).command = name
     return top
+
+
+def _description(names: Sequence[str]) -> str:
+    """What `nexus` is, and these commands by what people want to do."""
+    width = max(map(len, COMMANDS))
+    groups = (
+        "\n".join((f"{title}:", *(f"  {name:<{width}}  {COMMANDS[name]}" for name in group if name in names)))
+        for title, group in GROUPS.items()
+    )
+    return "\n\n".join(("The context engine of the editor: what the model sees, what it costs.", *groups))
 
 
 class _Parser(argparse.ArgumentParser):

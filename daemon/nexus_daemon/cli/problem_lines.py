@@ -52,11 +52,16 @@ def print_lines(
         console.print()
 
 
+def importance(problem: Problem) -> tuple[bool, Severity]:
+    """The smaller, the sooner somebody should look at it."""
+    return problem.code not in FIRST, problem.severity
+
+
 def first_step(problems: Sequence[Problem], folder: str) -> str:
     """Which problem to solve first, as a sentence; nothing without one that is worth it."""
     if not any(problem.severity <= Severity.WARNING for problem in problems) or len(problems) < 2:
         return ""
-    first = min(problems, key=lambda each: (each.code not in FIRST, each.severity))
+    first = min(problems, key=importance)
     why = {"assistant.stops": "a program does not start", "assistant.void": "a file counts for nothing"}
     reason = why.get(first.code, f"it is {'an error' if first.severity == Severity.ERROR else 'a warning'}")
     return f"Begin with {short_path(first.path, folder)}: {reason}.\n"

@@ -77,7 +77,7 @@ def _programs(
             yield 1, idle, FolderView(name, program.title, used, in_use=True, model=model)
         elif mark is not None:
             is_installed = which(program.command, search=surroundings.environ.get("PATH", "")) is not None
-            reason = f"{mark} is here" if is_installed else f"{mark} is here; it is not installed"
+            reason = f"{mark} is here" if is_installed else f"not installed, but {mark} is here"
             yield 3, not is_installed, FolderView(name, program.title, reason, in_use=True, model=model)
         else:
             reason = "nothing of it is here" if session is None else used

@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.tracking import AssistantSession, Usage, find_sessions
 from nexus_context.text.redact import redact
 from nexus_context.text.visible import visible_line
@@ -13,6 +14,7 @@ from nexus_daemon.cli.open_session import note, workspace_of
 from nexus_daemon.cli.tables import Column, print_columns
 
 UNSTATED = "–"
+LONGEST_TITLE = 60  # characters in a line about a session
 LEAST_ID = 8
 LEAST_TITLE = 16
 """Characters of an id, and of a title or path, that a narrow terminal shows."""
@@ -64,6 +66,13 @@ def _print(sessions: Sequence[AssistantSession], *, folders: bool) -> None:
         places = [short_path(session.folder or UNSTATED) for session in sessions]
         columns.insert(2, Column("folder", places, worth=7, least=LEAST_TITLE))
     print_columns(columns)
+
+
+def describe_session(session: AssistantSession) -> str:
+    """A session in a line: its program, what it is about, its window and its cost."""
+    title = visible_line(redact(session.prompt or UNSTATED) + _fork(session))[:LONGEST_TITLE]
+    facts = [each for each in (_window(session), _cost(session.cost_usd)) if each != UNSTATED]
+    return " · ".join((f"{PROGRAMS[session.assistant].title} “{title}”", *facts))
 
 
 def _fork(session: AssistantSession) -> str:

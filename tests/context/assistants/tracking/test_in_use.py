@@ -55,7 +55,7 @@ def views(
         (
             "opencode.json AGENTS.md",
             [],
-            ["Codex: AGENTS.md is here", "opencode: opencode.json is here; it is not installed"],
+            ["Codex: AGENTS.md is here", "opencode: not installed, but opencode.json is here"],
         ),
         (
             "CLAUDE.md .nexus3/NEXUS.md",
@@ -96,4 +96,4 @@ def test_a_mark_above_the_folder_is_named_from_there(tmp_path: Path) -> None:
     folder = os.path.realpath(tmp_path / "home" / "work" / "packages" / "api")
     surroundings = Surroundings(folder, str(tmp_path / "home"), {"PATH": ""})
     first = find_views(surroundings, Disk(), [], NOW.timestamp())[0]
-    assert first.reason == f"{Path('..', '..', 'CLAUDE.md')} is here; it is not installed"
+    assert first.reason == f"not installed, but {Path('..', '..', 'CLAUDE.md')} is here"
