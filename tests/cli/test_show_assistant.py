@@ -199,7 +199,7 @@ Claude Code (2.1.330, by its own requests): N tokens of files in every request, 
 
 not read ~/.codex/AGENTS.md: Claude Code reads CLAUDE.md, not files of Codex.
 not read AGENTS.md: CLAUDE.md is read instead. Import this file there: `@AGENTS.md`.
-not read src/AGENTS.md: CLAUDE.md is read instead. Import this file there: `@AGENTS.md`.
+not read src/AGENTS.md: CLAUDE.md is read instead. Put a CLAUDE.md with `@AGENTS.md` beside this file.
 """,
             "nexus show: 1 problem: run nexus check --for claude-code /home/a\n",
         )

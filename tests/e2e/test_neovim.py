@@ -332,8 +332,8 @@ skill ~/company/.claude/skills/brand-voice/SKILL.md ≈<n> tokens
 program text of Claude Code ≈<n> tokens
 ~/company/.claude/skills/brand-voice/SKILL.md: Sent when the model calls it; until then only its name and \
 description.
-~/company/backend/AGENTS.md: CLAUDE.md is read instead. Import this file there: \
-`@AGENTS.md`."""
+~/company/backend/AGENTS.md: CLAUDE.md is read instead. Put a CLAUDE.md with `@AGENTS.md` \
+beside this file."""
     assert session.endswith(read)
     assert session.startswith("── running: Where is the gate? ─\n19,000 of 200,000 (9.5 %), 2 requests\n")
     assert re.search(r"\ncache: 100 % of the last request, cold at \d\d:\d\d\n", session)

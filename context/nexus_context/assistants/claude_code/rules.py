@@ -204,7 +204,7 @@ def read_claude_code(disk: Disk, settings: AssistantSettings) -> Sent:
         tuple(walk.ignored),
         tuple(problems),
         nested_names=("CLAUDE.md", "CLAUDE.local.md", *(() if has_own else ("AGENTS.md",))),
-        reasons=_reasons(walk, memories),
+        explain_unread=lambda path: _explain_unread(walk, memories, path),
         changes_own=_changes_own(settings),
     )
 
@@ -338,19 +338,29 @@ def _claude_files(walk: _Walk, memories: list[_Memory]) -> Iterator[str]:
             yield memory.path
 
 
-def _reasons(walk: _Walk, memories: list[_Memory]) -> dict[str, str]:
-    """Why instruction files are not sent, by their names: what decided it."""
+def _explain_unread(walk: _Walk, memories: list[_Memory], path: str) -> IgnoredFile | None:
+    """Why an instruction file is not sent: what decided it."""
+    name = os.path.basename(path)
+    if name not in ("CLAUDE.md", "CLAUDE.local.md", "AGENTS.md"):
+        return None
     if is_set(walk.settings.where, _DISABLED):
-        reason = f"`{_DISABLED}` is set, in settings or as a variable."
-        return dict.fromkeys((*map(os.path.basename, NAMES), AGENTS_NAMES[0]), reason)
+        return IgnoredFile(path, f"`{_DISABLED}` is set, in settings or as a variable.")
+    if name != "AGENTS.md":
+        return None
     if _agents_mode(walk) == "claude-md":
-        return {AGENTS_NAMES[0]: "The setting `instructionFiles` says so."}
+        return IgnoredFile(path, "The setting `instructionFiles` says so.")
     deciding = next(_claude_files(walk, memories), None)
     if deciding is None:
-        return {AGENTS_NAMES[0]: "Claude Code reads it only where there is no CLAUDE.md."}
-    name = os.path.relpath(deciding, walk.folder)
-    reason = f"{name} is read instead. Import this file there: `@AGENTS.md`."
-    return {AGENTS_NAMES[0]: reason}
+        return IgnoredFile(path, "Claude Code reads it only where there is no CLAUDE.md.")
+    beside = (os.path.join(_owner(path), *each.split("/")) for each in NAMES)
+    importer = next((each for each in beside if walk.disk.is_file(each)), None)
+    reason = f"{os.path.relpath(importer or deciding, walk.folder)} is read instead. "
+    if importer is None:
+        reason += "Put a CLAUDE.md with `@AGENTS.md` beside this file."
+    else:
+        target = os.path.relpath(path, os.path.dirname(importer)).replace(os.sep, "/")
+        reason += f"Import this file there: `@{target}`."
+    return IgnoredFile(path, reason)
 
 
 def _owner(path: str) -> str:

@@ -7,6 +7,8 @@
    every request, with other globs those about matching files, without `applyTo` only where somebody
    attaches it. Rules of Claude Code by their `paths`.
 3. Instructions of the user's profile of VS Code and of an organization are not files of the folder.
+4. GitHub's agents and Copilot's command line read GEMINI.md at the root and nested AGENTS.md, too: it is no
+   problem that VS Code does not.
 
 The texts around the files are not documented, so only the files' own are counted.
 """
@@ -44,6 +46,12 @@ from nexus_context.errors import Problem, Severity, Span
 from nexus_context.folder.layers.copilot import ALWAYS, DEEPEST, DIRECTORY, NO_FIELD, SUFFIX, read_header
 
 PAGE = "https://code.visualstudio.com/docs/agent-customization/custom-instructions"
+ELSEWHERE_PAGE = (
+    "https://docs.github.com/en/copilot/how-tos/copilot-cli/customize-copilot/add-custom-instructions"
+)
+READ_ELSEWHERE = ("AGENTS.md", "CLAUDE.md", "GEMINI.md")
+"""What GitHub's agents and Copilot's command line read at the root, whatever VS Code does."""
+NESTED = "chat.useNestedAgentsMdFiles"
 CLAUDE_FILES = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md", "~/.claude/CLAUDE.md")
 ALWAYS_BY_SWITCH = {
     "github.copilot.chat.codeGeneration.useInstructionFiles": (ALWAYS,),
@@ -77,7 +85,8 @@ ASSISTANT = Assistant(
         Rule("`applyTo` is one text, with commas", PAGE),
         Rule(".claude/rules and ~/.claude/rules by their `paths`", PAGE),
         Rule("`chat.instructionsFilesLocations` adds directories and switches others off", PAGE),
-        Rule("nested AGENTS.md only with `chat.useNestedAgentsMdFiles`", PAGE),
+        Rule(f"nested AGENTS.md only with `{NESTED}`", PAGE),
+        Rule("GEMINI.md at the root and nested AGENTS.md, but not in VS Code", ELSEWHERE_PAGE),
     ),
 )
 
@@ -91,7 +100,8 @@ def read_copilot(disk: Disk, settings: AssistantSettings) -> Sent:
             path = _path(surroundings, name)
             text = (disk.text(path) or "").removeprefix("\ufeff") if disk.is_file(path) else ""
             if not is_on(settings, switch):
-                sent.ignored.append(IgnoredFile(path, f"`{switch}` is off."))
+                reason = f"VS Code does not read it: `{switch}` is off."
+                sent.ignored.append(IgnoredFile(path, reason, is_problem=name not in READ_ELSEWHERE))
             elif text.strip():
                 scope: Scope = "user" if name.startswith("~") else "project"
                 sent.parts.append(SentPart(text, scope, path, content=Span(0, len(text))))
@@ -108,8 +118,7 @@ def read_copilot(disk: Disk, settings: AssistantSettings) -> Sent:
                 sent.ignored.append(IgnoredFile(path, "`chat.includeApplyingInstructions` is off."))
             else:
                 _add_instructions(sent, path, disk.text(path) or "", suffix)
-    nested = ("AGENTS.md",) if is_on(settings, "chat.useNestedAgentsMdFiles") else ()
-    reasons = {"AGENTS.md": "`chat.useNestedAgentsMdFiles` is off."} if not nested else {}
+    nested = ("AGENTS.md",) if is_on(settings, NESTED) else ()
     blocks = (SentBlock("instructions", "system", tuple(sent.parts), complete=False),) if sent.parts else ()
     return Sent(
         blocks,
@@ -117,8 +126,19 @@ def read_copilot(disk: Disk, settings: AssistantSettings) -> Sent:
         tuple(sent.ignored),
         tuple(sent.problems),
         nested_names=nested,
-        reasons=reasons,
+        explain_unread=lambda path: _explain_unread(settings, path),
     )
+
+
+def _explain_unread(settings: AssistantSettings, path: str) -> IgnoredFile | None:
+    """Why VS Code does not send a file that GitHub's agents and the command line read, and so no problem."""
+    directory, name = os.path.split(path)
+    if name == "AGENTS.md" and not is_on(settings, NESTED):
+        return IgnoredFile(path, f"VS Code does not read it: `{NESTED}` is off.", is_problem=False)
+    if name == "GEMINI.md" and directory == settings.where.folder:
+        reason = "VS Code does not read GEMINI.md; GitHub's agents and the Copilot command line do."
+        return IgnoredFile(path, reason, is_problem=False)
+    return None
 
 
 class _Instructions:

@@ -85,6 +85,16 @@ class Disk:
         """Whether there is a regular file, links followed."""
         return not self.hides(path) and file_stamp(path) is not None
 
+    def size(self, path: str) -> int | None:
+        """The bytes of a regular file, which is not read; None if there is none."""
+        if self.hides(path):
+            return None
+        data = self._data.get(path)
+        if data is not None:
+            return len(data)
+        stamp = file_stamp(path)
+        return None if stamp is None else stamp[SIZE]
+
     def is_executable(self, path: str) -> bool:
         """Whether a file may be executed by its owner."""
         return not self.hides(path) and is_executable(path)

@@ -167,18 +167,22 @@ class LaterFile(msgspec.Struct, frozen=True):
 
 
 class IgnoredFile(msgspec.Struct, frozen=True):
-    """A file that the assistant does not send; the reason is a sentence."""
+    """A file that the assistant does not send; the reason is a sentence.
+
+    `is_problem` is false where nothing is amiss: its text is sent from another file, say.
+    """
 
     path: str
     reason: str
+    is_problem: bool = True
 
 
 class Sent(msgspec.Struct, frozen=True):
     """What an assistant does with a folder's files, before tokens are counted.
 
     Files with `nested_names` below the folder are sent after the first read beside or below them.
-    `reasons` say of other files why they are not sent, by their names. With `changes_own` a setting takes
-    something away from the assistant's own prompt and tools, or adds to them.
+    `explain_unread` says of another path why it is not sent, if the assistant has a reason of its own. With
+    `changes_own` a setting takes something away from the assistant's own prompt and tools, or adds to them.
     """
 
     blocks: tuple[SentBlock, ...]
@@ -186,7 +190,7 @@ class Sent(msgspec.Struct, frozen=True):
     ignored: tuple[IgnoredFile, ...] = ()
     problems: tuple[Problem, ...] = ()
     nested_names: tuple[str, ...] = ()
-    reasons: Mapping[str, str] = {}
+    explain_unread: Callable[[str], IgnoredFile | None] = lambda _: None
     changes_own: bool = False
 
 

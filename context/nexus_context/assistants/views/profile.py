@@ -5,10 +5,13 @@
 2. Every instruction file around the folder that the assistant does not send gets a reason: the module's, else
    one from the names that the assistant reads. It is a problem only where the assistant is set up: where the
    project has files of its own for it.
+3. It is no problem where the assistant has the text all the same, from a file with the same bytes or one that
+   is all that the file imports, or where the file is a template for other projects.
 """
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import accumulate
 
@@ -34,6 +37,9 @@ from nexus_context.errors import Problem, Severity, Span
 from nexus_context.tokens import TokenCounter, count_spans, counter_for
 
 ASSISTANTS: tuple[Assistant, ...] = tuple(each.instructions.assistant for each in PROGRAMS.values())
+_LONGEST_IMPORT = 200  # bytes of a file that is an import and nothing else
+_TEMPLATES = re.compile(r"(?:^|/)(?:[^/]*[_.-])?(?:templates?|skeleton|assets)/")
+"""Directories of files for other projects, or for those to be made."""
 _NESTED_WHEN = "after a file in or below its directory is read"
 
 
@@ -132,26 +138,53 @@ def _ignored(
     assistant: Assistant, sent: Sent, files: InstructionFiles, *, disk: Disk, paths: set[str], folder: str
 ) -> Iterator[IgnoredFile]:
     reasons = {each.path: each for each in sent.ignored if each.path not in paths}
-    yield from reasons.values()
     real_paths = {disk.real(path) for path in paths}
+    by_size: dict[int | None, list[str]] = {}
+    for path in paths:
+        by_size.setdefault(disk.size(path), []).append(path)
     for path in (*files.around, *files.nested):
-        if path not in paths and path not in reasons and disk.real(path) not in real_paths:
-            yield IgnoredFile(path, _reason(assistant, sent, path, folder))
+        if path in paths or (path not in reasons and disk.real(path) in real_paths):
+            continue
+        ignored = reasons.pop(path, None)
+        same = _explain_same_text(path, by_size, paths, disk=disk)
+        yield same or ignored or _explain_unread(assistant, sent, path, folder)
+    yield from reasons.values()
 
 
-def _reason(assistant: Assistant, sent: Sent, path: str, folder: str) -> str:
-    """Why an assistant does not send a file that its own module does not mention."""
+def _explain_same_text(
+    path: str, by_size: Mapping[int | None, Sequence[str]], paths: AbstractSet[str], *, disk: Disk
+) -> IgnoredFile | None:
+    """Which of the files that are sent, by their sizes, has the text of another file or is imported by it."""
+    size, directory = disk.size(path), os.path.dirname(path)
+    if not size:
+        return None
+    for each in by_size.get(size, ()):
+        if disk.data(each) is not None and disk.data(each) == disk.data(path):
+            reason = f"It has the same text as {os.path.relpath(each, directory)}, which is read."
+            return IgnoredFile(path, reason, is_problem=False)
+    text = (disk.text(path) or "").strip() if size < _LONGEST_IMPORT else ""
+    target = os.path.normpath(os.path.join(directory, text.removeprefix("@")))
+    if text.startswith("@") and target in paths:
+        reason = f"It only imports {os.path.relpath(target, directory)}, which is read."
+        return IgnoredFile(path, reason, is_problem=False)
+    return None
+
+
+def _explain_unread(assistant: Assistant, sent: Sent, path: str, folder: str) -> IgnoredFile:
+    """Why an assistant does not send a file that its own module does not list."""
     name = os.path.basename(path)
     owner = _owner(path)
     if owner is not None and owner.assistant is not assistant:
-        return f"{assistant.title} reads {assistant.reads}, not {owner.own_files}."
-    if name in sent.reasons:
-        return sent.reasons[name]
+        return IgnoredFile(path, f"{assistant.title} reads {assistant.reads}, not {owner.own_files}.")
+    explained = sent.explain_unread(path)
+    if explained is not None:
+        return explained
+    reason = f"{assistant.title} reads {assistant.reads}, not {name}."
     if any(each.rpartition("/")[2] == name for each in assistant.names):
+        reason = f"{assistant.title} does not read {name} in this place."
         if is_within(os.path.dirname(path), folder):
-            return f"{assistant.title} reads {name} of the folder where it runs, not of those below."
-        return f"{assistant.title} does not read {name} in this place."
-    return f"{assistant.title} reads {assistant.reads}, not {name}."
+            reason = f"{assistant.title} reads {name} of the folder where it runs, not of those below."
+    return IgnoredFile(path, reason)
 
 
 def _owner(path: str) -> InstructionReader | None:
@@ -181,7 +214,11 @@ def _unread_problems(
     severity = Severity.INFORMATION if reads_project else Severity.WARNING
     for each in ignored:
         owner = _owner(each.path)
-        if is_within(each.path, surroundings.folder) and (owner is None or owner.assistant is assistant):
+        inner = each.path.removeprefix(surroundings.folder).replace(os.sep, "/")
+        is_inside = is_within(each.path, surroundings.folder)
+        if not each.is_problem or not is_inside or _TEMPLATES.search(inner):
+            continue
+        if owner is None or owner.assistant is assistant:
             message = f"{assistant.title} does not read this file. {each.reason}"
             yield Problem(each.path, Span(0, 0), "assistant.unread", severity, message=message)
             severity = Severity.INFORMATION

@@ -169,7 +169,7 @@ def test_what_does_not_count(name: str, text: str, expected: list[tuple[str, ...
     [
         (
             "//- /CLAUDE.md\nAbove.\n//- /work/AGENTS.md\nX\n//- /home/x\n",
-            snapshot(["../CLAUDE.md is read instead. Import this file there: `@AGENTS.md`."]),
+            snapshot(["../CLAUDE.md is read instead. Put a CLAUDE.md with `@AGENTS.md` beside this file."]),
         ),
         (
             "//- /work/CLAUDE.local.md\nMine.\n//- /work/AGENTS.md\nX\n//- /home/x\n",

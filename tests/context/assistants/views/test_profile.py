@@ -93,7 +93,7 @@ def test_claude_code(tmp_path: Path) -> None:
                 ),
                 (
                     "work/src/AGENTS.md",
-                    "CLAUDE.md is read instead. Import this file there: `@AGENTS.md`.",
+                    "CLAUDE.md is read instead. Put a CLAUDE.md with `@AGENTS.md` beside this file.",
                 ),
             ],
             "problems": [
@@ -204,7 +204,7 @@ def test_copilot(tmp_path: Path) -> None:
             "ignored": [
                 (
                     "work/GEMINI.md",
-                    "GitHub Copilot reads its own files, AGENTS.md and CLAUDE.md, not GEMINI.md.",
+                    "VS Code does not read GEMINI.md; GitHub's agents and the Copilot command line do.",
                 ),
                 (
                     "work/.cursor/rules/a.mdc",
@@ -212,7 +212,7 @@ def test_copilot(tmp_path: Path) -> None:
                 ),
                 (
                     "work/src/AGENTS.md",
-                    "`chat.useNestedAgentsMdFiles` is off.",
+                    "VS Code does not read it: `chat.useNestedAgentsMdFiles` is off.",
                 ),
             ],
             "problems": [],
@@ -246,6 +246,86 @@ def test_cursor(tmp_path: Path) -> None:
             "problems": [],
         }
     )
+
+
+NESTED = "VS Code does not read it: `chat.useNestedAgentsMdFiles` is off."
+OF_HERE = "Codex reads AGENTS.md of the folder where it runs, not of those below."
+
+
+@pytest.mark.parametrize(
+    ("name", "files", "reason", "is_problem"),
+    [
+        ("copilot", {"GEMINI.md": "G", "AGENTS.md": "A"}, None, False),
+        ("copilot", {"a/GEMINI.md": "G", "AGENTS.md": "A"}, None, True),
+        ("copilot", {"a/AGENTS.md": "N", "AGENTS.md": "A"}, NESTED, False),
+        (
+            "copilot",
+            {"CLAUDE.md": "C", ".vscode/settings.json": '{"chat.useClaudeMdFile": false}'},
+            None,
+            False,
+        ),
+        (
+            "claude-code",
+            {"a/AGENTS.md": "N", "CLAUDE.md": "C"},
+            "CLAUDE.md is read instead. Put a CLAUDE.md with `@AGENTS.md` beside this file.",
+            True,
+        ),
+        (
+            "claude-code",
+            {"a/AGENTS.md": "N", "a/.claude/CLAUDE.md": "B", "CLAUDE.md": "C"},
+            "a/.claude/CLAUDE.md is read instead. Import this file there: `@../AGENTS.md`.",
+            True,
+        ),
+        (
+            "claude-code",
+            {".claude/AGENTS.md": "N", "CLAUDE.md": "C"},
+            "CLAUDE.md is read instead. Import this file there: `@.claude/AGENTS.md`.",
+            True,
+        ),
+        (
+            "codex",
+            {"CLAUDE.md": "Same.", "AGENTS.md": "Same."},
+            "It has the same text as AGENTS.md, which is read.",
+            False,
+        ),
+        ("codex", {"CLAUDE.md": "Sane.", "AGENTS.md": "Same."}, None, True),
+        ("codex", {"CLAUDE.md": "", "AGENTS.md": ""}, None, True),
+        (
+            "claude-code",
+            {"AGENTS.md": "Same.", "CLAUDE.md": "Same."},
+            "It has the same text as CLAUDE.md, which is read.",
+            False,
+        ),
+        (
+            "opencode",
+            {"CLAUDE.md": "@./AGENTS.md\n", "AGENTS.md": "A"},
+            "It only imports AGENTS.md, which is read.",
+            False,
+        ),
+        ("opencode", {"CLAUDE.md": "@AGENTS.md and more", "AGENTS.md": "A"}, None, True),
+        ("codex", {"templates/web/AGENTS.md": "T", "AGENTS.md": "A"}, OF_HERE, False),
+        ("codex", {"x/embed_templates/AGENTS.md": "T", "AGENTS.md": "A"}, OF_HERE, False),
+        ("codex", {"skills/x/assets/AGENTS.md": "T", "AGENTS.md": "A"}, OF_HERE, False),
+        ("codex", {"contemplate/AGENTS.md": "T", "AGENTS.md": "A"}, OF_HERE, True),
+    ],
+    ids=str,
+)
+def test_what_is_unread_on_purpose_is_no_problem(
+    name: str, files: dict[str, str], reason: str | None, is_problem: bool, tmp_path: Path
+) -> None:
+    """The first file is not read."""
+    path = next(iter(files))
+    settings = "//- /home/work/.codex/config.toml\n\n//- /home/work/opencode.json\n{}\n"
+    settings += "//- /home/work/.github/copilot-instructions.md\nX\n"
+    text = settings + "".join(f"//- /home/work/{each}\n{content}\n" for each, content in files.items())
+    fixture = write_fixture(text, tmp_path)
+    result = profile(fixture, name)
+    place = fixture.path(f"/home/work/{path}")
+    reasons = {each.path: each.reason for each in result.ignored}
+    assert place in reasons
+    assert reason in (None, reasons[place])
+    unread = [each.path for each in result.problems if each.code == "assistant.unread"]
+    assert (place in unread) == is_problem
 
 
 def test_codex_tells_what_it_never_reads(tmp_path: Path) -> None:
