@@ -16,14 +16,15 @@ NO_PROBLEMS = {
     "assistant.unknown-key",  # of findings, which become `assistant.no-effect`
 }
 BUILT = {  # of two words in the source
-    "assistant": ("missing-file", "reads-otherwise", "repeated", "shadowed", "unknown-name"),
+    "assistant": ("missing-file", "reads-otherwise", "repeated", "secret", "shadowed", "unknown-name"),
     "config": ("enum", "pattern", "range", "required", "too-long", "type", "unknown-key"),
     "json": (
         *("bracket", "extra-data", "lone-surrogate", "missing-colon", "missing-comma", "missing-value"),
         *("number-range", "property-name", "too-deep", "unclosed", "unescaped-quote", "unexpected"),
     ),
     "prompt": tuple(
-        f"import-{each}" for each in ("depth", "limit", "missing", "outside", "repeated", "unreadable")
+        f"import-{each}"
+        for each in ("cycle", "depth", "limit", "missing", "outside", "refused", "repeated", "unreadable")
     ),
     "skill": ("compatibility", "description", "license"),
 }

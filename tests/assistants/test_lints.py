@@ -124,6 +124,54 @@ def test_a_script_that_stops_a_call_is_never_called_missing(row: Row, tmp_path: 
     assert codes == (["missing-file"] if fails else [])
 
 
+MISSING = ["missing-file"]
+
+
+@pytest.mark.parametrize(
+    ("command", "codes"),
+    [
+        ("A='/x/y z' B=2 ./gone.sh", MISSING),
+        ("A='/x/y' ./here.sh", []),
+        ("A=./gone.sh", []),
+        ("A='/x/y' python3 ./gone.py", MISSING),
+        ("A=$(./gone.sh) ./here.sh", []),
+        ("'./gone there.sh' --x", MISSING),
+        ("./gone.sh; true", []),
+        ("./$NAME.sh", []),
+        ("SECRET=1 ./here.sh", []),
+        ("AGENT_TOKEN=$OTHER ./here.sh", []),
+        ("A=1 AGENT_TOKEN='9f86d081884c7d659a2feaa0c55ad015' ./here.sh", ["secret"]),
+        ("export API_KEY=9f86d081884c7d659a2feaa0c55ad015 && ./here.sh", ["secret"]),
+    ],
+)
+def test_what_a_command_runs_and_assigns(command: str, codes: list[str], tmp_path: Path) -> None:
+    hooks = {"PreToolUse": [{"hooks": [{"type": "command", "command": command}]}]}
+    files = {"work/.claude/settings.json": {"hooks": hooks}, "work/here.sh": ""}
+    problems = problems_of(tmp_path, files, {"work/here.sh": 0o755})
+    assert [code for code, _ in reported(problems, tmp_path)] == codes
+    assert "9f86d081" not in "".join(each.message for each in problems)
+
+
+@pytest.mark.parametrize(
+    ("rule", "meant"),
+    [
+        ("Write(/tmp)", "Edit(//tmp/**)"),
+        ("Write(/home/ana/notes/)", "Edit(//home/ana/notes/**)"),
+        ("Write(/etc/*.conf)", "Edit(//etc/*.conf)"),
+        ("Glob(/Users/ana/a.md)", "Read(//Users/ana/a.md)"),
+        ("Read(/var/log:*)", "Read(//var/log/**)"),
+        ("Write(/src)", "Edit(/src)"),
+        ("Write(/templates)", "Edit(/templates)"),
+        ("Write(//tmp/**)", "Edit(//tmp/**)"),
+        ("Write(~/tmp)", "Edit(~/tmp)"),
+    ],
+)
+def test_a_path_from_the_root_of_the_file_system_begins_with_two_slashes(rule: str, meant: str) -> None:
+    fault = rule_fault(rule, "deny")
+    assert fault is not None
+    assert (fault.meant, "single `/`" in fault.reason) == (meant, meant[5:] != rule.partition("(")[2])
+
+
 @pytest.mark.parametrize("row", lint_runs.rows("plugin"), ids=lambda row: json.dumps(row["plugin"])[-80:])
 def test_a_plugin_is_refused_as_the_program_refuses_it(row: Row, tmp_path: Path) -> None:
     files = {f"work/{name}": each for name, each in {**lint_runs.PLUGIN, **row["plugin"]}.items()}

@@ -67,7 +67,7 @@ def claude_agents(
             description = f"Agent from {plugin.name} plugin"
             fields = {"name": name.removesuffix(".md"), "description": description, **file.fields}
             found.extend(_agent(file._replace(fields=fields), problems, prefix))
-    agents = choose(found, _AGENTS, settings.where, ignored=ignored, problems=problems)
+    agents = choose(found, _AGENTS, settings.where, disk=disk, ignored=ignored, problems=problems)
     for each in agents:
         if each.name == settings.value("agent") and each.text:
             part = SentPart(each.text, "agent", each.path, content=Span(0, len(each.text)))
@@ -99,7 +99,7 @@ def read_output_style(
         for prefix, file in styles
         if f"{prefix}{_style_name(file)}" == wanted
     ]
-    for style in choose(found, _STYLES, settings.where, ignored=ignored, problems=problems):
+    for style in choose(found, _STYLES, settings.where, disk=disk, ignored=ignored, problems=problems):
         header = f"<system-reminder>\n# Output Style: {style.name}\n"
         text = SentPart(style.text, "settings", style.path, content=Span(0, len(style.text)))
         parts = (SentPart(header, "program"), text, SentPart("\n</system-reminder>", "program"))

@@ -6,14 +6,15 @@
    anything else is a regular expression of JavaScript. One that is not valid matches nothing.
 3. `if` is a permission rule; a hook whose rule is none, or about another tool, or whose event is about none,
    never runs.
-4. A command whose script does not exist, or cannot be executed, fails: nothing is stopped by it.
+4. A command whose script does not exist, or cannot be executed, fails: nothing is stopped by it. The shell's
+   grammar tells which word is the script.
+5. A secret that a command assigns to a variable is reported, and never quoted.
 """
 
 import os
 import re
-import shlex
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nexus_context.assistants.claude_code.rule_syntax import may_be_tool, near_tool, parse_rule, table
 from nexus_context.assistants.reading.disk import Disk
@@ -24,18 +25,20 @@ from nexus_context.config.check import Node, conform
 from nexus_context.config.fixes import meant
 from nexus_context.errors import Edit, Fix, Problem, Span
 from nexus_context.text.json import JsonDocument, Pointer
+from nexus_context.text.redact import secrets_in
+
+if TYPE_CHECKING:
+    from nexus_context.assistants.permissions.shell import ShellScript
 
 _NAMES = re.compile(r"[a-zA-Z0-9_|, -]+")
 _RULE = re.compile(r"([A-Z]\w*)\([^|()[? :/]+[ :/][^|()[?]*\)")
 _SPECIAL = frozenset("\\^$.|?*+()[]{}")
 _LONGEST = 1_000  # characters of a matcher that is compiled
-_FOLDER = re.compile(r"\$(?:CLAUDE_PROJECT_DIR\b|\{CLAUDE_(?:PROJECT_DIR|PLUGIN_ROOT)\})")
-"""A plugin is checked where it is the folder, too."""
+_FOLDERS = ("CLAUDE_PROJECT_DIR", "CLAUDE_PLUGIN_ROOT")
+"""Variables for the folder: a plugin is checked where it is that, too."""
 _RUNNERS = frozenset({"bash", "sh", "zsh", "python", "python3", "node", "bun", "deno", "ruby", "perl", "tsx"})
 _BUILT = frozenset({"node_modules", ".venv", "venv", "dist", "build", "target", "bin", "out"})
 """Directories of what is built or installed, perhaps later: nothing is said of scripts there."""
-_SHELL = frozenset("$`*?[]{}<>|&;()~!#\n")
-"""What the shell replaces or ends a command with: nothing is said of paths with it."""
 
 
 def hook_faults(document: JsonDocument, value: dict[str, Any], schema: dict[str, Any]) -> Iterator[Problem]:
@@ -178,8 +181,14 @@ def _dead_condition(event: str, matcher: str, condition: str) -> str | None:
 def check_command(
     document: JsonDocument, pointer: Pointer, command: str, *, disk: Disk, where: Surroundings
 ) -> Iterator[Problem]:
-    """Report a command whose script is of the project and does not exist, or cannot be executed."""
-    path, is_run = _script(command, where)
+    """Report secrets, and a script that is of the project and does not exist, or cannot be executed."""
+    from nexus_context.assistants.permissions.shell import read_script  # with a grammar that few need
+
+    script = read_script(command, dict.fromkeys(_FOLDERS, where.folder))
+    for name in dict.fromkeys(_secret_variables(script)):
+        message = f"This looks like a secret: set {name} for the program that starts this, not here."
+        yield settings_problem(document, "secret", document.span(pointer), message)
+    path, is_run = _script_path(script, where)
     roots = tuple(each.rstrip(os.sep) + os.sep for each in (where.folder, where.user_home))
     name = path.removeprefix(roots[0])
     if not path.startswith(roots) or disk.hides(path) or _BUILT & set(name.split(os.sep)):
@@ -197,17 +206,22 @@ def check_command(
     yield settings_problem(document, "missing-file", document.span(pointer), message)
 
 
-def _script(command: str, where: Surroundings) -> tuple[str, bool]:
-    """The script that a command begins with, empty if only the shell knows; whether itself is executed."""
-    command = command.strip()
-    try:
-        words = shlex.split(_FOLDER.sub("\0", command))[:2] if "\n" not in command else []
-    except ValueError:
-        words = []
-    is_run = bool(words) and os.path.basename(words[0]) not in _RUNNERS
-    word = "".join(words[:1] if is_run else words[1:])
-    path = word.replace("\0", where.folder)
-    if "/" not in path or word.startswith("-") or _SHELL & set(word.removeprefix("~/")):
+def _secret_variables(script: "ShellScript") -> Iterator[str]:
+    """The variables that commands of a script assign a secret."""
+    for command in script.commands:
+        for name, word in command.assignments:
+            if word.text and secrets_in(word.text, name):
+                yield name
+
+
+def _script_path(script: "ShellScript", where: Surroundings) -> tuple[str, bool]:
+    """The path of what a single command runs, empty if only the shell knows; whether itself is executed."""
+    first = script.commands[0] if script.commands and len(script.statements) == 1 else None
+    if first is None or script.is_broken or first.inside or not first.words:
+        return "", False
+    is_run = os.path.basename(first.name or "") not in _RUNNERS
+    word = "".join(each.text or "" for each in first.words[not is_run :][:1] if not each.is_glob)
+    if "/" not in word or word.startswith("-") or "\0" in word:
         return "", is_run
-    path = where.user_home + path[1:] if path.startswith("~/") else path
+    path = where.user_home + word[1:] if word.startswith("~/") else word
     return os.path.normpath(os.path.join(where.folder, path)), is_run

@@ -24,6 +24,11 @@ _OPERATOR = re.compile(r"[|&;<>]|\d+[<>]")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=", re.ASCII)
 _ARGUMENT = re.compile(r"(?![A-Za-z]:[\\/])\s*[A-Za-z_]\w*\s*:", re.ASCII)
 
+_FROM_ROOT = re.compile(
+    r"(?P<tool>Edit|Read)\((?P<path>/(?:tmp|home|Users|etc|var|opt|usr|root|mnt|private|Volumes|Library)(?:/.*)?)\)"
+)
+"""A rule whose path hardly is in the project, although it begins there."""
+
 
 class ParsedRule(NamedTuple):
     """A rule: its tool by today's name, and what stands in its parentheses; None: every call of the tool."""
@@ -133,8 +138,13 @@ def _fault(text: str, parts: tuple[str, str | None] | None, kind: str) -> RuleFa
                 "name": name,
                 **(match.groupdict("") if match else {}),
             }
-            rule = form.meant and form.meant.format_map(groups)
-            return form.effect and RuleFault(form.effect, form.reason.format_map(groups), rule)
+            reason, rule = form.reason.format_map(groups), form.meant and form.meant.format_map(groups)
+            outside = _FROM_ROOT.fullmatch(rule or "")
+            if outside is not None:
+                end = "" if re.search(r"[*?\[]|\.\w+$", outside["path"]) else "/**"
+                rule = f"{outside['tool']}(/{outside['path'].rstrip('/')}{end})"
+                reason += " A path with a single `/` is in the project."
+            return form.effect and RuleFault(form.effect, reason, rule)
     close = None if "*" in tool or may_be_tool(tool) else near_tool(name)
     near = close and close + text[len(name) :]
     if name and "_" not in tool and tool[0] != tool[0].upper():

@@ -13,7 +13,7 @@ import functools
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -148,7 +148,7 @@ def _check(document: JsonDocument) -> Iterator[Problem]:
             yield _no_effect(document, (key,), message)
         elif key not in known:
             message = f"Claude Code {VERSION} has no setting `{key}`: it has no effect."
-            yield _no_effect(document, (key,), message + (_home(key) or _hint(key, known)))
+            yield _no_effect(document, (key,), message + (_home(key) or _hint(key, known, value)))
         elif key in _schema()["notModelled"]:
             message = f"`{key}` can change what Claude Code sends, and Nexus does not model it."
             span = document.key_span((key,)) or Span(0, 0)
@@ -173,10 +173,11 @@ def _left_out(document: JsonDocument, value: dict[str, Any]) -> Iterator[Problem
     for fault in hook_faults(document, value, _schema()):
         yield replace(fault, message=f"Claude Code leaves this hook out: {fault.message}")
     events, hooks = _schema()["hookEvents"], value.get("hooks")
-    for event in hooks if isinstance(hooks, dict) else ():
+    hooks = hooks if isinstance(hooks, dict) else {}
+    for event in hooks:
         if event not in events:
             message = f"Claude Code has no hook event `{event}`, and leaves it out."
-            yield _no_effect(document, ("hooks", event), message + _hint(event, events))
+            yield _no_effect(document, ("hooks", event), message + _hint(event, events, hooks))
 
 
 def _home(key: str) -> str | None:
@@ -186,8 +187,9 @@ def _home(key: str) -> str | None:
     return " It belongs in `hooks`." if key in _schema()["hookEvents"] else None
 
 
-def _hint(word: str, known: Iterable[str]) -> str:
-    close = meant(word, list(known))
+def _hint(word: str, known: Iterable[str], value: Mapping[str, Any]) -> str:
+    """The key that is meant, of those that an object does not have."""
+    close = meant(word, [each for each in known if each not in value])
     return f" Did you mean `{close}`?" if close else ""
 
 

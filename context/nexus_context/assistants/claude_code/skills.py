@@ -125,7 +125,7 @@ def claude_skills(
         *(each for plugin in plugins for each in _plugin_commands(disk, plugin, problems)),
         *(each for plugin in plugins for each in _plugin_skills(disk, plugin, problems)),
     ]
-    found = choose(found, _PREFERENCE, settings.where, ignored=ignored, problems=problems)
+    found = choose(found, _PREFERENCE, settings.where, disk=disk, ignored=ignored, problems=problems)
     overrides = {name: each for value in settings.each("skillOverrides") for name, each in value.items()}
     longest = settings.value("skillListingMaxDescChars")
     longest = longest if isinstance(longest, int) and longest > 0 else LONGEST_DESCRIPTION

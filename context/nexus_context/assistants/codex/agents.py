@@ -46,7 +46,7 @@ def codex_agents(
     if settings.value("agents", "enabled") is False:
         return
     found = [role for file in reversed(settings.files) for role in _roles(disk, file, problems)]
-    roles = choose(found, _PREFERENCE, settings.where, ignored=ignored, problems=problems)
+    roles = choose(found, _PREFERENCE, settings.where, disk=disk, ignored=ignored, problems=problems)
     parts = [
         SentPart(f"{role.text}\n", "agent", role.path, content=Span(0, len(role.text)))
         for role in sorted(roles, key=lambda role: role.name)

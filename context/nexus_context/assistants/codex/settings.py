@@ -11,6 +11,7 @@ there. `codex exec` names the keys that it ignores.
 """
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ from nexus_context.assistants.reading.toml import read_toml
 from nexus_context.assistants.reading.working_tree import find_working_tree, parents
 from nexus_context.config.check import find_mismatches, load_schema
 from nexus_context.errors import Problem
+from nexus_context.text.redact import secrets_in
 
 SYSTEM_CONFIG = "/etc/codex/config.toml"
 SCHEMA = str(Path(__file__).with_name("settings.schema.json"))
@@ -69,6 +71,8 @@ NOT_MODELLED = {
     "memories": "what its memories add to requests",
     "model_instructions_file": "the file that replaces its system prompt",
 }
+VARIABLE_NAMES = {"model_providers": "env_key", "mcp_servers": "bearer_token_env_var"}
+"""By table, what names the variable that holds a secret."""
 SHELL = "shell_environment_policy"
 _STOPS = "Codex does not start: "
 _WOULD_STOP = "In a folder that the user trusts, Codex does not start: "
@@ -134,9 +138,20 @@ class _Layer:
         if old and self._value(SHELL, "filters") is not None:
             message = f"{self.opening}`filters` does not go with `{old[0]}`. Write all of them to `filters`."
             yield settings_problem(document, "stops", (SHELL, old[0]), message)
+        yield from self._secret_problems()
         for key, what in NOT_MODELLED.items():
             if key in document.value:
                 yield settings_problem(document, "not-modelled", (key,), f"Nexus does not count {what}.")
+
+    def _secret_problems(self) -> Iterator[Problem]:
+        """Keys and tokens where the name of their variable belongs."""
+        for tables, key in VARIABLE_NAMES.items():
+            value = self._value(tables)
+            for name, table in value.items() if isinstance(value, dict) else ():
+                text = table.get(key) if isinstance(table, dict) else None
+                if isinstance(text, str) and text and not _is_variable(text):
+                    message = f"`{key}` must name a variable. Put this value into one, and write its name."
+                    yield settings_problem(self.document, "secret", (tables, name, key), message)
 
     def _project_problems(self) -> Iterator[Problem]:
         document = self.document
@@ -248,6 +263,12 @@ def _joined(layers: Sequence[_Layer], key: str) -> Iterator[tuple[str, Mapping[s
                 last[name] = layer
     for name, table in tables.items():
         yield name, table, last[name]
+
+
+def _is_variable(text: str) -> bool:
+    """Whether a text may be the name of a variable: in capitals, or without the look of a secret."""
+    is_name = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text)
+    return is_name is not None and (text.isupper() or not secrets_in(text, "key"))
 
 
 def is_file_name(name: str) -> bool:

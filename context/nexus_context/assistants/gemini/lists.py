@@ -60,7 +60,9 @@ def gemini_skills(
         return
     found = list(_skills(disk, settings, problems))
     disabled = {name.lower() for value in settings.each("skills", "disabled") for name in texts_of(value)}
-    winners = choose(reversed(found), _PREFERENCE, settings.where, ignored=ignored, problems=problems)
+    winners = choose(
+        reversed(found), _PREFERENCE, settings.where, disk=disk, ignored=ignored, problems=problems
+    )
     chosen = {each.name: each for each in winners}
     parts = []
     for name in dict.fromkeys(each.name for each in found):
@@ -95,7 +97,7 @@ def gemini_agents(
         for path in _agent_files(disk, directory)
         for agent in _agent(disk, path, problems)
     ]
-    chosen = choose(found, _AGENTS, settings.where, ignored=ignored, problems=problems)
+    chosen = choose(found, _AGENTS, settings.where, disk=disk, ignored=ignored, problems=problems)
     parts = []
     for agent in chosen:
         if any(each.get("enabled") is False for each in settings.each("agents", "overrides", agent.name)):

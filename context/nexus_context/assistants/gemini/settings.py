@@ -223,7 +223,9 @@ def _hook_problems(document: JsonDocument, hooks: Any, events: Mapping[str, Any]
     """Hooks that never run: of events that there are not, and with matchers that are none of the causes."""
     for event, groups in hooks.items() if isinstance(hooks, dict) else ():
         if event not in events and isinstance(groups, list) and event not in ("disabled", "notifications"):
-            close = EVENTS_OF_OTHERS.get(event) or fixes.meant(event, list(events))
+            close = EVENTS_OF_OTHERS.get(event) or fixes.meant(
+                event, [each for each in events if each not in hooks]
+            )
             remedy = f" It is `{close}` here." if close else ""
             message = f"Gemini CLI has no hook event `{event}`: these hooks never run.{remedy}"
             yield settings_problem(document, "no-effect", ("hooks", event), message)

@@ -66,7 +66,7 @@ def skill_blocks(
                 f"    <location>{escape(path)}</location>\n  </skill>\n"
             )
             found.append(ListEntry(str(name), path, scope, text))
-    skills = choose(reversed(found), _PREFERENCE, surroundings, ignored=ignored, problems=problems)
+    skills = choose(reversed(found), _PREFERENCE, surroundings, disk=disk, ignored=ignored, problems=problems)
     parts = [
         SentPart(skill.text, "skill", skill.path, content=Span(0, len(skill.text)))
         for skill in sorted(skills, key=lambda skill: alphabetical(skill.name))

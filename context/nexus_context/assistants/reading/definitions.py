@@ -2,13 +2,15 @@
 
 1. The caller gives them in the order in which the program prefers them: the first of each name counts.
 2. The others are not read, for a reason that names the winner and the program's preference. They are a
-   problem of the project's own files: a hint if the user's own wins, which is so only here.
+   problem of the project's own files: an information if the user's own wins, which is so only here, and a
+   hint if both files have the same text, as copies for several programs do.
 """
 
 import os
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol, TypeVar
 
+from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import IgnoredFile, Scope, Surroundings, short_path
 from nexus_context.errors import Problem, Severity, Span
 
@@ -57,6 +59,7 @@ def choose(
     preference: Preference,
     where: Surroundings,
     *,
+    disk: Disk,
     ignored: list[IgnoredFile],
     problems: list[Problem],
 ) -> list[AnyDefinition]:
@@ -73,5 +76,7 @@ def choose(
         if each.scope != "user" and os.path.isabs(each.path):
             severity = Severity.INFORMATION if winner.scope == "user" else Severity.WARNING
             message = f"{reason} Rename one."
+            if disk.has_same_bytes(each.path, winner.path):
+                severity, message = Severity.HINT, f"{reason} Both have the same text."
             problems.append(Problem(each.path, Span(0, 0), "assistant.shadowed", severity, message=message))
     return list(winners.values())

@@ -95,6 +95,13 @@ class Disk:
         stamp = file_stamp(path)
         return None if stamp is None else stamp[SIZE]
 
+    def has_same_bytes(self, path: str, other: str) -> bool:
+        """Whether two files have the same bytes; none is read if their sizes differ."""
+        size = self.size(path)
+        return (
+            size is not None and size == self.size(other) and self.data(path) == self.data(other) is not None
+        )
+
     def is_executable(self, path: str) -> bool:
         """Whether a file may be executed by its owner."""
         return not self.hides(path) and is_executable(path)

@@ -3,7 +3,7 @@
 `stops`: the program does not start. `void`: it takes nothing of the file. `no-effect`: it does not heed a key
 or value. `not-modelled`: it does, and Nexus does not. `missing-file`: it starts or reads what does not exist.
 `shadowed`, `repeated`: another rule decides before this one, or says the same. `reads-otherwise`: a rule says
-more or something else than it seems to. `unknown-name`: no file has what is named.
+more or something else than it seems to. `unknown-name`: no file has what is named. `secret`: a literal one.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,6 +25,7 @@ Effect = Literal[
     "repeated",
     "reads-otherwise",
     "unknown-name",
+    "secret",
 ]
 SEVERITIES = {
     "stops": Severity.ERROR,
@@ -36,6 +37,7 @@ SEVERITIES = {
     "repeated": Severity.INFORMATION,
     "reads-otherwise": Severity.WARNING,
     "unknown-name": Severity.WARNING,
+    "secret": Severity.WARNING,
 }
 
 

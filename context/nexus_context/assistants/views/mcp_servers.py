@@ -36,7 +36,7 @@ def read_servers(
     title, why = program.instructions.assistant.title, program.servers.why
     replaced: list[Problem] = []
     preference = Preference(title, "MCP server", why)
-    servers = choose(found, preference, settings.where, ignored=[], problems=replaced)
+    servers = choose(found, preference, settings.where, disk=disk, ignored=[], problems=replaced)
     if problems is not None and why:
         problems.extend(replaced)
     return tuple(sorted(servers, key=lambda each: each.name))

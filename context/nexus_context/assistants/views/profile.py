@@ -159,7 +159,7 @@ def _explain_same_text(
     if not size:
         return None
     for each in by_size.get(size, ()):
-        if disk.data(each) is not None and disk.data(each) == disk.data(path):
+        if disk.has_same_bytes(path, each):
             reason = f"It has the same text as {os.path.relpath(each, directory)}, which is read."
             return IgnoredFile(path, reason, is_problem=False)
     text = (disk.text(path) or "").strip() if size < _LONGEST_IMPORT else ""

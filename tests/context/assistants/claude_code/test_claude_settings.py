@@ -82,6 +82,18 @@ def test_a_void_file_says_what_is_not_in_force(tmp_path: Path) -> None:
             ),
         ),
         (
+            {"claudeMdExclude": [], "claudeMdExcludes": []},
+            snapshot(
+                [
+                    (
+                        '"claudeMdExclude"',
+                        "assistant.no-effect",
+                        "Claude Code 2.1.330 has no setting `claudeMdExclude`: it has no effect.",
+                    )
+                ]
+            ),
+        ),
+        (
             {"hooks": {"PreTooluse": []}},
             snapshot(
                 [

@@ -6,6 +6,7 @@ import pytest
 
 from nexus_context.assistants.reading.model import Profile, Surroundings
 from nexus_context.assistants.views.profile import read_profile
+from nexus_context.errors import Severity
 from support.fixture import write_fixture
 
 SKILL = "---\nname: x\ndescription: {0}\n---\nText.\n"
@@ -72,6 +73,21 @@ def test_a_problem_names_the_winner_and_why(tmp_path: Path) -> None:
     )
     messages = [each.message for each in profile.problems if each.code == "assistant.shadowed"]
     assert messages == [f"{CLAUDE}.claude/skills/x/SKILL.md{CLAUDE_WHY}"]
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [("opencode", ".claude/skills/x/SKILL.md"), ("claude-code", ".claude/agents/x.md")],
+)
+def test_copies_of_a_definition_need_no_other_name(name: str, path: str, tmp_path: Path) -> None:
+    copy = path.replace(".claude", ".opencode") if name == "opencode" else ".claude/agents/copies/x.md"
+    skill = SKILL.format("Same.")
+    fixture = f"//- /work/opencode.json\n{{}}\n//- /work/{path}\n{skill}//- /work/{copy}\n{skill}"
+    (problem,) = (
+        each for each in check(fixture, name, tmp_path).problems if each.code == "assistant.shadowed"
+    )
+    assert problem.severity is Severity.HINT
+    assert problem.message.endswith(" Both have the same text.")
 
 
 def test_a_server_that_another_one_replaces_is_told(tmp_path: Path) -> None:

@@ -109,6 +109,32 @@ def test_what_codex_ignores(text: str, marked: str, remedy: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize(
+    ("table", "key"),
+    [
+        ('[model_providers.a]\nname = "A"', "env_key"),
+        ('[mcp_servers.a]\nurl = "https://x"', "bearer_token_env_var"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("value", "codes"),
+    [
+        ("cr_9f86d081884c7d659a2feaa0c55ad015", ["secret"]),
+        ("sk-proj-9f86d081", ["secret"]),
+        ("my key", ["secret"]),
+        ("OPENAI_API_KEY_2", []),
+        ("my_key", []),
+        ("", []),
+    ],
+)
+def test_a_key_is_not_the_name_of_its_variable(
+    table: str, key: str, value: str, codes: list[str], tmp_path: Path
+) -> None:
+    settings = settings_of(tmp_path.resolve(), user=f'{table}\n{key} = "{value}"', trusted=False)
+    assert problems_of(settings) == [(code, key) for code in codes]
+    assert not value or value not in "".join(each.message for each in settings.problems)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         'x = {a = 1,\n b = 2,  # TOML 1.1\n}\nmodel = "\\e\\x41"'.replace("x =", "[desktop]\nx =", 1),
