@@ -118,6 +118,12 @@ def test_what_is_said_of_a_repository_that_is_set_up_for_several(
     }
 
 
+def test_one_fault_of_an_import_is_one_finding(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fixture = "//- /home/src/shop/CLAUDE.md\nSee @docs/gone.md.\n\nAgain: @docs/gone.md.\n"
+    _, output, _ = check(fixture, tmp_path, capsys, "--format", "json")
+    assert [each["code"] for each in json.loads(output)["problems"]] == ["assistant.import"]
+
+
 @pytest.mark.parametrize("name", ["claude-code", "codex", "opencode", "gemini", "cursor", "copilot", "all"])
 @pytest.mark.parametrize("form", FORMATS)
 def test_findings_in_the_home_directory_never_fail_a_check_and_tell_no_secret(

@@ -174,8 +174,9 @@ def shadow_hints(
         winner = winners.get(server.name)
         if server.shadowed_by is None or winner is None or not is_as_read(server.path):
             continue
-        message = f"{fixes.quoted(server.name)} is not used: the server of {winner.origin} has the same name."
-        place = Related(winner.path, winner.name_span, "This one is used.")
+        name = fixes.quoted(server.name)
+        message = f"Nexus does not use {name} of this file: the server of {winner.origin} has the same name."
+        place = Related(winner.path, winner.name_span, "Nexus uses this one.")
         related = (place,) if is_as_read(winner.path) else ()
         hints.append(
             Problem(

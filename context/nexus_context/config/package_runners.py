@@ -3,7 +3,8 @@
 1. Runners are npx, npm exec, pnpm dlx, yarn dlx, bunx, uvx, uv tool run, pipx run, docker run and podman run,
    also behind `env` and behind `cmd /c`, as on Windows.
 2. Fixed is an exact version, a commit of a repository (all 40 digits: a shorter text may be a branch), the
-   digest of an image, and whatever is a path or an address of a file. A range, a tag or nothing is not.
+   digest of an image or a tag that is an exact version, and whatever is a path or an address of a file. A
+   range, another tag or nothing is not.
 3. What is on this machine already is not fetched: images that are never pulled, for example. What a folder
    has in its `node_modules` the caller finds out (`InstalledPackage`).
 4. A name with a reference in it is not judged.
@@ -20,7 +21,10 @@ _NPM = r"((?:@[A-Za-z0-9~_.-]{1,100}/)?[A-Za-z0-9~_.-]{1,100})(?:@(.*))?"
 _SEMVER = r"[v=]?\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?"
 _PYTHON = r"([A-Za-z0-9][A-Za-z0-9._-]{0,100}(?:\[[\w,. -]{0,100}\])?)\s*(.*)"
 _EXACT = r"(?:@|===?)\s*v?\d[\w.!+-]*"
-_IMAGE = r"([A-Za-z0-9][\w./-]{0,200}(?::\d{1,5}/[\w./-]{1,200})?)(?::[\w.-]{1,128})?(@sha256:[0-9a-f]{64})?"
+_IMAGE = (
+    r"([A-Za-z0-9][\w./-]{0,200}(?::\d{1,5}/[\w./-]{1,200})?)(?::([\w.-]{1,128}))?(@sha256:[0-9a-f]{64})?"
+)
+_VERSION_TAG = r"v?\d+\.\d+\.\d+[\w.-]*"
 _IMAGE_ID = r"(?:sha256:)?[0-9a-f]{12,64}"
 _HOSTED = r"git[+@:].*|(?:github|gitlab|bitbucket|gist):.*|[\w.-]+/[\w.-]+(?:#.*)?"
 _COMMIT = r"[#@](?:[0-9a-f]{40}|[0-9a-f]{64})(?:#.*)?\Z"
@@ -184,8 +188,8 @@ def explain_unpinned(package: UnpinnedPackage, version: str | None) -> str:
     runner, separator = package.runner, package.separator
     if package.kind == "image":
         return (
-            f"{runner} starts whatever image has this name at that moment, because a tag can be moved. Write "
-            'its digest, "@sha256:…", or --pull=never for an image of your own.'
+            f"{runner} starts whatever image has this name at that moment. Write its version, such as "
+            '":1.2.3", or its digest, "@sha256:…", or --pull=never for an image of your own.'
         )
     if not package.name:
         mark = "#" if package.kind == "npm" else "@"
@@ -288,8 +292,10 @@ def _judge_python(text: str) -> tuple[str, int] | None:
 
 def _judge_image(text: str) -> tuple[str, int] | None:
     match = re.fullmatch(_IMAGE, text)
-    is_fixed = match is None or match[2] is not None or re.fullmatch(_IMAGE_ID, text)
-    return None if match is None or is_fixed else (match[1], len(text))
+    if match is None or re.fullmatch(_IMAGE_ID, text):
+        return None
+    is_fixed = match[3] or re.fullmatch(_VERSION_TAG, match[2] or "")
+    return None if is_fixed else (match[1], len(text))
 
 
 _JUDGES: dict[Kind, Callable[[str], tuple[str, int] | None]] = {

@@ -137,7 +137,7 @@ def with_programs(
     found = [each for each in snapshot.problems if not (alone and each.code in OF_MACHINE)]
     if not programs.covers_nexus:
         found = [each for each in found if check_assistant.is_anybody_s(each)]
-    own = check_assistant.without_doubles(found, programs.folder, programs.problems)
+    own = check_assistant.without_doubles(found, programs)
     texts = {**programs.layers.texts, **snapshot.layers.texts}
     ignore = snapshot.effective.get(SETTING) or ()
     heard = without_silenced((*own, *programs.problems), texts, ignore, programs.folder)

@@ -20,6 +20,7 @@ MCP_FILES = (".mcp.json", os.path.join(".vscode", "mcp.json"))
 """Files of other programs that Nexus reads, too."""
 SAFETY = ("mcp.secret", "mcp.unpinned", "mcp.plain-http")
 """What Nexus finds in them that their program does not say."""
+_PUNCTUATION = ".,;:!?)'\""  # which a program may take for a part of the path
 
 
 OVER = "assistant.budget"
@@ -115,15 +116,28 @@ def is_anybody_s(problem: Problem) -> bool:
     )
 
 
-def without_doubles(problems: Iterable[Problem], folder: str, theirs: Iterable[Problem]) -> list[Problem]:
-    """The problems that Nexus finds beside those of other programs, which judge their own files."""
-    places = {(problem.path, problem.span.start) for problem in theirs}
-    files = {os.path.join(folder, name) for name in MCP_FILES}
+def without_doubles(problems: Iterable[Problem], checked: AssistantCheck) -> list[Problem]:
+    """The problems that Nexus finds beside those of other programs, which judge their own files.
+
+    An import that leads nowhere is reported once for each word, as the program does that reads the file.
+    """
+    places = {(problem.path, problem.span.start) for problem in checked.problems}
+    files = {os.path.join(checked.folder, name) for name in MCP_FILES}
+
+    def word(problem: Problem) -> tuple[str, str]:
+        text = checked.layers.texts.get(problem.path, "")
+        return problem.path, text[problem.span.start : problem.span.end].rstrip(_PUNCTUATION)
+
+    imports = {word(problem) for problem in checked.problems if problem.code == "assistant.import"}
     return [
         problem
         for problem in problems
         if problem.code in SAFETY
-        or ((problem.path, problem.span.start) not in places and problem.path not in files)
+        or (
+            (problem.path, problem.span.start) not in places
+            and problem.path not in files
+            and not (problem.code == "prompt.import-missing" and word(problem) in imports)
+        )
         or problem.severity > Severity.WARNING
     ]
 

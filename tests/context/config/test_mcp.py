@@ -643,6 +643,6 @@ def test_the_later_server_of_a_name_wins() -> None:
         "mcp.shadowed",
         Severity.HINT,
     )
-    assert hint.message == '"a" is not used: the server of vscode has the same name.'
+    assert hint.message == 'Nexus does not use "a" of this file: the server of vscode has the same name.'
     assert [(place.path, place.span) for place in hint.related] == [("/v", below[0].name_span)]
     assert shadow_hints(below) == ()

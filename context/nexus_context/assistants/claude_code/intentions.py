@@ -33,6 +33,7 @@ DOCUMENTS = frozenset(
 LONGEST_LINK = 1_000  # characters of a link that was checked out as a text
 _PACKAGE = re.compile(r"[\w.~-]+/[\w~-]+(?:@[\w.^~-]+)?")
 """A package, or a team: two names, the second without an extension."""
+_CORRECT = "Correct the path, or add the file."  # which git may ignore, so that a clone lacks it
 _PUNCTUATION = ".,;:!?)'\""
 _PATHS = re.compile(r"^paths(?=[ \t]*:)", re.MULTILINE)
 _UNFINISHED = re.compile(r"\s*(?:-{3,}|\+{3})\w*[ \t]*\n(?:[^\n]*\n){0,9}?paths[ \t]*[:=]")
@@ -70,7 +71,7 @@ def check_import(disk: Disk, folder: str, each: WrittenImport) -> Iterator[Probl
         if not disk.is_file(shorter):
             if disk.hides(target) or not _can_be_path(disk, each):
                 return
-            code, message = "assistant.import", f"{target} does not exist. Correct the path."
+            code, message = "assistant.import", f"{target} does not exist. {_CORRECT}"
         else:
             end = target[len(shorter) :]
             code = "assistant.import"

@@ -101,6 +101,11 @@ _NOTHING_SHOWN = re.compile(
 )
 _ATTRIBUTE = re.compile(r"(?i)(?:\A|\s)(hidden)(?=[\s=/]|\Z)")
 _BLANK = " \t\r\n-"
+_EDGE, _WORDS = "start|begin|end", r"[\w.:/@-]{1,60}(?:[ ][\w.:/@-]{1,60}){0,2}"
+_MARKER = re.compile(
+    rf"(?i)<!--\s{{0,9}}(?:({_WORDS}?)[:\s_-]{{1,3}}({_EDGE})|({_EDGE})[:\s_-]{{1,3}}({_WORDS}))\s{{0,9}}-->"
+)
+"""A comment by which a tool finds its block: `NAME:START` or `BEGIN NAME`, or the end of one."""
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
 _VOID = ("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr")
 
@@ -239,7 +244,8 @@ def _names(run: str) -> str:
 
 def hidden_markup(path: str, text: str) -> Iterator[Problem]:
     """An information for each comment or hidden element of a file; a closed one has its removal as a fix."""
-    for markup in islice(_markups(text), MOST_MARKUPS):
+    markers = _paired_markers(text)
+    for markup in islice((each for each in _markups(text) if each.span not in markers), MOST_MARKUPS):
         if is_template_comment(text[markup.span.start : markup.span.end]):
             continue
         fix = Fix(f"Remove the {markup.noun}", (Edit(markup.span, ""),)) if markup.closed else None
@@ -250,6 +256,20 @@ def hidden_markup(path: str, text: str) -> Iterator[Problem]:
         yield Problem(
             path, markup.span, "prompt.hidden-markup", Severity.INFORMATION, message=message, fix=fix
         )
+
+
+def _paired_markers(text: str) -> set[Span]:
+    """The markers of a text that begin a block and end the same one, such as `NAME:START` and `NAME:END`."""
+    starts: dict[str, Span] = {}
+    paired: set[Span] = set()
+    for match in _MARKER.finditer(text) if _COMMENT in text else ():
+        name, edge = (match[1] or match[4]).casefold(), (match[2] or match[3]).casefold()
+        span = Span(*match.span())
+        if edge != "end":
+            starts[name] = span
+        elif name in starts:
+            paired |= {starts.pop(name), span}
+    return paired
 
 
 def _markups(text: str) -> Iterator[_Markup]:

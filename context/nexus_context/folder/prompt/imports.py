@@ -388,7 +388,8 @@ def _forbidden(imports: Imports, layer: Layer, path: str) -> str | None:
     if hidden or name.startswith("."):
         first, allowed = (*hidden, name)[0], ", ".join(ASSISTANT_DIRECTORIES)
         return (
-            f"{short_name(first)} is hidden, and of hidden directories only {allowed} are read. Move the text"
+            f"{short_name(first)} is hidden, and of hidden directories Nexus reads only {allowed}. Move "
+            "the text if Nexus is to read it"
         )
     if not name.lower().endswith(_TEXT_SUFFIXES):
         return f"a workspace imports only files that end in {', '.join(_TEXT_SUFFIXES)}. Copy its text there"
@@ -420,7 +421,7 @@ def _report(imports: Imports, importer: _Importer, token: _Token, detail: str, m
     name = short_name(token.name)
     if _ADDRESS in token.name:  # it may hold a password
         name = redact_prose(name)
-    text = f"Import @{name} is left out: {message}."
+    text = f"Nexus leaves the import @{name} out: {message}."
     imports.problems.append(
         Problem(importer.path, token.span, f"prompt.import-{detail}", severity, message=text)
     )

@@ -74,7 +74,7 @@ def test_words_that_are_no_imports(word: str, tmp_path: Path) -> None:
 )
 def test_words_that_can_be_paths(word: str, tmp_path: Path) -> None:
     ((place, *said),) = check("CLAUDE.md", f"Use {word} here.\n", tmp_path)
-    assert (place, said[-1]) == (word, "Correct the path.")
+    assert (place, said[-1]) == (word, "Correct the path, or add the file.")
 
 
 @pytest.mark.parametrize(

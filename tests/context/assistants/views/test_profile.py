@@ -107,7 +107,11 @@ def test_claude_code(tmp_path: Path) -> None:
                     2,
                     "Claude Code takes `,` for a part of the path. Write a blank before it.",
                 ),
-                ("work/CLAUDE.md", 2, "work/no/such.md does not exist. Correct the path."),
+                (
+                    "work/CLAUDE.md",
+                    2,
+                    "work/no/such.md does not exist. Correct the path, or add the file.",
+                ),
             ],
         }
     )

@@ -60,6 +60,14 @@ def test_comment() -> None:
         ("<input hidden> b", ["<input hidden>"]),
         ("<div hidden>a<!-- b --></div>", ["<div hidden>a<!-- b --></div>"]),
         ("`<!-- a` <!-- b -->", ["<!-- b -->"]),
+        ("<!-- x:start -->\na", ["<!-- x:start -->"]),
+        ("<!-- x:end -->\n<!-- x:start -->", ["<!-- x:end -->", "<!-- x:start -->"]),
+        ("<!-- BEGIN X -->\na\n<!-- END Y -->", ["<!-- BEGIN X -->", "<!-- END Y -->"]),
+        ("<!-- x:start -->\n<!-- a -->\n<!-- x:end -->", ["<!-- a -->"]),
+        (
+            "<!-- begin to say what I say -->\n<!-- end -->",
+            ["<!-- begin to say what I say -->", "<!-- end -->"],
+        ),
     ],
 )
 def test_hidden(text: str, expected: list[str]) -> None:
@@ -72,6 +80,12 @@ def test_hidden(text: str, expected: list[str]) -> None:
         "",
         "plain < text > [link]: none",
         "`<!-- code -->`",
+        "<!-- gitnexus:start -->\nText\n<!-- gitnexus:end -->",
+        "<!-- SPECKIT START -->\nText\n<!-- SPECKIT END -->",
+        "<!-- BEGIN X -->\na\n<!-- END X -->\n<!-- BEGIN X -->\na\n<!-- END X -->",
+        "<!-- VARIANT-AGENTS-START -->\na\n<!-- VARIANT-AGENTS-END -->",
+        "<!-- nx configuration start-->\na\n<!-- nx configuration end-->",
+        "<!-- specd:managed:steering/tech.md:v1 begin -->\na\n<!-- specd:managed:steering/tech.md:v1 end -->",
         "```html\n<!-- code -->\n<div hidden>x</div>\n[//]: # (x)\n```",
         "`<div hidden>`",
         "<!-- --> <!---->",

@@ -225,7 +225,7 @@ def test_a_file_of_another_user_in_a_shared_directory_is_refused(tmp_path: Path)
     loaded = load_folder(fixture, FOLDER)
     assert ("Mine" in loaded.prompt.text, "Planted" in loaded.prompt.text) == (True, False)
     assert relative(fixture, loaded.problems[0].message) == (
-        "Import @planted.md is left out: it belongs to another user (uid 4242). Only your "
+        "Nexus leaves the import @planted.md out: it belongs to another user (uid 4242). Only your "
         "own files and root's are read there."
     )
     assert fixture.path(f"{FOLDER}/planted.md") not in loaded.layers.texts
@@ -394,7 +394,7 @@ def test_what_is_longer_than_a_path_is_a_missing_file(tmp_path: Path, name: str,
     (problem,) = snapshot.problems
     assert problem.code == "prompt.import-missing"
     assert snapshot.layers.texts[problem.path][slice(*problem.span)] == f"@{name}"
-    assert f"Import @{name[:60]}…{name[-20:]} is left out: " in problem.message
+    assert f"Nexus leaves the import @{name[:60]}…{name[-20:]} out: " in problem.message
     assert len(problem.message) < 300
     assert not [path for path in snapshot.layers.watch if len(path) > MAX_PATH]
 
@@ -405,14 +405,17 @@ def test_an_address_is_no_file(tmp_path: Path) -> None:
         one.message for one in load_folder(fixture, FOLDER).problems if one.code == "prompt.import-missing"
     ]
     why = "it is a URL, and only files can be imported. Copy its text into a file."
-    assert messages == [f"Import @https://{'*' * 22} is left out: {why}"]
+    assert messages == [f"Nexus leaves the import @https://{'*' * 22} out: {why}"]
 
 
 def test_a_long_path_in_a_message_is_shortened(tmp_path: Path) -> None:
     name = "/".join(["directory"] * 100) + "/x.md"
     fixture = write_fixture(f"//- /home/a/NEXUS.md\n@{name}\n", tmp_path)
     (problem,) = load_folder(fixture, FOLDER).problems
-    assert f"Import @{name[:60]}…{name[-20:]} is left out: there is no file {tmp_path}" in problem.message
+    assert (
+        f"Nexus leaves the import @{name[:60]}…{name[-20:]} out: there is no file {tmp_path}"
+        in problem.message
+    )
     assert len(problem.message) < 500
     config = f'{{"context": {{"sections": [{{"name": "S", "file": "{name}"}}]}}}}'
     fixture = write_fixture(f"//- /home/a/.nexus3/config.json\n{config}\n", tmp_path / "b")
