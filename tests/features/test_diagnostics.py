@@ -52,7 +52,7 @@ def test_all_problems_of_a_file_in_the_order_of_its_text(tmp_path: Path) -> None
 def test_columns_are_those_of_the_editor(tmp_path: Path, encoding: str, end: int) -> None:
     text = "//- /home/a/NEXUS.md\n😀 See @missing.md$0\n"
     start = end - len("@missing.md")
-    expected = [(f"0:{start}-0:{end}", "prompt.import-missing", 2, "Import @missing.md")]
+    expected = [(f"0:{start}-0:{end}", "prompt.import-missing", 2, "Nexus leaves")]
     check(tmp_path, text, expected, encoding=encoding)
 
 
