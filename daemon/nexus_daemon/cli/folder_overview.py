@@ -1,7 +1,8 @@
-"""The screen of `nexus` alone: the views in use, the worst problems, the sessions that run, what to do next."""
+"""The screen of `nexus` alone: the views in use, the worst problems, the sessions that run, and what next."""
 
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import Profile, Surroundings
