@@ -20,6 +20,8 @@ MCP_FILES = (".mcp.json", os.path.join(".vscode", "mcp.json"))
 """Files of other programs that Nexus reads, too."""
 SAFETY = ("mcp.secret", "mcp.unpinned", "mcp.plain-http")
 """What Nexus finds in them that their program does not say."""
+UNSEEN = ("prompt.hidden-markup", "prompt.hidden-text", "prompt.secret")
+"""What nobody sees in an instruction file, or must not send."""
 _PUNCTUATION = ".,;:!?)'\""  # which a program may take for a part of the path
 
 
@@ -111,9 +113,7 @@ def project_at(folder: Path) -> Project:
 def is_anybody_s(problem: Problem) -> bool:
     """Whether what Nexus finds in a file matters where nobody uses Nexus."""
     is_own_file = CONFIG_DIRECTORY in problem.path.split(os.sep)
-    return (
-        is_own_file or problem.code in SAFETY or problem.code.startswith(("prompt.hidden", "prompt.secret"))
-    )
+    return is_own_file or problem.code in (*SAFETY, *UNSEEN)
 
 
 def without_doubles(problems: Iterable[Problem], checked: AssistantCheck) -> list[Problem]:

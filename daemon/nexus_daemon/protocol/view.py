@@ -23,5 +23,6 @@ class ViewListResult(Wire, frozen=True):
     """The views of a folder."""
 
     views: list[ViewInfo]  # all; those in use first, in the order in which they are shown
-    # the one to show where there is room for one: that of the setting `views.show`, else the first
+    # the one to show where there is room for one, `nexus`, `claude-code`, `codex`, `opencode`, `gemini`,
+    # `copilot` or `cursor`: that of the setting `views.show`, else the first
     chosen: Annotated[str, VIEWS]

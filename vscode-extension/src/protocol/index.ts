@@ -2815,7 +2815,10 @@ export interface ViewInfo {
 export interface ViewListResult {
   /** all; those in use first, in the order in which they are shown */
   views: ViewInfo[];
-  /** the one to show where there is room for one: that of the setting `views.show`, else the first */
+  /**
+   * the one to show where there is room for one, `nexus`, `claude-code`, `codex`, `opencode`, `gemini`, `copilot` or
+   * `cursor`: that of the setting `views.show`, else the first
+   */
   chosen: "nexus" | "claude-code" | "codex" | "opencode" | "gemini" | "copilot" | "cursor" | (string & {});
 }
 
