@@ -35,6 +35,7 @@ _TITLES = {
     "nexus/session": "Reading the conversation",
     "nexus/model": "Changing the model",
     "nexus/explain": "Looking at permissions",
+    "nexus/view": "Looking at assistants",
     "nexus/mcp/start": "Starting an MCP server",
     "nexus/mcp/call": "Calling a tool of an MCP server",
     "nexus/mcp/login": "Waiting for you to sign in",

@@ -145,8 +145,8 @@ def run_program(program: programs.Program, wanted: str) -> dict[str, Any]:
     version = installed_version(command)
     if version != program.version:
         output(f"{program.name}: {program.version} is pinned, but {version} is installed", file=sys.stderr)
-    empty, comparison = send(program, command, CASES[0])
-    in_repository, _ = send(program, command, EMPTY_REPOSITORY)
+    empty, _ = send(program, command, CASES[0])
+    in_repository, comparison = send(program, command, EMPTY_REPOSITORY)
     records, agreements, claimed, own = {}, 0, 0, comparison.record["tokens"]
     cases = [case for case in CASES if program.name in case.programs and wanted in case.name]
     for case in cases:

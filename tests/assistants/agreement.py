@@ -109,10 +109,10 @@ def differences(
     return lines
 
 
-def is_near(tokens: int, profile: Profile) -> bool:
-    """Whether the tokens of a whole request are those that a profile says."""
+def is_near(tokens: int, profile: Profile, *, within: float = NEAR) -> bool:
+    """Whether the tokens of a whole request are those that a profile says, if it says any."""
     claimed = profile.request_tokens
-    return claimed is None or abs(tokens - claimed) <= NEAR * tokens
+    return claimed is None or abs(tokens - claimed) <= within * tokens
 
 
 def count_request(body: dict[str, Any], model: str) -> int:

@@ -45,6 +45,33 @@ def _recorded_cases(path: Path) -> Iterator[Case]:
 CASES = (
     Case("nothing", "//- /work/README.md\n# Gate\n"),
     Case(
+        "a subfolder under the local settings of the repository's root",
+        GIT
+        + """\
+//- /work/.claude/settings.local.json
+{"claudeMdExcludes": ["**/work/CLAUDE.md"]}
+//- /work/CLAUDE.md
+MK_root
+//- /work/sub/CLAUDE.md
+MK_sub
+""",
+        directory="/work/sub",
+        programs=("claude-code",),
+    ),
+    Case(
+        "a subfolder under the local settings of a directory that is no repository",
+        """\
+//- /work/.claude/settings.local.json
+{"claudeMdExcludes": ["**/work/CLAUDE.md"]}
+//- /work/CLAUDE.md
+MK_root
+//- /work/sub/CLAUDE.md
+MK_sub
+""",
+        directory="/work/sub",
+        programs=("claude-code",),
+    ),
+    Case(
         "one file of each name",
         GIT
         + """\

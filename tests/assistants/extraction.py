@@ -37,7 +37,8 @@ GEMINI_AGENTS = "\nThe following sub-agents are available:\n\n"
 GEMINI_AGENTS_END = "\n\nRemember that the closest relevant sub-agent"
 NAMES_OF_FILES = ("\u2502", "\u251c", "\u2514", "?? ")
 """How the lines begin that have the names in the folder: of Gemini CLI, and of git."""
-SWITCHES = ("true", "false", "null")
+SWITCHES = ("true", "false", "null", "danger-full-access")
+"""Values that choose a text of the program's own."""
 SHORTEST = 4  # characters of a text of a file that is looked for
 VALUE = re.compile(r"[\w\"-]+ ?[:=] ?(.+)")
 

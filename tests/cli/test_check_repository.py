@@ -164,7 +164,7 @@ def test_a_budget_is_part_of_a_report(tmp_path: Path, capsys: pytest.CaptureFixt
     ("files", "readers"),
     [
         ("//- /home/src/shop/main.py\n", ""),
-        ("//- /home/src/shop/.cursorrules\nx\n", ", and in what is read by Cursor"),
+        ("//- /home/src/shop/.cursorrules\nx\n", "in what is read by Cursor"),
         ("//- /home/src/shop/GEMINI.md\nx\n//- /home/src/shop/AGENTS.md\nx\n", " by Codex and Gemini CLI"),
         ("//- /home/src/shop/.gemini/commands/a.toml\nx\n", " by Gemini CLI"),
         ("//- /home/src/shop/.gemini/config.yaml\nx: 1\n", ""),  # of the reviewer on GitHub

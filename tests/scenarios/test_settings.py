@@ -150,6 +150,7 @@ TOGETHER_WITH = {key: {"/provider/name": "openai"} for key in ("/provider/base_u
 NOT_HERE = {
     "/tools/defer": "tests/daemon/servers/test_deferred_tools.py",
     "/check/ignore": "tests/cli/test_check_repository.py",
+    "/views/show": "tests/daemon/api/test_view.py",
     "/daemon/idle_minutes": "tests/e2e/test_shared_daemon.py",
     "/$schema": "names the schema for the editor",
     "/compaction/reload_prompt": "tests/daemon/sessions/test_model_summarizer.py",

@@ -3,7 +3,7 @@
 1. The preview has the texts of the request that hold files, each below a line that names its place.
    That line is not sent, and costs nothing.
 2. The usage is that of these texts, and of the assistant's own prompt and tools as its version sends them
-   from an empty folder; where that is not known, of these texts alone.
+   from an empty repository; where that is not known, of these texts alone.
 3. A layer is a scope of the profile and one directory: the user's, a parent's, the project's.
 """
 

@@ -89,7 +89,7 @@ class AssistantContextResult(Wire, frozen=True):
     problems: int  # what `nexus check --for` reports
     servers: list[AssistantMcpServer]  # the MCP servers in its settings, by name
     # tokens of the assistant's own prompt and tools beside `total`, as its version sends them from an empty
-    # folder; null where that is not known, or where a setting changes them
+    # repository; null where that is not known, or where a setting changes them
     own_tokens: int | None = None
 
 

@@ -21,7 +21,7 @@ export interface PartStyle {
 export const PARTS: Readonly<Record<Part, PartStyle>> = {
   program: {
     title: "The assistant's own",
-    holds: "The assistant's own prompt and tools, as its version sends them from an empty folder",
+    holds: "The assistant's own prompt and tools, as its version sends them from an empty repository",
     colour: "nexus.ownText",
   },
   instructions: {

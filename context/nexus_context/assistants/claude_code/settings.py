@@ -108,12 +108,15 @@ def hook_events() -> list[str]:
 
 
 def _settings_places(disk: Disk, surroundings: Surroundings) -> dict[str, Scope]:
-    """The paths of settings; in the user's home, the user's file is the folder's, too."""
+    """The paths of settings; in the user's home, the user's file is the folder's, too.
+
+    In all of a repository the local settings at the root of the main working tree count.
+    """
     folder = surroundings.folder
     repository = find_working_tree(disk, folder)
     places: dict[str, Scope] = {os.path.join(config_directory(surroundings), "settings.json"): "user"}
     places.setdefault(os.path.join(folder, ".claude", "settings.json"), "project")
-    if repository is not None and repository.main != repository.root:
+    if repository is not None:
         places[os.path.join(repository.main, ".claude", "settings.local.json")] = "local"
     places[os.path.join(folder, ".claude", "settings.local.json")] = "local"
     places[os.path.join(managed_directory(), "managed-settings.json")] = "managed"

@@ -100,8 +100,23 @@ def read_codex(disk: Disk, settings: AssistantSettings) -> Sent:
         blocks.append(_instructions(user, parts, surroundings.folder))
     blocks.extend(codex_skills(disk, settings, home, directories, later=later, problems=problems))
     blocks.extend(codex_agents(disk, settings, ignored=ignored, problems=problems))
+    cut = (os.path.basename(each.path) for each in problems if each.code == "assistant.cut")
+    is_shortened = "SKILL.md" in cut  # and so are its own skills
+    has_agents = any(block.kind == "agents" for block in blocks)  # which a tool of theirs is for
     problems += check_rules(disk, settings)
-    return Sent(tuple(blocks), tuple(later), tuple(ignored), tuple(problems))
+    return Sent(
+        tuple(blocks),
+        tuple(later),
+        tuple(ignored),
+        tuple(problems),
+        changes_own=is_shortened or has_agents or _hides_own_skills(settings),
+    )
+
+
+def _hides_own_skills(settings: AssistantSettings) -> bool:
+    """Whether settings take Codex's own skills from its list."""
+    is_listed = settings.value("skills", "include_instructions") is not False
+    return not is_listed or settings.value("skills", "bundled", "enabled") is False
 
 
 def _developer_instructions(settings: AssistantSettings) -> Iterator[SentBlock]:

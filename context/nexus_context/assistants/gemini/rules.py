@@ -33,13 +33,14 @@ from nexus_context.assistants.reading.model import (
     Surroundings,
 )
 from nexus_context.assistants.reading.settings import texts_of
-from nexus_context.assistants.reading.working_tree import is_within, parents
+from nexus_context.assistants.reading.working_tree import find_working_tree, is_within, parents
 from nexus_context.errors import Problem, Severity, Span
 
 VERSION = "0.61.0"
 PROGRAM = f"Gemini CLI {VERSION}"
 PAGE = "https://geminicli.com/docs/cli/gemini-md"
 IMPORT_PAGE = "https://geminicli.com/docs/reference/memport"
+FEW_SKILLS = 10
 NAME = "GEMINI.md"
 MARKERS: tuple[str, ...] = (".git",)
 DEEPEST = 5
@@ -55,7 +56,7 @@ ASSISTANT = Assistant(
     version=VERSION,
     verified="run",
     model="gemini-2.5-pro",
-    own_tokens=7_300,
+    own_tokens=7_800,
     names=(NAME,),
     reads="GEMINI.md",
     rules=(
@@ -131,7 +132,25 @@ def read_gemini(disk: Disk, settings: AssistantSettings) -> Sent:
     blocks.extend(gemini_agents(disk, settings, later=later, ignored=ignored, problems=problems))
     blocks.extend(gemini_skills(disk, settings, ignored=ignored, problems=problems))
     problems += check_permissions(disk, settings)
-    return Sent(tuple(blocks), tuple(later), tuple(ignored), tuple(problems), nested_names=(NAME,))
+    skills = sum(len(block.parts) for block in blocks if block.kind == "skills")
+    return Sent(
+        tuple(blocks),
+        tuple(later),
+        tuple(ignored),
+        tuple(problems),
+        nested_names=(NAME,),
+        changes_own=_changes_own(disk, settings, skills),
+    )
+
+
+def _changes_own(disk: Disk, settings: AssistantSettings, skills: int) -> bool:
+    """Whether the own prompt and tools are other ones: a tool names each skill, a section is on git."""
+    has_usual = all(
+        settings.value(*keys) is not False
+        for keys in (("skills", "enabled"), ("experimental", "enableAgents"))
+    )
+    is_repository = find_working_tree(disk, settings.where.folder) is not None
+    return skills > FEW_SKILLS or not has_usual or not is_repository
 
 
 def _enclosed(name: str, parts: list[SentPart]) -> Iterator[SentPart]:

@@ -123,7 +123,21 @@ def read_opencode(disk: Disk, settings: AssistantSettings) -> Sent:
         *agent_blocks(values, settings.files),
     ]
     problems += check_permissions(disk, settings)
-    return Sent(tuple(blocks), ignored=tuple(ignored), problems=tuple(problems), nested_names=NAMES)
+    return Sent(
+        tuple(blocks),
+        ignored=tuple(ignored),
+        problems=tuple(problems),
+        nested_names=NAMES,
+        changes_own=_changes_own(settings),
+    )
+
+
+def _changes_own(settings: AssistantSettings) -> bool:
+    """Whether another agent runs than opencode's own as it is, or a tool is taken from it."""
+    return any(
+        settings.value(*keys) is not None
+        for keys in (("default_agent",), ("agent", "build"), ("mode", "build"), ("tools",))
+    ) or "deny" in settings.each("permission", "task")
 
 
 def _reads_claude_files(surroundings: Surroundings) -> bool:
