@@ -228,7 +228,7 @@ def test_a_path_stands_for_the_folder_that_it_belongs_to(
 
 
 def test_a_wrong_argument_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
-    for arguments in (["check", "--format", "xml"], ["check", "a", "b"], ["chekc"], []):
+    for arguments in (["check", "--format", "xml"], ["check", "a", "b"], ["chekc"]):
         with pytest.raises(SystemExit) as ended:
             main(arguments)
         assert ended.value.code == 2

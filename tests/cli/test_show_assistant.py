@@ -220,9 +220,9 @@ def test_who_reads_what(run: Any) -> None:
   docs/style.md  N  –  –  –  –  –
   src/AGENTS.md  –  –  later  –  –  later
   around the files  N  N  –  –  –  –
-  own prompt, tools  N  N  N  N  ?  ?
+  own prompt, tools  N  N  N  ?  ?  ?
 
-  every request  N  N  N  N  N + ?  N + ?
+  every request  N  N  N  N + ?  N + ?  N + ?
 
 –: not read · later: sent when something happens · +: more of it then · cut: only in part · ?: not known
 By documentation, not by their own requests: GitHub Copilot, Cursor.
