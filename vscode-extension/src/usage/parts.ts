@@ -20,7 +20,7 @@ export interface PartStyle {
 /** In the order in which they are shown. */
 export const PARTS: Readonly<Record<Part, PartStyle>> = {
   program: {
-    title: "The assistant's own",
+    title: "Prompt and tools",
     holds: "The assistant's own prompt and tools, as its version sends them from an empty repository",
     colour: "nexus.ownText",
   },

@@ -42,7 +42,7 @@ test("a picked assistant's view has the daemon's figures, row by row", async () 
   await bench.unfold("Context Window", "What Costs What");
   for (const { label, tokens } of usage.rows) {
     await bench
-      .row("What Costs What", new RegExp(`${label.replaceAll(".", "\\.")}.*${tokens}`))
+      .row("What Costs What", new RegExp(`${label.replaceAll(".", "\\.")}.*${tokens.toLocaleString("en")}`))
       .first()
       .waitFor();
   }
