@@ -5,6 +5,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { Message, Receipt } from "../../src/protocol/index.ts";
 import { Daemon, uriOf } from "./harness/daemon.ts";
 import { heard, photographFailure, prepared, until, window, world } from "./harness/each.ts";
+import { quickFix } from "./harness/editor.ts";
 import type { Workbench } from "./harness/workbench.ts";
 import { copyExample } from "./harness/world.ts";
 
@@ -143,8 +144,7 @@ test("a syntax error of JSON is one problem, and its fix is the daemon's", async
   await bench.cursorTo("start");
   await bench.page.keyboard.press("F8"); // to the error
   await bench.page.keyboard.press("Escape");
-  await bench.page.keyboard.press("Control+.");
-  await bench.page.locator(".action-widget .monaco-list-row", { hasText: "Insert a comma" }).first().click();
+  await quickFix(bench, "Insert a comma");
   await until(editorText, (text) => text.trim() === '{ "mcpServers": {}, "servers": {} }');
   await until(
     () => errors.count(),
