@@ -36,10 +36,12 @@ from assistants import (  # noqa: E402 - from the tests' directory
     session_runs,
     settings_runs,
     spelling_runs,
+    terminal_runs,
 )
 from assistants.cases import CASES, GIT, Case  # noqa: E402
 from assistants.extraction import Extract, extract, without_own  # noqa: E402
 from assistants.provider_stand_in import ProviderStandIn  # noqa: E402
+from nexus_context.assistants.programs import PROGRAMS  # noqa: E402
 
 RECORDED = TESTS / "assistants" / "recorded.json"
 PAGE = TESTS.parent / "docs" / "assistants.md"
@@ -148,6 +150,7 @@ def run_program(program: programs.Program, wanted: str) -> dict[str, Any]:
     empty, _ = send(program, command, CASES[0])
     in_repository, comparison = send(program, command, EMPTY_REPOSITORY)
     records, agreements, claimed, own = {}, 0, 0, comparison.record["tokens"]
+    at_terminal = terminal_runs.own_tokens(program, command, EMPTY_REPOSITORY)
     cases = [case for case in CASES if program.name in case.programs and wanted in case.name]
     for case in cases:
         _, comparison = send(program, command, case, empty, in_repository)
@@ -158,11 +161,13 @@ def run_program(program: programs.Program, wanted: str) -> dict[str, Any]:
         for line in comparison.differences:
             output(f"    {line}")
     output(
-        f"{program.name} {version}: {agreements} of {len(cases)} agree; own prompt and tools: {own} tokens"
+        f"{program.name} {version}: {agreements} of {len(cases)} agree; own prompt and tools: {own} tokens, "
+        f"{at_terminal} at a terminal"
     )
     return {
         "version": version,
         "own_tokens": own,
+        "own_tokens_at_terminal": at_terminal,
         "cases": len(cases),
         "agreements": agreements,
         "claimed": claimed,
@@ -221,7 +226,9 @@ def send(
         root = Path(directory).resolve()
         agreement.write_folder(program.name, case, root)
         environ = {name: value.replace(agreement.ROOT, str(root)) for name, value in case.environ.items()}
-        profile = agreement.profile_of(program.name, case, root)
+        model = PROGRAMS[program.name].instructions.assistant.model
+        own_tokens = agreement.count_request(empty[-1], model) if empty else None
+        profile = agreement.profile_of(program.name, case, root, own_tokens)
         run = programs.run(
             program,
             command,
@@ -242,7 +249,7 @@ def send(
         own = tuple(entry for each in empty for entry in extract(program.name, each).entries)
         real = without_own(extract(program.name, body), own)
         lines = agreement.unexplained(body, empty, case, profile, root=root)
-        tokens = agreement.count_request(body, profile.assistant.model)
+        tokens = agreement.count_request(body, model)
         record = agreement.record(real, root, lines, tokens)
         different = agreement.differences(real, profile, lines, tokens)
         comparison = Comparison(record, different, is_claimed=profile.request_tokens is not None)

@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from msgspec import structs
+
 from assistants.case_folders import expand, slug, write_case
 from assistants.cases import Case
 from assistants.extraction import LISTED, Extract, blocks_of, extract, unexplained_lines
@@ -57,13 +59,18 @@ def write_folder(program: str, case: Case, root: Path) -> None:
         settings.write_text('{"context": {"fileName": ["AGENTS.md", "CLAUDE.md"]}}')
 
 
-def profile_of(program: str, case: Case, root: Path) -> Profile:
-    """The profile of a case's folder, which is written below a root."""
+def profile_of(program: str, case: Case, root: Path, own_tokens: int | None = None) -> Profile:
+    """The profile of a case's folder, which is written below a root.
+
+    Its own tokens, where it claims any, are those given: of a run without a terminal, as that of a case is.
+    """
     environ = {name: value.replace(ROOT, str(root)) for name, value in case.environ.items()}
     if program == "claude-code":
         environ = {"ANTHROPIC_MODEL": CLAUDE_MODEL, **environ}
     folder = os.path.realpath(f"{root}{case.directory}")
-    return read_profile(program, Surroundings(folder, str(root / "home"), environ))
+    profile = read_profile(program, Surroundings(folder, str(root / "home"), environ))
+    claimed = None if profile.own_tokens is None else own_tokens
+    return structs.replace(profile, own_tokens=claimed)
 
 
 def extract_of(profile: Profile) -> Extract:

@@ -19,6 +19,14 @@ ref: refs/heads/main
 //- /work/.git/objects/
 //- /work/.git/refs/
 """
+LOCAL_SETTINGS = """\
+//- /work/.claude/settings.local.json
+{"claudeMdExcludes": ["**/work/CLAUDE.md"]}
+//- /work/CLAUDE.md
+MK_root
+//- /work/sub/CLAUDE.md
+MK_sub
+"""
 
 
 class Case(NamedTuple):
@@ -42,35 +50,47 @@ def _recorded_cases(path: Path) -> Iterator[Case]:
         yield Case(row["name"], row["files"], row["directory"], row["environ"], programs, as_stored)
 
 
+def _setting(program: str, path: str, text: str) -> Case:
+    """A folder whose one setting changes the program's own prompt or tools."""
+    return Case(f"own prompt and tools under {text}", f"{GIT}//- /work/{path}\n{text}\n", programs=(program,))
+
+
+OWN_SETTINGS = tuple(
+    _setting(*row)
+    for row in (
+        ("claude-code", ".claude/settings.json", '{"permissions": {"deny": ["Agent(*)"]}}'),
+        ("claude-code", ".claude/settings.json", '{"permissions": {"deny": ["Bash"]}}'),
+        ("claude-code", ".claude/settings.json", '{"permissions": {"deny": ["Bash(rm *)", "mcp__box"]}}'),
+        ("claude-code", ".claude/settings.json", '{"permissions": {"defaultMode": "plan"}}'),
+        ("claude-code", ".claude/settings.json", '{"permissions": {"defaultMode": "acceptEdits"}}'),
+        ("opencode", "opencode.json", '{"permission": {"bash": "deny"}}'),
+        ("opencode", "opencode.json", '{"permission": "deny"}'),
+        ("opencode", "opencode.json", '{"permission": {"task": {"*": "deny"}}}'),
+        ("opencode", "opencode.json", '{"permission": {"bash": {"rm *": "deny"}}}'),
+        ("opencode", "opencode.json", '{"tools": {"webfetch": false}}'),
+        ("codex", ".codex/config.toml", "features.shell_tool = false"),
+        ("codex", ".codex/config.toml", 'sandbox_mode = "read-only"'),
+        ("gemini", ".gemini/settings.json", '{"tools": {"core": ["read_file"]}}'),
+        ("gemini", ".gemini/settings.json", '{"tools": {"exclude": ["web_fetch"]}}'),
+        ("gemini", ".gemini/settings.json", '{"general": {"defaultApprovalMode": "auto_edit"}}'),
+    )
+)
+
 CASES = (
     Case("nothing", "//- /work/README.md\n# Gate\n"),
     Case(
         "a subfolder under the local settings of the repository's root",
-        GIT
-        + """\
-//- /work/.claude/settings.local.json
-{"claudeMdExcludes": ["**/work/CLAUDE.md"]}
-//- /work/CLAUDE.md
-MK_root
-//- /work/sub/CLAUDE.md
-MK_sub
-""",
+        GIT + LOCAL_SETTINGS,
         directory="/work/sub",
         programs=("claude-code",),
     ),
     Case(
         "a subfolder under the local settings of a directory that is no repository",
-        """\
-//- /work/.claude/settings.local.json
-{"claudeMdExcludes": ["**/work/CLAUDE.md"]}
-//- /work/CLAUDE.md
-MK_root
-//- /work/sub/CLAUDE.md
-MK_sub
-""",
+        LOCAL_SETTINGS,
         directory="/work/sub",
         programs=("claude-code",),
     ),
+    *OWN_SETTINGS,
     Case(
         "one file of each name",
         GIT

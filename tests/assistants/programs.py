@@ -27,16 +27,32 @@ GEMINI_SETTINGS = """{
   "privacy": {"usageStatisticsEnabled": false}
 }"""
 
+CLAUDE_STATE = """{
+  "hasCompletedOnboarding": true,
+  "customApiKeyResponses": {"approved": ["test"], "rejected": []},
+  "projects": {"{folder}": {"hasTrustDialogAccepted": true}}
+}"""
+
 
 class MissingToolError(Exception):
     """What installing needs is missing; the message says what to do."""
+
+
+class TerminalRun(NamedTuple):
+    """How a program starts at a terminal: its arguments, and the files of the home that answer its questions.
+
+    `{folder}` in a file is the folder that the program starts in.
+    """
+
+    arguments: Callable[[str], tuple[str, ...]]
+    files: Mapping[str, str] = {}
 
 
 class Program(NamedTuple):
     """An assistant: its package and version in npm, its command.
 
     `arguments` and `environ` make what a run needs from the address of the provider. `settings` are a
-    variable and the text of the file that it names.
+    variable and the text of the file that it names. `terminal` is the run at a terminal.
     """
 
     name: str
@@ -45,6 +61,7 @@ class Program(NamedTuple):
     command: str
     arguments: Callable[[str], tuple[str, ...]]
     environ: Callable[[str], dict[str, str]]
+    terminal: TerminalRun
     settings: tuple[str, str] | None = None
 
 
@@ -76,7 +93,7 @@ def _codex_arguments(address: str) -> tuple[str, ...]:
         "analytics.enabled=false",
     )
     options = [word for setting in settings for word in ("-c", setting)]
-    return ("exec", "--skip-git-repo-check", *options, QUESTION)
+    return (*options, QUESTION)
 
 
 def _opencode_environ(address: str) -> dict[str, str]:
@@ -115,14 +132,19 @@ PROGRAMS = {
             "claude",
             lambda _: ("-p", QUESTION),
             _claude_environ,
+            TerminalRun(lambda _: (QUESTION,), {".claude.json": CLAUDE_STATE}),
         ),
         Program(
             "codex",
             "@openai/codex",
             "0.169.0",
             "codex",
-            _codex_arguments,
+            lambda address: ("exec", "--skip-git-repo-check", *_codex_arguments(address)),
             lambda _: {},
+            TerminalRun(
+                _codex_arguments,
+                {".codex/config.toml": '[projects."{folder}"]\ntrust_level = "trusted"\n'},
+            ),
         ),
         Program(
             "opencode",
@@ -131,6 +153,7 @@ PROGRAMS = {
             "opencode",
             lambda _: ("run", QUESTION),
             _opencode_environ,
+            TerminalRun(lambda _: ("--prompt", QUESTION)),
         ),
         Program(
             "gemini",
@@ -139,6 +162,7 @@ PROGRAMS = {
             "gemini",
             lambda _: ("-p", QUESTION, "-m", GEMINI_MODEL),
             _gemini_environ,
+            TerminalRun(lambda _: ("-i", QUESTION, "-m", GEMINI_MODEL)),
             ("GEMINI_CLI_SYSTEM_SETTINGS_PATH", GEMINI_SETTINGS),
         ),
     )
@@ -189,11 +213,7 @@ def run(
     environ: Mapping[str, str],
 ) -> Run:
     """Run one turn of a program in a directory, at low priority."""
-    variables = {"PATH": search_path(), "HOME": str(home), **program.environ(address), **environ}
-    if program.settings is not None:
-        settings = command.parents[2] / "system-settings.json"  # Gemini CLI refuses one below /tmp
-        settings.write_text(program.settings[1])
-        variables[program.settings[0]] = str(settings)
+    variables = {**environment(program, command, home=home, address=address), **environ}
     process = subprocess.Popen(
         [str(command), *program.arguments(address)],
         cwd=directory,
@@ -210,6 +230,16 @@ def run(
         os.killpg(process.pid, signal.SIGKILL)
         output, _ = process.communicate()
     return Run(process.returncode, output.decode(errors="replace"))
+
+
+def environment(program: Program, command: Path, *, home: Path, address: str) -> dict[str, str]:
+    """The environment of a run; the file that a variable of it names is written."""
+    variables = {"PATH": search_path(), "HOME": str(home), **program.environ(address)}
+    if program.settings is not None:
+        settings = command.parents[2] / "system-settings.json"  # Gemini CLI refuses one below /tmp
+        settings.write_text(program.settings[1])
+        variables[program.settings[0]] = str(settings)
+    return variables
 
 
 def search_path() -> str:

@@ -88,8 +88,8 @@ class AssistantContextResult(Wire, frozen=True):
     counter: str  # what tokens are counted with
     problems: int  # what `nexus check --for` reports
     servers: list[AssistantMcpServer]  # the MCP servers in its settings, by name
-    # tokens of the assistant's own prompt and tools beside `total`, as its version sends them from an empty
-    # repository; null where that is not known, or where a setting changes them
+    # tokens of the assistant's own prompt and tools beside `total`, as its version sends them at a terminal
+    # from an empty repository; null where that is not known, or where a setting changes them
     own_tokens: int | None = None
 
 

@@ -397,8 +397,8 @@ export interface AssistantContextResult {
   /** the MCP servers in its settings, by name */
   servers: AssistantMcpServer[];
   /**
-   * tokens of the assistant's own prompt and tools beside `total`, as its version sends them from an empty repository;
-   * null where that is not known, or where a setting changes them
+   * tokens of the assistant's own prompt and tools beside `total`, as its version sends them at a terminal from an
+   * empty repository; null where that is not known, or where a setting changes them
    */
   ownTokens: number | null;
 }

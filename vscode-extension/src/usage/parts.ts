@@ -21,7 +21,7 @@ export interface PartStyle {
 export const PARTS: Readonly<Record<Part, PartStyle>> = {
   program: {
     title: "Prompt and tools",
-    holds: "The assistant's own prompt and tools, as its version sends them from an empty repository",
+    holds: "The assistant's own prompt and tools, as its version sends them at a terminal, from an empty repository",
     colour: "nexus.ownText",
   },
   instructions: {

@@ -19,6 +19,7 @@ from nexus_context.assistants.claude_code.definition_checks import check_definit
 from nexus_context.assistants.claude_code.front_matter import fields_of, matches_nothing, path_patterns
 from nexus_context.assistants.claude_code.intentions import DEEPEST, WrittenImport, check_import, check_text
 from nexus_context.assistants.claude_code.name_checks import FileNames, check_names
+from nexus_context.assistants.claude_code.rule_syntax import parse_rule
 from nexus_context.assistants.claude_code.settings import (
     config_directory,
     is_set,
@@ -101,7 +102,7 @@ ASSISTANT = Assistant(
     version=VERSION,
     verified="run",
     model="claude-sonnet-5",
-    own_tokens=28_000,
+    own_tokens=29_900,
     names=(*NAMES, ".claude/rules/*.md"),
     reads="CLAUDE.md",
     rules=(
@@ -212,10 +213,12 @@ def read_claude_code(disk: Disk, settings: AssistantSettings) -> Sent:
 def _changes_own(settings: AssistantSettings) -> bool:
     """Whether settings change Claude Code's own prompt and tools: the tools denied as a whole, too."""
     denied = (text for texts in settings.each("permissions", "deny") for text in texts_of(texts))
+    rules = filter(None, (parse_rule(text, "deny") for text in denied))
     return (
         any(settings.value(key) is not None for key in OWN_SWITCHES)
         or is_set(settings.where, NO_BUNDLED_SKILLS)
-        or any("(" not in text and not text.startswith("mcp__") for text in denied)
+        or settings.value("permissions", "defaultMode") == "plan"
+        or any(rule.content is None and not rule.tool.startswith("mcp__") for rule in rules)
     )
 
 

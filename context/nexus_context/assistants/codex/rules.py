@@ -56,7 +56,7 @@ ASSISTANT = Assistant(
     version=VERSION,
     verified="run",
     model="gpt-5-codex",
-    own_tokens=7_800,
+    own_tokens=10_500,
     names=(OVERRIDE, NAME),
     reads="AGENTS.md",
     limit=MOST_BYTES,
@@ -109,12 +109,14 @@ def read_codex(disk: Disk, settings: AssistantSettings) -> Sent:
         tuple(later),
         tuple(ignored),
         tuple(problems),
-        changes_own=is_shortened or has_agents or _hides_own_skills(settings),
+        changes_own=is_shortened or has_agents or _changes_own(settings),
     )
 
 
-def _hides_own_skills(settings: AssistantSettings) -> bool:
-    """Whether settings take Codex's own skills from its list."""
+def _changes_own(settings: AssistantSettings) -> bool:
+    """Whether settings replace Codex's own prompt, switch tools, or take its own skills from the list."""
+    if settings.value("features") or settings.value("model_instructions_file") is not None:
+        return True
     is_listed = settings.value("skills", "include_instructions") is not False
     return not is_listed or settings.value("skills", "bundled", "enabled") is False
 

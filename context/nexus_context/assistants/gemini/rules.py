@@ -41,6 +41,8 @@ PROGRAM = f"Gemini CLI {VERSION}"
 PAGE = "https://geminicli.com/docs/cli/gemini-md"
 IMPORT_PAGE = "https://geminicli.com/docs/reference/memport"
 FEW_SKILLS = 10
+OWN_SWITCHES = (("skills", "enabled"), ("experimental", "enableAgents"))
+"""Settings that, switched off, take something from the program's own prompt."""
 NAME = "GEMINI.md"
 MARKERS: tuple[str, ...] = (".git",)
 DEEPEST = 5
@@ -56,7 +58,7 @@ ASSISTANT = Assistant(
     version=VERSION,
     verified="run",
     model="gemini-2.5-pro",
-    own_tokens=7_800,
+    own_tokens=12_400,
     names=(NAME,),
     reads="GEMINI.md",
     rules=(
@@ -145,12 +147,14 @@ def read_gemini(disk: Disk, settings: AssistantSettings) -> Sent:
 
 def _changes_own(disk: Disk, settings: AssistantSettings, skills: int) -> bool:
     """Whether the own prompt and tools are other ones: a tool names each skill, a section is on git."""
-    has_usual = all(
-        settings.value(*keys) is not False
-        for keys in (("skills", "enabled"), ("experimental", "enableAgents"))
+    return (
+        skills > FEW_SKILLS
+        or find_working_tree(disk, settings.where.folder) is None
+        or any(settings.value(*keys) is False for keys in OWN_SWITCHES)
+        or any(settings.value("tools", key) for key in ("core", "exclude"))
+        or settings.value("general", "defaultApprovalMode") not in (None, "default")
+        or bool(settings.where.environ.get("GEMINI_SYSTEM_MD"))
     )
-    is_repository = find_working_tree(disk, settings.where.folder) is not None
-    return skills > FEW_SKILLS or not has_usual or not is_repository
 
 
 def _enclosed(name: str, parts: list[SentPart]) -> Iterator[SentPart]:

@@ -16,6 +16,7 @@ from itertools import islice
 
 from nexus_context.assistants.opencode.agents import agent_blocks, prompt_blocks
 from nexus_context.assistants.opencode.permission_checks import check_permissions
+from nexus_context.assistants.opencode.permission_rules import settings_rules
 from nexus_context.assistants.opencode.settings import (
     CONTENT,
     FILES,
@@ -60,7 +61,7 @@ ASSISTANT = Assistant(
     version=VERSION,
     verified="run",
     model="claude-sonnet-5",
-    own_tokens=9_900,
+    own_tokens=10_400,
     names=NAMES,
     reads="AGENTS.md or CLAUDE.md",
     rules=(
@@ -134,10 +135,11 @@ def read_opencode(disk: Disk, settings: AssistantSettings) -> Sent:
 
 def _changes_own(settings: AssistantSettings) -> bool:
     """Whether another agent runs than opencode's own as it is, or a tool is taken from it."""
-    return any(
-        settings.value(*keys) is not None
-        for keys in (("default_agent",), ("agent", "build"), ("mode", "build"), ("tools",))
-    ) or "deny" in settings.each("permission", "task")
+    keys = (("default_agent",), ("agent", "build"), ("mode", "build"))
+    rules = settings_rules(settings, ())
+    return any(settings.value(*each) is not None for each in keys) or any(
+        (rule.pattern, rule.action) == ("*", "deny") for rule in rules
+    )
 
 
 def _reads_claude_files(surroundings: Surroundings) -> bool:

@@ -48,7 +48,7 @@ class Assistant(msgspec.Struct, frozen=True):
     The version of one that is known by its documentation is the month of that. `names` are the instruction
     files that it looks for in a project, `reads` the same in few words. `limit` is the most that it reads of
     a project's instructions, in bytes. `own_tokens` is what its own prompt and tools cost in a request from
-    an empty repository, by the counter of its model; None where no request was seen.
+    an empty repository, at a terminal, by the counter of its model; None where no request was seen.
     """
 
     name: str
