@@ -31,15 +31,27 @@ def write(work: Path, files: dict[str, str]) -> None:
         path.write_text(text)
 
 
-def test_a_line_for_each_problem(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write(work, {".claude/settings.json": CLAUDE, "CLAUDE.md": "See @docs/none.md\n"})
+@pytest.mark.parametrize(("current", "shown"), [(".", ""), ("..", "work/"), ("docs", "~/work/")])
+def test_a_line_for_each_problem(
+    work: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    current: str,
+    shown: str,
+) -> None:
+    write(work, {".claude/settings.json": CLAUDE, "CLAUDE.md": "See @docs/none.md\n", "docs/a.md": ""})
+    monkeypatch.chdir(work / current)
     code, out, _ = run_nexus(capsys, "check", str(work))
     lines = out.splitlines()
     places = [line.partition(" ")[0] for line in lines if "[assistant." in line]
     assert code == 0
-    assert places == [".claude/settings.json:2:29", ".claude/settings.json:3:3", "CLAUDE.md:1:5"]
+    assert places == [
+        f"{shown}.claude/settings.json:2:29",
+        f"{shown}.claude/settings.json:3:3",
+        f"{shown}CLAUDE.md:1:5",
+    ]
     assert lines[-2:] == [
-        "Begin with .claude/settings.json: it is a warning.",
+        f"Begin with {shown}.claude/settings.json: it is a warning.",
         "0 errors and 3 warnings in what is read by Claude Code.",
     ]
 

@@ -1,12 +1,11 @@
 """`nexus/view/*`: which views of a folder are in use, and which is shown first."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import Surroundings
-from nexus_context.assistants.tracking.in_use import NEXUS, FolderView, read_views
+from nexus_context.assistants.tracking.in_use import NEXUS, VIEW_SETTING, FolderView, read_views
 from nexus_context.tokens import get_model_limits
 from nexus_daemon import protocol
 from nexus_daemon.api import resolve
@@ -14,24 +13,16 @@ from nexus_daemon.api import resolve
 if TYPE_CHECKING:
     from nexus_daemon.windows.connection import Connection
 
-AUTO = "auto"
-
 
 async def list_views(client: "Connection", params: protocol.FolderParams) -> protocol.ViewListResult:
     """Nexus's own chat and the assistants in a folder: which are in use, why, and which to show first."""
     folder, inputs = client.folders.at(params.workspace_folder), client.folders.load_inputs
     snapshot = await resolve.snapshot_of(client, folder, None)
     surroundings = Surroundings(folder.path, inputs.user_home, inputs.environ)
-    views = await client.read(read_views, surroundings, Disk(dict(client.folders.overlays)))
-    get = snapshot.effective.get
-    return build_list(views, picked=get("/views/show"), model=get("/provider/model"))
-
-
-def build_list(views: Sequence[FolderView], *, picked: str, model: str | None) -> protocol.ViewListResult:
-    """The views as they cross the wire; `model` is that of Nexus's settings."""
+    get, disk = snapshot.effective.get, Disk(dict(client.folders.overlays))
+    views = (await client.read(read_views, surroundings, disk, get(VIEW_SETTING))).views
     return protocol.ViewListResult(
-        views=[_info(view, model if view.name == NEXUS else None) for view in views],
-        chosen=views[0].name if picked == AUTO else picked,
+        views=[_info(view, get("/provider/model")) for view in views], chosen=views[0].name
     )
 
 

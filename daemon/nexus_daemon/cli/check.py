@@ -107,7 +107,10 @@ def _check_folder(folder: Path, path: Path, options: argparse.Namespace) -> int:
     inputs = load_inputs()
     counted = workspace_inputs(inputs) if alone else inputs
     checked = check_agents.check_agents(read(folder, counted), counted, only=options.agent)
-    programs = check_assistant.check_project(folder, alone=alone)
+    if alone:
+        programs = check_assistant.check_project(folder)
+    else:
+        _, programs = check_assistant.check_in_use(folder, checked.snapshot, counted=False)
     snapshot, heard = with_programs(checked.snapshot, programs, alone=alone)
     if not is_dir(str(path)) and not is_read(snapshot, path):
         return _wrong(
@@ -136,7 +139,7 @@ def with_programs(
     """The snapshot with the problems of other assistants, without those that are silenced."""
     found = [each for each in snapshot.problems if not (alone and each.code in OF_MACHINE)]
     if not programs.covers_nexus:
-        found = [each for each in found if check_assistant.is_anybody_s(each)]
+        found = [each for each in found if check_assistant.counts_without_nexus(each)]
     own = check_assistant.without_doubles(found, programs)
     texts = {**programs.layers.texts, **snapshot.layers.texts}
     ignore = snapshot.effective.get(SETTING) or ()
@@ -155,7 +158,7 @@ def _tell_of_user_files(project: "Project", snapshot: Snapshot) -> None:
     if wrong:
         others = len({problem.path for problem in wrong}) - 1
         where = wrong[0].path + (f" and {output.counted(others, 'other file')}" if others else "")
-        text = f"{count_text(wrong)} in {where} of yours do not count here."
+        text = f"{describe_counts(wrong)} in {where} of yours do not count here."
         output.complain("check", f"{text} On a terminal, nexus check shows them.")
 
 
@@ -186,9 +189,8 @@ def _check_assistant(folder: Path, options: argparse.Namespace) -> int:
     )
     if options.format in ("text", LINES):
         _print_problems(problems, checked.layers.texts, checked, options)
-        counts = (
-            f"{count_text(checked.problems)} in {output.counted(checked.files, 'file')} {checked.readers}.\n"
-        )
+        where = f"{output.counted(checked.files, 'file')} {checked.readers}"
+        counts = f"{describe_counts(checked.problems)} in {where}.\n"
         notes = _note_of_user_files(checked.problems, project) + _note_of_silenced(heard.silenced, options)
         output.page(counts + notes)
         for sentence in () if budget is None else budget.sentences:
@@ -216,7 +218,9 @@ def _reported(problems: list[Problem], project: "Project", options: argparse.Nam
 def _note_of_user_files(problems: Sequence[Problem], project: "Project") -> str:
     own = [each for each in problems if not project.contains(each.path) and each.severity <= Severity.WARNING]
     return (
-        f"{count_text(own)} of them in files of yours, which do not count for the exit code.\n" if own else ""
+        f"{describe_counts(own)} of them in files of yours, which do not count for the exit code.\n"
+        if own
+        else ""
     )
 
 
@@ -255,8 +259,8 @@ def _print_problems(
     if options.format == LINES:
         from nexus_daemon.cli import problem_lines
 
-        problem_lines.print_lines(problems, texts, programs.minders, folder=programs.folder)
-        output.page(problem_lines.first_step(problems, programs.folder))
+        problem_lines.print_lines(problems, texts, programs.minders)
+        output.page(problem_lines.first_step(problems))
     else:
         frames = (format_frame(problem, texts.get(problem.path)) + "\n\n" for problem in problems)
         output.page("".join(frames))
@@ -276,7 +280,7 @@ def _summary(
         last = f" and {titles[-1]}" if titles[1:] else titles[-1]
         theirs = f"what is read by {', '.join(titles[:-1])}{last}"
         counts = f"{counts}, and in {theirs}" if programs.covers_nexus else theirs
-    return f"{count_text(snapshot.problems)} in {counts}.\n" + _window_note(snapshot, problems)
+    return f"{describe_counts(snapshot.problems)} in {counts}.\n" + _window_note(snapshot, problems)
 
 
 def _window_note(snapshot: Snapshot, problems: Sequence[Problem]) -> str:
@@ -290,7 +294,7 @@ def _window_note(snapshot: Snapshot, problems: Sequence[Problem]) -> str:
     return f"The window is {window}. An editor counts for the model that is picked there.\n"
 
 
-def count_text(problems: Sequence[Problem]) -> str:
+def describe_counts(problems: Sequence[Problem]) -> str:
     errors = sum(problem.severity == Severity.ERROR for problem in problems)
     warnings = sum(problem.severity == Severity.WARNING for problem in problems)
     if not errors and not warnings:

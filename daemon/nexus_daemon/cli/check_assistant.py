@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
@@ -13,8 +13,12 @@ from nexus_context.assistants.views.instruction_files import find_instruction_fi
 from nexus_context.assistants.views.set_up import Project, find_mark, is_set_up, project_of
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.folder.layers.walk import CONFIG_DIRECTORY
+from nexus_context.folder.snapshot import Snapshot
 from nexus_daemon.cli.assistant_option import ALL
 from nexus_daemon.cli.surroundings import surroundings_of
+
+if TYPE_CHECKING:
+    from nexus_context.assistants.tracking.in_use import FolderViews
 
 MCP_FILES = (".mcp.json", os.path.join(".vscode", "mcp.json"))
 """Files of other programs that Nexus reads, too."""
@@ -69,22 +73,33 @@ def check_assistant(folder: Path, name: str, *, counted: bool) -> AssistantCheck
     return checked._replace(problems=tuple(problems), layers=texts)
 
 
-def check_project(folder: Path, *, alone: bool) -> AssistantCheck:
-    """The problems of those assistants that are in use in a folder.
+def check_project(folder: Path) -> AssistantCheck:
+    """The problems of those assistants that the project is set up for.
 
-    `alone`: those that the project is set up for; nothing else on the machine counts, and the user trusts
-    the folder.
+    Nothing else on the machine counts, and the user trusts the folder.
     """
-    if alone:
-        return _of_project(folder, tuple(PROGRAMS), alone=True)
-    from nexus_context.assistants.tracking.in_use import NEXUS, read_views
+    return _of_project(folder, tuple(PROGRAMS), alone=True)
+
+
+def check_in_use(folder: Path, snapshot: Snapshot, *, counted: bool) -> tuple["FolderViews", AssistantCheck]:
+    """The views of a folder, and the problems of those assistants that are in use there.
+
+    `snapshot` is that of the folder; the tokens of files are `counted` or not.
+    """
+    from nexus_context.assistants.tracking.in_use import NEXUS, VIEW_SETTING, read_views
     from nexus_context.assistants.views.profile import read_profile
 
     disk, where = Disk(), surroundings_of(folder)
     surroundings = Surroundings(disk.real(where.folder), where.user_home, where.environ)
-    names = [view.name for view in read_views(surroundings, disk) if view.in_use]
-    profiles = [read_profile(name, surroundings, disk=disk, counted=False) for name in names if name != NEXUS]
-    return gather(folder, profiles, covers_nexus=NEXUS in names)
+    found = read_views(surroundings, disk, snapshot.effective.get(VIEW_SETTING))
+    names = [view.name for view in found.in_use]
+    around = find_instruction_files(disk, surroundings)
+    profiles = [
+        read_profile(name, surroundings, disk=disk, around=around, counted=counted)
+        for name in names
+        if name != NEXUS
+    ]
+    return found, gather(folder, profiles, covers_nexus=NEXUS in names)
 
 
 def _of_project(folder: Path, names: Sequence[str], *, alone: bool) -> AssistantCheck:
@@ -110,7 +125,7 @@ def project_at(folder: Path) -> Project:
     return project_of(Surroundings(disk.real(surroundings.folder), home, surroundings.environ), disk)
 
 
-def is_anybody_s(problem: Problem) -> bool:
+def counts_without_nexus(problem: Problem) -> bool:
     """Whether what Nexus finds in a file matters where nobody uses Nexus."""
     is_own_file = CONFIG_DIRECTORY in problem.path.split(os.sep)
     return is_own_file or problem.code in (*SAFETY, *UNSEEN)

@@ -1,5 +1,6 @@
 """Problems for people at a terminal: a line each, which a click opens, and what to do first."""
 
+import os
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
@@ -11,7 +12,7 @@ from nexus_context.text.lines import LineIndex
 from nexus_context.text.redact import redact
 from nexus_context.text.visible import visible_line
 from nexus_daemon.cli import output
-from nexus_daemon.cli.folder import short_path
+from nexus_daemon.cli.folder import absolute, short_path
 
 FIRST = ("assistant.stops", "assistant.void")
 """What a program that does not start, or a file that counts for nothing, is reported as."""
@@ -22,14 +23,12 @@ def print_lines(
     problems: Sequence[Problem],
     texts: Mapping[str, str],
     minders: Mapping[Problem, Sequence[str]],
-    *,
-    folder: str,
 ) -> None:
     """Print the problems, which are sorted by file; `minders` are the programs that mind, where it is known.
 
-    Paths are from the folder. A secret in a message is covered.
+    Paths are from the current directory, as a terminal opens them. A secret in a message is covered.
     """
-    console = output.console()
+    console, current = output.console(), _current_directory()
     for number, (path, group) in enumerate(groupby(problems, attrgetter("path"))):
         if number:
             console.print()
@@ -40,7 +39,7 @@ def print_lines(
             message = visible_line(redact(problem.message))
             by = ", ".join(title for title in minders.get(problem, ()) if not message.startswith(title))
             text = Text.assemble(
-                (f"{short_path(path, folder)}:{line + 1}:{column + 1}", "bold"),
+                (f"{short_path(path, current)}:{line + 1}:{column + 1}", "bold"),
                 " ",
                 (severity, _STYLES.get(problem.severity, "dim")),
                 f" {message}",
@@ -52,16 +51,20 @@ def print_lines(
         console.print()
 
 
+def _current_directory() -> str:
+    return os.path.realpath(absolute("."))
+
+
 def importance(problem: Problem) -> tuple[bool, Severity]:
     """The smaller, the sooner somebody should look at it."""
     return problem.code not in FIRST, problem.severity
 
 
-def first_step(problems: Sequence[Problem], folder: str) -> str:
+def first_step(problems: Sequence[Problem]) -> str:
     """Which problem to solve first, as a sentence; nothing without one that is worth it."""
     if not any(problem.severity <= Severity.WARNING for problem in problems) or len(problems) < 2:
         return ""
     first = min(problems, key=importance)
     why = {"assistant.stops": "a program does not start", "assistant.void": "a file counts for nothing"}
     reason = why.get(first.code, f"it is {'an error' if first.severity == Severity.ERROR else 'a warning'}")
-    return f"Begin with {short_path(first.path, folder)}: {reason}.\n"
+    return f"Begin with {short_path(first.path, _current_directory())}: {reason}.\n"

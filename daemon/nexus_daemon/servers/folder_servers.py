@@ -384,7 +384,8 @@ class FolderServers:
             if view.state == "needs-auth":
                 saved = await self._workers.run(saved_at, environ, view.key.launch_hash)
                 running = self._running.get(view.key)
-                if running is not None and running.status.state == "needs-auth" and saved > view.started:
+                status = None if running is None else running.status
+                if status is not None and status.state == "needs-auth" and saved > status.started:
                     await self._stop(view.key)  # it may start again
                     self._report(view.key.launch_hash)
             if view.state != before.get(view.server.name, view.state):

@@ -5,12 +5,15 @@
 2. A program runs here while a session of the folder, or of one inside, grows. It was used here if a session
    there is not older than RECENT_S.
 3. Nexus is in use where the project has a directory of its own (`.nexus3`), and where nothing else is.
+4. A view that the setting `views.show` names is in use, and the first.
 """
 
 import time
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import msgspec
+from msgspec import structs
 
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
@@ -24,6 +27,10 @@ from nexus_context.disk.files import which
 from nexus_context.folder.layers.walk import CONFIG_DIRECTORY
 
 NEXUS = "nexus"
+AUTO = "auto"
+VIEW_SETTING = "/views/show"
+"""The setting that names the view to show, and its value where it names none."""
+PICKED = "the setting `views.show` names it"
 RECENT_S = 30 * 86_400.0
 
 
@@ -44,22 +51,42 @@ class FolderView(msgspec.Struct, frozen=True):
 _Ranked = tuple[int, float, FolderView]  # its level, and the seconds that passed: the smallest is the first
 
 
-def read_views(surroundings: Surroundings, disk: Disk) -> tuple[FolderView, ...]:
-    """The views of a folder now, by its sessions and files; the one to show comes first."""
-    listed = find_sessions(surroundings.user_home, surroundings.environ, surroundings.folder)
-    return find_views(surroundings, disk, listed.sessions, time.time())
+class FolderViews(NamedTuple):
+    """All views of a folder, the one to show first, and the sessions there, the latest first."""
+
+    views: tuple[FolderView, ...]
+    sessions: tuple[AssistantSession, ...]
+
+    @property
+    def in_use(self) -> tuple[FolderView, ...]:
+        """The views that are in use."""
+        return tuple(view for view in self.views if view.in_use)
+
+
+def read_views(surroundings: Surroundings, disk: Disk, picked: str = AUTO) -> FolderViews:
+    """The views of a folder now, by its sessions and files; `picked` is the setting `views.show`."""
+    sessions = find_sessions(surroundings.user_home, surroundings.environ, surroundings.folder).sessions
+    return FolderViews(find_views(surroundings, disk, sessions, time.time(), picked=picked), sessions)
 
 
 def find_views(
-    surroundings: Surroundings, disk: Disk, sessions: Sequence[AssistantSession], now: float
+    surroundings: Surroundings,
+    disk: Disk,
+    sessions: Sequence[AssistantSession],
+    now: float,
+    *,
+    picked: str = AUTO,
 ) -> tuple[FolderView, ...]:
     """All views, the one to show first; `sessions` are those of the folder, the latest first.
 
     `now` is in seconds since 1970.
     """
     ranked = list(_programs(surroundings, disk, sessions, now))
-    ranked.append(_nexus(surroundings, disk, is_alone=not any(view.in_use for *_, view in ranked)))
-    return tuple(view for *_, view in sorted(ranked, key=lambda each: each[:2]))
+    is_alone = picked == AUTO and not any(view.in_use for *_, view in ranked)
+    ranked.append(_nexus(surroundings, disk, is_alone=is_alone))
+    views = [view for *_, view in sorted(ranked, key=lambda each: each[:2])]
+    first = [structs.replace(view, in_use=True, reason=PICKED) for view in views if view.name == picked]
+    return *first, *(view for view in views if view.name != picked)
 
 
 def _programs(

@@ -97,3 +97,22 @@ def test_a_mark_above_the_folder_is_named_from_there(tmp_path: Path) -> None:
     surroundings = Surroundings(folder, str(tmp_path / "home"), {"PATH": ""})
     first = find_views(surroundings, Disk(), [], NOW.timestamp())[0]
     assert first.reason == f"not installed, but {Path('..', '..', 'CLAUDE.md')} is here"
+
+
+@pytest.mark.parametrize(
+    ("picked", "shown"),
+    [
+        ("auto", ["claude-code", "codex"]),
+        ("codex", ["codex", "claude-code"]),
+        ("gemini", ["gemini", "claude-code", "codex"]),
+        ("nexus", ["nexus", "claude-code", "codex"]),
+    ],
+)
+def test_the_view_that_the_setting_names_is_in_use_and_first(
+    tmp_path: Path, picked: str, shown: list[str]
+) -> None:
+    surroundings = Surroundings(os.path.realpath(tmp_path), str(tmp_path / "home"), {"PATH": ""})
+    listed = [session("claude-code", 1), session("codex", 90)]
+    found = find_views(surroundings, Disk(), listed, NOW.timestamp(), picked=picked)
+    assert [view.name for view in found if view.in_use] == shown
+    assert (found[0].reason == "the setting `views.show` names it") == (picked != "auto")
