@@ -22,6 +22,8 @@ from nexus_context.assistants.reading.model import IgnoredFile, Scope, SentBlock
 from nexus_context.errors import Problem, Severity, Span
 
 SKILL = "SKILL.md"
+OWN_DIRECTORIES = ("skill", "skills")
+"""Where skills are in a directory of opencode, which are searched together."""
 
 
 _PREFERENCE = Preference(
@@ -39,9 +41,12 @@ def skill_blocks(
 ) -> Iterator[SentBlock]:
     """The block of skills, if there are any; opencode lists one of its own besides."""
     found: list[ListEntry] = []
+    sources: dict[str, str] = {}  # the directory that opencode searches at once, by path
     visits = Visits()
     for root, scope in dict.fromkeys(_roots(disk, surroundings, values)):
         for path in _skill_files(disk, root, visits):
+            is_own = os.path.basename(root) in OWN_DIRECTORIES
+            sources[path] = os.path.dirname(root) if is_own else root
             text = disk.text(path)
             if text is None:
                 continue
@@ -66,7 +71,8 @@ def skill_blocks(
                 f"    <location>{escape(path)}</location>\n  </skill>\n"
             )
             found.append(ListEntry(str(name), path, scope, text))
-    skills = choose(reversed(found), _PREFERENCE, surroundings, disk=disk, ignored=ignored, problems=problems)
+    preference = _PREFERENCE._replace(is_open=lambda one, other: sources[one] == sources[other])
+    skills = choose(reversed(found), preference, surroundings, disk=disk, ignored=ignored, problems=problems)
     parts = [
         SentPart(skill.text, "skill", skill.path, content=Span(0, len(skill.text)))
         for skill in sorted(skills, key=lambda skill: alphabetical(skill.name))
@@ -88,7 +94,7 @@ def _roots(disk: Disk, surroundings: Surroundings, values: dict[str, Any]) -> It
     projects = [each for each in own if os.path.dirname(each) in above]
     others = [each for each in own if each not in projects]
     for directory in (*others[:1], *reversed(projects), *others[1:]):
-        for name in ("skill", "skills"):
+        for name in OWN_DIRECTORIES:
             yield os.path.join(directory, name), "project" if directory in projects else "user"
     for path in values.get("skills", {}).get("paths", ()):
         home = os.path.join(surroundings.user_home, path[2:]) if path.startswith("~/") else path

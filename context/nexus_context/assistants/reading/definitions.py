@@ -7,7 +7,7 @@
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol, TypeVar
 
 from nexus_context.assistants.reading.disk import Disk
@@ -44,11 +44,15 @@ class ListEntry(NamedTuple):
 
 
 class Preference(NamedTuple):
-    """Which of several definitions a program prefers: `title` of the program, `what` they are, and why."""
+    """Which of several definitions a program prefers: `title` of the program, `what` they are, and why.
+
+    `is_open` says of the paths of two whether either may count: the program reads them at the same time.
+    """
 
     title: str
     what: str
     why: str
+    is_open: Callable[[str, str], bool] = lambda *_: False
 
 
 AnyDefinition = TypeVar("AnyDefinition", bound=Definition)
@@ -69,9 +73,14 @@ def choose(
         winner = winners.setdefault(each.name, each)
         if winner.path == each.path:
             continue
-        title, what, why = preference
+        title, what, why, is_open = preference
         place = short_path(winner.path, where.folder, where.user_home)
         reason = f"{title} uses the {what} `{each.name}` of {place} instead. {why}"
+        if is_open(each.path, winner.path):
+            reason = (
+                f"{title} reads this {what} `{each.name}` and that of {place} at the same time. "
+                "Which of them it uses may change from start to start."
+            )
         ignored.append(IgnoredFile(each.path, reason))
         if each.scope != "user" and os.path.isabs(each.path):
             severity = Severity.INFORMATION if winner.scope == "user" else Severity.WARNING
