@@ -60,8 +60,11 @@ def _run(
     arguments = program.terminal.arguments(provider.address)
     process, terminal = pty.fork()
     if process == 0:
-        os.chdir(folder)
-        os.execve(command, [str(command), *arguments], {**environ, "TERM": "xterm-256color"})  # noqa: S606
+        try:
+            os.chdir(folder)
+            os.execve(command, [str(command), *arguments], {**environ, "TERM": "xterm-256color"})  # noqa: S606
+        finally:
+            os._exit(127)  # the rest of the tests is not the child's
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
     shown, started, keys = b"", time.monotonic(), 0
     try:
@@ -80,7 +83,7 @@ def _run(
     except OSError:
         pass  # it has ended
     finally:
-        os.kill(process, signal.SIGKILL)
+        os.killpg(process, signal.SIGKILL)  # with the servers that it has started
         os.waitpid(process, 0)
         os.close(terminal)
     return re.sub(rb"\x1b\[[0-9;?]*[a-zA-Z]", b"", shown).decode(errors="replace")

@@ -67,7 +67,7 @@ def check_assistant(folder: Path, name: str, *, counted: bool) -> AssistantCheck
     project = project_at(folder)
     if not any(each.code == STOPS and not project.contains(each.path) for each in checked.problems):
         return checked
-    alone = _of_project(folder, names, alone=True)  # what a file of the user's hides
+    alone = _of_project(folder, names)  # what a file of the user's hides
     problems = dict.fromkeys((*checked.problems, *alone.problems))
     texts = CheckedTexts({**alone.layers.texts, **checked.layers.texts})
     return checked._replace(problems=tuple(problems), layers=texts)
@@ -78,7 +78,7 @@ def check_project(folder: Path) -> AssistantCheck:
 
     Nothing else on the machine counts, and the user trusts the folder.
     """
-    return _of_project(folder, tuple(PROGRAMS), alone=True)
+    return _of_project(folder, tuple(PROGRAMS))
 
 
 def check_in_use(folder: Path, snapshot: Snapshot, *, counted: bool) -> tuple["FolderViews", AssistantCheck]:
@@ -102,18 +102,16 @@ def check_in_use(folder: Path, snapshot: Snapshot, *, counted: bool) -> tuple["F
     return found, gather(folder, profiles, covers_nexus=NEXUS in names)
 
 
-def _of_project(folder: Path, names: Sequence[str], *, alone: bool) -> AssistantCheck:
+def _of_project(folder: Path, names: Sequence[str]) -> AssistantCheck:
     where, disk = surroundings_of(folder), Disk()
-    environ = {} if alone else where.environ
-    surroundings = Surroundings(disk.real(where.folder), where.user_home, environ, trusted=alone)
+    surroundings = Surroundings(disk.real(where.folder), where.user_home, {}, trusted=True)
     names = [name for name in names if is_set_up(name, surroundings, disk)]
     if not names:
         return gather(folder, ())
     from nexus_context.assistants.views.profile import read_profile
 
     is_own = find_mark((CONFIG_DIRECTORY,), surroundings, disk) is not None
-    if alone:
-        disk = Disk(within=project_of(surroundings, disk).roots)
+    disk = Disk(within=project_of(surroundings, disk).roots)
     profiles = [read_profile(each, surroundings, disk=disk, counted=False) for each in names]
     return gather(folder, profiles, covers_nexus=is_own)
 

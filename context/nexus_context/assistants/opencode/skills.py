@@ -42,11 +42,12 @@ def skill_blocks(
     """The block of skills, if there are any; opencode lists one of its own besides."""
     found: list[ListEntry] = []
     sources: dict[str, str] = {}  # the directory that opencode searches at once, by path
+    own = config_directories(disk, surroundings)
     visits = Visits()
     for root, scope in dict.fromkeys(_roots(disk, surroundings, values)):
+        parent = os.path.dirname(root)
         for path in _skill_files(disk, root, visits):
-            is_own = os.path.basename(root) in OWN_DIRECTORIES
-            sources[path] = os.path.dirname(root) if is_own else root
+            sources[path] = parent if parent in own else root
             text = disk.text(path)
             if text is None:
                 continue
