@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nexus_context.errors import Problem, Span
-from nexus_daemon import api, features, protocol
+from nexus_daemon import api, features
 from nexus_daemon.api.methods import FEATURES, METHODS, Handler, Method
 from nexus_daemon.lsp import convert, lsp_types
 from nexus_daemon.lsp.initialize import FOR_PEOPLE, SHOW_IN_CONTEXT, SHOW_SERVER
@@ -22,7 +22,6 @@ from nexus_daemon.workspace.fair_threads import WorkOwner, work_for
 if TYPE_CHECKING:
     from nexus_daemon.lsp.dispatch import NexusServer
     from nexus_daemon.process.client_process import ClientProcess
-    from nexus_daemon.windows.client_documents import View
     from nexus_daemon.windows.daemon import Daemon
 
 _TITLES = {
@@ -248,11 +247,8 @@ def _documents(connection: Connection) -> dict[str, Callable[[Any], Any]]:
             return []
         connection.lenses.lenses_requested()
         work_for(WorkOwner(connection, view.folder))
-        encoding = connection.capabilities.position_encoding
-        if view.agent is None and await connection.work(_names_servers, view):
-            listed = await api.mcp.servers(connection, protocol.ServersParams(view.folder))
-            return await connection.work(_server_lenses, view, encoding, listed.servers)
-        return await connection.work(_lenses, view, encoding)
+        lenses_of = await connection.work(lambda: api.lenses.lenses_of)  # its import takes long
+        return await lenses_of(connection, view)
 
     return {
         "textDocument/didOpen": opened,
@@ -261,21 +257,3 @@ def _documents(connection: Connection) -> dict[str, Callable[[Any], Any]]:
         "textDocument/codeAction": code_action,
         "textDocument/codeLens": code_lens,
     }
-
-
-def _names_servers(view: "View") -> bool:
-    """Whether the file names MCP servers; imports what looks at them, too."""
-    return features.server_lens.names_servers(view.snapshot, view.path) and callable(api.mcp.servers)
-
-
-def _server_lenses(view: "View", encoding: str, servers: list[protocol.ServerInfo]) -> list[dict[str, Any]]:
-    return features.server_lens.server_lenses(
-        view.snapshot, view.path, encoding, folder=view.folder, servers=servers
-    )
-
-
-def _lenses(view: "View", encoding: str) -> list[dict[str, Any]]:
-    """`code_lenses`, in a thread: even its import takes longer than the loop may wait."""
-    return features.code_lens.code_lenses(
-        view.snapshot, view.path, encoding, folder=view.folder, agent=view.agent, is_live=view.is_live
-    )

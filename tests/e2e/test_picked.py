@@ -20,7 +20,8 @@ def shown(editor: Editor, folder: str) -> dict[str, Any]:
     usage = editor.ask("context/usage", folder)
     layers = editor.layers(folder)
     file = f"{folder}/AGENTS.md"
-    lens = editor.request("textDocument/codeLens", {"textDocument": {"uri": uri_of(file)}})[0]
+    found = editor.request("textDocument/codeLens", {"textDocument": {"uri": uri_of(file)}})
+    lens = next(one for one in found if one["command"]["title"].startswith("Nexus: "))
     return {
         "usage": (usage["model"], usage["available"]),
         "problem": window_in(editor.shown(file)),
@@ -36,7 +37,7 @@ def window_in(problems: list[Any]) -> str:
 
 def folder_in(home: Path) -> str:
     folder = home / "project"
-    folder.mkdir(parents=True)
+    (folder / ".nexus3").mkdir(parents=True)
     (folder / "AGENTS.md").write_text(LONG)
     return str(folder)
 

@@ -22,7 +22,7 @@ from nexus_daemon.lsp.convert import Locator, path_to_uri
 from support.fixture import Fixture, write_fixture
 from support.folders import load_folder
 
-NOTHING = "not sent: it is empty, or the prompt has all of it through another file"
+NOTHING = "it is empty, or the prompt has all of it through another file"
 CURSOR = "it is an instruction file of Cursor"
 FIRST, IMPORT = "NEXUS.md, AGENTS.md, CLAUDE.md", "Write @CLAUDE.md in AGENTS.md to read it, too"
 BELOW = "it is for packages/api"
@@ -41,7 +41,7 @@ def lenses(fixture: Fixture, encoding: str = "utf-16") -> list[tuple[str, str]]:
     if told and tokens is not None:  # they depend on the length of the file's path
         counter = model_of(snapshot, None)[1]
         first, rest = told[0][1].split(" · ", 1)
-        assert first == tokens_text(tokens + imported, counter) + (
+        assert first == "Nexus: " + tokens_text(tokens + imported, counter) + (
             f", {imported} of them imported" if imported else ""
         )
         percent, of = rest.split(" of ", 1)
@@ -244,17 +244,21 @@ def test_an_imported_file_has_lenses_of_its_own(tmp_path: Path) -> None:
             [
                 (
                     "0:0-0",
-                    f"0 tokens · {NOTHING}",
+                    f"Nexus: 0 tokens · not sent: {NOTHING}",
                 )
             ],
         ),
         (
             "//- /a/AGENTS.md\nx\n//- /a/.cursorrules\nNo default exports.$0\n",
             "",
-            [("0:0-0", f"not sent: {CURSOR}")],
+            [("0:0-0", f"Nexus does not send it: {CURSOR}")],
         ),
-        ("//- /a/packages/api/AGENTS.md\n# API$0\n", "", [("0:0-0", f"not sent: {BELOW}")]),
-        ("//- /a/packages/api/.claude/CLAUDE.md\n# API$0\n", "", [("0:0-0", f"not sent: {BELOW}")]),
+        ("//- /a/packages/api/AGENTS.md\n# API$0\n", "", [("0:0-0", f"Nexus does not send it: {BELOW}")]),
+        (
+            "//- /a/packages/api/.claude/CLAUDE.md\n# API$0\n",
+            "",
+            [("0:0-0", f"Nexus does not send it: {BELOW}")],
+        ),
         ("//- /a/packages/api/README.md\n# API$0\n", "", []),
         ("//- /a/other.txt\n# Not ours$0\n", "", []),
         ("//- /a/.nexus3/mcp.json\n{}$0\n", "", []),
@@ -292,8 +296,10 @@ def test_the_cause_is_in_the_title_and_the_advice_in_the_tooltip(
 ) -> None:
     fixture = write_fixture(MODEL.replace("MORE", "") + text, tmp_path)
     command = lenses_of(load_folder(fixture, "/a"), fixture.cursor_path or "", "utf-16")[0]["command"]
-    assert command["title"].partition("not sent: ")[2] == (title or NOTHING.removeprefix("not sent: "))
-    assert command.get("tooltip") == (None if tooltip is None else f"Not sent: {tooltip}")
+    assert command["title"].endswith(
+        (f"not sent: {title or NOTHING}", f"Nexus does not send it: {title or NOTHING}")
+    )
+    assert command.get("tooltip") == (None if tooltip is None else f"Nexus does not send it: {tooltip}")
 
 
 WORDS = st.text("ab \n#@`-é😀\r", max_size=40)
@@ -361,4 +367,4 @@ def test_a_file_for_some_files_says_for_which(tmp_path: Path) -> None:
         load_folder(fixture, "/home/a"), fixture.path(path), "utf-16", folder="file:///home/a"
     )
     title = "sent with turns about files that match **/*.py"
-    assert lens["command"]["title"] == f"≈ 3 tokens · {title}"
+    assert lens["command"]["title"] == f"Nexus: ≈ 3 tokens · {title}"

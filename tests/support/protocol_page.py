@@ -500,9 +500,10 @@ The command of a code lens, `nexus.showInContext`, belongs to the client. For a 
 `window/showMessage` where it is. Such a client is also offered a handful of commands only, whose answers are
 shown to people; all others can be sent. A command without an argument, or whose argument has no
 `workspaceFolder`, is about the only folder that is open. The one argument of a lens's command says what it
-counts: `workspaceFolder`; `agent`, if it is one of an agent; `source` (URI of the file, range of the heading
-or import); and `prompt`, its range in the text of `nexus/context/preview`, absent if the prompt does not
-contain it.
+counts: `workspaceFolder`; `agent`, if it is one of an agent; `assistant`, if another assistant reads the file
+(its name, as of `nexus/assistant/list`); `source` (URI of the file, range of the heading
+or import); and `prompt`, its range in the text of `nexus/context/preview` for that agent or assistant, absent
+if the prompt does not contain it.
 
 The lenses of an MCP server have the command `nexus.showServer`. Its argument has `workspaceFolder`, the
 `name` of the server, and in the second lens an `action`: `approve`, `start`, `stop` or `log`. The daemon runs

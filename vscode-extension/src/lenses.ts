@@ -20,6 +20,8 @@ export interface LensTarget {
   readonly workspaceFolder: string;
   /** The agent whose prompt it is; absent: the folder's own. */
   readonly agent?: string;
+  /** The assistant whose text it is; absent: Nexus. */
+  readonly assistant?: string;
   readonly source: Location;
   /** Where it is in the system prompt; absent: it is not there. */
   readonly prompt?: Range;
@@ -54,12 +56,13 @@ export function registerLenses(
   const changed = new vscode.EventEmitter<void>();
   const kept = new Map<string, vscode.CodeLens[]>();
 
-  async function showInContext({ workspaceFolder, agent, prompt, source }: LensTarget): Promise<void> {
+  async function showInContext({ workspaceFolder, agent, assistant, prompt, source }: LensTarget): Promise<void> {
     if (!prompt) {
       await reveal(source);
       return;
     }
-    const about = { kind: "prompt", folder: workspaceFolder, ...(agent === undefined ? {} : { agent }) } as const;
+    const whose = assistant === undefined ? agent && { agent } : { assistant };
+    const about = { kind: "prompt", folder: workspaceFolder, ...whose } as const;
     await documents.show(about, nameOf(vscode.Uri.parse(workspaceFolder)), rangeOf(prompt));
   }
 

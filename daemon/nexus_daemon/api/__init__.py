@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from nexus_daemon.api import event as event
     from nexus_daemon.api import explain as explain
     from nexus_daemon.api import knowledge as knowledge
+    from nexus_daemon.api import lenses as lenses
     from nexus_daemon.api import mcp as mcp
     from nexus_daemon.api import memory as memory
     from nexus_daemon.api import model as model
@@ -47,6 +48,7 @@ else:  # 100 ms that the reply to `initialize` must not wait for
             "event",
             "explain",
             "knowledge",
+            "lenses",
             "mcp",
             "memory",
             "model",

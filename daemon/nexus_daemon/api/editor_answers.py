@@ -32,7 +32,7 @@ class Done(protocol.Wire, frozen=True):
 
 async def show_in_context(client: "Connection", params: "LensTarget") -> Done:
     """Show the context of a folder, at what a file adds to it."""
-    view = protocol.PreviewParams(params.workspace_folder, agent=params.agent)
+    view = protocol.PreviewParams(params.workspace_folder, agent=params.agent, assistant=params.assistant)
     preview = await context.preview(client, view)
     await show_context(client, params.workspace_folder, preview, params.prompt)
     return Done()
@@ -43,6 +43,7 @@ class LensTarget(protocol.Wire, frozen=True):
 
     workspace_folder: str
     agent: str | None = None
+    assistant: str | None = None
     prompt: Any = None  # a range
     source: Any = None
 

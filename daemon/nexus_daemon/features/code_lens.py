@@ -1,4 +1,6 @@
-"""LSP code lenses: the cost in the prompt of an instruction file, its headings and its imports.
+"""LSP code lenses: the cost in Nexus's own prompt of an instruction file, its headings and its imports.
+
+What other assistants do with the file is in `reader_lens`.
 
 1. The first line shows the file's tokens with its imports, its share of what a request may take, and when it
    is sent, or why it is not: the cause in the title, what would change it in the tooltip. The figures are
@@ -58,12 +60,12 @@ class _Reason(NamedTuple):
     whole: str = ""
 
     @property
-    def title(self) -> str:
-        return f"not sent: {self.cause}"
+    def sentence(self) -> str:
+        return f"Nexus does not send it: {self.cause}"
 
     @property
     def tooltip(self) -> str:
-        return f"Not sent: {self.whole}" if self.whole else ""
+        return f"Nexus does not send it: {self.whole}" if self.whole else ""
 
 
 def code_lenses(
@@ -107,7 +109,7 @@ def _lenses(snapshot: "Snapshot", path: str) -> list[_Lens]:
     conditional = _conditional(snapshot, path)
     why = _why_not(snapshot, path) if place is None and skill is None and conditional is None else None
     if text is None:
-        return [] if why is None else [_Lens(_TOP, why.title, tooltip=why.tooltip)]
+        return [] if why is None else [_Lens(_TOP, why.sentence, tooltip=why.tooltip)]
     if skill is not None:
         prompt, where = alone(path, text, skill.body)
     elif place is not None:
@@ -128,14 +130,14 @@ def _lenses(snapshot: "Snapshot", path: str) -> list[_Lens]:
             f"{tokens_text(total, counter)} · sent with turns about files that match {conditional.applies_to}"
         )
     elif why is not None:
-        top = f"{tokens_text(total, counter)} · {why.title}"
+        top = f"{tokens_text(total, counter)} · not sent: {why.cause}"
     else:
         top = _cost_when_sent(snapshot, path, place, counter)
         top += f" · {tokens_text(total, counter)} when it is activated" if skill is not None else ""
     imports = {"heading": "", "import": " imported"}
     whole = None if why is not None else _place_of(snapshot, path)
     return [
-        _Lens(_TOP, top, whole, "" if why is None else why.tooltip),
+        _Lens(_TOP, f"Nexus: {top}", whole, "" if why is None else why.tooltip),
         *(_Lens(share.source, f"{tokens}{imports[share.kind]}", span) for share, tokens, span in parts),
     ]
 
@@ -157,15 +159,13 @@ def _cost_when_sent(snapshot: "Snapshot", path: str, where: PlacedFile | None, c
     get = snapshot.effective.get
     limits, most = model_of(snapshot, None)[0], get("/context/max_tokens")
     available = limits.available(most, get("/context/reserve_tokens") + get("/context/reserve_tool_tokens"))
-    share = 100 * tokens / available if available else 100
-    percent = f"{share:.1f} %" if share >= 0.05 or not tokens else "< 0.1 %"
     sign = "" if limits.known or most is not None else "≈ "
     figure = (
         f"{tokens_text(tokens, counter)}, {imported:,} of them imported"
         if imported
         else tokens_text(tokens, counter)
     )
-    return f"{figure} · {percent} of {sign}{_short(available)} · sent with every request"
+    return f"{figure} · {share_text(tokens, available, sign)} · sent with every request"
 
 
 def _conditional(snapshot: "Snapshot", path: str) -> LayerFile | None:
@@ -204,6 +204,13 @@ def _below_reason(snapshot: "Snapshot", path: str) -> _Reason | None:
 def tokens_text(tokens: int, counter: TokenCounter) -> str:
     """Format a number of tokens for people."""
     return f"{'' if counter.exact else '≈ '}{tokens:,} token{'' if tokens == 1 else 's'}"
+
+
+def share_text(tokens: int, available: int, sign: str = "") -> str:
+    """The share of tokens in what a request may take: `0.3 % of 198k`; `sign` marks an estimate."""
+    share = 100 * tokens / available if available else 100
+    percent = f"{share:.1f} %" if share >= 0.05 or not tokens else "< 0.1 %"
+    return f"{percent} of {sign}{_short(available)}"
 
 
 def _short(tokens: int) -> str:

@@ -1,5 +1,6 @@
 """Code lenses over the wire, and when a client is told to ask for them again."""
 
+import re
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,7 @@ def test_the_figures_are_those_of_the_layers_and_of_the_unsaved_text(tmp_path: P
         assert headings == ["≈ 12 tokens", "≈ 7 tokens"]
         layers: Any = (await desk.ask(talk, 3, "nexus/context/layers"))["layers"]
         tokens = {one["uri"]: one.get("tokens") for layer in layers for one in layer["files"]}
-        assert whole.startswith(f"≈ {tokens[desk.uri(NEXUS)]} tokens · ")
+        assert whole.startswith(f"Nexus: ≈ {tokens[desk.uri(NEXUS)]} tokens · ")
         assert await titles(desk, talk, 4, "/a/nothing.md") == []
         assert await titles(desk, talk, 5, "/a/.nexus3/config.json") == []
 
@@ -64,12 +65,33 @@ def test_an_instruction_file_below_the_folder_says_who_reads_it(tmp_path: Path) 
         desk.open(talk, NEXUS, "# A\n")
         await titles(desk, talk, 2)
         desk.open(talk, "/a/packages/api/AGENTS.md", "# API\n")
-        expected = "not sent: it is for packages/api"
+        expected = "Nexus does not send it: it is for packages/api"
         assert await titles(desk, talk, 3, "/a/packages/api/AGENTS.md") == [expected]
         assert await titles(desk, talk, 4, "/a/packages/api/README.md") == []
         assert await titles(desk, talk, 5, "/elsewhere/AGENTS.md") == []
 
     tell_story(tmp_path, story)
+
+
+def test_the_assistants_in_use_say_what_they_do_with_a_file(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        talk = await window(desk, refresh=False)
+        first = await titles(desk, talk, 2, "/a/CLAUDE.md")
+        assert [re.sub(r"\d+", "N", title) for title in first] == [
+            "Claude Code: ≈ N tokens · < N.N % of NM",
+            "Codex: not read · reads AGENTS.md, not CLAUDE.md",
+            "Nexus: ≈ N tokens · not sent: it has no effect beside NEXUS.md",
+        ]
+        desk.open(talk, "/a/CLAUDE.md", "Word after word.\n" * 100)
+        typed = await titles(desk, talk, 3, "/a/CLAUDE.md")
+        assert typed[0] > first[0]
+        desk.open(talk, "/a/.nexus3/config.json", '{"views": {"show": "gemini"}}')
+        shown = await titles(desk, talk, 4, "/a/CLAUDE.md")
+        assert shown[0] == "Gemini CLI: not read · reads GEMINI.md, not CLAUDE.md"
+        names = [title.partition(":")[0] for title in shown]
+        assert names == ["Gemini CLI", "Claude Code", "Codex", "Nexus"]
+
+    tell_story(tmp_path, story, {"/a/CLAUDE.md": "Use tabs.\n", "/a/AGENTS.md": "Be brief.\n"})
 
 
 def test_who_shows_lenses_is_told_once_when_they_are_old(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ test("lenses say what the file and each of its parts cost", async () => {
   );
   const costs = `${tokens} tokens, ${imported} of them imported`;
   expect(file).toBe(
-    `${costs} · ${share === "0.0" ? "< 0.1" : share} % of ${briefly(available)} · sent with every request`,
+    `Nexus: ${costs} · ${share === "0.0" ? "< 0.1" : share} % of ${briefly(available)} · sent with every request`,
   );
   expect(parts.filter((lens) => lens.includes("imported"))).toEqual([`${imported} tokens imported`]);
   for (const lens of parts) expect(lens).toMatch(/^\d+ tokens( imported)?$/);

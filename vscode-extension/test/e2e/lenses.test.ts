@@ -6,7 +6,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { LayersResult } from "../../src/protocol/index.ts";
 import { Daemon, uriOf } from "./harness/daemon.ts";
 import { photographFailure, prepared, until, window, world } from "./harness/each.ts";
-import { lenses, quickFix } from "./harness/editor.ts";
+import { quickFix } from "./harness/editor.ts";
 import { servers, signal } from "./harness/processes.ts";
 import type { Workbench } from "./harness/workbench.ts";
 import { copyExample } from "./harness/world.ts";
@@ -90,20 +90,20 @@ test("a file that is not read says why, and its quick fix has it read; one that 
   mkdirSync(path.join(folder, ".github/instructions"), { recursive: true });
   writeFileSync(path.join(folder, always), "Prefer tabs.\n");
   writeFileSync(path.join(folder, some), "---\napplyTo: '**/*.py'\n---\nType everything.\n");
-  const why = "not sent: it is an instruction file of GitHub Copilot";
+  const why = "Nexus does not send it: it is an instruction file of GitHub Copilot";
   const advice = (entry: string) =>
-    `Not sent: it is an instruction file of GitHub Copilot. Add "${entry}" to "instruction_files" in "context" to read it, too`;
+    `Nexus does not send it: it is an instruction file of GitHub Copilot. Add "${entry}" to "instruction_files" in "context" to read it, too`;
   const fix = (entry: string) => `Read this file: add "${entry}" to "instruction_files"`;
   for (const [file, entry] of [
     [always, always],
     [some, ".github/instructions/*.instructions.md"],
   ] as const) {
     await bench.openFile(file);
-    await showsLenses([why]);
+    await bench.lens(/^GitHub Copilot: /).waitFor();
     expect(await bench.lens(why).getAttribute("title")).toBe(advice(entry));
     await bench.cursorTo("start");
     expect((await quickFix(bench, fix(entry)))[0]).toBe(fix(entry));
-    await bench.lens(/^\d+ tokens · /).waitFor();
+    await bench.lens(/^Nexus: \d+ tokens · /).waitFor();
   }
   await bench.command("File: Save All Files");
   const files = await until(
@@ -115,24 +115,13 @@ test("a file that is not read says why, and its quick fix has it read; one that 
   expect([one(always)?.status, one(some)?.status]).toEqual(["loaded", "conditional"]);
   const { model } = await other.request("nexus/context/usage", { workspaceFolder: uriOf(folder) });
   const { total } = await other.request("nexus/tokens/count", { texts: ["Type everything."], model });
-  await showsLenses([`${total} tokens · sent with turns about files that match **/*.py`]);
+  await bench.lens(`Nexus: ${total} tokens · sent with turns about files that match **/*.py`).waitFor();
   await bench.openFile(always);
-  await until(
-    () => lenses(bench),
-    ([lens = ""]) => lens.startsWith(`${one(always)?.tokens} tokens · `) && lens.endsWith(" · sent with every request"),
-  );
+  await bench.lens(new RegExp(`^Nexus: ${one(always)?.tokens} tokens · .* · sent with every request$`)).waitFor();
 });
 
 function filesOf(layer: LayersResult["layers"][number]): LayersResult["layers"][number]["files"] {
   return layer.files;
-}
-
-/** Waits until the active editor has these lenses and no others. */
-async function showsLenses(expected: string[]): Promise<void> {
-  await until(
-    () => lenses(bench),
-    (all) => all.join("\n") === expected.join("\n"),
-  );
 }
 
 /** Waits until all of `LENSES` are there: VS Code draws one after the other. */

@@ -4,7 +4,7 @@
    the latest first, then those that have files here, the installed ones first.
 2. A program runs here while a session of the folder, or of one inside, grows. It was used here if a session
    there is not older than RECENT_S.
-3. Nexus is in use where the project has a directory of its own (`.nexus3`), and where nothing else is.
+3. Nexus is in use where the project has files of its own (`.nexus3`, NEXUS.md), and where nothing else is.
 4. A view that the setting `views.show` names is in use, and the first.
 """
 
@@ -30,6 +30,7 @@ NEXUS = "nexus"
 AUTO = "auto"
 VIEW_SETTING = "/views/show"
 """The setting that names the view to show, and its value where it names none."""
+INSTRUCTIONS = "NEXUS.md"
 PICKED = "the setting `views.show` names it"
 RECENT_S = 30 * 86_400.0
 
@@ -112,7 +113,7 @@ def _programs(
 
 
 def _nexus(surroundings: Surroundings, disk: Disk, *, is_alone: bool) -> _Ranked:
-    mark = find_mark((CONFIG_DIRECTORY,), surroundings, disk)
+    mark = find_mark((CONFIG_DIRECTORY, INSTRUCTIONS), surroundings, disk)
     if mark is not None:
         return 2, 0.0, FolderView(NEXUS, "Nexus", f"{mark} is here", in_use=True)
     reason = "no assistant is in use here" if is_alone else "nothing of it is here"

@@ -24,7 +24,7 @@ class AssistantUse(msgspec.Struct, frozen=True):
     reason: str | None = None
 
 
-_UNREAD = AssistantUse("unread")
+UNREAD = AssistantUse("unread")
 
 
 class FileReaders(msgspec.Struct, frozen=True):
@@ -55,7 +55,7 @@ def who_reads_what(
         order.update(dict.fromkeys(path for path, use in by_path.items() if use.use != "unread"))
     paths = sorted((path for path in order if os.path.isabs(path)), key=lambda path: _key(path, surroundings))
     rows = (
-        FileReaders(path, {name: by_path.get(path, _UNREAD) for name, by_path in uses.items()})
+        FileReaders(path, {name: by_path.get(path, UNREAD) for name, by_path in uses.items()})
         for path in paths
     )
     return WhoReadsWhat(tuple(rows), profiles)

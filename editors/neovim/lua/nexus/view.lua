@@ -205,7 +205,7 @@ function M.lens(command)
   if not target.prompt then
     return M.layers(call, folder)
   end
-  show('preview', call, 'nexus/context/preview', { agent = target.agent }, function(shown, result)
+  show('preview', call, 'nexus/context/preview', { agent = target.agent, assistant = target.assistant }, function(shown, result)
     fill_preview(shown, result)
     shown.at = target.prompt
   end, folder)

@@ -1,0 +1,76 @@
+"""The lenses of a file: one for each assistant in use that reads it, and those of Nexus where that is in use.
+
+What it needs is read in worker threads: even the imports take longer
+than the loop may wait.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from nexus_context.assistants.programs import PROGRAMS
+from nexus_context.assistants.reading.disk import Disk
+from nexus_context.assistants.reading.model import Surroundings
+from nexus_context.assistants.tracking.in_use import NEXUS, VIEW_SETTING, FolderView, read_views
+from nexus_context.assistants.views.instruction_files import find_instruction_files
+from nexus_context.assistants.views.profile import read_profile
+from nexus_context.assistants.views.readers import UNREAD, file_uses
+from nexus_context.tokens import get_model_limits
+from nexus_daemon import protocol
+from nexus_daemon.api import mcp
+from nexus_daemon.api.assistant_views import build_preview
+from nexus_daemon.features.code_lens import code_lenses
+from nexus_daemon.features.reader_lens import FileReader, reader_lenses
+from nexus_daemon.features.server_lens import names_servers, server_lenses
+from nexus_daemon.lsp.convert import Locator
+
+if TYPE_CHECKING:
+    from nexus_daemon.windows.client_documents import View
+    from nexus_daemon.windows.connection import Connection
+
+
+async def lenses_of(client: "Connection", view: "View") -> list[dict[str, Any]]:
+    """Return the lenses of a file as a part of the context of a folder, or of an agent."""
+    encoding = client.capabilities.position_encoding
+    if view.agent is not None:  # only Nexus knows its agents
+        return await client.work(_own_lenses, view, encoding)
+    if names_servers(view.snapshot, view.path):
+        listed = await mcp.servers(client, protocol.ServersParams(view.folder))
+        return await client.work(_server_lenses, view, encoding, listed.servers)
+    inputs = client.folders.load_inputs
+    surroundings = Surroundings(view.snapshot.folder, inputs.user_home, inputs.environ)
+    disk = Disk(dict(client.folders.overlays))
+    return await client.read(_all_lenses, view, encoding, surroundings=surroundings, disk=disk)
+
+
+def _all_lenses(
+    view: "View", encoding: str, *, surroundings: Surroundings, disk: Disk
+) -> list[dict[str, Any]]:
+    in_use = read_views(surroundings, disk, view.snapshot.effective.get(VIEW_SETTING)).in_use
+    around = find_instruction_files(disk, surroundings)
+    readers = []
+    for each in in_use:
+        if each.name == NEXUS:
+            continue
+        profile = read_profile(each.name, surroundings, disk=disk, around=around)
+        use = file_uses(profile).get(view.path)
+        preview = build_preview(profile, Locator(profile, encoding), view.snapshot.revision)
+        readers.append(FileReader(profile, use or UNREAD, _window(each), preview))
+    if all(reader.use is UNREAD for reader in readers):
+        readers = []  # no assistant knows the file
+    locate = Locator(view.snapshot.layers, encoding)
+    own = _own_lenses(view, encoding) if any(each.name == NEXUS for each in in_use) else []
+    return [*reader_lenses(readers, view.path, locate, folder=view.folder), *own]
+
+
+def _window(view: FolderView) -> int | None:
+    limits = get_model_limits(view.model or PROGRAMS[view.name].instructions.assistant.model)
+    return limits.context_window if limits.known else None
+
+
+def _server_lenses(view: "View", encoding: str, servers: list[protocol.ServerInfo]) -> list[dict[str, Any]]:
+    return server_lenses(view.snapshot, view.path, encoding, folder=view.folder, servers=servers)
+
+
+def _own_lenses(view: "View", encoding: str) -> list[dict[str, Any]]:
+    return code_lenses(
+        view.snapshot, view.path, encoding, folder=view.folder, agent=view.agent, is_live=view.is_live
+    )

@@ -1,0 +1,80 @@
+"""LSP code lenses: what each assistant in use does with an instruction file, one each on its first line.
+
+1. A file that is sent shows its tokens, and their share of the window of the assistant's model; one that is
+   cut, where; one that is sent later, when; one that is not read, why. The tooltip has the whole reason.
+2. The command is that of `code_lens`; its argument names the assistant. `prompt` is a range of the text of
+   `nexus/context/preview` for that assistant.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from nexus_context.assistants.reading.model import Profile
+from nexus_context.assistants.views.readers import AssistantUse
+from nexus_context.errors import Span
+from nexus_context.text.visible import visible_line
+from nexus_daemon.features.code_lens import COMMAND, share_text
+from nexus_daemon.lsp.convert import Locator
+from nexus_daemon.protocol.context import Preview
+from nexus_daemon.protocol.shapes import Range
+
+LONGEST_REASON = 70  # characters of a reason in a title; the tooltip has all of it
+
+
+class FileReader(NamedTuple):
+    """An assistant and what it does with a file; `window` is that of its model, in tokens, where it is known.
+
+    `preview` is the text that it sends.
+    """
+
+    profile: Profile
+    use: AssistantUse
+    window: int | None
+    preview: Preview
+
+
+def reader_lenses(
+    readers: Sequence[FileReader], path: str, locate: Locator, *, folder: str
+) -> list[dict[str, Any]]:
+    """Return the lenses of one file, in the order of the readers; `folder` is the URI of the folder."""
+    return list(_lenses(readers, path, locate, folder))
+
+
+def _lenses(
+    readers: Sequence[FileReader], path: str, locate: Locator, folder: str
+) -> Iterator[dict[str, Any]]:
+    uri, where = locate.uri(path), locate.range(path, Span(0, 0))
+    for reader in readers:
+        target: dict[str, Any] = {
+            "workspaceFolder": folder,
+            "assistant": reader.profile.assistant.name,
+            "source": {"uri": uri, "range": where},
+        }
+        ranges = [each.range for each in reader.preview.fragments if each.source and each.source.uri == uri]
+        if ranges:
+            target["prompt"] = Range(ranges[0].start, ranges[-1].end)
+        command = {"title": _title(reader), "command": COMMAND, "arguments": [target]}
+        if reader.use.reason is not None:
+            command["tooltip"] = f"{reader.profile.assistant.title}: {visible_line(reader.use.reason)}"
+        yield {"range": where, "command": command}
+
+
+def _title(reader: FileReader) -> str:
+    title, use = reader.profile.assistant.title, reader.use
+    reason = "" if use.reason is None else _shortened(visible_line(use.reason).removeprefix(f"{title} "))
+    if use.use == "unread":
+        return f"{title}: not read · {reason}" if reason else f"{title}: not read"
+    if use.use == "later" and not use.tokens:
+        return f"{title}: {reason}"
+    tokens = f"{title}: {'' if use.exact else '≈ '}{use.tokens:,} token{'' if use.tokens == 1 else 's'}"
+    if use.use == "later":
+        return f"{tokens} · all of it later"
+    share = "" if reader.window is None else f" · {share_text(use.tokens, reader.window)}"
+    return f"{tokens}{share} · {reason}" if use.use == "cut" else f"{tokens}{share}"
+
+
+def _shortened(reason: str) -> str:
+    """A reason within a title: no full stop, and not more than there is room for."""
+    reason = reason.rstrip(".")
+    reason = f"{reason[:1].lower()}{reason[1:]}" if reason.startswith(("Sent ", "It ")) else reason
+    return reason if len(reason) <= LONGEST_REASON else f"{reason[:LONGEST_REASON].rsplit(' ', 1)[0]} …"
