@@ -1,8 +1,8 @@
 """What Nexus says of the sessions of real programs, beside what the provider was asked.
 
 1. Each program runs the steps of `STEPS`: turns, a resumed session, forks, a compaction; Claude Code also
-   with a name for the session, an agent of its own, a cache of an hour, in another folder, and in a renamed
-   one.
+   with a name for the session, an agent of its own, a cache of an hour, in another folder, moved to one in
+   the middle (`/cd`, which only a terminal has), and in a renamed one.
 2. Each answer of the provider states other figures. Their sum over all requests is that of the sessions that
    Nexus lists, and that of their reports: none is missing, and none is counted twice.
 3. Requests that a program makes for itself (`ASIDE`, a title) stand in no record of it, so they don't count.
@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from assistants.programs import LONGEST_S, Program, install, search_path
 from assistants.provider_stand_in import ProviderStandIn, answer, answer_tool_use
+from assistants.terminal_runs import Terminal
 from nexus_context.assistants.sessions.cache_misses import HOUR_S
 from nexus_context.assistants.sessions.model import AssistantSession
 from nexus_context.assistants.sessions.report import SessionReport
@@ -30,19 +31,23 @@ _FIGURE = re.compile(rb'"(?:input_tokens|prompt_tokens|promptTokenCount)": \d+')
 _SUM = re.compile(rb'"total(?:_tokens|TokenCount)": \d+')
 _ID = re.compile(rb'"(msg|resp)_1"')
 DELEGATE, HOUR, NAME = "Delegate.", "An hour.", "Release notes"
+TO_YES = "\x1b[B"
+"""The key that leads from No to Yes where Claude Code asks whether the other folder is trusted."""
 Arguments = Callable[[Sequence[AssistantSession]], tuple[str, ...]]
 
 
 class Step(NamedTuple):
     """A run of a program in a folder; `arguments` are made from its sessions so far, the latest first.
 
-    With `renames` the folder has the files of the folder `work`, which is no more.
+    With `renames` the folder has the files of the folder `work`, which is no more. With `typed` the run is
+    at a terminal, and these are the lines that its user types once the program has come to rest.
     """
 
     arguments: Arguments
     folder: str = "work"
     variables: dict[str, str] = {}  # noqa: RUF012 - of a tuple, never changed
     renames: bool = False
+    typed: tuple[str, ...] = ()
 
 
 class Outcome(NamedTuple):
@@ -65,7 +70,7 @@ class Outcome(NamedTuple):
         """Whether all say the same."""
         return (
             self.stated == self.reported
-            and self.listed in (0, self.stated)  # Claude Code sums up nothing
+            and self.stated == self.listed
             and self.forks == self.expected_forks
             and self.facts == self.expected_facts
         )
@@ -88,6 +93,7 @@ STEPS: dict[str, tuple[Step, ...]] = {
         Step(lambda _: ("-p", DELEGATE)),
         Step(lambda found: ("-r", _latest(found), "-p", "Eight."), folder="other"),
         Step(lambda _: ("-p", HOUR), variables={"ENABLE_PROMPT_CACHING_1H": "1"}),
+        Step(lambda _: ("Ten.",), typed=("/cd ../other", TO_YES, "Eleven.")),
         Step(lambda _: ("-p", "Nine."), folder="renamed", renames=True),
     ),
     "codex": (
@@ -109,6 +115,7 @@ EXPECTED_FACTS = {
         f"{HOUR} in work: a cache of 1 h",
         f"{NAME} in work",
         "Nine. in renamed",
+        "Ten. in other",
     )
 }
 """What the sessions of a program say besides their figures."""
@@ -150,6 +157,10 @@ def run_sessions(program: Program) -> Outcome:
         home, work = Path(directory).resolve() / "home", Path(directory).resolve() / "work"
         for each in (home, work / ".git", work.with_name("other")):
             each.mkdir(parents=True)
+        for name, text in program.terminal.files.items():
+            file = home / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text.replace("{folder}", str(work)))
         forks = 0
         with ProviderStandIn(answers=provider) as stand_in:
             for step in STEPS[program.name]:
@@ -158,11 +169,19 @@ def run_sessions(program: Program) -> Outcome:
                 forks += any("fork" in word for word in arguments)
                 if step.renames:
                     work.rename(work.with_name(step.folder))
-                environ = {**program.environ(stand_in.address), **step.variables}
-                _run(command, arguments, folder=work.with_name(step.folder), home=home, environ=environ)
+                variables = {"PATH": search_path(), "HOME": str(home)}
+                environ = {**variables, **program.environ(stand_in.address), **step.variables}
+                folder = work.with_name(step.folder)
+                if step.typed:
+                    _run_at_terminal(command, arguments, folder=folder, environ=environ, typed=step.typed)
+                else:
+                    _run(command, arguments, folder=folder, environ=environ)
         sessions = find_sessions(str(home), {}, assistants=[program.name]).sessions
-        totals = [session.total.sent for session in sessions if session.total is not None]
         reports = [_report(session) for session in sessions]
+        listed = sum(
+            (session.total or report.total).sent  # a program that was killed has summed up nothing
+            for session, report in zip(sessions, reports, strict=True)
+        )
         expected_facts = EXPECTED_FACTS.get(program.name, ())
         named = {fact.partition(" in ")[0] for fact in expected_facts}
         facts = (
@@ -172,7 +191,7 @@ def run_sessions(program: Program) -> Outcome:
         )
         return Outcome(
             stated=provider.stated,
-            listed=sum(totals),
+            listed=listed,
             reported=sum(report.total.sent for report in reports),
             forks=sum(session.fork_of is not None for session in sessions),
             expected_forks=forks,
@@ -189,14 +208,23 @@ def _options(program: Program, address: str) -> tuple[str, ...]:
     return ()
 
 
-def _run(
-    command: Path, arguments: Sequence[str], *, folder: Path, home: Path, environ: dict[str, str]
+def _run_at_terminal(
+    command: Path, arguments: Sequence[str], *, folder: Path, environ: dict[str, str], typed: Sequence[str]
 ) -> None:
-    variables = {"PATH": search_path(), "HOME": str(home), **environ}
+    with Terminal(command, arguments, folder=folder, environ=environ) as terminal:
+        terminal.wait_until_quiet()
+        for keys in typed:
+            terminal.type(keys)
+            terminal.wait_until_quiet()  # what is pasted together with Enter is not sent
+            terminal.type("\r")
+            terminal.wait_until_quiet()
+
+
+def _run(command: Path, arguments: Sequence[str], *, folder: Path, environ: dict[str, str]) -> None:
     done = subprocess.run(
         ["nice", str(command), *arguments],
         cwd=folder,
-        env=variables,
+        env=environ,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -1,4 +1,4 @@
-"""Runs a program as people do, in a terminal: what its own prompt and tools cost there.
+"""Runs a program as people do, at a terminal: what its own prompt and tools cost there.
 
 A run without a terminal (`claude -p`, `codex exec`) sends other tools: no question to the user, and with
 Gemini CLI no command and no write. People sit at a terminal, so what Nexus says is of that.
@@ -14,8 +14,9 @@ import struct
 import tempfile
 import termios
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from assistants import agreement, programs
 from assistants.cases import Case
@@ -24,6 +25,7 @@ from nexus_context.assistants.programs import PROGRAMS
 
 LONGEST_S = 60.0
 KEY_EVERY_S = 5.0
+QUIET_S = 4.0
 ROWS, COLUMNS = 40, 120
 ANSWERS = {b"\x1b[6n": b"\x1b[1;1R", b"\x1b[c": b"\x1b[?62;c"}
 """What a terminal answers when a program asks for the place of the cursor, and for what it is."""
@@ -39,51 +41,85 @@ def own_tokens(program: programs.Program, command: Path, case: Case) -> int:
             file = root / "home" / name
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text.replace("{folder}", str(folder)))
-        shown = _run(program, command, folder, root / "home", provider)
-        requests = [each.body for each in provider.requests if each.body.get("tools")]
-        if not requests:
-            raise RuntimeError(f"{program.name} sent nothing from a terminal, which shows: {shown[-400:]}")
+        environ = programs.environment(program, command, home=root / "home", address=provider.address)
+        arguments = program.terminal.arguments(provider.address)
+        with Terminal(command, arguments, folder=folder, environ=environ) as terminal:
+            requests = _first_requests(terminal, provider)
         return agreement.count_request(
             _largest(requests), PROGRAMS[program.name].instructions.assistant.model
         )
+
+
+def _first_requests(terminal: "Terminal", provider: ProviderStandIn) -> list[dict[str, Any]]:
+    """Type Enter from time to time until the program has asked its model."""
+    started, keys = time.monotonic(), 0
+    while time.monotonic() < started + LONGEST_S:
+        requests = [each.body for each in provider.requests if each.body.get("tools")]
+        if requests:
+            return requests
+        terminal.read()
+        if time.monotonic() > started + (keys + 1) * KEY_EVERY_S:
+            keys += 1
+            terminal.type("\r")
+    raise RuntimeError(f"the program asked no model; its terminal shows: {terminal.shown[-400:]}")
 
 
 def _largest(requests: list[dict[str, Any]]) -> dict[str, Any]:
     return max(requests, key=lambda body: len(str(body)))  # beside it, one for a title
 
 
-def _run(
-    program: programs.Program, command: Path, folder: Path, home: Path, provider: ProviderStandIn
-) -> str:
-    """Type Enter from time to time until the program has asked its model; what the terminal showed."""
-    environ = programs.environment(program, command, home=home, address=provider.address)
-    arguments = program.terminal.arguments(provider.address)
-    process, terminal = pty.fork()
-    if process == 0:
+class Terminal:
+    """A program at a terminal. What it started ends with it."""
+
+    def __init__(
+        self, command: Path, arguments: Sequence[str], *, folder: Path, environ: Mapping[str, str]
+    ) -> None:
+        self._process, self._terminal = pty.fork()
+        if self._process == 0:
+            try:
+                os.chdir(folder)
+                os.execve(command, [str(command), *arguments], {**environ, "TERM": "xterm-256color"})  # noqa: S606
+            finally:
+                os._exit(127)  # the rest of the tests is not the child's
+        fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
+        self._output = b""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.killpg(self._process, signal.SIGKILL)  # with the servers that it has started
+        os.waitpid(self._process, 0)
+        os.close(self._terminal)
+
+    @property
+    def shown(self) -> str:
+        """What the terminal showed, without its control sequences."""
+        return re.sub(rb"\x1b\[[0-9;?]*[a-zA-Z]", b"", self._output).decode(errors="replace")
+
+    def read(self) -> bool:
+        """Read what the program writes now, and answer what it asks its terminal; whether it wrote."""
+        if not select.select([self._terminal], [], [], 0.2)[0]:
+            return False
         try:
-            os.chdir(folder)
-            os.execve(command, [str(command), *arguments], {**environ, "TERM": "xterm-256color"})  # noqa: S606
-        finally:
-            os._exit(127)  # the rest of the tests is not the child's
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
-    shown, started, keys = b"", time.monotonic(), 0
-    try:
-        while time.monotonic() < started + LONGEST_S and not any(
-            each.body.get("tools") for each in provider.requests
-        ):
-            if select.select([terminal], [], [], 0.2)[0]:
-                written = os.read(terminal, 1 << 16)
-                shown += written
-                for question, answer in ANSWERS.items():
-                    if question in written:
-                        os.write(terminal, answer)
-            if time.monotonic() > started + (keys + 1) * KEY_EVERY_S:
-                keys += 1
-                os.write(terminal, b"\r")
-    except OSError:
-        pass  # it has ended
-    finally:
-        os.killpg(process, signal.SIGKILL)  # with the servers that it has started
-        os.waitpid(process, 0)
-        os.close(terminal)
-    return re.sub(rb"\x1b\[[0-9;?]*[a-zA-Z]", b"", shown).decode(errors="replace")
+            written = os.read(self._terminal, 1 << 16)
+        except OSError:
+            raise RuntimeError(f"the program has ended; its terminal shows: {self.shown[-400:]}") from None
+        self._output += written
+        for question, answer in ANSWERS.items():
+            if question in written:
+                os.write(self._terminal, answer)
+        return True
+
+    def type(self, keys: str) -> None:
+        """Type at the terminal; Enter is a key of its own: `\\r`."""
+        os.write(self._terminal, keys.encode())
+
+    def wait_until_quiet(self) -> None:
+        """Read until the program writes no more: it waits for its user."""
+        started = quiet_since = time.monotonic()
+        while time.monotonic() < quiet_since + QUIET_S:
+            if time.monotonic() > started + LONGEST_S:
+                raise RuntimeError(f"the program does not come to rest, and shows: {self.shown[-400:]}")
+            if self.read():
+                quiet_since = time.monotonic()

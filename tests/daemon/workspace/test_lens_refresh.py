@@ -73,6 +73,10 @@ def test_an_instruction_file_below_the_folder_says_who_reads_it(tmp_path: Path) 
     tell_story(tmp_path, story)
 
 
+def tokens_of(title: str) -> int:
+    return int(re.findall(r"\d+", title)[0])
+
+
 def test_the_assistants_in_use_say_what_they_do_with_a_file(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
         talk = await window(desk, refresh=False)
@@ -84,7 +88,7 @@ def test_the_assistants_in_use_say_what_they_do_with_a_file(tmp_path: Path) -> N
         ]
         desk.open(talk, "/a/CLAUDE.md", "Word after word.\n" * 100)
         typed = await titles(desk, talk, 3, "/a/CLAUDE.md")
-        assert typed[0] > first[0]
+        assert tokens_of(typed[0]) > tokens_of(first[0])
         desk.open(talk, "/a/.nexus3/config.json", '{"views": {"show": "gemini"}}')
         shown = await titles(desk, talk, 4, "/a/CLAUDE.md")
         assert shown[0] == "Gemini CLI: not read · reads GEMINI.md, not CLAUDE.md"
