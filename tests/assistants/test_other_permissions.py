@@ -218,7 +218,7 @@ def test_a_file_of_rules_that_is_not_read_decides_nothing(tmp_path: Path) -> Non
     disk, settings, _ = read_row("codex", tmp_path, {"settings": {"home/.codex/rules/a.rules": rules}})
     call = ExplainedCall("Bash", {"command": "ls"})
     with pytest.raises(RequestError, match="too large"):
-        explain_calls([call], disk, settings.where, assistant="codex")
+        explain_calls([call], disk, settings.where, assistants=["codex"])
 
 
 @pytest.mark.parametrize("program", NAMES)

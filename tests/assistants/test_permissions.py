@@ -116,4 +116,6 @@ def test_very_many_rules_are_read_and_a_file_that_is_not_read_decides_nothing(tm
     file.write_text(json.dumps({"permissions": {"deny": rules * 20}}))
     surroundings = Surroundings(str(tmp_path / "work"), str(tmp_path / "home"), {})
     with pytest.raises(RequestError, match="too large"):
-        explain_calls([ExplainedCall("Bash", {"command": "tool0"})], Disk(), surroundings)
+        explain_calls(
+            [ExplainedCall("Bash", {"command": "tool0"})], Disk(), surroundings, assistants=["claude-code"]
+        )

@@ -55,8 +55,9 @@ def test_each_command_of_a_script_is_explained(tree: Fixture, capsys: pytest.Cap
 
 
 def test_json_is_the_result_of_the_request(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tree.path("/home/a")
     text = output_of(
-        tree, capsys, "explain", "--folder", tree.path("/home/a"), "--format", "json", "rm -rf x"
+        tree, capsys, "explain", "--folder", folder, "--for", "all", "--format", "json", "rm -rf x"
     )
     answer, *others = json.loads(text)["answers"]
     verdicts = {each["assistant"]: each["verdict"] for each in others}
@@ -92,7 +93,8 @@ def test_each_program_names_its_own_rule_and_what_that_does_not_stop(
         path = Path(tree.path("/home/a")) / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    text = output_of(tree, capsys, "explain", "--folder", tree.path("/home/a"), "git push && ls")
+    folder = tree.path("/home/a")
+    text = output_of(tree, capsys, "explain", "--for", "all", "--folder", folder, "git push && ls")
     lines = [line.strip() for line in text.splitlines()]
     assert "~/.codex/rules/a.rules:2: deny git push (decides)" in lines
     assert "~/a/opencode.json:3: deny bash git push* (decides)" in lines
@@ -103,8 +105,8 @@ def test_each_program_names_its_own_rule_and_what_that_does_not_stop(
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        ([], 2, "name a call"),
-        (["ls", "--file", "x"], 2, "name a call"),
+        ([], 2, "name what to explain"),
+        (["ls", "--file", "x"], 2, "name what to explain"),
         ([" "], 1, "Name a call"),
         (["--file", "missing.sh"], 1, "missing.sh"),
         (["ls", "--folder", "missing"], 2, "missing does not exist"),
@@ -114,3 +116,122 @@ def test_wrong_usage_says_what_is_right(
     tree: Fixture, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, words: str
 ) -> None:
     assert words in output_of(tree, capsys, "explain", *arguments, code=code)
+
+
+MONOREPO = """
+//- /home/.claude/settings.json
+{"model": "opus"}
+//- /home/a/.git/HEAD
+ref: refs/heads/main
+//- /home/a/.claude/settings.json
+{
+  "model": "sonnet"
+}
+//- /home/a/CLAUDE.md
+# Rules
+
+<!-- for people -->
+Use tabs.
+
+@style.md
+//- /home/a/style.md
+Be brief.
+//- /home/a/AGENTS.md
+Run the tests.
+//- /home/a/.mcp.json
+{"mcpServers": {"github": {"command": "npx", "args": ["--token", "hush"]}}}
+"""
+
+
+@pytest.fixture
+def monorepo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fixture:
+    use_home(monkeypatch, tmp_path)
+    return write_fixture(MONOREPO, tmp_path)
+
+
+def answers_of(
+    monorepo: Fixture, capsys: pytest.CaptureFixture[str], *arguments: str
+) -> dict[str, list[str]]:
+    """The lines below the name of each assistant."""
+    text = output_of(monorepo, capsys, "explain", "--folder", monorepo.path("/home/a"), *arguments)
+    answers: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        if line.startswith(" "):
+            answers[list(answers)[-1]].append(line.strip())
+        else:
+            answers[line.rpartition(" ")[0]] = []
+    return answers
+
+
+def test_a_setting_has_its_value_and_the_files_that_set_it(
+    monorepo: Fixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert answers_of(monorepo, capsys, "model") == {
+        "Claude Code": [
+            "In force from one file.",
+            '"sonnet"',
+            '~/a/.claude/settings.json:2: "sonnet" (counts)',
+            '~/.claude/settings.json:1: "opus" (does not count)',
+        ]
+    }
+    assert answers_of(monorepo, capsys, "sandbox_mode") == {
+        "Codex": ["No file sets it: Codex uses its default."]
+    }
+    [nexus] = answers_of(monorepo, capsys, "/context/max_tokens").items()
+    assert nexus[0] == "Nexus" and nexus[1][0] == "The default of Nexus."
+
+
+def test_a_line_lands_where_each_assistant_sends_it(
+    monorepo: Fixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers = answers_of(monorepo, capsys, "CLAUDE.md:4")
+    assert answers["Claude Code"][0].startswith("Sent with every request: line ")
+    assert answers["Claude Code"][-1].endswith(" tokens")
+    assert answers["Codex"] == ["Codex reads AGENTS.md, not CLAUDE.md.", "~/a/CLAUDE.md:4: line 4"]
+    number = int(answers["Claude Code"][0].split()[5])
+    shown = output_of(monorepo, capsys, "show", "--for", "claude-code", monorepo.path("/home/a"))
+    assert shown.splitlines()[number] == "Use tabs."  # after the line that names the place
+    comment = answers_of(monorepo, capsys, "CLAUDE.md:3")
+    assert comment["Claude Code"][0] == "Claude Code sends the file without this line."
+    imported = answers_of(monorepo, capsys, "style.md:1")
+    assert "~/a/CLAUDE.md:1: imports it" in imported["Claude Code"]
+    assert imported["Codex"][0] == "Codex does not read it."
+    assert answers_of(monorepo, capsys, "AGENTS.md")["Codex"][-1] == "4 tokens"
+
+
+def test_a_line_of_an_agents_file_in_nexus_has_a_place_in_its_prompt(
+    monorepo: Fixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    [nexus] = answers_of(monorepo, capsys, "AGENTS.md:1", "--for", "nexus").values()
+    assert nexus[0].startswith("Sent with every request: line ") and nexus[0].endswith("the system prompt.")
+
+
+def test_a_server_says_who_starts_it(monorepo: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
+    answers = answers_of(monorepo, capsys, "mcp:github", "--for", "all")
+    assert answers["Claude Code"][0].startswith("asks     Claude Code asks the user first")
+    assert answers["Claude Code"][1] == "~/a/.mcp.json:1: project github (decides)"
+    assert answers["Nexus"][0].startswith("asks")
+    assert "hush" not in str(answers)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["mcp:nope"], "No MCP server here is named `nope`, in the settings of Claude Code, Codex."),
+        (["CLAUDE.md:99"], "CLAUDE.md has 6 lines."),
+        (["sandbox_mode", "--for", "claude-code"], "Claude Code has no setting `sandbox_mode`. Codex has."),
+        (["ls", "--for", "cursor"], "What cursor allows is not known."),
+    ],
+)
+def test_what_is_not_there_is_said(
+    monorepo: Fixture, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
+) -> None:
+    folder = monorepo.path("/home/a")
+    assert words in output_of(monorepo, capsys, "explain", "--folder", folder, *arguments, code=1)
+
+
+def test_a_word_that_is_no_setting_is_a_command(
+    monorepo: Fixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert answers_of(monorepo, capsys, "make")["Claude Code"] == ["asks     No rule allows `make`."]
+    assert answers_of(monorepo, capsys, "Bash(env)")["Claude Code"][0].startswith(("asks", "allowed"))

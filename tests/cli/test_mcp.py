@@ -195,6 +195,19 @@ warning CLAUDE.md:2:26: /home/work/none.md does not exist. Correct the path, or 
 error broken/.nexus3/config.json:1:11: "tools" must be an object, not a whole number. (config.type)
 """)
     assert "Codex" in shell.call("check_configuration", assistant="all")
+
+
+def test_one_thing_is_explained(shell: Shell) -> None:
+    line = shell.call("check_configuration", explain="CLAUDE.md:1", assistant="claude-code")
+    assert "Claude Code" in line and "Sent with every request: line " in line
+    setting = shell.call("check_configuration", explain="/context/max_tokens", assistant="nexus")
+    assert "The default of Nexus." in setting
+    assert "asks" in shell.call("check_configuration", explain="Bash(git push)", assistant="claude-code")
+    outside = shell.call("check_configuration", explain="/etc/passwd:1", code=1)
+    assert "/etc/passwd:1 is not in this folder." in outside
+
+
+def test_a_path_that_is_no_directory_is_refused(shell: Shell) -> None:
     assert shell.call("check_configuration", path="CLAUDE.md", code=1) == snapshot(
         "`path` must be a directory. Name the one that has the file.\n"
     )
@@ -503,12 +516,12 @@ def test_what_the_tools_cost(shell: Shell, capsys: pytest.CaptureFixture[str]) -
     assert capsys.readouterr().out == snapshot("""\
     ≈29       19  instructions
    ≈295      199  show_context
-   ≈184      124  check_configuration
+   ≈251      169  check_configuration
    ≈252      170  search_conversations
    ≈184      124  query_memory
    ≈147       99  search_knowledge
    ≈111       75  add_memory
- ≈1,091      735  total
- ≈1,202      810  total with --write
+ ≈1,158      780  total
+ ≈1,269      855  total with --write
 tokens in every request of: Claude Code (o200k_base × 1.48 (Claude))  Codex (o200k_base (gpt-5))
 """)

@@ -2,7 +2,7 @@
 
 The modules of a room that others ask for, each imported when it is needed:
 
-settings      read_settings: its settings as it computes them, with what it refuses
+settings      read_settings: its settings as it computes them, with what it refuses; settings_schema: its keys
 rules         INSTRUCTIONS: what the program sends of a folder's files
 mcp_servers   SERVERS: which MCP servers its settings name
 sessions      SESSIONS: where its sessions are, and how one is followed (`has_sessions`)
@@ -52,6 +52,12 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
         """Its settings in a folder, as it computes them."""
         settings: AssistantSettings = self._load("settings").read_settings(disk, surroundings)
         return settings
+
+    @property
+    def settings_schema(self) -> dict[str, Any]:
+        """The keys of its settings files as a JSON Schema, empty if they are not known."""
+        schema: dict[str, Any] = self._load("settings").settings_schema()
+        return schema
 
     @property
     def instructions(self) -> "InstructionReader":

@@ -1,20 +1,28 @@
-"""`nexus/explain`: what assistants let a model do in a folder, and which rule of which file decides."""
+"""`nexus/explain`: what the views of a folder do with a call, a setting, a line of a file, or a server."""
 
-from collections.abc import Iterator
-from functools import partial
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_context.assistants.permissions.decision import Decision, PermissionRule
+from nexus_context.assistants.permissions.decision import Decision, ExplainedCall, PermissionRule
+from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import Surroundings
-from nexus_context.assistants.views.permissions import Explanation, explain_calls, read_call
+from nexus_context.assistants.tracking.in_use import NEXUS, VIEW_SETTING, read_views
+from nexus_context.assistants.views.permissions import Explanation, explain_calls
+from nexus_context.assistants.views.subjects import FileLine, NamedServer, read_subject
+from nexus_context.errors import RequestError
+from nexus_context.folder.snapshot import Snapshot
 from nexus_context.text.lines import LineIndex
 from nexus_daemon import protocol
+from nexus_daemon.api import mcp, resolve
+from nexus_daemon.api.explain_files import explain_line, explain_server, explain_setting
 from nexus_daemon.lsp import convert
 
 if TYPE_CHECKING:
     from nexus_daemon.windows.connection import Connection
 
+SERVER = "mcp:"
 VOID = "assistant.void"
 NOT_STOPPED = {
     "claude-code": {
@@ -44,26 +52,74 @@ NOT_STOPPED = {
 """What a rule that denies does not stop, by the assistant and the tool of the rule."""
 
 
+class Scene(NamedTuple):
+    """What answers are read from: the folder as of now, and what is known of the MCP servers of Nexus there.
+
+    Positions are in an encoding of LSP.
+    """
+
+    surroundings: Surroundings
+    disk: Disk
+    snapshot: Snapshot
+    encoding: str
+    now: datetime
+    servers: Sequence[protocol.ServerInfo] = ()
+
+    @property
+    def in_use(self) -> tuple[str, ...]:
+        """The names of the views that are in use."""
+        picked = self.snapshot.effective.get(VIEW_SETTING)
+        return tuple(view.name for view in read_views(self.surroundings, self.disk, picked).in_use)
+
+
 async def explain(client: "Connection", params: protocol.ExplainParams) -> protocol.ExplainResult:
-    """What assistants do with a call of a tool, by their settings in the folder: allow it, ask, or deny it.
+    """What the views of a folder do with a call of a tool, a setting, a line of a file, or an MCP server.
 
     An open document's unsaved text wins over the disk, as if it were saved.
     """
     folder, inputs = client.folders.at(params.workspace_folder), client.folders.load_inputs
-    surroundings = Surroundings(folder.path, inputs.user_home, inputs.environ)
-    disk = Disk(dict(client.folders.overlays))
-    encoding = client.capabilities.position_encoding
-    return await client.read(partial(build, params, surroundings, disk=disk, encoding=encoding))
-
-
-def build(
-    params: protocol.ExplainParams, surroundings: Surroundings, *, disk: Disk, encoding: str
-) -> protocol.ExplainResult:
-    """The result for a folder. RequestError if the call or the assistant is not known."""
-    explanations = explain_calls([read_call(params.what)], disk, surroundings, assistant=params.assistant)
-    return protocol.ExplainResult(
-        [answer for each in explanations for answer in build_answers(each, disk, encoding)]
+    servers: Sequence[protocol.ServerInfo] = ()
+    if params.what.strip().startswith(SERVER):
+        servers = (await mcp.servers(client, protocol.ServersParams(params.workspace_folder))).servers
+    scene = Scene(
+        Surroundings(folder.path, inputs.user_home, inputs.environ),
+        Disk(dict(client.folders.overlays)),
+        await resolve.snapshot_of(client, folder, None),
+        encoding=client.capabilities.position_encoding,
+        now=client.now(),
+        servers=servers,
     )
+    names = None if params.assistant is None else (params.assistant,)
+    return await client.read(build, params.what, scene, names)
+
+
+def build(what: str, scene: Scene, wanted: Sequence[str] | None) -> protocol.ExplainResult:
+    """The answers of the views that are wanted, or of those in use. RequestError if there is none."""
+    unknown = [name for name in wanted or () if name not in PROGRAMS and name != NEXUS]
+    if unknown:
+        views = ", ".join((*PROGRAMS, NEXUS))
+        raise RequestError(f"There is no view {unknown[0]}. The views are: {views}.", code="bad-option")
+    subject = read_subject(what, scene.surroundings, scene.disk)
+    names = wanted or scene.in_use
+    if isinstance(subject, NamedServer):
+        return protocol.ExplainResult(explain_server(subject, names, scene))
+    if isinstance(subject, FileLine):
+        return protocol.ExplainResult(explain_line(subject, names, scene))
+    if answers := explain_setting(what.strip(), names, scene, is_exclusive=wanted is not None):
+        return protocol.ExplainResult(answers)
+    explanations = explain_folder_calls([subject], scene, wanted)
+    return protocol.ExplainResult(
+        [answer for each in explanations for answer in build_answers(each, scene.disk, scene.encoding)]
+    )
+
+
+def explain_folder_calls(
+    calls: list[ExplainedCall], scene: Scene, wanted: Sequence[str] | None
+) -> list[Explanation]:
+    """What assistants do with calls: the wanted ones, or those in use; if it is known of none, all."""
+    in_use = [name for name in scene.in_use if name != NEXUS and PROGRAMS[name].has_permissions]
+    names = wanted or in_use or tuple(PROGRAMS)
+    return explain_calls(calls, scene.disk, scene.surroundings, assistants=names)
 
 
 def build_answers(explanation: Explanation, disk: Disk, encoding: str) -> Iterator[protocol.ExplainAnswer]:

@@ -13,7 +13,7 @@ COMMANDS = {
     "check": "check a folder's configuration; exit code 1 if there are errors",
     "diff": "show what the changes since a git revision cost in other assistants' requests",
     "show": "print what the model will see in a folder",
-    "explain": "say whether an assistant may make a call here, and which rule decides",
+    "explain": "say what assistants do with a call, a setting, a line of a file or an MCP server, and why",
     "tokens": "count the tokens of files",
     "sessions": "list, search, export, import, compact and verify conversations",
     "watch": "watch the session that another assistant has in a folder",

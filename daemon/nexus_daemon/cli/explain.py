@@ -1,44 +1,55 @@
-"""Say what each assistant does with a call of a tool here: allow it, ask, or deny it, and by which rule.
+"""Say what the assistants in use here do with a call, a setting, a line of a file, or an MCP server.
 
-Known for Claude Code, Codex, opencode and Gemini CLI. A call is written as in a rule of Claude Code:
-'Bash(npm test)', 'Read(.env)', 'WebFetch(https://example.com)', mcp__server__tool; anything else is a command
-of Bash. With --file, each command of a script is explained.
+  'Bash(npm test)'        a call, as in a rule of Claude Code; also 'Read(.env)', 'WebFetch(https://…)',
+                          mcp__server__tool. It is allowed, asked about or denied, and by which rule.
+                          Known for Claude Code, Codex, opencode and Gemini CLI.
+  permissions.allow       a setting: the value in force, and the files that set it.
+  AGENTS.md:14            a line of a file, or AGENTS.md alone: who reads it, where it lands, what it costs.
+  mcp:github              an MCP server: who starts it, from which file, and what its tools cost.
+
+Anything else is a command of Bash. With --file, each command of a script is explained.
 """
 
 import argparse
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
 
 import msgspec
 
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.views.permissions import (
-    Explanation,
-    calls_of_script,
-    explain_calls,
-    read_call,
-)
+from nexus_context.assistants.tracking.in_use import NEXUS
+from nexus_context.assistants.views.permissions import Explanation, calls_of_script
 from nexus_context.disk import files
 from nexus_context.errors import RequestError
 from nexus_context.text.visible import visible_line
-from nexus_daemon.api.explain import build_answers
+from nexus_daemon import protocol
+from nexus_daemon.api.explain import SERVER, Scene, build, build_answers, explain_folder_calls
 from nexus_daemon.cli import output
-from nexus_daemon.cli.folder import absolute, folder_of, short_path
+from nexus_daemon.cli.assistant_option import ALL
+from nexus_daemon.cli.folder import absolute, folder_of, read, short_path
 from nexus_daemon.cli.surroundings import surroundings_of
 from nexus_daemon.lsp.convert import uri_to_path
 
 EPILOG = "exit codes: 0 explained; 1 it cannot be explained; 2 wrong usage"
-_KNOWN = [program.name for program in PROGRAMS.values() if program.has_permissions]
+TITLES = {NEXUS: "Nexus", **{name: program.title for name, program in PROGRAMS.items()}}
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
-    command.add_argument("what", nargs="?", metavar="CALL", help="'Bash(npm test)', 'Read(.env)', 'git push'")
+    command.add_argument(
+        "what",
+        nargs="?",
+        metavar="WHAT",
+        help="'Bash(npm test)', 'git push', permissions.allow, AGENTS.md:14, mcp:github",
+    )
     command.add_argument("--file", metavar="SCRIPT", help="explain each command of this script instead")
     command.add_argument("--folder", default=".", help="the folder to work in (default: .)")
     command.add_argument(
         "--for",
         dest="assistant",
-        choices=_KNOWN,
-        help="explain for this assistant alone (default: all known)",
+        choices=(*TITLES, ALL),
+        help="explain for this assistant alone (default: those in use in the folder)",
     )
     command.add_argument(
         "--format",
@@ -51,22 +62,51 @@ def arguments(command: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     folder = folder_of(absolute(options.folder))
     if folder is None or (options.what is None) == (options.file is None):
-        wrong = "name a call, or a script with --file" if folder else f"{options.folder} does not exist"
+        wrong = (
+            "name what to explain, or a script with --file" if folder else f"{options.folder} does not exist"
+        )
         output.complain("explain", f"{wrong}.")
         return 2
-    disk, surroundings = Disk(), surroundings_of(folder)
+    wanted = {None: None, ALL: tuple(TITLES)}.get(options.assistant, (options.assistant,))
     try:
-        calls = [read_call(options.what)] if options.file is None else calls_of_script(_script(options.file))
-        explanations = explain_calls(calls, disk, surroundings, assistant=options.assistant)
+        if options.file is not None:
+            return _run_script(options, _scene(folder), wanted)
+        answers = build(options.what, _scene(folder, options.what), wanted).answers
     except RequestError as error:
         output.complain("explain", str(error))
         return 1
     if options.format == "json":
-        answers = [answer for each in explanations for answer in build_answers(each, disk, "utf-16")]
+        output.json_value({"answers": msgspec.to_builtins(answers)})
+        return 0
+    for answer in answers:
+        _print(answer_lines(answer))
+    return 0
+
+
+def _scene(folder: Path, what: str = "") -> Scene:
+    """The folder as of now; the MCP servers of Nexus only if one is asked for."""
+    servers: Sequence[protocol.ServerInfo] = ()
+    if what.strip().startswith(SERVER):
+        from nexus_daemon.api import mcp
+        from nexus_daemon.cli.asking import reading
+
+        with reading("explain", folder) as client:
+            servers = client.ask(mcp.servers, protocol.ServersParams(client.uri)).servers
+    surroundings, now = surroundings_of(folder), datetime.now(UTC)
+    return Scene(surroundings, Disk(), read(folder), encoding="utf-16", now=now, servers=servers)
+
+
+def _run_script(options: argparse.Namespace, scene: Scene, wanted: Sequence[str] | None) -> int:
+    """Explain each command of a script."""
+    calls = calls_of_script(_script(options.file))
+    names = None if wanted is None else [name for name in wanted if name != NEXUS]
+    explanations = explain_folder_calls(calls, scene, names)
+    if options.format == "json":
+        answers = [answer for each in explanations for answer in build_answers(each, scene.disk, "utf-16")]
         output.json_value({"answers": msgspec.to_builtins(answers)})
         return 0
     for each in explanations:
-        _print(each, disk, is_script=options.file is not None)
+        _print_script(each, scene.disk)
     return 0
 
 
@@ -78,22 +118,50 @@ def _script(path: str) -> str:
     return read.text
 
 
-def _print(explanation: Explanation, disk: Disk, *, is_script: bool) -> None:
-    """Print what one assistant does."""
+def _print_script(explanation: Explanation, disk: Disk) -> None:
+    """Print what one assistant does with each command."""
     output.line(f"{explanation.title} {explanation.version}")
     if explanation.stops is not None:
         output.line(f"  It does not start here: {visible_line(explanation.stops)}")
-    for answer, (call, decision) in zip(
+    for answer, (call, _) in zip(
         build_answers(explanation, disk, "utf-16"), explanation.decisions, strict=True
     ):
-        shown = visible_line(str(call.inputs.get("command", call.tool))) if is_script else ""
-        output.line(f"  {answer.verdict:<8} {shown or visible_line(decision.reason)}".rstrip())
-        if is_script and decision.outcome != "allowed":
-            output.line(f"           {visible_line(decision.reason)}")
-        for link in answer.chain:
-            mark = "decides" if link.wins else "does not count"
-            path = short_path(uri_to_path(link.uri) or link.uri)
-            place = f"{path}:{link.range.start.line + 1}"
-            output.line(f"           {place}: {visible_line(link.value)} ({mark})")
-        if answer.note is not None:
-            output.line(f"           {answer.note}")
+        _print(_lines(answer, str(call.inputs.get("command", call.tool)), is_command=True))
+
+
+def _print(lines: Iterable[str]) -> None:
+    for line in lines:
+        output.line(line)
+
+
+def answer_lines(answer: protocol.ExplainAnswer) -> Iterator[str]:
+    """The lines of an answer, the name of its assistant first."""
+    yield f"{TITLES[answer.assistant]} {answer.version}"
+    yield from _lines(answer, answer.reason)
+
+
+def _lines(answer: protocol.ExplainAnswer, head: str, *, is_command: bool = False) -> Iterator[str]:
+    """The lines below the name of the assistant; the head is the reason, or the command."""
+    verdict = f"{answer.verdict:<8} " if answer.verdict is not None else ""
+    indent = " " * (len(verdict) + 2)
+    yield f"  {verdict}{visible_line(head)}".rstrip()
+    if is_command and answer.verdict != "allowed":
+        yield f"{indent}{visible_line(answer.reason)}"
+    if answer.value is not None:
+        yield f"{indent}{visible_line(msgspec.json.encode(answer.value).decode())}"
+    for link in answer.chain:
+        path = short_path(uri_to_path(link.uri) or link.uri)
+        place = f"{path}:{link.range.start.line + 1}"
+        yield f"{indent}{place}: {visible_line(link.value)}{_mark(answer, wins=link.wins)}"
+    if answer.tokens:
+        yield f"{indent}{'' if answer.exact else '≈ '}{output.counted(answer.tokens, 'token')}"
+    for text in filter(None, (answer.documentation, answer.note)):
+        yield f"{indent}{visible_line(text)}"
+
+
+def _mark(answer: protocol.ExplainAnswer, *, wins: bool) -> str:
+    if answer.verdict is None and answer.tokens is not None:  # a line of a file
+        return ""
+    if not wins:
+        return " (does not count)"
+    return " (counts)" if answer.verdict is None else " (decides)"

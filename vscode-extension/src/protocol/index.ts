@@ -1386,55 +1386,64 @@ export interface PublishResult {
   id: string;
 }
 
-/** What one assistant does with the call. */
+/** What one view does with it. */
 export interface ExplainAnswer {
-  /** the assistant: `claude-code`, `codex`, `opencode`, `gemini`, `copilot` or `cursor` */
+  /** `claude-code`, `codex`, `opencode`, `gemini`, `copilot`, `cursor` or `nexus` */
   assistant: "claude-code" | "codex" | "opencode" | "gemini" | "copilot" | "cursor" | (string & {});
-  /** the version of it that was asked how it decides */
+  /** the version whose behaviour this is */
   version: string;
-  /** `allowed`, `asks` (the user is asked) or `denied` */
-  verdict: "allowed" | "asks" | "denied";
   /** why, in a sentence */
   reason: string;
-  /** the rules about the call, the one that decides first */
+  /** of a call and a server: `allowed`, `asks` (the user is asked) or `denied` */
+  verdict?: "allowed" | "asks" | "denied";
+  /** of a setting: the value in force; what may be secret is covered */
+  value?: Json;
+  /** the places, the one that decides first */
   chain?: ExplainLink[];
+  /** of a line: its cost where it is sent; of a file: its share of each request; of a server: its tools */
+  tokens?: number;
+  /** false: `tokens` is an estimate */
+  exact?: boolean;
+  /** of a setting: what it does */
+  documentation?: string;
   /** false: the model is not told of the tool */
   offered?: boolean;
   /** the command of a script that decides */
   part?: string;
-  /** what the rule does not stop */
+  /** what is to be known besides, such as what a rule does not stop */
   note?: string;
 }
 
-/** A rule of a settings file that is about the call. */
+/** A place that has to do with the answer: a rule, a value of a setting, a file, the entry of a server. */
 export interface ExplainLink {
   /** the file */
   uri: string;
-  /** where the rule stands in it */
+  /** where it stands in it */
   range: Range;
-  /** its kind and text: `deny Bash(rm:*)` */
+  /** what stands there: a rule's kind and text, `deny Bash(rm:*)`; a setting's value, as JSON; else in words */
   value: string;
-  /** whether it decides */
+  /** whether it decides, or counts */
   wins: boolean;
 }
 
-/** A call of a tool in a folder. */
+/** What is asked about a folder. */
 export interface ExplainParams extends FolderParams {
   /**
-   * the call as a permission rule writes it: `Bash(npm test)`, `Read(.env)`, `mcp__notes__write`; anything else is a
-   * command of Bash
+   * a call as a permission rule writes it: `Bash(npm test)`, `Read(.env)`, `mcp__notes__write`; a setting:
+   * `permissions.allow`, `/context/max_tokens`; a line of a file, or a Markdown file: `AGENTS.md:14`; an MCP server:
+   * `mcp:github`; anything else is a command of Bash
    */
   what: string;
   /**
-   * one assistant instead of all that are known for this: `claude-code`, `codex`, `opencode`, `gemini`, `copilot` or
-   * `cursor`
+   * one view instead of those that are in use in the folder: `claude-code`, `codex`, `opencode`, `gemini`, `copilot`,
+   * `cursor` or `nexus`
    */
   assistant?: "claude-code" | "codex" | "opencode" | "gemini" | "copilot" | "cursor" | (string & {});
 }
 
-/** What assistants do with the call. */
+/** What the views do with it. */
 export interface ExplainResult {
-  /** of each assistant */
+  /** of each view that has to do with it */
   answers: ExplainAnswer[];
 }
 

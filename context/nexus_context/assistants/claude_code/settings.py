@@ -64,7 +64,9 @@ def read_settings(disk: Disk, surroundings: Surroundings) -> AssistantSettings:
     problems += check_plugin(disk, surroundings, _schema())
     problems += check_settings(disk, AssistantSettings(surroundings, tuple(files)))
     texts = {each.path: disk.texts[each.path] for each in problems}
-    settings = AssistantSettings(surroundings, tuple(files), tuple(problems), texts=texts)
+    settings = AssistantSettings(
+        surroundings, tuple(files), tuple(problems), texts=texts, joins=lambda _: True
+    )
     environ = {**surroundings.environ, **_variables(settings)}
     return replace(settings, where=replace(surroundings, environ=environ))
 
@@ -100,6 +102,12 @@ def are_agent_hooks(value: Any) -> bool:
     """Whether an agent with these hooks counts: those that guard calls must be valid."""
     hooks = {"hooks": value}
     return isinstance(value, dict | None) and not _refused(parse("", json.dumps(hooks)), hooks)
+
+
+def settings_schema() -> dict[str, Any]:
+    """The keys that a file may have."""
+    schema: dict[str, Any] = _schema()["void"]
+    return schema
 
 
 def hook_events() -> list[str]:

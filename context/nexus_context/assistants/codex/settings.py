@@ -106,6 +106,11 @@ def read_settings(disk: Disk, surroundings: Surroundings) -> AssistantSettings:
     )
 
 
+def settings_schema() -> dict[str, Any]:
+    """The keys that a file may have."""
+    return load_schema(SCHEMA)
+
+
 class _Layer:
     """A settings file with what is wrong with it."""
 
@@ -121,7 +126,7 @@ class _Layer:
         )
 
     def _problems(self) -> Iterator[Problem]:
-        document, schema = self.document, load_schema(SCHEMA)
+        document, schema = self.document, settings_schema()
         if document.failure is not None:
             span, reason = document.failure
             message = f"{self.opening}this is no valid TOML. {reason}. Correct the line."

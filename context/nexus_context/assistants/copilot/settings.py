@@ -79,6 +79,11 @@ def read_settings(disk: Disk, surroundings: Surroundings) -> AssistantSettings:
     return AssistantSettings(surroundings, tuple(files), tuple(problems), texts=texts)
 
 
+def settings_schema() -> dict[str, Any]:
+    """Nothing: which keys there are is not known."""
+    return {}
+
+
 def user_directory(surroundings: Surroundings) -> str:
     """The directory of the user's settings."""
     names = USER_DIRECTORIES.get(sys.platform, (".config", "Code", "User"))

@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.findings import name_problem, shadow_problem, value_at
@@ -56,6 +57,11 @@ def read_settings(disk: Disk, surroundings: Surroundings) -> AssistantSettings:
             texts[document.path] = document.text
             problems.extend(_check_permissions(document))
     return AssistantSettings(surroundings, tuple(files), tuple(problems), texts=texts)
+
+
+def settings_schema() -> dict[str, Any]:
+    """Nothing: which keys there are is not known."""
+    return {}
 
 
 def _check_permissions(document: JsonDocument) -> Iterator[Problem]:

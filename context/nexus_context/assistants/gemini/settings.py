@@ -42,6 +42,15 @@ from nexus_context.text import json as jsontext
 from nexus_context.text.json import JsonDocument
 
 SCHEMA = str(Path(__file__).with_name("settings.schema.json"))
+JOINED_LISTS = frozenset(
+    tuple(name.split("."))
+    for name in (
+        *("advanced.excludedEnvVars", "context.fileFiltering.customIgnoreFilePaths"),
+        *("context.includeDirectories", "extensions.disabled", "extensions.workspacesWithMigrationNudge"),
+        *("hooksConfig.disabled", "skills.disabled", "tools.exclude"),
+    )
+)
+"""The lists whose `mergeStrategy` in the bundle is `union` or `concat`; those in `hooks` are, too."""
 SYSTEM_PATH = "/etc/gemini-cli/settings.json"
 BOM = "\ufeff"
 FORMS = frozenset({"json.comment", "json.duplicate-key"})
@@ -122,8 +131,14 @@ def read_settings(disk: Disk, surroundings: Surroundings) -> AssistantSettings:
         tuple(files),
         problems=tuple(problems),
         stop=first_stop(problems),
+        joins=lambda keys: keys[0] == "hooks" or keys in JOINED_LISTS,
         texts={path: text for path, text in texts.items() if path in paths},
     )
+
+
+def settings_schema() -> dict[str, Any]:
+    """The keys that a file may have."""
+    return load_schema(SCHEMA)
 
 
 def home_directory(surroundings: Surroundings) -> str:
@@ -196,7 +211,7 @@ def _matters(problem: Problem) -> bool:
 
 
 def _value_problems(document: JsonDocument, values: dict[str, Any]) -> Iterator[Problem]:
-    schema = load_schema(SCHEMA)
+    schema = settings_schema()
     for finding in find_mismatches(values, schema):
         pointer = finding.pointer
         value = value_at(values, pointer)

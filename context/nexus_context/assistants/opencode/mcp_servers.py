@@ -6,7 +6,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from nexus_context.assistants.opencode import rules
-from nexus_context.assistants.opencode.settings import merged
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import (
     AssistantServer,
@@ -21,7 +20,7 @@ _INCOMPLETE = "opencode does not start it: it needs `type`, and a valid `command
 
 
 def _read_servers(_: Disk, settings: AssistantSettings) -> Iterator[AssistantServer]:
-    servers = merged(settings).get("mcp", {})
+    servers = settings.merged().get("mcp", {})
     layers: list[tuple[str, Scope, Any]] = [
         (file.path, file.scope, file.values.get("mcp")) for file in settings.files
     ]

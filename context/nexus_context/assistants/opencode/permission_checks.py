@@ -16,7 +16,7 @@ from itertools import islice
 from nexus_context.assistants.opencode.agents import OWN_MODES, agents_of
 from nexus_context.assistants.opencode.front_matter import read_markdown
 from nexus_context.assistants.opencode.permission_rules import OpencodeRule, matches, settings_rules
-from nexus_context.assistants.opencode.settings import CONTENT, config_directories, merged
+from nexus_context.assistants.opencode.settings import CONTENT, config_directories
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.findings import Effect, name_problem, shadow_problem, value_at
 from nexus_context.assistants.reading.model import AssistantSettings, AssistantSettingsFile
@@ -39,7 +39,7 @@ MOST_RULES = 400
 
 def check_permissions(disk: Disk, settings: AssistantSettings) -> Iterator[Problem]:
     """What is wrong with the rules and names in settings that opencode starts with."""
-    values = merged(settings)
+    values = settings.merged()
     agents = agents_of(values)
     has_plugins = bool(values.get("plugin")) or any(
         disk.entries(os.path.join(directory, folder))

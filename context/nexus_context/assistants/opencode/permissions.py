@@ -24,7 +24,7 @@ from tree_sitter import Node
 
 from nexus_context.assistants.opencode.agents import agents_of, running_agent
 from nexus_context.assistants.opencode.permission_rules import OpencodeRule, matches, settings_rules
-from nexus_context.assistants.opencode.settings import CONTENT, merged
+from nexus_context.assistants.opencode.settings import CONTENT
 from nexus_context.assistants.permissions.decision import (
     Decision,
     ExplainedCall,
@@ -68,7 +68,7 @@ class OpencodePermissions(msgspec.Struct, frozen=True):
 
 def read_permissions(settings: AssistantSettings, disk: Disk) -> OpencodePermissions:
     """The rules of the agent that runs."""
-    where, values, tables = settings.where, merged(settings), _tables()
+    where, values, tables = settings.where, settings.merged(), _tables()
     data = where.environ.get("XDG_DATA_HOME") or os.path.join(where.user_home, ".local", "share")
     places = {
         "{data}": os.path.join(data, "opencode"),

@@ -23,7 +23,6 @@ from nexus_context.assistants.opencode.settings import (
     config_home,
     instruction_entries,
     is_on,
-    merged,
 )
 from nexus_context.assistants.opencode.settings import (
     directories as find_directories,
@@ -116,7 +115,7 @@ def read_opencode(disk: Disk, settings: AssistantSettings) -> Sent:
         content = Span(len(label), len(label) + len(text))
         parts.append(SentPart(label + text, scope, path, content=content))
     blocks = [SentBlock("instructions", "system", tuple(parts))] if parts else []
-    values = merged(settings)
+    values = settings.merged()
     blocks = [
         *prompt_blocks(values, settings.files),
         *blocks,

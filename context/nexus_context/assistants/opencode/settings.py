@@ -46,6 +46,7 @@ CONTENT = "OPENCODE_CONFIG_CONTENT"
 FILES = ("opencode.json", "opencode.jsonc")
 MANAGED = "/etc/opencode"
 SCHEMA = str(Path(__file__).with_name("settings.schema.json"))
+JOINED_LISTS = (("instructions",),)
 
 _ENV = re.compile(r"\{env:([^}]+)\}")
 _FILE = re.compile(r"\{file:([^}]+)\}")
@@ -74,7 +75,7 @@ def read_settings(disk: Disk, surroundings: Surroundings) -> AssistantSettings:
             problems.extend(found)
             if found or "instructions" in values:  # which may name no file
                 texts[path] = reading.text
-    schema = load_schema(SCHEMA)
+    schema = settings_schema()
     for file, found in read_agent_files(disk, config_directories(disk, surroundings), schema):
         files.append(replace(file, values=_taken_over(dict(file.values))))
         problems.extend(found)
@@ -94,18 +95,22 @@ def read_settings(disk: Disk, surroundings: Surroundings) -> AssistantSettings:
             else each
             for each in problems
         ]
-    problems.extend(_agent_problems(files))
+    settings = AssistantSettings(surroundings, tuple(files), texts=texts, joins=JOINED_LISTS.__contains__)
+    problems.extend(_agent_problems(settings))
     stop = next((each for each in problems if each.code == "assistant.stops"), None)
-    return AssistantSettings(surroundings, tuple(files), tuple(problems), stop=stop, texts=texts)
+    return replace(settings, problems=tuple(problems), stop=stop)
 
 
-def _agent_problems(files: list[AssistantSettingsFile]) -> Iterator[Problem]:
+def settings_schema() -> dict[str, Any]:
+    """The keys that a file may have."""
+    return load_schema(SCHEMA)
+
+
+def _agent_problems(settings: AssistantSettings) -> Iterator[Problem]:
     """A `default_agent` that cannot run, in the last file that has one."""
-    values: dict[str, Any] = {}
-    for file in files:
-        _merge(values, file.values)
+    values = settings.merged()
     name = values.get("default_agent")
-    naming = [each for each in files if "default_agent" in each.values]
+    naming = [each for each in settings.files if "default_agent" in each.values]
     agents = agents_of(values)
     agent = agents.get(name, {}) if isinstance(name, str) else {}
     if not isinstance(name, str):
@@ -122,14 +127,6 @@ def _agent_problems(files: list[AssistantSettingsFile]) -> Iterator[Problem]:
     span = Span(0, 0) if file.document is None else file.document.span(("default_agent",))
     message = f"opencode does not run: {why}. Correct `default_agent`."
     yield Problem(file.path, span, "assistant.stops", Severity.ERROR, message=message)
-
-
-def merged(settings: AssistantSettings) -> dict[str, Any]:
-    """The values of all files: objects merge, everything else is replaced."""
-    values: dict[str, Any] = {}
-    for file in settings.files:
-        _merge(values, file.values)
-    return values
 
 
 def instruction_entries(settings: AssistantSettings) -> Iterator[tuple[str, AssistantSettingsFile, Span]]:
@@ -221,22 +218,12 @@ def _taken_over(values: dict[str, Any]) -> dict[str, Any]:
 def _server(server: dict[str, Any]) -> dict[str, Any]:
     """What opencode takes of a server: of one that is not valid, only whether it is on."""
     kind = server.get("type")
-    node = load_schema(SCHEMA)["x-servers"].get(kind) if isinstance(kind, str) else None
+    node = settings_schema()["x-servers"].get(kind) if isinstance(kind, str) else None
     if node is None or not acceptor(node)({key: server[key] for key in server if key in node["properties"]}):
         return {key: server[key] for key in ("enabled",) if key in server}
     if "disabled" not in server:
         return server
     return {**server, "enabled": server.get("enabled", server["disabled"] is not True)}
-
-
-def _merge(values: dict[str, Any], others: Mapping[str, Any]) -> None:
-    for key, value in others.items():
-        own = values.get(key)
-        if isinstance(value, dict):
-            values[key] = own = dict(own) if isinstance(own, dict) else {}
-            _merge(own, value)
-        else:
-            values[key] = value
 
 
 class _FileReading:
@@ -284,7 +271,7 @@ class _FileReading:
         elif not isinstance(value, dict):
             yield _stops(self._at(document.span(()), "the file must be an object. Write `{…}`."))
         else:
-            schema = load_schema(SCHEMA)
+            schema = settings_schema()
             for each in conform(document, (), schema, family="assistant", unknown=Severity.WARNING):
                 yield self._judged(each)
             yield from self._server_problems(value.get("mcp"), schema["x-servers"])

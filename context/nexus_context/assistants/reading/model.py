@@ -92,7 +92,8 @@ class AssistantSettings(msgspec.Struct, frozen=True):
 
     `where` is where it runs, with the variables that the settings add. Of `files` the least important is the
     first. `problems` are what the program refuses of them or does not heed; `stop` is the one for which it
-    does not start. `texts` are the texts that the problems are in.
+    does not start. `texts` are the texts that the problems are in. `joins` says of the keys of a list whether
+    the lists of all files are joined.
     """
 
     where: Surroundings
@@ -100,6 +101,25 @@ class AssistantSettings(msgspec.Struct, frozen=True):
     problems: tuple[Problem, ...] = ()
     stop: Problem | None = None
     texts: Mapping[str, str] = {}
+    joins: Callable[[tuple[str, ...]], bool] = lambda _: False
+
+    def merged(self) -> dict[str, Any]:
+        """The values of all files: objects merge, some lists are joined; of all else the last one counts."""
+        values: dict[str, Any] = {}
+        for file in self.files:
+            self._merge(values, file.values, ())
+        return values
+
+    def _merge(self, values: dict[str, Any], others: Mapping[str, Any], pointer: tuple[str, ...]) -> None:
+        for key, value in others.items():
+            own, place = values.get(key), (*pointer, key)
+            if isinstance(value, Mapping):
+                values[key] = own = dict(own) if isinstance(own, dict) else {}
+                self._merge(own, value, place)
+            elif isinstance(value, list) and isinstance(own, list) and self.joins(place):
+                values[key] = [*own, *(item for item in value if item not in own)]
+            else:
+                values[key] = value
 
     def each(self, *keys: str) -> Iterator[Any]:
         """The values at a path of keys in the files that have one, the least important first."""

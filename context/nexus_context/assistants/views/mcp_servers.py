@@ -7,13 +7,15 @@
 4. Each assistant's room has its rules, with the program that showed them, or the documentation.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.definitions import Preference, choose
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import AssistantServer, AssistantSettings, Start
-from nexus_context.errors import Problem
+from nexus_context.assistants.reading.settings import read_document
+from nexus_context.assistants.reading.toml import read_toml
+from nexus_context.errors import Problem, Span
 
 STARTS: Mapping[Start, str] = {
     "starts": "starts with the assistant",
@@ -21,6 +23,28 @@ STARTS: Mapping[Start, str] = {
     "off": "is not started",
 }
 """What is said of a server, behind its name."""
+SERVER_KEYS = ("mcpServers", "mcp_servers", "servers", "mcp")
+"""The keys of the objects that name servers."""
+
+
+def find_server_key(path: str, name: str, disk: Disk) -> Span:
+    """Where a settings file names a server; its beginning if that is not found."""
+    document = read_toml(disk, path) if path.endswith(".toml") else read_document(disk, path)
+    if document is not None:
+        for pointer in _pointers(document.value, ()):
+            if pointer[-1] == name and pointer[-2] in SERVER_KEYS:
+                return document.key_span(pointer) or Span(0, 0)
+    return Span(0, 0)
+
+
+def _pointers(value: object, above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """The keys of an object of servers, wherever it stands."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            if above:
+                yield *above, key
+            if not above or above[-1] not in SERVER_KEYS:
+                yield from _pointers(each, (*above, key))
 
 
 def read_servers(

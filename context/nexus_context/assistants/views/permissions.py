@@ -5,6 +5,7 @@ A call is written as in a rule, `Bash(npm test)`, `Read(.env)`, `WebFetch(https:
 """
 
 import re
+from collections.abc import Collection
 
 import msgspec
 
@@ -71,19 +72,18 @@ def calls_of_script(text: str) -> list[ExplainedCall]:
 
 
 def explain_calls(
-    calls: list[ExplainedCall], disk: Disk, surroundings: Surroundings, *, assistant: str | None = None
+    calls: list[ExplainedCall], disk: Disk, surroundings: Surroundings, *, assistants: Collection[str]
 ) -> list[Explanation]:
-    """What assistants do with calls in a folder: all that are known for that, or one.
+    """What assistants do with calls in a folder, those of which that is known.
 
-    RequestError if it is not known what that one does.
+    RequestError if it is known of none.
     """
     known = [program for program in PROGRAMS.values() if program.has_permissions]
-    chosen = [program for program in known if assistant in (None, program.name)]
+    chosen = [program for program in known if program.name in assistants]
     if not chosen:
         names = ", ".join(program.name for program in known)
-        raise RequestError(
-            f"What {assistant} allows is not known. Known: {names}.", code="unknown-permissions"
-        )
+        wanted = " and ".join(assistants)
+        raise RequestError(f"What {wanted} allows is not known. Known: {names}.", code="unknown-permissions")
     explanations = []
     for program in chosen:
         refused_before = len(disk.refused)

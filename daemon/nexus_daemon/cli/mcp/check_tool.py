@@ -1,14 +1,20 @@
-"""`check_configuration`: the problems that `nexus check` and `nexus check --for` find in a folder."""
+"""`check_configuration`: what `nexus check` finds in a folder, and what `nexus explain` says of one thing."""
 
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
 from nexus_context.assistants.programs import PROGRAMS
+from nexus_context.assistants.reading.disk import Disk
+from nexus_context.assistants.reading.working_tree import is_within
 from nexus_context.assistants.views.profile import read_profile
+from nexus_context.assistants.views.subjects import FileLine, read_subject
 from nexus_context.config.silenced import SETTING, without_silenced
 from nexus_context.disk.files import is_dir
 from nexus_context.errors import Problem, RequestError, Severity
+from nexus_daemon.api.explain import Scene, build
 from nexus_daemon.cli.check_agents import check_agents
+from nexus_daemon.cli.explain import answer_lines
 from nexus_daemon.cli.folder import load_inputs, read
 from nexus_daemon.cli.mcp.call_scope import CallScope
 from nexus_daemon.cli.mcp.pages import ToolAnswer
@@ -21,6 +27,8 @@ def check_configuration(scope: CallScope) -> ToolAnswer:
     if not is_dir(scope.path):
         raise RequestError("`path` must be a directory. Name the one that has the file.", code="bad-argument")
     name = scope.arguments.get("assistant")
+    if what := scope.arguments.get("explain"):
+        return _explain(scope, what, name)
     problems = dict[Problem, str]()
     readers = []
     for reader, checked, texts in _checks(scope, name):
@@ -32,6 +40,18 @@ def check_configuration(scope: CallScope) -> ToolAnswer:
     count = "1 problem" if len(ordered) == 1 else f"{len(ordered) or 'No'} problems"
     title = f"{count} in {scope.path} in what {' and '.join(readers)} read"
     return ToolAnswer(f"{title}{':' if ordered else '.'}", tuple(problems[problem] for problem in ordered))
+
+
+def _explain(scope: CallScope, what: str, name: str | None) -> ToolAnswer:
+    """What views do with one thing; of files only with those of the folder, as a model asks."""
+    here = surroundings_at(scope.path)
+    subject = read_subject(what, here, Disk())
+    if isinstance(subject, FileLine) and not is_within(subject.path, scope.folder):
+        raise RequestError(f"{what} is not in this folder.", code="bad-argument")
+    scene = Scene(here, Disk(), read(Path(scope.path)), encoding="utf-16", now=datetime.now(UTC))
+    wanted = (*PROGRAMS, NEXUS) if name == ALL else None if name is None else (name,)
+    answers = build(what, scene, wanted).answers
+    return ToolAnswer(f"{what} in {scope.path}:", tuple("\n".join(answer_lines(each)) for each in answers))
 
 
 def _checks(

@@ -49,7 +49,7 @@ _ARGUMENTS: "Mapping[str, Mapping[str, Mapping[str, Any]]]" = {
         "path": _TEXT,
         "page": _NUMBER,
     },
-    "check_configuration": {"assistant": _TEXT, "path": _TEXT, "page": _NUMBER},
+    "check_configuration": {"assistant": _TEXT, "path": _TEXT, "explain": _TEXT, "page": _NUMBER},
     "search_conversations": {"query": _TEXT, "session": _TEXT, "turn": _NUMBER, "page": _NUMBER},
     "query_memory": {"kind": {"type": "string", "enum": list(KINDS)}, "session": _TEXT, "page": _NUMBER},
     "search_knowledge": {"query": _TEXT, "page": _NUMBER},

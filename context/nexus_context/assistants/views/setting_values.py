@@ -1,0 +1,118 @@
+"""A setting of an assistant in a folder: its value in force, and the files that set it.
+
+1. Keys are written as in the files: `permissions.allow`, `/env/HOME`, `chat.agent.enabled`. A key of the top
+   may have dots itself.
+2. Of a file that the program refuses nothing counts.
+3. A file counts if the value in force would be another one without it; the most important one always does.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from nexus_context.assistants.programs import PROGRAMS
+from nexus_context.assistants.reading.disk import Disk
+from nexus_context.assistants.reading.findings import value_at
+from nexus_context.assistants.reading.model import AssistantSettings, AssistantSettingsFile
+from nexus_context.assistants.reading.toml import read_toml
+from nexus_context.errors import Span
+from nexus_context.text.json import parse_pointer
+from nexus_context.text.redact import is_secret_place, printable_setting
+
+COVER = "***"
+_KEY = re.compile(r"/?[\w$-]+(?:[./][\w$@-]+)*")
+
+
+class SettingSource(msgspec.Struct, frozen=True):
+    """A file that sets a setting, the place of its key there, the value as it may be printed."""
+
+    path: str
+    span: Span
+    value: Any
+    counts: bool
+
+
+class SettingValue(msgspec.Struct, frozen=True):
+    """A setting of one assistant. `value` is the one in force as it may be printed, None without one.
+
+    `is_known`: the assistant has this setting; None where its settings are not known. Of `sources` the most
+    important is the first.
+    """
+
+    value: Any
+    sources: tuple[SettingSource, ...]
+    is_known: bool | None
+
+
+def find_setting(name: str, text: str, settings: AssistantSettings, disk: Disk) -> SettingValue | None:
+    """The setting of an assistant with these settings; None if the text is none of its keys."""
+    if _KEY.fullmatch(text) is None:
+        return None
+    schema = PROGRAMS[name].settings_schema
+    keys = _keys_of(text, [schema.get("properties", {}), *(_document_value(each) for each in settings.files)])
+    sources = tuple(_sources(settings, keys, disk))
+    is_known = _is_known(schema, keys) if schema else None
+    if not sources and not is_known:
+        return None
+    return SettingValue(printable(value_at(settings.merged(), keys), keys), sources, is_known)
+
+
+def printable(value: Any, keys: Sequence[str]) -> Any:
+    """A value of a settings file as it may be printed: what may be secret is covered."""
+    if isinstance(value, dict):
+        return {key: printable(each, (*keys, key)) for key, each in value.items()}
+    if keys[:1] != ("env",) and is_secret_place(keys):
+        return COVER
+    if isinstance(value, list):
+        return [printable(each, keys) for each in value]
+    return printable_setting(value, keys)
+
+
+def _keys_of(text: str, tops: Sequence[Any]) -> tuple[str, ...]:
+    """The keys that a text names; `tops` are objects with keys of the top."""
+    if any(isinstance(top, Mapping) and text in top for top in tops):
+        return (text,)
+    return tuple(map(str, parse_pointer(text))) if text.startswith("/") else tuple(text.split("."))
+
+
+def _sources(settings: AssistantSettings, keys: tuple[str, ...], disk: Disk) -> Iterator[SettingSource]:
+    whole, is_last = value_at(settings.merged(), keys), True
+    for file in reversed(settings.files):
+        written = value_at(_document_value(file), keys)
+        value = value_at(file.values, keys)
+        if written is None and value is None:
+            continue
+        others = replace(settings, files=tuple(each for each in settings.files if each is not file))
+        counts = value is not None and (is_last or value_at(others.merged(), keys) != whole)
+        is_last = is_last and value is None
+        shown = written if value is None else value
+        yield SettingSource(file.path, _place(file, keys, disk), printable(shown, keys), counts)
+
+
+def _document_value(file: AssistantSettingsFile) -> Any:
+    """What is written in a file, whether its program takes it or not."""
+    return file.values if file.document is None else file.document.value
+
+
+def _place(file: AssistantSettingsFile, keys: tuple[str, ...], disk: Disk) -> Span:
+    if file.document is not None:
+        try:
+            return file.document.key_span(keys) or Span(0, 0)
+        except KeyError:  # the program takes the key over from another name
+            return Span(0, 0)
+    return (read_toml(disk, file.path).key_span(keys) if file.path.endswith(".toml") else None) or Span(0, 0)
+
+
+def _is_known(schema: Mapping[str, Any], keys: Sequence[str]) -> bool:
+    node: Any = schema
+    for key in keys:
+        if not isinstance(node, Mapping) or not (node.keys() & {"properties", "additionalProperties"}):
+            return node is not schema  # what is below is not described
+        below = node.get("properties", {}).get(key)
+        node = node.get("additionalProperties", False) if below is None else below
+        if node is False:
+            return False
+    return True

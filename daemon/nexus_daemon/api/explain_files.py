@@ -1,0 +1,342 @@
+"""What views do with a setting, a line of an instruction file, or an MCP server, for `nexus/explain`.
+
+1. A setting is answered by the views whose files set it, else by those that know it.
+2. A line lands where the text that a view sends has it.
+3. What the tools of a server cost is known of those that Nexus has seen: the entries of files that it reads.
+"""
+
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from nexus_context.assistants.programs import PROGRAMS
+from nexus_context.assistants.reading.findings import value_at
+from nexus_context.assistants.reading.model import AssistantServer, Profile
+from nexus_context.assistants.tracking.in_use import NEXUS
+from nexus_context.assistants.views.mcp_servers import STARTS, find_server_key
+from nexus_context.assistants.views.profile import read_profile
+from nexus_context.assistants.views.readers import UNREAD, AssistantUse, file_uses
+from nexus_context.assistants.views.setting_values import SettingValue, find_setting
+from nexus_context.assistants.views.subjects import FileLine, NamedServer
+from nexus_context.config.check import describe
+from nexus_context.errors import RequestError, Span
+from nexus_context.text.json import pointer_text
+from nexus_context.text.lines import LineIndex
+from nexus_context.text.redact import printable_setting
+from nexus_context.tokens import TokenCounter, counter_for
+from nexus_context.turn.models import model_of
+from nexus_daemon import protocol
+from nexus_daemon.api.assistant_views import build_preview
+from nexus_daemon.api.context import build_preview as build_own_preview
+from nexus_daemon.features.code_lens import code_lenses
+from nexus_daemon.features.server_text import STATES
+from nexus_daemon.lsp import convert
+from nexus_daemon.lsp.convert import Locator
+from nexus_daemon.process.version import __version__
+
+if TYPE_CHECKING:
+    from nexus_daemon.api.explain import Scene
+
+_VERDICTS = {"starts": "allowed", "asks": "asks", "off": "denied"}
+_OWN_VERDICTS = {"stopped": "allowed", "starting": "allowed", "ready": "allowed", "disabled": "denied"}
+MOST_LINES = 5_000
+"""Lines that are compared where an assistant changes a text."""
+_NOWHERE = protocol.Range(protocol.Position(0, 0), protocol.Position(0, 0))
+
+
+def _link(scene: "Scene", path: str, span: Span, value: str, *, wins: bool) -> protocol.ExplainLink:
+    text = scene.disk.text(path) or ""
+    where = convert.range_of(LineIndex(text), span, scene.encoding)
+    return protocol.ExplainLink(convert.path_to_uri(path), where, value, wins)
+
+
+def _version(name: str) -> str:
+    return __version__ if name == NEXUS else PROGRAMS[name].instructions.assistant.version
+
+
+# ---------------------------------------------------------------- settings
+
+
+def explain_setting(
+    text: str, names: Sequence[str], scene: "Scene", *, is_exclusive: bool
+) -> list[protocol.ExplainAnswer]:
+    """The value in force in each view that has the setting; if none of them has, in all others that do.
+
+    RequestError if `is_exclusive`, and only others have it.
+    """
+    others = tuple(each for each in (*PROGRAMS, NEXUS) if each not in names)
+    for group in (names, others):
+        answers = [answer for name in group for answer in _setting_answers(text, name, scene)]
+        if answers and group is others and is_exclusive:
+            having = _titles([each.assistant for each in answers])
+            raise RequestError(
+                f"{_titles(names)} has no setting `{text}`. {having} has.", code="no-such-setting"
+            )
+        if answers:
+            return [answer for answer in answers if answer.chain] or answers
+    return []
+
+
+def _titles(names: Sequence[str]) -> str:
+    return ", ".join("Nexus" if name == NEXUS else PROGRAMS[name].title for name in names)
+
+
+def _setting_answers(text: str, name: str, scene: "Scene") -> Iterator[protocol.ExplainAnswer]:
+    if name == NEXUS:
+        yield from _own_setting(text, scene)
+        return
+    settings = PROGRAMS[name].settings(scene.disk, scene.surroundings)
+    found = find_setting(name, text, settings, scene.disk)
+    if found is None:
+        return
+    stop = settings.stop
+    yield protocol.ExplainAnswer(
+        assistant=name,
+        version=_version(name),
+        reason=_setting_reason(PROGRAMS[name].title, text, found),
+        value=found.value,
+        chain=[
+            _link(scene, each.path, each.span, _as_text(each.value), wins=each.counts)
+            for each in found.sources
+        ],
+        note=None if stop is None else f"It does not start here: {stop.message}",
+    )
+
+
+def _setting_reason(title: str, text: str, found: SettingValue) -> str:
+    if found.is_known is False:
+        return f"{title} has no setting `{text}`: it has no effect."
+    if not found.sources:
+        return f"No file sets it: {title} uses its default."
+    counting = sum(each.counts for each in found.sources)
+    if not counting:
+        return f"It is set where {title} takes nothing of the file: `nexus check` says why."
+    return "In force from one file." if counting == 1 else f"In force, joined from {counting} files."
+
+
+def _own_setting(text: str, scene: "Scene") -> Iterator[protocol.ExplainAnswer]:
+    keys = tuple(text.strip("/").replace("/", ".").split("."))
+    node = describe(keys)
+    if node is None:
+        return
+    effective = scene.snapshot.effective
+    value = value_at(effective.values, keys)
+    chain = [
+        _link(scene, each.path, each.span, _as_text(printable_setting(each.value, keys)), wins=each.wins)
+        for each in reversed(effective.provenance.get(pointer_text(keys), ()))
+        if each.document is not None
+    ]
+    yield protocol.ExplainAnswer(
+        assistant=NEXUS,
+        version=__version__,
+        reason="In force from a file." if any(each.wins for each in chain) else "The default of Nexus.",
+        value=printable_setting(value, keys),
+        chain=chain,
+        documentation=node.get("description"),
+    )
+
+
+def _as_text(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+# ---------------------------------------------------------------- lines
+
+
+class Landing(NamedTuple):
+    """A line, from 1, of a text that a view sends, and which text that is."""
+
+    line: int
+    place: str
+
+    @property
+    def sentence(self) -> str:
+        """Where it is, for people."""
+        return f"Sent with every request: line {self.line:,} of {self.place}."
+
+
+def explain_line(subject: FileLine, names: Sequence[str], scene: "Scene") -> list[protocol.ExplainAnswer]:
+    """Who reads a line, where it lands, and what it costs. RequestError if there is no such line."""
+    text = scene.disk.text(subject.path) or ""
+    lines = text.splitlines()
+    if subject.line is not None and subject.line > len(lines):
+        raise RequestError(f"{subject.path} has {len(lines)} lines.", code="no-such-line")
+    return [
+        _own_line(subject, lines, scene) if name == NEXUS else _assistant_line(subject, lines, name, scene)
+        for name in names
+    ]
+
+
+def _assistant_line(
+    subject: FileLine, lines: Sequence[str], name: str, scene: "Scene"
+) -> protocol.ExplainAnswer:
+    profile = read_profile(name, scene.surroundings, disk=scene.disk.anew())
+    use = file_uses(profile).get(subject.path, UNREAD)
+    preview = build_preview(profile, Locator(profile, scene.encoding), 0)
+    landing = _landing(preview, subject, lines)
+    counter = counter_for(profile.assistant.model)
+    tokens = use.tokens if subject.line is None else _line_tokens(subject.line, lines, counter)
+    importers = {part.importer for part in profile.parts if part.path == subject.path and part.importer}
+    return protocol.ExplainAnswer(
+        assistant=name,
+        version=profile.assistant.version,
+        reason=_line_reason(profile, use, landing),
+        chain=[
+            _place(subject, wins=landing is not None),
+            *(_link(scene, path, Span(0, 0), "imports it", wins=True) for path in sorted(importers)),
+        ],
+        tokens=0 if landing is None and use.use != "later" else tokens,
+        exact=counter.exact,
+    )
+
+
+def _line_tokens(line: int, lines: Sequence[str], counter: TokenCounter) -> int:
+    return counter.count(f"{lines[line - 1]}\n")
+
+
+def _line_reason(profile: Profile, use: AssistantUse, landing: Landing | None) -> str:
+    title = profile.assistant.title
+    if use.use in ("sent", "cut") and landing is not None:
+        return landing.sentence
+    if use.use == "sent":
+        return f"{title} sends the file without this line."
+    if use.reason is not None:
+        return use.reason
+    return f"{title} does not read it."
+
+
+def _own_line(subject: FileLine, lines: Sequence[str], scene: "Scene") -> protocol.ExplainAnswer:
+    snapshot, path = scene.snapshot, subject.path
+    preview = build_own_preview(snapshot, Locator(snapshot.layers, scene.encoding), scene.now)
+    landing = _landing(preview, subject, lines)
+    lenses = code_lenses(snapshot, path, scene.encoding, folder="", agent=None, is_live=False)
+    reason = lenses[0]["command"]["title"].removeprefix("Nexus: ") if lenses else "Nexus does not read it."
+    if landing is not None and subject.line is not None:
+        reason = landing.sentence
+    fragments = [each for each in preview.fragments if each.source and each.source.uri == _uri(path)]
+    counter, whole = model_of(snapshot, None)[1], sum(each.tokens for each in fragments)
+    tokens = whole if subject.line is None else _line_tokens(subject.line, lines, counter)
+    return protocol.ExplainAnswer(
+        assistant=NEXUS,
+        version=__version__,
+        reason=reason,
+        chain=[_place(subject, wins=landing is not None)],
+        tokens=0 if landing is None else tokens,
+        exact=counter.exact,
+    )
+
+
+def _place(subject: FileLine, *, wins: bool) -> protocol.ExplainLink:
+    if subject.line is None:
+        return protocol.ExplainLink(_uri(subject.path), _NOWHERE, "the file", wins)
+    at = protocol.Range(protocol.Position(subject.line - 1, 0), protocol.Position(subject.line, 0))
+    return protocol.ExplainLink(_uri(subject.path), at, f"line {subject.line}", wins)
+
+
+def _landing(preview: protocol.Preview, subject: FileLine, lines: Sequence[str]) -> Landing | None:
+    """Where a line of a file is, or the beginning of the file."""
+    top, place = 0, "the system prompt"
+    line = None if subject.line is None else subject.line - 1
+    for fragment in preview.fragments:
+        if fragment.section == "heading":
+            top, place = fragment.range.end.line, _place_of(fragment.title)
+        if fragment.source is None or fragment.source.uri != _uri(subject.path):
+            continue
+        source, begin = fragment.source.range, fragment.range.start.line
+        if line is None:
+            return Landing(begin - top + 1, place)
+        if not fragment.verbatim:  # comments are left out, say
+            sent = preview.text.split("\n")[begin : fragment.range.end.line + 1]
+            found = _same_line(lines, sent, line)
+        else:
+            last = source.end.line - (source.end.character == 0 and source.end.line > source.start.line)
+            found = line - source.start.line if source.start.line <= line <= last else None
+        if found is not None:
+            return Landing(begin - top + found + 1, place)
+    return None
+
+
+def _place_of(heading: str) -> str:
+    """`Codex: instructions, in a developer message; …` as a part of a sentence."""
+    return f"the {heading.partition(': ')[2].partition(';')[0].replace(', in', ' in')}"
+
+
+def _same_line(lines: Sequence[str], others: Sequence[str], line: int) -> int | None:
+    """Which of the other lines is the one of this number."""
+    matcher = SequenceMatcher(None, lines[:MOST_LINES], others[:MOST_LINES], autojunk=False)
+    for block in matcher.get_matching_blocks():
+        if block.a <= line < block.a + block.size:
+            return block.b + line - block.a
+    return None
+
+
+def _uri(path: str) -> str:
+    return convert.path_to_uri(path)
+
+
+# ---------------------------------------------------------------- servers
+
+
+def explain_server(
+    subject: NamedServer, names: Sequence[str], scene: "Scene"
+) -> list[protocol.ExplainAnswer]:
+    """Who starts a server, and by which file. RequestError if no view has it."""
+    answers = [answer for name in names for answer in _server_answers(subject.name, name, scene)]
+    if not answers:
+        raise RequestError(
+            f"No MCP server here is named `{subject.name}`, in the settings of {_titles(names)}.",
+            code="no-such-server",
+        )
+    return answers
+
+
+def _server_answers(server: str, name: str, scene: "Scene") -> Iterator[protocol.ExplainAnswer]:
+    if name == NEXUS:
+        yield from (_own_server(each) for each in scene.servers if each.name == server)
+        return
+    program = PROGRAMS[name]
+    settings = program.settings(scene.disk, scene.surroundings)
+    found = [each for each in program.servers.read(scene.disk, settings) if each.name == server]
+    if not found:
+        return
+    first = found[0]
+    known = [each for each in scene.servers if each.name == server and each.uri == _uri(first.path)]
+    yield protocol.ExplainAnswer(
+        assistant=name,
+        version=_version(name),
+        verdict="denied" if settings.stop is not None else _VERDICTS[first.start],
+        reason=_server_reason(program.title, first)
+        if settings.stop is None
+        else f"{program.title} does not start here: {settings.stop.message}",
+        chain=[
+            _link(
+                scene,
+                each.path,
+                find_server_key(each.path, server, scene.disk),
+                f"{each.scope} {server}",
+                wins=each is first,
+            )
+            for each in found
+        ],
+        tokens=known[0].tokens if known and known[0].tools else None,
+        exact=bool(known) and known[0].exact,
+        note=program.servers.why or None if len(found) > 1 else None,
+    )
+
+
+def _server_reason(title: str, server: AssistantServer) -> str:
+    return server.reason or f"It {STARTS[server.start].replace('the assistant', title)}."
+
+
+def _own_server(server: protocol.ServerInfo) -> protocol.ExplainAnswer:
+    return protocol.ExplainAnswer(
+        assistant=NEXUS,
+        version=__version__,
+        verdict=_OWN_VERDICTS.get(server.state, "asks"),
+        reason=f"Nexus: {STATES.get(server.state, server.state)}.",
+        chain=[protocol.ExplainLink(server.uri, server.range, f"{server.origin} {server.name}", wins=True)],
+        tokens=server.tokens if server.tools else None,
+        exact=server.exact,
+    )
