@@ -9,6 +9,10 @@ Each covered character becomes `*`, so that columns stay the same. A frame of JS
    whose missing quotes are reported, and, in lines whose quotes all close, plain names in quotes before a
    colon where a key can be.
 
+With `is_private`, for the user's own terminal, more is shown of JSON that is valid, or would be without its
+comments and last commas: where the place is not secret, numbers and the values of keys of the schemas; and
+comments of several words.
+
 A frame of TOML shows keys and the names of tables, and no value. A frame of front matter shows the names of
 fields, and the reported value of a field of the specification; a frame of prose shows what
 `redact.redact_prose` leaves. A reported secret is shown nowhere.
@@ -21,6 +25,7 @@ from typing import Any
 
 from nexus_context.config import fixes
 from nexus_context.config.check import CONFIG_SCHEMA, MCP_SCHEMA, load_schema
+from nexus_context.config.fast_check import COMMENT_PREFIX
 from nexus_context.errors import Problem, Span
 from nexus_context.text.json import JsonDocument, parse
 from nexus_context.text.lines import LineIndex
@@ -53,14 +58,17 @@ _FENCE = r"(?:---|\.\.\.)[ \t]*"
 _FIELD = r"""([ \t]*(?:-[ \t]+)*)("[^"]*"|'[^']*'|[^\s:"'#&*!|>%@`-][^:]{0,80}?)([ \t]*:)(?=[ \t]|\Z)"""
 _FIELDS = ("name", "description", "license", "compatibility", "allowed-tools")
 _WORD = r"\S"
+_COMMENT = "json.comment"
+_HARMLESS = (_COMMENT, "json.trailing-comma")
+_PROSE = r"//[^\"'`:=]*\w [^\"'`:=]*"  # no value that somebody took out
 _BEARER = r"(?i)(?<=\bbearer )[ \t]*(\S{8,})"
 
 
 class CoveredText:
     """The lines of a file as a frame of one problem may show them."""
 
-    def __init__(self, problem: Problem, text: str, index: LineIndex) -> None:
-        self._index, self._span = index, problem.span
+    def __init__(self, problem: Problem, text: str, index: LineIndex, *, is_private: bool = False) -> None:
+        self._index, self._span, self._is_private = index, problem.span, is_private
         self._is_secret = _is_secret(problem)
         family = problem.code.partition(".")[0]
         self._json = problem.path.endswith(".json") or (
@@ -68,8 +76,9 @@ class CoveredText:
         )
         self._toml = problem.path.endswith(".toml")
         self._valid, self._reported = False, frozenset[Span]()
+        self._document: JsonDocument | None = None
         if self._json:
-            document = _document(text)
+            document = self._document = _document(text)
             self._valid = document.ok
             self._reported = _reported_value(problem, document) if document.ok else _bare_keys(document)
         else:
@@ -93,11 +102,30 @@ class CoveredText:
     def _json_line(self, line: str, number: int, start: int) -> str:
         brackets, follows_colon = ("", False) if self._valid else self._before(number)
         covered = _covered_json(line, self._valid, brackets, follows_colon)
+        if self._is_private:
+            for first, last in self._harmless(line, start):
+                covered = covered[:first] + line[first:last] + covered[last:]
         for span in self._reported:
             first, last = span.start - start, span.end - start
             if first >= 0 and last <= len(line):
                 covered = covered[:first] + line[first:last] + covered[last:]
         return covered
+
+    def _harmless(self, line: str, start: int) -> Iterator[tuple[int, int]]:
+        """What the user's own terminal may show of a line that begins at an offset."""
+        if self._is_secret or self._document is None or not _is_readable(self._document):
+            return
+        comments = (each.span.start - start for each in self._document.problems if each.code == _COMMENT)
+        begin = min((each for each in comments if each >= 0), default=len(line))
+        for first, last in _tokens(line[:begin]):
+            at = self._document.path_at(start + first)
+            name = next((step for step in reversed(at) if isinstance(step, str)), "")
+            is_prose = name.startswith(COMMENT_PREFIX) and " " in line[first:last]
+            is_known = line[first] != '"' or name in _schema_keys()
+            if (is_prose or is_known) and not is_secret_place(at):
+                yield first, last
+        if re.fullmatch(_PROSE, line[begin:]):
+            yield begin, len(line)
 
     def _before(self, number: int) -> tuple[str, bool]:
         """Return the brackets that are open where a line begins, and whether a colon stands before it.
@@ -148,6 +176,11 @@ class CoveredText:
                 return field[2] in _FIELDS
             number -= 1
         return False
+
+
+def _is_readable(document: JsonDocument) -> bool:
+    """Whether it is certain where the values are."""
+    return all(each.code in _HARMLESS for each in document.problems)
 
 
 def _covered_toml(line: str) -> str:

@@ -40,12 +40,13 @@ class ConfigError(NexusError):
         super().__init__("\n\n".join(frames))
 
 
-def format_frame(problem: Problem, text: str | None) -> str:
+def format_frame(problem: Problem, text: str | None, *, is_private: bool = False) -> str:
     """The problem with the line before it, its own line with a mark below, and the line after.
 
     Lines and columns count from 1, columns in code points. The lines show structure, keys and the reported
     value unless its place is secret; all other values are covered (see `cover`), and so are secrets in the
-    message. Characters that could steer a terminal are replaced. No line end at the end.
+    message. With `is_private` only the user sees it, so that more is shown. Characters that could steer a
+    terminal are replaced. No line end at the end.
     """
     title, remedy = _REMARK
     if problem.severity <= Severity.WARNING:
@@ -58,7 +59,7 @@ def format_frame(problem: Problem, text: str | None) -> str:
     index = _lines_of(text)
     line, column = index.position(problem.span.start)
     place = f"  Line {line + 1}, Column {column + 1}: {message}"
-    excerpt = _excerpt(CoveredText(problem, text, index), index, line, column)
+    excerpt = _excerpt(CoveredText(problem, text, index, is_private=is_private), index, line, column)
     return "\n".join([head, "", place, "", *excerpt, *end])
 
 

@@ -4,8 +4,8 @@ So is what other assistants read: those in use here, and without a terminal thos
 files for. Files outside of the repository never fail the check; without a terminal, the result depends on
 the repository alone.
 Exit code: 0 without errors, 1 with at least one error, 2 for wrong usage. Warnings fail only with --strict.
-A terminal gets a line for each problem. The lines around it (--frames) show the reported value; all other
-values, and possible secrets, are masked.
+A terminal gets a line for each problem, with --frames also the lines around it. What may be secret in them is
+masked; without a terminal, every value but the reported one.
 """
 
 import argparse
@@ -262,7 +262,11 @@ def _print_problems(
         problem_lines.print_lines(problems, texts, programs.minders)
         output.page(problem_lines.first_step(problems))
     else:
-        frames = (format_frame(problem, texts.get(problem.path)) + "\n\n" for problem in problems)
+        is_private = output.is_read_by_person()
+        frames = (
+            format_frame(problem, texts.get(problem.path), is_private=is_private) + "\n\n"
+            for problem in problems
+        )
         output.page("".join(frames))
 
 

@@ -183,7 +183,7 @@ def _show(snapshot: Snapshot, options: argparse.Namespace) -> int:
     output.line(f"── {one.path} ({one.layer}, {one.readiness})")
     output.data(text if text.endswith("\n") else text + "\n")
     for problem in problems:
-        output.page(f"\n{format_frame(problem, text)}\n")
+        output.page(f"\n{format_frame(problem, text, is_private=output.is_read_by_person())}\n")
     for other in skills[1:]:
         output.line(f"── not used: {other.path} ({other.layer}, {other.readiness})")
     return 1 if one.errors else 0

@@ -57,7 +57,8 @@ def check(text: str) -> None:
     """No frame, message, title or edit holds the word."""
     for problem in problems(text):
         fix = problem.fix
-        shown = [format_frame(problem, text), problem.message, *(one.message for one in problem.related)]
+        frames = [format_frame(problem, text, is_private=is_private) for is_private in (False, True)]
+        shown = [*frames, problem.message, *(one.message for one in problem.related)]
         shown += [] if fix is None else [fix.title, *(edit.text for edit in fix.edits)]
         assert not [one for one in shown if WORD in one], problem.code
 
@@ -107,3 +108,22 @@ def test_a_key_below_its_neighbor_is_shown() -> None:
     text = '{"provider": {"cookie": "x",\n"region": "y" 1}}'
     (problem,) = parse("/w/x.json", text).problems
     assert '2 | "region": "*"' in format_frame(problem, text)
+
+
+def test_the_users_own_terminal_shows_what_cannot_be_secret() -> None:
+    text = """{
+  // at most so many
+  "context": {"max_tokens": 3, "ancestor_depth": "5"}, "x": "moonlitharbour",
+  // "headers": {"a": "moonlitharbour"}
+  "provider": {"headers": {"X": "moonlitharbour", "Y": 5}},
+  "tools": 3, "_comment": "two words", "_comment2": "moonlitharbour"
+}
+"""
+    shown = "\n".join(format_frame(each, text, is_private=True) for each in problems(text))
+    assert "2 |   // at most so many" in shown
+    assert '3 |   "context": {"max_tokens": 3, "ancestor_depth": "5"}, "x": "*' in shown
+    assert '6 |   "tools": 3, "_comment": "two words", "_comment2": "*' in shown
+    assert '"Y": *' in shown
+    assert WORD not in shown
+    others = "\n".join(format_frame(each, text) for each in problems(text))
+    assert '"max_tokens": *' in others and "two words" not in others and "so many" not in others

@@ -42,11 +42,17 @@ def is_set_up(name: str, surroundings: Surroundings, disk: Disk) -> bool:
 
 
 def find_mark(marks: Sequence[str], surroundings: Surroundings, disk: Disk) -> str | None:
-    """The nearest of some files and directories in the folder or above it in its project, from the folder."""
+    """The nearest of some files and directories in the folder or above it in its project, from the folder.
+
+    What is in a program's directory in the user's home is the user's, and no mark of a project there.
+    """
     project = project_of(surroundings, disk)
     for directory in parents(surroundings.folder):
+        is_home = directory == project.user_home
         for mark in marks if project.contains(directory) else ():
-            path = os.path.join(directory, *mark.split("/"))
-            if disk.exists(path):
+            first, *_ = parts = mark.split("/")
+            is_users = is_home and first.startswith(".") and disk.is_directory(os.path.join(directory, first))
+            path = os.path.join(directory, *parts)
+            if not is_users and disk.exists(path):
                 return os.path.relpath(path, surroundings.folder)
     return None

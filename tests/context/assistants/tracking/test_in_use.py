@@ -116,3 +116,18 @@ def test_the_view_that_the_setting_names_is_in_use_and_first(
     found = find_views(surroundings, Disk(), listed, NOW.timestamp(), picked=picked)
     assert [view.name for view in found if view.in_use] == shown
     assert (found[0].reason == "the setting `views.show` names it") == (picked != "auto")
+
+
+def test_what_a_program_has_in_the_home_is_no_mark_of_a_project_there(tmp_path: Path) -> None:
+    for name in (".claude/settings.json", ".codex/config.toml", ".gemini/settings.json", ".nexus3/NEXUS.md"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("")
+
+    def in_use() -> list[str]:
+        home = os.path.realpath(tmp_path)
+        found = find_views(Surroundings(home, home, {"PATH": ""}), Disk(), [], NOW.timestamp())
+        return [f"{view.title}: {view.reason}" for view in found if view.in_use]
+
+    assert in_use() == ["Nexus: no assistant is in use here"]
+    (tmp_path / ".mcp.json").write_text("{}")
+    assert in_use() == ["Claude Code: not installed, but .mcp.json is here"]
